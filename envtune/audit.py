@@ -1,0 +1,188 @@
+"""checks x host -> findings. Never raises, never hangs: a broken check is an `error`, a hung one `unknown`.
+
+A probe runs on a worker thread with a deadline. A worker that does not come back (a read stuck in the kernel) is left
+behind and the next check gets a new one, so a hung check costs only itself.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
+
+from envtune import expect
+from envtune.errors import Denied, HostError, NotApplicable, Undetermined
+from envtune.facts import excluded, host_error_text
+from envtune.model import Check, Evidence, Finding, Outcome, Reading, Severity, Text
+from envtune.resources import Scene, find_probe
+
+EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
+
+
+def audit(
+    checks: Iterable[Check], scene: Scene, progress: Optional[Callable[[Check], None]] = None
+) -> tuple[Finding, ...]:
+    """Every finding of every check, in the order of the checks; at least one finding per check."""
+    worker = _Worker()
+    found: list[Finding] = []
+    for check in checks:
+        if progress is not None:
+            progress(check)
+        answer = worker.call(lambda check=check: examine(check, scene), check.deadline)  # type: ignore[misc]
+        if answer is None:
+            worker = _Worker()
+            answer = (_hung(check),)
+        found.extend(answer)
+    return tuple(found)
+
+
+def examine(check: Check, scene: Scene) -> tuple[Finding, ...]:
+    """The findings of one check; any exception becomes an outcome."""
+    severity = check.severity
+    try:
+        severity = severity_of(check, scene)
+        fact, reason, told = excluded(check.applies, scene.facts)
+        if fact is not None:
+            outcome = Outcome.NOTAPPLICABLE if told else Outcome.UNKNOWN
+            return (_single(check, severity, outcome, reason, Evidence(fact.source, fact.value or "")),)
+        readings = tuple(find_probe(check.probe)(scene, **check.arguments))
+        return _judge(check, severity, readings)
+    except NotApplicable as verdict:
+        evidence = Evidence(verdict.source, _cut(verdict.text))
+        return (_single(check, severity, Outcome.NOTAPPLICABLE, verdict.reason, evidence),)
+    except Undetermined as verdict:
+        evidence = Evidence(verdict.source, _cut(verdict.text))
+        return (_single(check, severity, Outcome.UNKNOWN, verdict.reason, evidence, verdict.right),)
+    except HostError as error:
+        evidence = Evidence(error.path, str(error))
+        right = isinstance(error, Denied)
+        return (_single(check, severity, Outcome.UNKNOWN, host_error_text(error), evidence, right),)
+    except Exception as error:  # our fault: say so, and go on with the other checks
+        return (_single(check, severity, Outcome.ERROR, _fault(error), Evidence(check.probe, repr(error))),)
+
+
+def severity_of(check: Check, scene: Scene) -> Severity:
+    """The severity on this host (`severity_by` may lower or raise it by a fact)."""
+    for when, severity in check.severity_by:
+        if excluded(when, scene.facts)[0] is None:
+            return severity
+    return check.severity
+
+
+def _judge(check: Check, severity: Severity, readings: Sequence[Reading]) -> tuple[Finding, ...]:
+    told = [r for r in readings if r.reason is None]
+    untold = [r for r in readings if r.reason is not None]
+    bad = expect.misses(check.expect, told)
+    found = [_finding(check, severity, Outcome.FAIL, group) for group in _groups(check, bad)]
+    found += [_finding(check, severity, Outcome.UNKNOWN, [r]) for r in untold]
+    if found:
+        return tuple(found)
+    if not told:
+        reason = Text("the probe found nothing to judge", "探测器没有找到可判断的对象")
+        return (_single(check, severity, Outcome.UNKNOWN, reason, Evidence(check.probe)),)
+    return tuple(_finding(check, severity, Outcome.PASS, group) for group in _groups(check, told))
+
+
+def _groups(check: Check, readings: Sequence[Reading]) -> list[list[Reading]]:
+    """Readings that would read the same but for their subject, together."""
+    groups: dict[tuple[str, str], list[Reading]] = {}
+    for reading in readings:
+        actual, wanted = expect.actual_value(reading), expect.expected_value(reading, check.expect)
+        groups.setdefault((actual.en, wanted.en), []).append(reading)
+    return list(groups.values())
+
+
+def _finding(check: Check, severity: Severity, outcome: Outcome, group: Sequence[Reading]) -> Finding:
+    first = group[0]
+    told = first.reason is None
+    return Finding(
+        check,
+        outcome,
+        severity,
+        join_subjects([r.subject for r in group]),
+        expect.actual_value(first) if told else first.shown,
+        expect.expected_value(first, check.expect),
+        first.reason,
+        Evidence(first.evidence.source, _cut(first.evidence.text)),
+        first.right,
+    )
+
+
+def _single(
+    check: Check, severity: Severity, outcome: Outcome, reason: Optional[Text], evidence: Evidence, right: bool = False
+) -> Finding:
+    return Finding(check, outcome, severity, "", None, expect.describe(check.expect), reason, evidence, right)
+
+
+def join_subjects(names: Sequence[str]) -> str:
+    """`cpu0, cpu1, cpu2, cpu7` as `cpu0-2, cpu7`; other names with commas."""
+    parts: list[str] = []
+    run: Optional[tuple[str, int, int]] = None
+    for name in [*names, ""]:
+        stem = name.rstrip("0123456789")
+        number = int(name[len(stem) :]) if name[len(stem) :] else -1
+        if run is not None and number >= 0 and stem == run[0] and number == run[2] + 1:
+            run = (stem, run[1], number)
+            continue
+        if run is not None:
+            parts.append(f"{run[0]}{run[1]}" + (f"-{run[2]}" if run[2] > run[1] else ""))
+        run = (stem, number, number) if number >= 0 else None
+        if run is None and name:
+            parts.append(name)
+    return ", ".join(parts)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= EVIDENCE_LIMIT else text[:EVIDENCE_LIMIT] + " [...]"
+
+
+def _fault(error: Exception) -> Text:
+    kind = type(error).__name__
+    return Text(f"envtune itself failed here: {kind}: {error}", f"envtune 自身出错：{kind}: {error}")
+
+
+def _hung(check: Check) -> Finding:
+    reason = Text(f"no answer within {check.deadline:g} s", f"{check.deadline:g} 秒内没有响应")
+    return _single(check, check.severity, Outcome.UNKNOWN, reason, Evidence(check.probe))
+
+
+class _Worker:
+    """One daemon thread that runs calls one after the other."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            self._answers.put(self._calls.get()())
+
+    def call(self, function: Callable[[], Any], deadline: float) -> Any:
+        """The function's answer, None when there is none before the deadline (in seconds)."""
+        self._calls.put(function)
+        try:
+            return self._answers.get(timeout=deadline)
+        except queue.Empty:
+            return None
+
+
+def summary(findings: Iterable[Finding]) -> Mapping[str, int]:
+    """Count of findings per outcome, every outcome named."""
+    counts = {outcome.value: 0 for outcome in Outcome}
+    for finding in findings:
+        counts[finding.outcome.value] += 1
+    return counts
+
+
+def exit_code(findings: Iterable[Finding], fail_on: Severity, strict: bool = False) -> int:
+    """0 clean, 1 findings at or above `fail_on`, 3 could not tell there (missing rights only with `strict`)."""
+    untold = False
+    for finding in findings:
+        if finding.severity.rank < fail_on.rank:
+            continue
+        if finding.outcome is Outcome.FAIL:
+            return 1
+        if finding.outcome is Outcome.ERROR or (finding.outcome is Outcome.UNKNOWN and (strict or not finding.right)):
+            untold = True
+    return 3 if untold else 0

@@ -1,0 +1,49 @@
+"""The examples of a check: small fake hosts written inline, and the same form for the recorded hosts of the tests.
+
+An example is a snapshot mapping (docs/snapshot.md) with three conveniences: `like: NAME` starts from another host (by
+default the empty `bare` one), `arch:` is short for `uname: {machine: ...}`, a path may hold a range, `policy{0..3}`.
+A file of `null` is absent.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Iterator, Mapping
+
+from envtune.snapshot import SnapshotHost
+
+_RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
+_MERGED = ("files", "environ", "commands", "uname", "target")
+
+Shared = Callable[[str], Mapping[str, Any]]
+
+
+def example_host(example: Mapping[str, Any], shared: Shared) -> SnapshotHost:
+    """The fake host an example describes; `shared(name)` gives the mapping that `like: name` means."""
+    return SnapshotHost(example_data(example, shared))
+
+
+def example_data(example: Mapping[str, Any], shared: Shared) -> dict[str, Any]:
+    """The snapshot mapping of an example, ranges expanded and everything it is `like` merged in."""
+    own = {key: value for key, value in example.items() if key not in ("expect", "like", "arch", "options")}
+    if "arch" in example:
+        own["uname"] = {**own.get("uname", {}), "machine": example["arch"]}
+    if "files" in own:
+        own["files"] = {one: entry for path, entry in own["files"].items() for one in expand_ranges(path)}
+    like = example.get("like", "bare")
+    if like is None:
+        return own
+    merged = example_data({"like": None, **shared(like)}, shared)
+    for key, value in own.items():
+        merged[key] = {**merged.get(key, {}), **value} if key in _MERGED and value is not None else value
+    return merged
+
+
+def expand_ranges(path: str) -> Iterator[str]:
+    """`policy{0..3}` as four paths; other paths as they are."""
+    found = _RANGE.search(path)
+    if found is None:
+        yield path
+        return
+    for number in range(int(found[1]), int(found[2]) + 1):
+        yield from expand_ranges(path[: found.start()] + str(number) + path[found.end() :])

@@ -1,0 +1,16 @@
+"""The command line: the only importer of typer. One module per verb, imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Entry point of the `envtune` command."""
+    from envtune.cli.app import app
+
+    try:
+        app()
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)  # what a shell shows for SIGPIPE

@@ -1,0 +1,43 @@
+"""The command tree. A verb's module is imported when the verb is used, so that `check` does not pay for `snapshot`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Mapping, Optional
+
+import typer
+from typer.core import TyperGroup
+
+# verb -> (module, one line of help); the order is the order of --help
+VERBS: Mapping[str, tuple[str, str]] = {
+    "check": ("check", "Is this host ready, and if not, what exactly is wrong?"),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group whose verbs are imported when asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Optional[Any]:
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"envtune.cli.{VERBS[cmd_name][0]}")
+        verb = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        verb.command(cmd_name, help=module.HELP)(module.command)
+        return typer.main.get_command(verb)
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def envtune() -> None:
+    """Makes an Ascend NPU training host ready and keeps it so."""

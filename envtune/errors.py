@@ -1,0 +1,97 @@
+"""Everything envtune raises on purpose.
+
+    EnvtuneError
+    +-- CatalogError        a YAML file is wrong: every complaint with file:line:column (exit 2)
+    +-- SnapshotError       a snapshot is malformed or hostile, with the member's name (exit 2)
+    +-- UsageError          an option names something that does not exist (exit 2)
+    +-- HostError           reading the host failed; probes let these pass, the engine turns them into outcomes
+    |   +-- Missing         the path or command is not there
+    |   +-- Denied          the right to read it is missing
+    |   +-- TimedOut        it did not answer within its deadline
+    |   +-- Unreadable      it is there and makes no sense (not text, not a regular file, I/O error)
+    |   +-- NotRecorded     the snapshot does not say whether it is there
+    +-- Verdict             a probe's own statement about its check
+        +-- NotApplicable   the check does not concern this host, and which fact says so
+        +-- Undetermined    the probe could not tell, and why
+
+`Missing`, `Denied` and the other host errors are also `OSError`s, so that code shared with the stdlib-only collector
+handles a live kernel and a recorded host with the same `except OSError`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envtune.model import Text
+
+
+class EnvtuneError(Exception):
+    """Root of the tree."""
+
+
+class CatalogError(EnvtuneError):
+    """One or more catalogue files are wrong; `complaints` holds one `file:line:column: message` each."""
+
+    def __init__(self, complaints: tuple[str, ...]) -> None:
+        super().__init__("\n".join(complaints))
+        self.complaints = complaints
+
+
+class SnapshotError(EnvtuneError):
+    """A snapshot cannot be trusted or understood."""
+
+
+class UsageError(EnvtuneError):
+    """The command line names something that does not exist."""
+
+
+class HostError(EnvtuneError, OSError):
+    """Reading `path` (a path or a command line) from the host failed."""
+
+    def __init__(self, path: str, detail: str = "") -> None:
+        super().__init__(f"{path}: {detail}" if detail else path)
+        self.path = path
+        self.detail = detail
+
+
+class Missing(HostError, FileNotFoundError):
+    """Not there."""
+
+
+class Denied(HostError, PermissionError):
+    """There, but this user may not read it."""
+
+
+class TimedOut(HostError):
+    """No answer within the deadline."""
+
+
+class Unreadable(HostError):
+    """There, and not what it should be."""
+
+
+class NotRecorded(HostError):
+    """The snapshot is silent about it."""
+
+
+class Verdict(EnvtuneError):
+    """A statement of a probe about its whole check; `source` is the path or command it rests on."""
+
+    def __init__(self, reason: Text, source: str = "", text: str = "") -> None:
+        super().__init__(reason.en)
+        self.reason = reason
+        self.source = source
+        self.text = text
+
+
+class NotApplicable(Verdict):
+    """The check does not concern this host; the reason names the fact."""
+
+
+class Undetermined(Verdict):
+    """The probe cannot tell; `right` is True when the only reason is a right this user lacks."""
+
+    def __init__(self, reason: Text, source: str = "", text: str = "", *, right: bool = False) -> None:
+        super().__init__(reason, source, text)
+        self.right = right

@@ -1,0 +1,223 @@
+"""The words of the project as frozen data. Imports nothing of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Mapping, Optional
+
+LANGUAGES = ("en", "zh")
+
+
+@dataclass(frozen=True)
+class Text:
+    """One sentence in both languages."""
+
+    en: str
+    zh: str
+
+    def to(self, lang: str) -> str:
+        """The sentence in `lang` (`en` or `zh`)."""
+        return self.zh if lang == "zh" else self.en
+
+
+def same(words: str) -> Text:
+    """A text that reads the same in both languages: a value, a path, a command."""
+    return Text(words, words)
+
+
+class Outcome(str, Enum):
+    """What a check says about one subject."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    NOTAPPLICABLE = "notapplicable"
+    ERROR = "error"
+    WAIVED = "waived"
+    FIXED = "fixed"
+
+
+class Severity(str, Enum):
+    """How much a failed check matters; `rank` orders them."""
+
+    INFO = "info"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """0 for info up to 4 for critical."""
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Where a statement comes from: a path or command, and the raw text found there."""
+
+    source: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One value a probe read about one subject.
+
+    `value` is what the expectation judges. `shown` and `expected` replace the generated wording where the value alone
+    would not tell a person enough; `reason` says why this subject could not be read (then `value` is not judged).
+    """
+
+    subject: str
+    value: Any
+    evidence: Evidence
+    shown: Optional[Text] = None
+    expected: Optional[Text] = None
+    reason: Optional[Text] = None
+    right: bool = False  # the only reason is a missing right
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One statement about what kind of host this is; `value` is None when it could not be told; `reason` says why."""
+
+    name: str
+    value: Optional[str]
+    source: str
+    reason: Optional[Text] = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One entry of `checks/<family>/`; see docs/catalogue.md for the fields."""
+
+    id: str
+    name: str
+    title: Text
+    status: str
+    severity: Severity
+    rationale: Text
+    origin: str
+    probe: str
+    arguments: Mapping[str, Any]
+    expect: Mapping[str, Any]
+    applies: Mapping[str, Any] = field(default_factory=dict)
+    severity_by: tuple[tuple[Mapping[str, Any], Severity], ...] = ()
+    seed: str = ""
+    references: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    falsepositives: tuple[Text, ...] = ()
+    remedy: Optional[Text] = None
+    commands: tuple[str, ...] = ()
+    playbook: str = ""
+    faq: tuple[str, ...] = ()
+    volatile: bool = False
+    deadline: float = 20.0
+
+    @property
+    def family(self) -> str:
+        """The letters of the id: `CPU` for CPU001."""
+        return self.id.rstrip("0123456789")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check says about one subject of one host."""
+
+    check: Check
+    outcome: Outcome
+    severity: Severity
+    subject: str
+    actual: Optional[Text]
+    expected: Optional[Text]
+    reason: Optional[Text]
+    evidence: Evidence
+    right: bool = False  # unknown only because of a missing right
+
+    @property
+    def id(self) -> str:
+        """The id of the check."""
+        return self.check.id
+
+
+@dataclass(frozen=True)
+class FileStat:
+    """What `stat` says; `kind` is file, dir, link, char, block, fifo or socket; size in bytes, mtime in seconds."""
+
+    kind: str
+    mode: int = 0o644
+    uid: int = 0
+    gid: int = 0
+    size: int = 0
+    mtime: float = 0.0
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """A finished command."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def line(self) -> str:
+        """The command as a person would type it."""
+        return " ".join(self.argv)
+
+
+@dataclass(frozen=True)
+class Process:
+    """One row of the process table; `started` in seconds since the epoch, `state` the letter of /proc/<pid>/stat."""
+
+    pid: int
+    ppid: int
+    user: str
+    name: str
+    argv: tuple[str, ...] = ()
+    state: str = "S"
+    started: float = 0.0
+    devices: tuple[str, ...] = ()  # /dev/davinci* nodes it holds open; empty when its descriptors may not be read
+    opaque: bool = False  # its descriptors may not be read by this user
+
+
+@dataclass(frozen=True)
+class Listener:
+    """One listening TCP socket; `process` is empty when the owner may not be read."""
+
+    address: str
+    port: int
+    pid: Optional[int] = None
+    process: str = ""
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One network interface and its addresses (without prefix length)."""
+
+    name: str
+    addresses: tuple[str, ...]
+    up: bool = True
+
+
+@dataclass(frozen=True)
+class Disk:
+    """Capacity of the file system that holds `path`, in bytes."""
+
+    path: str
+    total: int
+    free: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run of `check` over one host."""
+
+    host: str
+    started: str
+    seconds: float
+    target: Mapping[str, str]
+    facts: tuple[Fact, ...]
+    findings: tuple[Finding, ...]

@@ -1,0 +1,59 @@
+"""`envtune.report/1`: the report as data. The schema is published in docs/schema/report.json."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Optional
+
+from envtune import __version__
+from envtune.audit import summary
+from envtune.model import Finding, Report, Text
+
+SCHEMA = "envtune.report/1"
+
+
+def report_data(report: Report, lang: str) -> dict[str, Any]:
+    """The report as plain data, texts in `lang`."""
+    return {
+        "schema": SCHEMA,
+        "envtune": __version__,
+        "host": report.host,
+        "started": report.started,
+        "seconds": round(report.seconds, 3),
+        "target": dict(report.target),
+        "facts": {fact.name: fact.value if fact.value is not None else "unknown" for fact in report.facts},
+        "findings": [finding_data(finding, lang) for finding in report.findings],
+        "summary": dict(summary(report.findings)),
+    }
+
+
+def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
+    """One finding as plain data."""
+    return {
+        "id": finding.id,
+        "name": finding.check.name,
+        "outcome": finding.outcome.value,
+        "severity": finding.severity.value,
+        "subject": finding.subject,
+        "actual": _to(finding.actual, lang),
+        "expected": _to(finding.expected, lang),
+        "reason": _to(finding.reason, lang),
+        "evidence": {"source": finding.evidence.source, "text": finding.evidence.text},
+        "remedy": remedy_text(finding, lang),
+        "faq": list(finding.check.faq),
+    }
+
+
+def remedy_text(finding: Finding, lang: str) -> Optional[str]:
+    """What to do, with the commands; None where nothing is to be done."""
+    parts = [] if finding.check.remedy is None else [finding.check.remedy.to(lang)]
+    return "\n".join([*parts, *finding.check.commands]) or None
+
+
+def _to(text: Optional[Text], lang: str) -> Optional[str]:
+    return None if text is None else text.to(lang)
+
+
+def render(report: Report, lang: str) -> str:
+    """The report as one JSON document."""
+    return json.dumps(report_data(report, lang), ensure_ascii=False, indent=1)

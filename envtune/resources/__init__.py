@@ -1,0 +1,88 @@
+"""One module per technology, holding its probe and (later) its action.
+
+A probe kind is `<module>.<name>`: `cpufreq.governors` lives in `cpufreq.py`, so that a run imports only the modules its
+checks name. A probe is `def f(scene: Scene, *, argument: ...) -> Iterable[Reading]` and only reads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Callable, Iterable, TypeVar
+
+from envtune.model import Reading
+
+if TYPE_CHECKING:
+    from envtune.facts import Facts
+    from envtune.host import Host
+    from envtune.target import Target
+
+Probe = Callable[..., Iterable[Reading]]
+P = TypeVar("P", bound=Probe)
+T = TypeVar("T")
+
+_probes: dict[str, Probe] = {}
+
+
+@dataclass
+class Scene:
+    """What a probe sees: the host, the facts, and the job that is judged. `once` shares work between checks."""
+
+    host: Host
+    facts: Facts
+    target: Target
+    _memory: dict[Any, Any] = field(default_factory=dict)
+
+    def once(self, read: Callable[..., T], *arguments: Any) -> T:
+        """`read(self, *arguments)`, computed at most once per run; an exception it raised is raised again."""
+        key = (read, arguments)
+        if key not in self._memory:
+            try:
+                self._memory[key] = (read(self, *arguments), None)
+            except Exception as failure:
+                self._memory[key] = (None, failure)
+        value, error = self._memory[key]
+        if error is not None:
+            raise error.with_traceback(None)
+        return value  # type: ignore[no-any-return]
+
+
+def probe(kind: str) -> Callable[[P], P]:
+    """Register a probe under its kind."""
+
+    def register(function: P) -> P:
+        _probes[kind] = function
+        return function
+
+    return register
+
+
+def find_probe(kind: str) -> Probe:
+    """The probe of that kind, importing its module; raises KeyError when there is none."""
+    if kind not in _probes:
+        module = kind.partition(".")[0]
+        if not module.isidentifier():
+            raise KeyError(kind)
+        try:
+            importlib.import_module(f"{__name__}.{module}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{module}":
+                raise
+            raise KeyError(kind) from None
+    return _probes[kind]
+
+
+def probe_arguments(kind: str) -> dict[str, inspect.Parameter]:
+    """The keyword arguments a probe takes, for checking a catalogue file against them."""
+    parameters = inspect.signature(find_probe(kind)).parameters
+    return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def probe_kinds() -> tuple[str, ...]:
+    """Every probe there is (imports every resource module)."""
+    import pkgutil
+
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return tuple(sorted(_probes))

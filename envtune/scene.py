@@ -1,0 +1,32 @@
+"""Puts host, facts and target together: what every verb that reads a host starts from."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from envtune.facts import Facts, gatherers
+from envtune.host import Host
+from envtune.job_environment import read_environment
+from envtune.model import Text
+from envtune.python_target import find_python
+from envtune.resources import Scene
+from envtune.target import Target, TargetOptions
+
+UNNAMED = TargetOptions()
+
+
+def open_scene(host: Host, options: TargetOptions = UNNAMED) -> Scene:
+    """The scene of one run. Reads only what names the target; everything else is read when a check asks."""
+    environment = read_environment(host, options)
+    found = find_python(host, options, environment.variables)
+    python, reason = (None, found) if isinstance(found, Text) else (found, None)
+    facts = Facts(gatherers())
+    scene = Scene(host, facts, Target(options, python, reason, environment))
+    facts.attach(scene)
+    return scene
+
+
+def recorded_options(target: Mapping[str, Any]) -> TargetOptions:
+    """The options a snapshot was taken with (its `target` mapping)."""
+    names = ("python", "pid", "script", "env_file")
+    return TargetOptions(**{name: target[name] for name in names if target.get(name) is not None})

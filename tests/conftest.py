@@ -1,0 +1,29 @@
+"""Shared by the tests: the catalogue as it is in the tree, and scenes on recorded hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Mapping
+
+import yaml
+
+from envtune.catalog.examples import example_host
+from envtune.resources import Scene
+from envtune.scene import open_scene, recorded_options
+from envtune.target import TargetOptions
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT / "checks" / "examples"
+
+
+def shared_host(name: str) -> Mapping[str, Any]:
+    """What `like: name` means."""
+    data: Mapping[str, Any] = yaml.safe_load((SHARED / f"{name}.yaml").read_text("utf-8"))
+    return data
+
+
+def example_scene(example: Mapping[str, Any]) -> Scene:
+    """A scene on the host that an example describes; `target:` in it names the job."""
+    host = example_host(example, shared_host)
+    target = host.data.get("target") or {}
+    return open_scene(host, recorded_options(target) if target else TargetOptions())

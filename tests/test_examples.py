@@ -1,0 +1,62 @@
+"""Every example of every check, named by id: `test_example[CPU001-fail-0]`."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Mapping
+
+import pytest
+import yaml
+from conftest import ROOT, example_scene
+
+from envtune.audit import examine
+from envtune.catalog import check_from
+from envtune.model import Outcome
+
+OUTCOMES = ("pass", "fail", "notapplicable", "unknown")
+
+
+def check_files() -> Iterator[Mapping[str, Any]]:
+    for path in sorted((ROOT / "checks").glob("*/*.yaml")):
+        if path.parent.name not in ("faq", "examples"):
+            yield yaml.safe_load(path.read_text("utf-8"))
+
+
+def all_examples() -> Iterator[Any]:
+    for data in check_files():
+        for outcome, examples in data["examples"].items():
+            for number, example in enumerate(examples):
+                yield pytest.param(data, outcome, example, id=f"{data['id']}-{outcome}-{number}")
+
+
+@pytest.mark.parametrize(("data", "outcome", "example"), list(all_examples()))
+def test_example(data: Mapping[str, Any], outcome: str, example: Mapping[str, Any]) -> None:
+    findings = examine(check_from(data), example_scene(example))
+    told = [
+        (f.outcome.value, f.subject, f.actual and f.actual.en, f.reason and f.reason.en, f.evidence) for f in findings
+    ]
+    if outcome in ("pass", "notapplicable"):
+        assert {f.outcome for f in findings} == {Outcome(outcome)}, told
+    chosen = [f for f in findings if f.outcome is Outcome(outcome)]
+    assert chosen, told
+    for finding in chosen:
+        assert finding.evidence.source, "every finding names its source"
+        assert finding.outcome in (Outcome.PASS, Outcome.FAIL) or finding.reason is not None
+    wanted = example.get("expect")
+    if wanted:
+        seen = [
+            {
+                "subject": f.subject,
+                "actual": f.actual and f.actual.en,
+                "severity": f.severity.value,
+                "reason": f.reason and f.reason.en,
+            }
+            for f in chosen
+        ]
+        assert any(all(str(w) in str(row[k]) for k, w in wanted.items()) for row in seen), seen
+
+
+@pytest.mark.parametrize("data", [pytest.param(d, id=d["id"]) for d in check_files()])
+def test_examples_of_each_outcome(data: Mapping[str, Any]) -> None:
+    assert {"pass", "fail", "notapplicable"} <= set(data["examples"])
+    assert set(data["examples"]) <= set(OUTCOMES)
+    assert all(data["examples"].values())
