@@ -30,3 +30,18 @@ def recorded_options(target: Mapping[str, Any]) -> TargetOptions:
     """The options a snapshot was taken with (its `target` mapping)."""
     names = ("python", "pid", "script", "env_file")
     return TargetOptions(**{name: target[name] for name in names if target.get(name) is not None})
+
+
+def describe_target(target: Target) -> dict[str, str]:
+    """The target as flat strings for a report; `*_zh` holds the Chinese wording."""
+    words: dict[str, str] = {"environment": target.environment.source}
+    reason = target.environment.reason
+    if target.environment.variables is None and reason is not None:
+        words.update(environment_reason=reason.en, environment_reason_zh=reason.zh)
+    python = target.python
+    if python is not None:
+        words.update(python=python.path, python_real=python.real, python_version=python.version)
+        words.update(python_kind=python.kind, python_chosen=python.chosen.en, python_chosen_zh=python.chosen.zh)
+    elif target.python_reason is not None:
+        words.update(python_reason=target.python_reason.en, python_reason_zh=target.python_reason.zh)
+    return words

@@ -1,39 +1,150 @@
-"""`envtune check`."""
+"""`envtune check`: read the host, judge it, print the report, end with what was found."""
 
 from __future__ import annotations
 
+import sys
 import time
-from typing import List, Optional
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Optional
 
 import typer
 
-HELP = "Is this host ready, and if not, what exactly is wrong?"
+from envtune.cli.options import colour_wanted, fail, language, terminal_width
+
+if TYPE_CHECKING:
+    from envtune.host import Host
+    from envtune.model import Report
+    from envtune.target import TargetOptions
+
+HELP = """Is this host ready for training, and if not, what exactly is wrong?
+
+Reads only; needs no root (what needs a right you lack is said so). Examples:
+
+\b
+  envtune check                         this host, the Python and environment of this shell
+  envtune check --script train.sh       the environment that a launch script sets
+  envtune check --pid 4711              a running job
+  envtune check --select CPU,NET        two families
+  envtune check --snapshot host.tar.gz  a recorded host
+
+Exit status: 0 clean, 1 findings at or above --fail-on, 2 usage, 3 something there could not be told.
+"""
 
 
 def command(
-    select: Optional[List[str]] = typer.Option(None, "--select", help="only these ids, prefixes or names"),
-    format_: str = typer.Option("text", "--format", help="text or json"),
-    lang: str = typer.Option("en", "--lang", help="en or zh"),
+    select: Optional[List[str]] = typer.Option(
+        None, "--select", "-s", help="Only these: ids, id prefixes, names (comma or repeat)."
+    ),
+    ignore: Optional[List[str]] = typer.Option(None, "--ignore", "-i", help="Leave these out."),
+    tag: Optional[List[str]] = typer.Option(None, "--tag", help="Only checks with this tag."),
+    severity: str = typer.Option("info", "--severity", help="Only checks of this severity and above."),
+    fail_on: str = typer.Option("medium", "--fail-on", help="End with 1 from this severity on."),
+    strict: bool = typer.Option(False, "--strict", help="What a missing right hides counts as unknown, too."),
+    format_: str = typer.Option("text", "--format", "-f", help="text or json."),
+    lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Also list what passed and what does not apply."),
+    snapshot: Optional[Path] = typer.Option(None, "--snapshot", help="Judge a recorded host (directory or tar.gz)."),
+    python: Optional[str] = typer.Option(None, "--python", help="The job's Python."),
+    pid: Optional[int] = typer.Option(None, "--pid", help="A running job."),
+    script: Optional[str] = typer.Option(None, "--script", help="The job's launch script."),
+    env_file: Optional[str] = typer.Option(None, "--env-file", help="The job's variables, KEY=VALUE lines."),
+    catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More checks, by id over the shipped ones."),
 ) -> None:
-    from envtune import catalog
-    from envtune.audit import audit, exit_code
-    from envtune.host import LocalHost
-    from envtune.model import Report, Severity
-    from envtune.report import json as json_report
-    from envtune.scene import open_scene
+    from envtune.audit import exit_code
+    from envtune.errors import EnvtuneError
+    from envtune.target import TargetOptions
 
-    began = time.time()
-    host = LocalHost()
-    scene = open_scene(host)
-    facts = scene.facts
-    findings = audit(catalog.load().checks, scene)
-    report = Report(
-        host.name,
-        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-        time.time() - began,
-        {},
-        tuple(facts[n] for n in facts.names()),
-        findings,
-    )
-    typer.echo(json_report.render(report, lang))
-    raise typer.Exit(exit_code(findings, Severity.MEDIUM))
+    lang = language(lang)
+    options = TargetOptions(python, pid, _absolute(script), _absolute(env_file))
+    try:
+        floor, threshold = _severity(severity), _severity(fail_on)
+        if format_ not in ("text", "json"):
+            fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
+        checks = _checks(catalog or [], select, ignore, tag, floor)
+        host, options = _host(snapshot, options)
+        report = run(host, options, checks)
+    except EnvtuneError as error:
+        fail(str(error), str(error), lang)
+    typer.echo(_render(report, format_, lang, verbose))
+    # A check that hung left a thread in the kernel: nothing may wait for it.
+    _leave(exit_code(report.findings, threshold, strict))
+
+
+def run(host: Host, options: TargetOptions, checks: object) -> Report:
+    """One audit of `host` as a report."""
+    from envtune.audit import audit
+    from envtune.model import Report
+    from envtune.scene import describe_target, open_scene
+
+    began, clock = time.time(), time.monotonic()
+    scene = open_scene(host, options)
+    findings = audit(checks, scene, _progress())  # type: ignore[arg-type]
+    facts = tuple(scene.facts[name] for name in scene.facts.names())
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began if host.live else host.now))
+    return Report(host.name, started, time.monotonic() - clock, describe_target(scene.target), facts, findings)
+
+
+def _checks(catalog: List[Path], *selection: object) -> object:
+    from envtune import catalog as catalogue
+
+    loaded = catalogue.load(tuple(catalog))
+    return catalogue.select(loaded.checks, *selection)  # type: ignore[attr-defined]
+
+
+def _host(snapshot: Optional[Path], options: TargetOptions) -> tuple[Host, TargetOptions]:
+    if snapshot is None:
+        from envtune.host import LocalHost
+
+        return LocalHost(), options
+    from envtune.scene import recorded_options
+    from envtune.snapshot_file import open_snapshot
+    from envtune.target import TargetOptions
+
+    recorded = open_snapshot(snapshot)
+    named = recorded_options(recorded.data.get("target") or {})
+    return recorded, named if options == TargetOptions() else options
+
+
+def _absolute(path: Optional[str]) -> Optional[str]:
+    return None if path is None else str(Path(path).absolute())
+
+
+def _severity(word: str) -> object:
+    from envtune.errors import UsageError
+    from envtune.model import Severity
+
+    try:
+        return Severity(word)
+    except ValueError:
+        raise UsageError(f"{word}: not a severity ({', '.join(s.value for s in Severity)})") from None
+
+
+def _progress() -> object:
+    """Names the running check on a terminal once a second has passed; None where nobody watches."""
+    if not sys.stderr.isatty():
+        return None
+    began = time.monotonic()
+
+    def show(check: object) -> None:
+        if time.monotonic() - began > 1:
+            typer.echo(f"\r\033[K{check.id} {check.name} ...\r", nl=False, err=True)  # type: ignore[attr-defined]
+
+    return show
+
+
+def _render(report: Report, format_: str, lang: str, verbose: bool) -> str:
+    if format_ == "json":
+        from envtune.report import json
+
+        return json.render(report, lang)
+    from envtune.report import text
+
+    return text.render(report, lang, width=terminal_width(), colour=colour_wanted(), verbose=verbose)
+
+
+def _leave(code: int) -> None:
+    import os
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

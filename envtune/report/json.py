@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Optional
+from typing import Any, Mapping, Optional
 
 from envtune import __version__
 from envtune.audit import summary
@@ -20,11 +20,19 @@ def report_data(report: Report, lang: str) -> dict[str, Any]:
         "host": report.host,
         "started": report.started,
         "seconds": round(report.seconds, 3),
-        "target": dict(report.target),
+        "target": _target(report.target, lang),
         "facts": {fact.name: fact.value if fact.value is not None else "unknown" for fact in report.facts},
         "findings": [finding_data(finding, lang) for finding in report.findings],
         "summary": dict(summary(report.findings)),
     }
+
+
+def _target(target: Mapping[str, str], lang: str) -> dict[str, str]:
+    """The target with its sentences in `lang` only."""
+    words = {key: value for key, value in target.items() if not key.endswith("_zh")}
+    if lang == "zh":
+        words.update({key[:-3]: value for key, value in target.items() if key.endswith("_zh")})
+    return words
 
 
 def finding_data(finding: Finding, lang: str) -> dict[str, Any]:

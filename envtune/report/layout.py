@@ -1,0 +1,99 @@
+"""Text on a terminal: widths of Chinese and Latin characters, line breaking, colour.
+
+A Chinese character takes two columns and a line may break before or after it, but no line begins with closing
+punctuation (the rule typesetters call kinsoku).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Iterator
+
+NEVER_FIRST = frozenset("，。、；：？！）》」』】”’,.;:?!)]}%")
+_PLAIN = re.compile(r"[\x20-\x7e]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "bold": "1", "dim": "2"}
+
+
+def display_width(text: str) -> int:
+    """Columns the text takes on a terminal."""
+    if _PLAIN.fullmatch(text):
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def printable(text: str) -> str:
+    """The text with control characters (escape sequences of a hostile host, bidi marks) made visible."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\t", " "))
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` columns; a word longer than a line stands alone and may run over."""
+    lines: list[str] = []
+    for paragraph in text.splitlines() or [""]:
+        lines.extend(_wrap_paragraph(paragraph, max(width, 1)))
+    return lines
+
+
+def _wrap_paragraph(text: str, width: int) -> Iterator[str]:
+    line, used = "", 0
+    for word in _words(text):
+        columns = display_width(word.rstrip(" "))
+        if line and used + columns > width:
+            yield line.rstrip(" ")
+            line, used = "", 0
+            word = word.lstrip(" ")
+        line += word
+        used += display_width(word)
+    yield line.rstrip(" ")
+
+
+def _words(text: str) -> Iterator[str]:
+    """Pieces between which a line may break: a Latin word with its blanks, or one wide character with what follows it."""
+    piece = ""
+    for character in text:
+        wide = _columns(character) == 2
+        if piece and character not in NEVER_FIRST and character != " " and (wide or _ends(piece)):
+            yield piece
+            piece = ""
+        piece += character
+    if piece:
+        yield piece
+
+
+def _ends(piece: str) -> bool:
+    """Whether a break is allowed after this piece."""
+    if piece[-1] == " ":
+        return True
+    return any(_columns(c) == 2 for c in piece[-1:]) and piece[-1] not in "（《「『【“‘"
+
+
+def indent(text: str, width: int, first: str, rest: str) -> list[str]:
+    """The text wrapped to `width` columns, its first line after `first` and the others after `rest`."""
+    room = width - max(display_width(first), display_width(rest))
+    return [(first if number == 0 else rest) + line for number, line in enumerate(wrap(text, room))]
+
+
+def pad(text: str, width: int) -> str:
+    """The text filled with blanks to `width` columns."""
+    return text + " " * max(0, width - display_width(text))
+
+
+class Paint:
+    """Colours the text when told to; otherwise returns it as it is."""
+
+    def __init__(self, colour: bool) -> None:
+        self._colour = colour
+
+    def __call__(self, text: str, *styles: str) -> str:
+        if not self._colour or not text:
+            return text
+        return f"\033[{';'.join(COLOURS[s] for s in styles)}m{text}\033[0m"

@@ -1,0 +1,50 @@
+"""Text on a terminal: a Chinese reader and an English reader both get whole lines."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envtune.report.layout import NEVER_FIRST, Paint, display_width, indent, pad, printable, wrap
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("governor", 8), ("调速器", 6), ("CPU 调速器", 10), ("e\u0301", 1), ("Ａ", 2), ("", 0), ("\u200b", 0)],
+)
+def test_width_counts_terminal_columns(text: str, columns: int) -> None:
+    assert display_width(text) == columns
+
+
+def test_chinese_wraps_inside_a_sentence_and_never_before_punctuation() -> None:
+    lines = wrap("主机线程负责向 NPU 下发任务；核心若需先升频，每次算子下发都会被拖慢。", 16)
+    assert "".join(lines).replace(" ", "") == "主机线程负责向NPU下发任务；核心若需先升频，每次算子下发都会被拖慢。"
+    assert all(display_width(line) <= 17 and line[0] not in NEVER_FIRST for line in lines)
+
+
+def test_a_path_is_never_broken() -> None:
+    path = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+    assert path in wrap(f"read {path} and compare", 20)
+
+
+def test_escape_sequences_of_a_host_are_shown_not_obeyed() -> None:
+    assert printable("a\033[31mb\u202ec") == "a\\x1b[31mb\\x202ec"
+
+
+def test_indent_keeps_the_hanging_column() -> None:
+    assert indent("one two three", 9, "> ", "  ") == ["> one two", "  three"]
+
+
+def test_pad_counts_columns_not_characters() -> None:
+    assert pad("网络", 6) == "网络  "
+
+
+def test_no_colour_means_no_escape() -> None:
+    assert Paint(False)("x", "red") == "x"
+    assert Paint(True)("x", "red") == "\033[31mx\033[0m"
+
+
+@given(st.text(max_size=200), st.integers(1, 80))
+def test_wrapping_loses_nothing(text: str, width: int) -> None:
+    assert "".join("".join(wrap(text, width)).split()) == "".join(text.split())
