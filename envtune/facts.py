@@ -118,6 +118,7 @@ def gatherers() -> dict[str, Gatherer]:
 
 # fact -> the module of envtune.resources whose `fact_<name>(scene)` tells it
 _FACTS: Mapping[str, str] = {
+    "system": "platform",
     "arch": "platform",
     "kernel": "platform",
     "os": "platform",

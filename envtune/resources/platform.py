@@ -37,6 +37,12 @@ HYPERVISORS = (
 BARE_METAL = (".metal",)  # instance types that are the machine itself
 
 
+def fact_system(scene: Scene) -> Fact:
+    """The kernel's name for itself: Linux."""
+    name = scene.host.uname.get("sysname") or None
+    return Fact("system", name, "uname -s", Text("uname gives no system name", "uname 未给出系统名称"))
+
+
 def fact_arch(scene: Scene) -> Fact:
     """x86_64 or aarch64, as the kernel names it."""
     machine = scene.host.uname.get("machine", "")
