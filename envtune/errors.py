@@ -27,15 +27,22 @@ if TYPE_CHECKING:
 
 
 class EnvtuneError(Exception):
-    """Root of the tree."""
+    """Root of the tree. `zh` is the message in Chinese, where there is one."""
+
+    zh = ""
+
+    def to(self, lang: str) -> str:
+        """The message in `lang`."""
+        return (self.zh if lang == "zh" else "") or str(self)
 
 
 class CatalogError(EnvtuneError):
     """One or more catalogue files are wrong; `complaints` holds one `file:line:column: message` each."""
 
-    def __init__(self, complaints: tuple[str, ...]) -> None:
+    def __init__(self, complaints: tuple[str, ...], zh: tuple[str, ...] = ()) -> None:
         super().__init__("\n".join(complaints))
         self.complaints = complaints
+        self.zh = "\n".join(zh)
 
 
 class SnapshotError(EnvtuneError):
@@ -44,6 +51,10 @@ class SnapshotError(EnvtuneError):
 
 class UsageError(EnvtuneError):
     """The command line names something that does not exist."""
+
+    def __init__(self, en: str, zh: str = "") -> None:
+        super().__init__(en)
+        self.zh = zh
 
 
 class HostError(EnvtuneError, OSError):

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
+from envtune.catalog.selection import select
 from envtune.model import Check, Severity, Text, same
+
+__all__ = ["Catalogue", "check_from", "load", "select"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,74 @@
+"""Which checks of the catalogue a run takes: by id, id prefix, name or tag, and from which severity on."""
+
+from __future__ import annotations
+
+from typing import Iterable, Optional, Sequence
+
+from envtune.errors import UsageError
+from envtune.model import Check, Severity
+
+
+def select(
+    checks: Iterable[Check],
+    select: Optional[Sequence[str]] = None,
+    ignore: Optional[Sequence[str]] = None,
+    tags: Optional[Sequence[str]] = None,
+    floor: Severity = Severity.INFO,
+) -> tuple[Check, ...]:
+    """The checks to run, in the order of the catalogue.
+
+    A selector is an id, a prefix of ids (`CPU`, `NET00`), a name or a tag; several may be joined with commas. `ignore`
+    wins over `select`. Checks that are not stable run only when a selector names them. Raises UsageError for a
+    selector that names nothing, and when nothing is left: a run over no checks would look like a clean host.
+    """
+    every = tuple(checks)
+    wanted, unwanted, tagged = _words(select), _words(ignore), _words(tags)
+    for word in (*wanted, *unwanted):
+        if not any(_names(word, check) for check in every):
+            raise unknown(word, _selectors(every))
+    for word in tagged:
+        if not any(word in check.tags for check in every):
+            raise unknown(word, sorted({tag for check in every for tag in check.tags}))
+    chosen = tuple(
+        check
+        for check in every
+        if (any(_names(word, check) for word in wanted) if wanted else check.status == "stable")
+        and not any(_names(word, check) for word in unwanted)
+        and (not tagged or any(word in check.tags for word in tagged))
+        and check.severity.rank >= floor.rank
+    )
+    if not chosen:
+        raise UsageError("this selection leaves no check to run", "按此选择没有可运行的检查")
+    return chosen
+
+
+def unknown(word: str, known: Iterable[str]) -> UsageError:
+    """The error for a word that names nothing, with the names that come nearest."""
+    near = nearest(word, known)
+    en, zh = f"{word}: there is nothing of that name", f"{word}：没有这个名称"
+    if near:
+        en += f"; did you mean {' or '.join(near)}?"
+        zh += f"；是否指 {' 或 '.join(near)}？"
+    return UsageError(en, zh)
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """At most three known names that look like `word`, the best first; letter case does not count."""
+    import difflib
+
+    by_lower = {name.lower(): name for name in known}
+    return [by_lower[low] for low in difflib.get_close_matches(word.lower(), by_lower, 3, 0.6)]
+
+
+def _words(given: Optional[Sequence[str]]) -> list[str]:
+    return [word.strip() for part in given or () for word in part.split(",") if word.strip()]
+
+
+def _names(word: str, check: Check) -> bool:
+    return check.id.startswith(word.upper()) or word == check.name or word in check.tags
+
+
+def _selectors(checks: Sequence[Check]) -> list[str]:
+    tags = {tag for check in checks for tag in check.tags}
+    families = {check.family for check in checks}
+    return [*(c.id for c in checks), *(c.name for c in checks), *sorted(tags), *sorted(families)]
