@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Mapping
 
+import pytest
 import yaml
 
 from envtune.catalog.examples import example_host
@@ -27,3 +28,7 @@ def example_scene(example: Mapping[str, Any]) -> Scene:
     host = example_host(example, shared_host)
     target = host.data.get("target") or {}
     return open_scene(host, recorded_options(target) if target else TargetOptions())
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden reports anew")

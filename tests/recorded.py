@@ -1,0 +1,93 @@
+"""The recorded hosts of tests/hosts: assembled from published formats of real files, no one machine's copy.
+
+A host file is a snapshot mapping in the short form of the catalogue's examples; `like:` names another host file or a
+shared example.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Callable, Mapping
+
+import yaml
+
+from envtune import catalog
+from envtune.audit import audit
+from envtune.catalog.examples import example_data
+from envtune.model import Finding, Report
+from envtune.scene import describe_target, open_scene, recorded_options
+from envtune.snapshot import SnapshotHost
+
+ROOT = Path(__file__).resolve().parents[1]
+HOSTS = ROOT / "tests" / "hosts"
+SHARED = ROOT / "checks" / "examples"
+
+
+def host_names() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in HOSTS.glob("*.yaml")))
+
+
+@lru_cache(maxsize=None)
+def _source(name: str) -> Mapping[str, Any]:
+    for folder in (HOSTS, SHARED):
+        path = folder / f"{name}.yaml"
+        if path.exists():
+            data: Mapping[str, Any] = yaml.safe_load(path.read_text("utf-8"))
+            return data
+    raise LookupError(name)
+
+
+@lru_cache(maxsize=None)
+def _data(name: str) -> Mapping[str, Any]:
+    return resolve(name)
+
+
+def resolve(name: str) -> dict[str, Any]:
+    """The full snapshot mapping of a host, everything it is `like` merged in."""
+
+    def shared(other: str) -> Mapping[str, Any]:
+        source = dict(_source(other))
+        base = source.pop("like", None)
+        return {**example_data({"like": base, **source}, shared)} if base else source
+
+    source = dict(_source(name))
+    return example_data({"like": source.pop("like", "bare"), **source}, shared)
+
+
+def host_data(name: str) -> dict[str, Any]:
+    """A copy that a test may change."""
+    return copy.deepcopy(dict(_data(name)))
+
+
+@lru_cache(maxsize=None)
+def _checks() -> Any:
+    return catalog.load().checks
+
+
+def judge(data: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Every finding on a recorded host."""
+    return report(data).findings
+
+
+def report(data: Mapping[str, Any]) -> Report:
+    """The report on a recorded host, without the time it took."""
+    host = SnapshotHost(data)
+    scene = open_scene(host, recorded_options(data.get("target") or {}))
+    findings = audit(_checks(), scene)
+    facts = tuple(scene.facts[name] for name in scene.facts.names())
+    return Report(host.name, "2026-01-01T00:00:00Z", 0.0, describe_target(scene.target), facts, findings)
+
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def verdicts(findings: tuple[Finding, ...]) -> set[tuple[str, str, str]]:
+    """What a report says, as a set: (check id, outcome, subject)."""
+    return {(f.id, f.outcome.value, f.subject) for f in findings}
+
+
+def flipped(before: tuple[Finding, ...], after: tuple[Finding, ...]) -> set[str]:
+    """The ids of the checks that say something else now."""
+    return {row[0] for row in verdicts(before) ^ verdicts(after)}
