@@ -46,14 +46,7 @@ def _data(name: str) -> Mapping[str, Any]:
 
 def resolve(name: str) -> dict[str, Any]:
     """The full snapshot mapping of a host, everything it is `like` merged in."""
-
-    def shared(other: str) -> Mapping[str, Any]:
-        source = dict(_source(other))
-        base = source.pop("like", None)
-        return {**example_data({"like": base, **source}, shared)} if base else source
-
-    source = dict(_source(name))
-    return example_data({"like": source.pop("like", "bare"), **source}, shared)
+    return example_data({"like": name}, _source)
 
 
 def host_data(name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The examples of a check: small fake hosts written inline, and the same form for the recorded hosts of the tests.
 
-An example is a snapshot mapping (docs/snapshot.md) with three conveniences: `like: NAME` starts from another host (by
-default the empty `bare` one), `arch:` is short for `uname: {machine: ...}`, a path may hold a range, `policy{0..3}`.
+An example is a snapshot mapping (docs/snapshot.md) with three conveniences: `like: NAME` (or a list, the later over the
+earlier) starts from other hosts, by default the empty `bare` one, `arch:` is short for `uname: {machine: ...}`, a path may hold a range, `policy{0..3}`.
 A file of `null` is absent.
 """
 
@@ -31,12 +31,18 @@ def example_data(example: Mapping[str, Any], shared: Shared) -> dict[str, Any]:
     if "files" in own:
         own["files"] = {one: entry for path, entry in own["files"].items() for one in expand_ranges(path)}
     like = example.get("like", "bare")
-    if like is None:
-        return own
-    merged = example_data({"like": None, **shared(like)}, shared)
-    for key, value in own.items():
-        merged[key] = {**merged.get(key, {}), **value} if key in _MERGED and value is not None else value
-    return merged
+    merged: dict[str, Any] = {}
+    for name in like if isinstance(like, list) else [like]:
+        if name is not None:
+            _merge(merged, example_data({"like": None, **shared(name)}, shared))
+    return _merge(merged, own)
+
+
+def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` laid over `under`, tables of files, variables and commands row by row."""
+    for key, value in over.items():
+        under[key] = {**under.get(key, {}), **value} if key in _MERGED and value is not None else value
+    return under
 
 
 def expand_ranges(path: str) -> Iterator[str]:
