@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, Optional
+from typing import Iterable, Mapping
 
-from envtune.errors import Denied, Missing, Undetermined
-from envtune.host import Host, exists
+from envtune.errors import Missing, Undetermined
+from envtune.host import Host
 from envtune.model import Evidence, Fact, Reading, Text
 from envtune.resources import Scene, probe
 
@@ -16,25 +16,6 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "suse": ("suse", "sles", "opensuse"),
     "rhel": ("rhel", "centos", "fedora", "euleros", "openeuler", "kylin", "bclinux", "tlinux", "tencentos", "anolis"),
 }
-HYPERVISORS = (
-    "qemu",
-    "kvm",
-    "vmware",
-    "virtualbox",
-    "innotek",
-    "xen",
-    "bochs",
-    "virtual machine",
-    "openstack",
-    "amazon ec2",
-    "google compute",
-    "alibaba cloud",
-    "firecracker",
-    "parallels",
-    "bhyve",
-    "cloud hypervisor",
-)
-BARE_METAL = (".metal",)  # instance types that are the machine itself
 
 
 def fact_system(scene: Scene) -> Fact:
@@ -107,56 +88,6 @@ def fact_os_family(scene: Scene) -> Fact:
         if any(word.startswith(names) for word in words):
             return Fact("os_family", family, path)
     return Fact("os_family", "other", path)
-
-
-def fact_container(scene: Scene) -> Fact:
-    """true inside a container. Each sign is one that a container runtime leaves."""
-    host = scene.host
-    for path in ("/.dockerenv", "/run/.containerenv"):
-        if exists(host, path):
-            return Fact("container", "true", path)
-    path = "/proc/1/cgroup"
-    try:
-        text = host.read(path)
-    except Missing:
-        return Fact("container", "false", path)
-    if any(word in text for word in ("/docker", "/kubepods", "/lxc/", "/containerd", "/libpod", "/isulad")):
-        return Fact("container", "true", path)
-    try:
-        if "container=" in host.read_bytes("/proc/1/environ").decode("utf-8", "replace").split("\0", 1)[0]:
-            return Fact("container", "true", "/proc/1/environ")
-    except (Missing, Denied, OSError):
-        pass  # only root may read it; the signs above are enough for docker, podman, containerd and isulad
-    return Fact("container", "false", path)
-
-
-def fact_vm(scene: Scene) -> Fact:
-    """true on a virtual machine: the CPU's hypervisor flag, or what DMI calls the machine."""
-    host = scene.host
-    sign = _dmi_sign(host)
-    if sign is not None:
-        return sign
-    path = "/proc/cpuinfo"
-    for line in host.read(path).splitlines():
-        if line.startswith("flags"):
-            return Fact("vm", "true" if " hypervisor" in line else "false", path)
-    if exists(host, "/sys/hypervisor/type") or exists(host, "/proc/device-tree/hypervisor/compatible"):
-        return Fact("vm", "true", "/sys/hypervisor/type")
-    return Fact("vm", "false", path)
-
-
-def _dmi_sign(host: Host) -> Optional[Fact]:
-    for name in ("sys_vendor", "product_name"):
-        path = f"/sys/class/dmi/id/{name}"
-        try:
-            text = host.read(path).strip().lower()
-        except (Missing, Denied):
-            continue
-        if any(word in text for word in BARE_METAL):
-            return Fact("vm", "false", path)
-        if any(word in text for word in HYPERVISORS):
-            return Fact("vm", "true", path)
-    return None
 
 
 def fact_cpus(scene: Scene) -> Fact:
