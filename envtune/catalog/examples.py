@@ -1,8 +1,8 @@
 """The examples of a check: small fake hosts written inline, and the same form for the recorded hosts of the tests.
 
 An example is a snapshot mapping (docs/snapshot.md) with three conveniences: `like: NAME` (or a list, the later over the
-earlier) starts from other hosts, by default the empty `bare` one, `arch:` is short for `uname: {machine: ...}`, a path may hold a range, `policy{0..3}`.
-A file of `null` is absent.
+earlier) starts from other hosts, by default the empty `bare` one; `arch:` is short for `uname: {machine: ...}`; a path
+may hold a range, `policy{0..3}`. A file of `null` is absent.
 """
 
 from __future__ import annotations
@@ -24,18 +24,31 @@ def example_host(example: Mapping[str, Any], shared: Shared) -> SnapshotHost:
 
 
 def example_data(example: Mapping[str, Any], shared: Shared) -> dict[str, Any]:
-    """The snapshot mapping of an example, ranges expanded and everything it is `like` merged in."""
+    """The snapshot mapping of an example, ranges expanded and everything it is `like` merged in.
+
+    Each host it is like, and each host those are like, is laid down once, the furthest first.
+    """
+    merged: dict[str, Any] = {}
+    for name in _ancestors({"like": "bare", **example}, shared):
+        _merge(merged, _own(shared(name)))
+    return _merge(merged, _own(example))
+
+
+def _ancestors(example: Mapping[str, Any], shared: Shared) -> list[str]:
+    like = example.get("like")
+    found: dict[str, None] = {}
+    for name in like if isinstance(like, list) else [like] if like else []:
+        found.update(dict.fromkeys([*_ancestors(shared(name), shared), name]))
+    return list(found)
+
+
+def _own(example: Mapping[str, Any]) -> dict[str, Any]:
     own = {key: value for key, value in example.items() if key not in ("expect", "like", "arch", "options")}
     if "arch" in example:
         own["uname"] = {**own.get("uname", {}), "machine": example["arch"]}
     if "files" in own:
         own["files"] = {one: entry for path, entry in own["files"].items() for one in expand_ranges(path)}
-    like = example.get("like", "bare")
-    merged: dict[str, Any] = {}
-    for name in like if isinstance(like, list) else [like]:
-        if name is not None:
-            _merge(merged, example_data({"like": None, **shared(name)}, shared))
-    return _merge(merged, own)
+    return own
 
 
 def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
