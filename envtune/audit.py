@@ -15,6 +15,7 @@ from envtune.errors import Denied, HostError, NotApplicable, Undetermined
 from envtune.facts import excluded, host_error_text
 from envtune.model import Check, Evidence, Finding, Outcome, Reading, Severity, Text
 from envtune.resources import Scene, find_probe
+from envtune.subjects import join_subjects
 
 EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
 
@@ -112,24 +113,6 @@ def _single(
     check: Check, severity: Severity, outcome: Outcome, reason: Optional[Text], evidence: Evidence, right: bool = False
 ) -> Finding:
     return Finding(check, outcome, severity, "", None, expect.describe(check.expect), reason, evidence, right)
-
-
-def join_subjects(names: Sequence[str]) -> str:
-    """`cpu0, cpu1, cpu2, cpu7` as `cpu0-2, cpu7`; other names with commas."""
-    parts: list[str] = []
-    run: Optional[tuple[str, int, int]] = None
-    for name in [*names, ""]:
-        stem = name.rstrip("0123456789")
-        number = int(name[len(stem) :]) if name[len(stem) :] else -1
-        if run is not None and number >= 0 and stem == run[0] and number == run[2] + 1:
-            run = (stem, run[1], number)
-            continue
-        if run is not None:
-            parts.append(f"{run[0]}{run[1]}" + (f"-{run[2]}" if run[2] > run[1] else ""))
-        run = (stem, number, number) if number >= 0 else None
-        if run is None and name:
-            parts.append(name)
-    return ", ".join(parts)
 
 
 def _cut(text: str) -> str:

@@ -1,36 +1,49 @@
-"""CPU frequency policies: /sys/devices/system/cpu/cpufreq, every policy and not only cpu0's."""
+"""CPU frequency policies: /sys/devices/system/cpu/cpufreq, every policy and not only cpu0's.
+
+A policy is a set of CPUs that share one frequency; the kernel's own documentation of the files is
+https://docs.kernel.org/admin-guide/pm/cpufreq.html.
+"""
 
 from __future__ import annotations
 
-from typing import Iterable
+import posixpath
+from typing import Iterable, Mapping, Optional
 
-from envtune.errors import HostError, NotApplicable
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded
 from envtune.facts import host_error_text
 from envtune.host import Host
 from envtune.model import Evidence, Reading, Text
 from envtune.resources import Scene, probe
+from envtune.subjects import join_subjects
 
 ROOT = "/sys/devices/system/cpu"
+# Porting guide 003:1359-1387, table 1: the six modes it knows.
+GOVERNORS = ("performance", "powersave", "userspace", "ondemand", "conservative", "schedutil")
+# Drivers that run their own algorithm under the names `performance` and `powersave`:
+# https://docs.kernel.org/admin-guide/pm/intel_pstate.html and amd-pstate.html, active mode.
+SELF_SCALING = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
 
 @probe("cpufreq.governors")
 def governors(scene: Scene) -> Iterable[Reading]:
     """The governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
-    return [_reading(scene.host, path) for path in policies(scene.host, "scaling_governor")]
+    return [_governor(scene.host, folder) for folder in scene.once(policies)]
 
 
-def policies(host: Host, name: str) -> tuple[str, ...]:
-    """The file `name` of every policy; kernels without policy directories have one per CPU."""
-    found = host.glob(f"{ROOT}/cpufreq/policy[0-9]*/{name}") or host.glob(f"{ROOT}/cpu[0-9]*/cpufreq/{name}")
+def policies(scene: Scene) -> tuple[str, ...]:
+    """The folder of every policy by CPU number; kernels without policy folders have one per CPU."""
+    host = scene.host
+    file = "scaling_governor"
+    found = host.glob(f"{ROOT}/cpufreq/policy[0-9]*/{file}") or host.glob(f"{ROOT}/cpu[0-9]*/cpufreq/{file}")
     if not found:
         raise NotApplicable(
             Text(
-                "this kernel offers no CPU frequency control (virtual machine, container, or disabled in the BIOS)",
-                "内核未提供 CPU 调频接口（虚拟机、容器或 BIOS 中已禁用）",
+                "this kernel offers no CPU frequency control (no driver, or disabled in the BIOS)",
+                "内核未提供 CPU 调频接口（没有驱动，或 BIOS 中已禁用）",
             ),
             f"{ROOT}/cpufreq",
         )
-    return tuple(sorted(found, key=_number))
+    return tuple(sorted((posixpath.dirname(path) for path in found), key=_number))
 
 
 def _number(path: str) -> int:
@@ -38,10 +51,158 @@ def _number(path: str) -> int:
     return int(digits or 0)
 
 
-def _reading(host: Host, path: str) -> Reading:
-    subject = f"cpu{_number(path)}"
+def subject(host: Host, folder: str) -> str:
+    """The CPUs of a policy, `cpu4-7`; the number of the policy alone where the kernel does not list them."""
+    for name in ("affected_cpus", "related_cpus"):
+        try:
+            cpus = cpu_numbers(host.read(f"{folder}/{name}"))
+        except HostError:
+            continue
+        if cpus:
+            return join_subjects(f"cpu{number}" for number in cpus)
+    return f"cpu{_number(folder)}"
+
+
+def cpu_numbers(text: str) -> tuple[int, ...]:
+    """The numbers of `0 1 2 3` (affected_cpus) or of `0-3,8` (a kernel CPU list), sorted; empty when it is neither."""
+    numbers: set[int] = set()
+    for part in text.replace(",", " ").split():
+        first, _, last = part.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) > 1 << 16:
+            return ()
+        numbers.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers))
+
+
+def _governor(host: Host, folder: str) -> Reading:
+    path, cpus = f"{folder}/scaling_governor", subject(host, folder)
     try:
         text = host.read(path)
     except HostError as error:
-        return Reading(subject, None, Evidence(path, str(error)), reason=host_error_text(error))
-    return Reading(subject, text.strip(), Evidence(path, text))
+        return Reading(cpus, None, Evidence(path, str(error)), reason=host_error_text(error))
+    name = text.strip()
+    if not name or len(name.split()) > 1:
+        reason = Text(f"{path} does not name one governor", f"{path} 中不是单个调速器名称")
+        return Reading(cpus, None, Evidence(path, text), reason=reason)
+    return Reading(cpus, name, Evidence(path, text), shown=_remark(host, folder, name))
+
+
+def _remark(host: Host, folder: str, name: str) -> Optional[Text]:
+    """What has to be said beside the name; None where the name says it all."""
+    if name not in GOVERNORS:
+        return Text(
+            f"{name} (a governor envtune does not know)",
+            f"{name}（envtune 不了解的调速器）",
+        )
+    driver = _word(host, f"{folder}/scaling_driver") if name == "powersave" else ""
+    if driver in SELF_SCALING:
+        return Text(
+            f"{name} (under {driver}: scales with the load)",
+            f"{name}（在 {driver} 下：随负载调频）",
+        )
+    return None
+
+
+def _word(host: Host, path: str) -> str:
+    try:
+        return host.read(path).strip()
+    except HostError:
+        return ""
+
+
+@probe("cpufreq.agreement")
+def agreement(scene: Scene) -> Iterable[Reading]:
+    """How many governors are in use (1 when all policies agree); the subject is the CPUs that stand out.
+
+    Source: inferred from porting guide 003:1355, whose single read cannot see it.
+    """
+    readings = list(governors(scene))
+    groups: dict[str, list[Reading]] = {}
+    for reading in readings:
+        if reading.reason is None:
+            groups.setdefault(str(reading.value), []).append(reading)
+    if groups:
+        yield _agreement(groups)
+    yield from (reading for reading in readings if reading.reason is not None)
+
+
+def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
+    usual = "performance" if "performance" in groups else max(groups, key=lambda name: len(groups[name]))
+    odd = [reading for name, group in groups.items() if name != usual for reading in group]
+    names = {name: join_subjects([reading.subject for reading in group]) for name, group in groups.items()}
+    words = "; ".join(f"{name}: {cpus}" for name, cpus in sorted(names.items()))
+    first = (odd or groups[usual])[0]
+    expected = Text("one governor on all policies", "所有策略使用同一调速器")
+    stand_out = join_subjects([reading.subject for reading in odd]) or names[usual]
+    return Reading(stand_out, len(groups), first.evidence, Text(words, words), expected)
+
+
+@probe("cpufreq.available_governors")
+def available_governors(scene: Scene) -> Iterable[Reading]:
+    """The governors every policy offers, as a tuple. Source: porting guide 003:1359-1387."""
+    for folder in scene.once(policies):
+        yield _available(scene.host, folder)
+
+
+def _available(host: Host, folder: str) -> Reading:
+    path, cpus = f"{folder}/scaling_available_governors", subject(host, folder)
+    try:
+        text = host.read(path)
+    except HostError as error:
+        return Reading(cpus, None, Evidence(path, str(error)), reason=host_error_text(error))
+    names = tuple(text.split())
+    driver = _word(host, f"{folder}/scaling_driver")
+    words = " ".join(names) or "-"
+    shown = Text(f"{words} (driver {driver})", f"{words}（驱动 {driver}）") if driver else Text(words, words)
+    return Reading(cpus, names, Evidence(path, text), shown)
+
+
+@probe("cpufreq.ceiling")
+def ceiling(scene: Scene) -> Iterable[Reading]:
+    """The highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
+
+    With intel_pstate also its own limits: `max_perf_pct` in percent, turbo as 100 (on) or 0 (off).
+    Source: inferred from porting guide 003:1327, 1409; files as in the kernel's cpufreq and intel_pstate documents.
+    """
+    for folder in scene.once(policies):
+        yield _ceiling(scene.host, folder)
+    for name, turned in (("max_perf_pct", False), ("no_turbo", True)):
+        reading = _pstate_limit(scene.host, f"{ROOT}/intel_pstate/{name}", turned)
+        if reading is not None:
+            yield reading
+
+
+def _ceiling(host: Host, folder: str) -> Reading:
+    allowed, possible = f"{folder}/scaling_max_freq", f"{folder}/cpuinfo_max_freq"
+    cpus = subject(host, folder)
+    try:
+        texts = host.read(allowed).strip(), host.read(possible).strip()
+    except HostError as error:
+        return Reading(cpus, None, Evidence(error.path, str(error)), reason=host_error_text(error))
+    if not all(text.isdecimal() for text in texts) or int(texts[1]) == 0:
+        reason = Text(
+            f"{allowed} and cpuinfo_max_freq are not two frequencies", f"{allowed} 与 cpuinfo_max_freq 不是频率值"
+        )
+        return Reading(cpus, None, Evidence(allowed, " ".join(texts)), reason=reason)
+    top, limit = int(texts[1]), int(texts[0])
+    shown = Text(f"{limit} of {top} kHz", f"{limit} / {top} kHz")
+    evidence = Evidence(allowed, f"scaling_max_freq {limit}\ncpuinfo_max_freq {top}")
+    return Reading(cpus, limit * 100 // top, evidence, shown, Text(f"{top} kHz", f"{top} kHz"))
+
+
+def _pstate_limit(host: Host, path: str, turned: bool) -> Optional[Reading]:
+    try:
+        text = host.read(path)
+    except (Missing, NotRecorded):
+        return None  # another driver
+    except HostError as error:
+        return Reading(posixpath.basename(path), None, Evidence(path, str(error)), reason=host_error_text(error))
+    name, value = posixpath.basename(path), text.strip()
+    if not value.isdecimal():
+        reason = Text(f"{path} is not a number", f"{path} 不是数字")
+        return Reading(name, None, Evidence(path, text), reason=reason)
+    number = int(value)
+    expected = Text("0", "0") if turned else Text("100", "100")
+    return Reading(
+        name, (0 if number else 100) if turned else number, Evidence(path, text), Text(value, value), expected
+    )
