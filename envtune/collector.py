@@ -558,8 +558,16 @@ def _script(host: Any, path: str) -> Optional[str]:
         raise Unresolved("not-a-file", path)
     if found.size > SCRIPT_LIMIT:
         return None
-    data = host.read_bytes(path)
-    if data.startswith(b"\x7fELF"):
+    plain = re.match(PYTHON_NAME, os.path.basename(path))
+    try:
+        data = host.read_bytes(path)
+    except PermissionError:
+        raise
+    except OSError:
+        if plain:  # a recording keeps the text of scripts, and of programs only that they are there
+            return None
+        raise
+    if data.startswith(b"\x7fELF") or (plain and not data):
         return None
     if not data.startswith(b"#!"):
         raise Unresolved("not-an-interpreter", path)
