@@ -1,0 +1,148 @@
+"""Where log text comes from: files, directories, gzip, standard input; as blocks of whole lines, in bounded memory.
+
+A directory is searched for the log trees of every generation (facts D9): `$HOME/ascend/log/{debug,run}/plog`,
+`device-<id>`, `/var/log/npu/slog/host-0`; the newest run first. What is not a log by its name or its first bytes is
+left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Iterator, Optional, Sequence
+
+from envtune.errors import UsageError
+
+BLOCK = 1 << 20  # bytes read at once; a block handed out ends with a line
+LONGEST_LINE = 4 << 20  # a "line" longer than this is cut: a binary file has no lines
+_LOG_NAME = re.compile(
+    r"\.(log|txt|out|err|stdout|stderr|gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"
+)
+_RANK_IN_NAME = re.compile(r"(?:rank|worker|node_rank|local_rank)[-_.]?(\d+)", re.IGNORECASE)
+_PLOG_NAME = re.compile(r"^(?:plog|device)-(?P<pid>\d+)_(?P<time>\d{14,17})\.log")
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One input. `host` and `rank` come from its place and name; empty or None when they do not say."""
+
+    path: str  # "-" is standard input
+    host: str = ""
+    rank: Optional[int] = None
+    pid: Optional[int] = None
+    modified: float = 0.0
+
+
+def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
+    """The inputs behind the arguments, in their order; files of a directory newest run first. May raise UsageError."""
+    found: list[LogFile] = []
+    folders = [a for a in arguments if a != "-" and os.path.isdir(a)]
+    for argument in arguments:
+        if argument == "-":
+            found.append(LogFile("-"))
+        elif os.path.isdir(argument):
+            host = Path(argument).resolve().name if len(folders) > 1 else ""
+            inside = _in_directory(argument, host)
+            if not inside:
+                raise UsageError(f"{argument}: no log file in this directory")
+            found.extend(inside)
+        elif os.path.exists(argument):
+            found.append(_log_file(argument, ""))
+        else:
+            raise UsageError(f"{argument}: no such file")
+    return tuple(found)
+
+
+def _in_directory(folder: str, host: str) -> list[LogFile]:
+    files = []
+    for base, names, leaves in os.walk(folder):
+        names.sort()
+        for name in leaves:
+            path = os.path.join(base, name)
+            if _LOG_NAME.search(name) and os.path.isfile(path):
+                files.append(_log_file(path, host))
+    return sorted(files, key=lambda f: (-_run_time(f), f.path))
+
+
+def _run_time(file: LogFile) -> float:
+    """Seconds; a plog's name holds the start of its process, which a copied file keeps while its mtime does not."""
+    named = _PLOG_NAME.match(os.path.basename(file.path))
+    if named is None:
+        return file.modified
+    import calendar
+
+    digits = named["time"]
+    parts = (digits[0:4], digits[4:6], digits[6:8], digits[8:10], digits[10:12], digits[12:14])
+    return float(calendar.timegm(tuple(int(p) for p in parts)))
+
+
+def _log_file(path: str, host: str) -> LogFile:
+    name = os.path.basename(path)
+    rank, plog = _RANK_IN_NAME.search(name), _PLOG_NAME.match(name)
+    if rank is None:
+        rank = _RANK_IN_NAME.fullmatch(os.path.basename(os.path.dirname(path)))
+    return LogFile(
+        path, host, int(rank[1]) if rank else None, int(plog["pid"]) if plog else None, os.stat(path).st_mtime
+    )
+
+
+def blocks(file: LogFile) -> Iterator[bytes]:
+    """The content in blocks that end with a line end (the last one may not). OSError when it cannot be read."""
+    if file.path == "-":
+        yield from _whole_lines(_decoded(sys.stdin.buffer))
+        return
+    with open(file.path, "rb") as raw:
+        magic = raw.read(2)
+        raw.seek(0)
+        if magic == b"\x1f\x8b":
+            import gzip
+
+            with gzip.open(raw) as unpacked:
+                yield from _whole_lines(_decoded(unpacked))  # type: ignore[arg-type]
+        else:
+            yield from _whole_lines(_decoded(raw))
+
+
+def _decoded(stream: BinaryIO) -> Iterator[bytes]:
+    """The stream as bytes of an ASCII-compatible encoding: UTF-16 (Windows terminals) is recoded."""
+    first = stream.read(BLOCK)
+    encoding = _utf16(first)
+    if encoding is None:
+        while first:
+            yield first
+            first = stream.read(BLOCK)
+        return
+    import codecs
+
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    while first:
+        yield decoder.decode(first).encode("utf-8", "replace")
+        first = stream.read(BLOCK)
+
+
+def _utf16(head: bytes) -> Optional[str]:
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    sample = head[:512]
+    if len(sample) >= 16 and sample[1::2].count(0) > 0.7 * len(sample[1::2]) and not sample[0::2].count(0):
+        return "utf-16-le"
+    return None
+
+
+def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for chunk in chunks:
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield rest + chunk[:end]
+            rest = chunk[end:]
+        elif len(rest) + len(chunk) > LONGEST_LINE:
+            yield rest + chunk + b"\n"
+            rest = b""
+        else:
+            rest += chunk
+    if rest:
+        yield rest
