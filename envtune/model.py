@@ -122,6 +122,64 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Signature:
+    """How an FAQ entry's error looks in a log; a `strong` one is that entry's alone, a `weak` one needs a second sign.
+
+    `requires` must all occur in the same log, `unless` must not; `origin` is seed where the porting guide shows it.
+    """
+
+    regex: str
+    strength: str
+    origin: str
+    multiline: bool = False
+    requires: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FaqEntry:
+    """One entry of `checks/faq/`: a known error, its cause, the checks that confirm it, and who has to act (`side`)."""
+
+    id: str
+    name: str
+    title: Text
+    signatures: tuple[Signature, ...]
+    cause: Text
+    remedy: Text
+    side: str
+    aliases: tuple[str, ...] = ()
+    precedence: int = 0
+    confirm: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seed: str = ""
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One typed step of a playbook; `lines` are what a person does, for the kind `instructions`."""
+
+    kind: str
+    arguments: Mapping[str, Any]
+    lines: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class Playbook:
+    """One entry of `playbooks/<family>/`: how to repair what the checks in `fixes` find."""
+
+    id: str
+    title: Text
+    fixes: tuple[str, ...]
+    safety: str
+    disruption: str
+    steps: tuple[Step, ...]
+    root: bool = False
+    seed: str = ""
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Finding:
     """What one check says about one subject of one host."""
 

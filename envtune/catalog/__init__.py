@@ -1,64 +1,57 @@
-"""The catalogue: checks, FAQ entries and playbooks as data."""
+"""The catalogue: checks, FAQ entries and playbooks as data.
+
+`load` gives what this process uses; files become rows in store.py (compiled, cached, or read from YAML through
+compiling.py, validate.py and yaml_reader.py), rows become the words of model.py in entries.py.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Mapping, Sequence
 
+from envtune.catalog.entries import check_from, faq_from, playbook_from
 from envtune.catalog.selection import select
-from envtune.model import Check, Severity, Text, same
+from envtune.catalog.store import Compiled, open_catalogue
+from envtune.model import Check, FaqEntry, Playbook, Text
 
 __all__ = ["Catalogue", "check_from", "load", "select"]
 
 
-@dataclass(frozen=True)
 class Catalogue:
-    """What was loaded, sorted by id."""
+    """What was loaded; each kind is built when it is asked for, sorted by id."""
 
-    checks: tuple[Check, ...]
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
 
+    @property
+    def notes(self) -> tuple[Text, ...]:
+        """What the user should know about where this came from; for stderr."""
+        return self._compiled.notes
 
-def check_from(data: Mapping[str, Any]) -> Check:
-    """A check from its validated mapping."""
-    ((probe, arguments),) = data["probe"].items()
-    remedy = data.get("remedy")
-    return Check(
-        id=data["id"],
-        name=data["name"],
-        title=_text(data["title"]),
-        status=data["status"],
-        severity=Severity(data["severity"]),
-        rationale=_text(data["rationale"]),
-        origin=data["origin"],
-        probe=probe,
-        arguments=arguments or {},
-        expect=data["expect"],
-        applies=data.get("applies", {}),
-        severity_by=tuple((row["when"], Severity(row["severity"])) for row in data.get("severity_by", ())),
-        seed=data.get("seed", ""),
-        references=tuple(data.get("references", ())),
-        tags=tuple(data.get("tags", ())),
-        falsepositives=tuple(_text(t) for t in data.get("falsepositives", ())),
-        remedy=_text(remedy) if remedy else None,
-        commands=tuple(data.get("commands", ())),
-        playbook=data.get("playbook", ""),
-        faq=tuple(data.get("faq", ())),
-        volatile=data.get("volatile", False),
-        deadline=float(data.get("deadline", 20)),
-    )
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Every check, whatever its status."""
+        return tuple(check_from(row) for row in self._compiled.rows("checks"))
 
+    @cached_property
+    def faq(self) -> tuple[FaqEntry, ...]:
+        """Every FAQ entry."""
+        return tuple(faq_from(row) for row in self._compiled.rows("faq"))
 
-def _text(value: Any) -> Text:
-    return same(value) if isinstance(value, str) else Text(value["en"], value["zh"])
+    @cached_property
+    def playbooks(self) -> tuple[Playbook, ...]:
+        """Every playbook."""
+        return tuple(playbook_from(row) for row in self._compiled.rows("playbooks"))
+
+    def files(self, kind: str) -> Mapping[str, str]:
+        """Id -> the file it comes from, for checks, faq or playbooks."""
+        return {row["id"]: row["file"] for row in self._compiled.rows(kind)}
 
 
 def load(extra: Sequence[Path] = ()) -> Catalogue:
-    """The shipped catalogue."""
-    import yaml
+    """The shipped catalogue, the site's over it, and the directories of `--catalog` over both.
 
-    root = Path(__file__).resolve().parents[2] / "checks"
-    files = [p for p in sorted(root.glob("*/*.yaml")) if p.parent.name not in ("faq", "examples")]
-    return Catalogue(
-        tuple(sorted((check_from(yaml.safe_load(p.read_text("utf-8"))) for p in files), key=lambda c: c.id))
-    )
+    Raises CatalogError with every complaint about the files, UsageError for a directory that is not there.
+    """
+    return Catalogue(open_catalogue(extra))

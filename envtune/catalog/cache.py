@@ -1,0 +1,95 @@
+"""The compiled catalogue in the user's cache directory. JSON, never pickle: reading it can run nothing.
+
+A file is a header line (what it was made from, and a checksum of the rest) and the compiled form. Whatever is wrong
+with it (absent, cut short, of another version, writable by others), there simply is no cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import zlib
+from dataclasses import dataclass
+from typing import Optional
+
+from envtune import __version__
+from envtune.catalog.trust import distrust
+from envtune.model import Text
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Cached:
+    """What a cache file holds: the stamp and content hash of its sources, and the compiled form made from them."""
+
+    stamp: str
+    content: str
+    text: str
+
+
+def cache_file(key: str) -> Optional[str]:
+    """Where the cache for these layers lies; None where this user has no cache directory."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # the XDG specification: a relative path is to be ignored
+        home = os.path.expanduser("~")
+        if not os.path.isabs(home):
+            return None
+        base = os.path.join(home, ".cache")
+    return os.path.join(base, "envtune", f"catalog-{zlib.crc32(key.encode('utf-8', 'surrogateescape')):08x}.json")
+
+
+def distrusted(path: str) -> Optional[Text]:
+    """As root: why a cache there is neither read nor written; None when it is safe, or for an ordinary user."""
+    if os.geteuid() != 0:
+        return None
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return distrust(path)
+
+
+def read(path: str) -> Optional[Cached]:
+    """The cache, or None."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, encoding="utf-8", newline="\n") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                return None
+            head, _, text = file.read().partition("\n")
+        header = json.loads(head)
+        if (header["format"], header["envtune"]) != (FORMAT, __version__) or header["crc32"] != _checksum(text):
+            return None
+        return Cached(str(header["stamp"]), str(header["content"]), text)
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def write(path: str, cached: Cached) -> None:
+    """Put the cache there in one step, readable by this user only; where that cannot be, there is none."""
+    header = {
+        "format": FORMAT,
+        "envtune": __version__,
+        "crc32": _checksum(cached.text),
+        "content": cached.content,
+        "stamp": cached.stamp,
+    }
+    beside = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(f"{json.dumps(header)}\n{cached.text}")
+        os.replace(beside, path)
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+
+
+def _checksum(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8"))

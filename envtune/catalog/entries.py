@@ -1,0 +1,102 @@
+"""Validated rows -> the words of model.py."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Sequence
+
+from envtune.model import Check, FaqEntry, Playbook, Severity, Signature, Step, Text, same
+
+Row = Mapping[str, Any]
+
+
+def check_from(data: Row) -> Check:
+    """A check from its validated mapping."""
+    ((probe, arguments),) = data["probe"].items()
+    return Check(
+        id=data["id"],
+        name=data["name"],
+        title=_text(data["title"]),
+        status=data["status"],
+        severity=Severity(data["severity"]),
+        rationale=_text(data["rationale"]),
+        origin=data["origin"],
+        probe=probe,
+        arguments=arguments or {},
+        expect=data["expect"],
+        applies=data.get("applies", {}),
+        severity_by=tuple((row["when"], Severity(row["severity"])) for row in data.get("severity_by", ())),
+        seed=data.get("seed", ""),
+        references=tuple(data.get("references", ())),
+        tags=tuple(data.get("tags", ())),
+        falsepositives=tuple(_text(t) for t in data.get("falsepositives", ())),
+        remedy=_optional(data.get("remedy")),
+        commands=tuple(data.get("commands", ())),
+        playbook=data.get("playbook", ""),
+        faq=tuple(data.get("faq", ())),
+        volatile=data.get("volatile", False),
+        deadline=float(data.get("deadline", 20)),
+    )
+
+
+def faq_from(data: Row) -> FaqEntry:
+    """An FAQ entry from its validated mapping."""
+    return FaqEntry(
+        id=data["id"],
+        name=data["name"],
+        title=_text(data["title"]),
+        signatures=tuple(_signature(row) for row in data["signatures"]),
+        cause=_text(data["cause"]),
+        remedy=_text(data["remedy"]),
+        side=data["side"],
+        aliases=tuple(data.get("aliases", ())),
+        precedence=data.get("precedence", 0),
+        confirm=tuple(data.get("confirm", ())),
+        versions=data.get("versions", {}),
+        seed=data.get("seed", ""),
+        references=tuple(data.get("references", ())),
+    )
+
+
+def playbook_from(data: Row) -> Playbook:
+    """A playbook from its validated mapping."""
+    return Playbook(
+        id=data["id"],
+        title=_text(data["title"]),
+        fixes=tuple(data["fixes"]),
+        safety=data["safety"],
+        disruption=data["disruption"],
+        steps=tuple(_step(row) for row in data["steps"]),
+        root=data.get("requires", {}).get("root", False),
+        seed=data.get("seed", ""),
+        references=tuple(data.get("references", ())),
+    )
+
+
+def _signature(row: Row) -> Signature:
+    return Signature(
+        regex=row["regex"],
+        strength=row["strength"],
+        origin=row["origin"],
+        multiline=row.get("multiline", False),
+        requires=tuple(row.get("requires", ())),
+        unless=tuple(row.get("unless", ())),
+    )
+
+
+def _step(row: Row) -> Step:
+    ((kind, arguments),) = row.items()
+    if kind != "instructions":
+        return Step(kind, arguments)
+    return Step(kind, {}, _pairs(arguments["en"], arguments["zh"]))
+
+
+def _pairs(en: Sequence[str], zh: Sequence[str]) -> tuple[Text, ...]:
+    return tuple(Text(one, other) for one, other in zip(en, zh))
+
+
+def _optional(value: Any) -> Optional[Text]:
+    return _text(value) if value else None
+
+
+def _text(value: Any) -> Text:
+    return same(value) if isinstance(value, str) else Text(value["en"], value["zh"])

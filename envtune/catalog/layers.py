@@ -1,0 +1,173 @@
+"""Where the catalogue is: the shipped entries, the site's in /etc/envtune, and those of `--catalog DIR`.
+
+A later layer replaces entries of the same id and adds new ones. The shipped layer is `envtune/_data` in a wheel or
+zipapp and the top of the checkout otherwise (an editable install is a checkout).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterator, Sequence
+
+import envtune
+from envtune.catalog.trust import distrust
+from envtune.errors import CatalogError, UsageError
+
+PACKAGE = os.path.dirname(os.path.abspath(envtune.__file__))
+COMPILED = os.path.join(PACKAGE, "_data", "catalog.json")
+SITE = "/etc/envtune"
+_NO_CHECKS = ("faq", "examples")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A directory that holds `checks/` and `playbooks/`; `own` is the shipped one."""
+
+    directory: str
+    own: bool = False
+    flat: bool = False  # the directory itself holds the checks
+
+
+@dataclass(frozen=True)
+class Source:
+    """One catalogue file. `kind` is checks, faq or playbooks; `shown` its path as a complaint names it."""
+
+    path: str
+    kind: str
+    layer: Layer
+    shown: str
+    family: str  # the folder it lies in, empty directly below checks/ or playbooks/
+    stamp: str  # changes whenever the file does
+    changed: int  # when it last did, in ns since the epoch
+
+
+def data_root() -> Path:
+    """The directory that holds the shipped `checks/` and `playbooks/`."""
+    packed = Path(PACKAGE, "_data")
+    return packed if packed.is_dir() else Path(PACKAGE).parent
+
+
+def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
+    """The site's layer, if there is one, and the named directories, lowest first.
+
+    Raises UsageError for a named directory that is not there, CatalogError for one that root must not trust.
+    """
+    found = [Layer(SITE)] if any(_there(os.path.join(SITE, part)) for part in ("checks", "playbooks")) else []
+    for path in extra:
+        directory = os.path.abspath(path)
+        if not os.path.isdir(directory):
+            raise UsageError(f"--catalog {path}: not a directory", f"--catalog {path}：不是目录")
+        parts = [part for part in ("checks", "playbooks") if os.path.isdir(os.path.join(directory, part))]
+        found.append(Layer(directory, flat=not parts))
+    return tuple(found)
+
+
+def _there(path: str) -> bool:
+    """Whether it exists; a directory on the way that may not be entered is an error, never `no`."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return True
+
+
+def sources(layer: Layer) -> tuple[Source, ...]:
+    """Every file of a layer, sorted by path."""
+    if layer.flat:
+        parts = [(layer.directory, "checks")]
+    else:
+        parts = [(os.path.join(layer.directory, part), part) for part in ("checks", "playbooks")]
+    return tuple(source for directory, kind in parts for source in _below(layer, directory, kind))
+
+
+def _below(layer: Layer, directory: str, kind: str, family: str = "") -> Iterator[Source]:
+    for entry in _entries(directory):
+        if entry.name.startswith("."):
+            continue
+        if entry.name.endswith((".yaml", ".yml")):
+            yield _source(layer, entry, kind, family)
+        elif not family and entry.is_dir() and not (kind == "checks" and entry.name == "examples"):
+            below = "faq" if kind == "checks" and entry.name == "faq" else kind
+            yield from _below(layer, entry.path, below, entry.name)
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unreadable(directory, error) from None
+
+
+def _source(layer: Layer, entry: os.DirEntry[str], kind: str, family: str) -> Source:
+    shown = os.path.relpath(entry.path, layer.directory) if layer.own else entry.path
+    try:
+        status = entry.stat()
+    except OSError as error:
+        raise _unreadable(shown, error) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise refused(shown, "not a regular file; remove it", "不是普通文件；请将其移走")
+    if not entry.name.endswith(".yaml"):
+        raise refused(shown, "name it .yaml, other files are not read", "请以 .yaml 命名，其他文件不会被读取")
+    return Source(entry.path, kind, layer, shown, family, *_stamp(entry.path, status))
+
+
+def _stamp(path: str, status: os.stat_result) -> tuple[str, int]:
+    """What changes with a file (the change time is in it because tools set the other one back), and when it did."""
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return f"{path} {status.st_size} {times[0]} {times[1]} {status.st_ino}", max(times)
+
+
+def code_files() -> tuple[Source, ...]:
+    """What a catalogue file is validated against: probes, matchers, facts, tables; or the archive we run from."""
+    own = Layer(PACKAGE, own=True)
+    paths = [os.path.join(PACKAGE, name) for name in ("expect.py", "facts.py")]
+    if not os.path.isdir(PACKAGE):
+        paths = [PACKAGE]
+        while not os.path.exists(paths[0]):
+            paths = [os.path.dirname(paths[0])]
+    for folder in ("catalog", "resources") if len(paths) > 1 else ():
+        below = os.path.join(PACKAGE, folder)
+        paths += [entry.path for entry in _entries(below) if entry.name.endswith(".py")]
+    if os.path.exists(COMPILED):
+        paths.append(COMPILED)
+    return tuple(Source(path, "code", own, path, "", *_stamp(path, os.stat(path))) for path in paths)
+
+
+def content(source: Source) -> bytes:
+    """The bytes of a file; CatalogError when it cannot be read."""
+    try:
+        with open(source.path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise _unreadable(source.shown, error) from None
+
+
+def check_trust(files: Sequence[Source], layers: Sequence[Layer]) -> None:
+    """As root, refuse overlay files that somebody else could change; CatalogError names each with the reason."""
+    if os.geteuid() != 0:
+        return
+    directories = [os.path.dirname(f.path) for f in files if not f.layer.own]
+    paths = dict.fromkeys([*(layer.directory for layer in layers if not layer.own), *directories])
+    reasons = [distrust(path) for path in [*paths, *(f.path for f in files if not f.layer.own)]]
+    found = list(dict.fromkeys(reason for reason in reasons if reason is not None))
+    if found:
+        en = tuple(f"{r.en}; refused, because root runs this: chown root and chmod go-w" for r in found)
+        zh = tuple(f"{r.zh}；以 root 运行时拒绝使用：请 chown root 并 chmod go-w" for r in found)
+        raise CatalogError(en, zh)
+
+
+def refused(path: str, en: str, zh: str) -> CatalogError:
+    """The error about a whole file."""
+    return CatalogError((f"{path}:1:1: {en}",), (f"{path}:1:1: {zh}",))
+
+
+def _unreadable(path: str, error: OSError) -> CatalogError:
+    return refused(path, f"cannot be read: {error.strerror}", f"无法读取：{error.strerror}")

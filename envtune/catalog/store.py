@@ -1,0 +1,148 @@
+"""From files to rows as fast as can be: the compiled file of a wheel, a cache elsewhere, YAML only when it changed.
+
+The compiled form is one JSON document with one kind per line, so that a run parses only the kind it needs. A cache
+holds the same form and what it was made from: a stamp of every file (catalogue files and the code that validated them)
+and the hash of their content. A stamp that differs is not the last word: where the content is the same (a fresh
+checkout), the cache is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Mapping, Optional, Sequence
+
+import envtune
+from envtune.catalog import cache, layers
+from envtune.catalog.trust import distrust
+from envtune.errors import UsageError
+from envtune.model import Text
+
+KINDS = ("checks", "faq", "playbooks")
+RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+class Compiled:
+    """The compiled form; `rows` parses one kind. `notes` are to be told to the user on stderr."""
+
+    def __init__(self, text: str, notes: Sequence[Text] = ()) -> None:
+        self.notes = tuple(notes)
+        self._lines = dict(line.partition(": ")[::2] for line in text.split("\n") if line.startswith('"'))
+
+    def rows(self, kind: str) -> Sequence[Mapping[str, Any]]:
+        """The entries of a kind, sorted by id."""
+        rows: Sequence[Mapping[str, Any]] = json.loads(self._lines[f'"{kind}"'].rstrip(","))
+        return rows
+
+
+def dump(rows: Rows) -> str:
+    """The compiled form of rows."""
+    lines = [f'"{kind}": {json.dumps(rows[kind], ensure_ascii=False, separators=(",", ":"))}' for kind in KINDS]
+    head = f'{{"format": {cache.FORMAT}, "envtune": "{envtune.__version__}",'
+    return "\n".join([head, ",\n".join(lines), "}"]) + "\n"
+
+
+def compile_tree(directory: str) -> str:
+    """The compiled form of the catalogue below a source tree; what a wheel carries. CatalogError when it is wrong."""
+    from envtune.catalog.compiling import compile_rows
+
+    files = layers.sources(layers.Layer(os.path.abspath(directory), own=True))
+    return dump(compile_rows([(file, layers.content(file)) for file in files], {}))
+
+
+def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
+    """The catalogue this process uses: the shipped one, the site's, and the named directories."""
+    over = layers.overlays(extra)
+    notes = _trusts_its_own()
+    shipped = _shipped()
+    if shipped is not None and not over:
+        return Compiled(shipped, notes)
+    own = () if shipped is not None else (_checkout(),)
+    files = [source for layer in (*own, *over) for source in layers.sources(layer)]
+    _refuse_empty(over, files)
+    layers.check_trust(files, over)
+    where = cache.cache_file("\n".join(layer.directory for layer in (*own, *over)))
+    problem = None if where is None else cache.distrusted(where)
+    if problem is not None:
+        where = None
+        notes += (Text(f"the cache is not used: {problem.en}", f"不使用缓存：{problem.zh}"),)
+    return Compiled(_through_cache(where, files, shipped), notes)
+
+
+def _through_cache(where: Optional[str], files: Sequence[layers.Source], shipped: Optional[str]) -> str:
+    code = layers.code_files()
+    stamp = "\n".join(file.stamp for file in (*files, *code))
+    cached = None if where is None else cache.read(where)
+    if cached is not None and cached.stamp == stamp:
+        return cached.text
+    contents = [(file, layers.content(file)) for file in files]
+    digest = _digest([*contents, *((file, layers.content(file)) for file in code)])
+    text = cached.text if cached is not None and cached.content == digest else _compile(contents, shipped)
+    if where is not None:
+        newest = max((file.changed for file in (*files, *code)), default=0)
+        racy = newest > time.time_ns() - RACY
+        cache.write(where, cache.Cached("" if racy else stamp, digest, text))
+    return text
+
+
+def _compile(contents: Sequence[tuple[layers.Source, bytes]], shipped: Optional[str]) -> str:
+    from envtune.catalog.compiling import compile_rows
+
+    lower = {} if shipped is None else {kind: Compiled(shipped).rows(kind) for kind in KINDS}
+    return dump(compile_rows(contents, lower))
+
+
+def _digest(contents: Sequence[tuple[layers.Source, bytes]]) -> str:
+    import hashlib
+
+    total = hashlib.sha256()
+    for source, content in contents:
+        name = source.path.encode("utf-8", "surrogateescape")
+        total.update(b"%d %b %d " % (len(name), name, len(content)) + content)
+    return total.hexdigest()
+
+
+def _shipped() -> Optional[str]:
+    """The compiled file of a wheel or zipapp, None in a checkout."""
+    loader = getattr(envtune, "__loader__", None)
+    try:
+        content: bytes = loader.get_data(layers.COMPILED)  # type: ignore[union-attr]
+    except (OSError, AttributeError):
+        return None
+    return content.decode("utf-8")
+
+
+def _checkout() -> layers.Layer:
+    root = str(layers.data_root())
+    if not os.path.isdir(os.path.join(root, "checks")):
+        raise layers.refused(
+            os.path.join(root, "checks"),
+            "the catalogue is not there; install envtune again",
+            "检查目录不存在；请重新安装 envtune",
+        )
+    return layers.Layer(root, own=True)
+
+
+def _refuse_empty(over: Sequence[layers.Layer], files: Sequence[layers.Source]) -> None:
+    for layer in over:
+        if layer.directory != layers.SITE and not any(file.layer is layer for file in files):
+            raise UsageError(
+                f"{layer.directory} holds no checks/*/*.yaml and no playbooks/*/*.yaml",
+                f"{layer.directory} 中没有 checks/*/*.yaml 或 playbooks/*/*.yaml",
+            )
+
+
+def _trusts_its_own() -> tuple[Text, ...]:
+    """As root: say so when somebody else can change the code that runs, and the catalogue beside it."""
+    problem = distrust(layers.PACKAGE) if os.geteuid() == 0 else None
+    if problem is None:
+        return ()
+    return (
+        Text(
+            f"root runs code and catalogue that somebody else can change: {problem.en}",
+            f"正以 root 运行他人可修改的代码和检查目录：{problem.zh}",
+        ),
+    )

@@ -1,0 +1,59 @@
+"""Who else could change what we are about to read? Asked for overlays and caches when root runs us."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from typing import Optional
+
+from envtune.model import Text
+
+_MOST_LINKS = 40
+
+
+def distrust(path: str) -> Optional[Text]:
+    """Why somebody other than root could change what `path` leads to; None when nobody can.
+
+    Every directory and link on the way is looked at. A directory that others may write is good enough only with the
+    sticky bit, because there nobody can replace an entry of root's.
+    """
+    done, hops = "/", _MOST_LINKS
+    parts = [part for part in posixpath.abspath(path).split("/") if part]
+    problem = _problem(done)
+    while parts and problem is None:
+        part = parts.pop(0)
+        if part in (".", ".."):
+            done = posixpath.dirname(done) if part == ".." else done
+            continue
+        step = posixpath.join(done, part)
+        problem = _problem(step)
+        if problem is not None or not os.path.islink(step):
+            done = step
+            continue
+        hops -= 1
+        if hops < 0:
+            return Text(f"{path}: too many levels of symbolic links", f"{path}：符号链接层数过多")
+        target = os.readlink(step)
+        done = "/" if target.startswith("/") else done
+        parts = [p for p in target.split("/") if p] + parts
+    return problem
+
+
+def _problem(path: str) -> Optional[Text]:
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        return Text(f"{path} cannot be examined: {error.strerror}", f"无法检查 {path}：{error.strerror}")
+    if status.st_uid != 0:
+        return Text(
+            f"{path} belongs to uid {status.st_uid}, not to root", f"{path} 属于 uid {status.st_uid}，而不是 root"
+        )
+    if stat.S_ISLNK(status.st_mode) or not status.st_mode & 0o022:
+        return None
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
+        return None
+    mode = f"{stat.S_IMODE(status.st_mode):04o}"
+    return Text(
+        f"{path} may be written by others than root (mode {mode})", f"{path} 可被 root 以外的用户写入（权限 {mode}）"
+    )
