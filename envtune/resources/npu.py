@@ -1,21 +1,240 @@
-"""Facts of this resource (the probes follow)."""
+"""Which NPUs this host has: PCI devices, device nodes and what npu-smi lists. Facts `npu`, `npu_count`, `ascend`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Mapping, Optional, Union
+
+from envtune.errors import HostError, Missing, NotRecorded, Undetermined
+from envtune.facts import host_error_text
+from envtune.host import exists
 from envtune.model import Fact, Text
 from envtune.resources import Scene
+from envtune.resources.npu_smi import Failure, NpuTable, parse_failure, parse_info
+
+SMI = ("npu-smi", "info")
+SMI_PATHS = ("/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi", "/usr/bin/npu-smi", "/usr/sbin/npu-smi")
+SMI_TIMEOUT = 20.0  # seconds; eight cards take some, a driver in trouble takes far more
+NODES = "/dev/davinci[0-9]*"
+MANAGER = "/dev/davinci_manager"
+PCI = "/sys/bus/pci/devices"
+DRIVER = "/usr/local/Ascend/driver/version.info"
+TOOLKITS = ("ascend-toolkit", "nnae", "cann", "nnrt", "latest")  # below /usr/local/Ascend
+
+HUAWEI = "0x19e5"
+ACCELERATOR = "0x12"  # PCI base class "processing accelerators"; Huawei's network and storage functions are others
+# Source: facts D4 (lspci), PCI Device ID of `npu-smi info -t board`.
+MODELS: Mapping[str, str] = {"0xd801": "910A", "0xd802": "910B", "0xd803": "A3", "0xd500": "310P", "0xd100": "310"}
+TRAINING_FIRST = ("A3", "910B", "910A", "310P", "310")
+# Chip names of the first 910 generation: torch_npu's list of SoC versions, values 100-104 (NpuVariables.cpp).
+FIRST_910 = ("910a", "910proa", "910premiuma", "910b", "910prob")
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A Huawei accelerator on PCI: address in lower case, PCI device id such as 0xd802."""
+
+    address: str
+    device: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `npu-smi info` said: a table, or the failure instead of one."""
+
+    said: Union[NpuTable, Failure]
+    text: str
+    source: str = "npu-smi info"
+
+
+def accelerators(scene: Scene) -> tuple[Accelerator, ...]:
+    """The Huawei accelerators on PCI, virtual functions (vNPUs) left out; NotRecorded when a snapshot is silent."""
+    return scene.once(_accelerators)
+
+
+def _accelerators(scene: Scene) -> tuple[Accelerator, ...]:
+    host = scene.host
+    found = []
+    for path in host.glob(f"{PCI}/*/vendor"):
+        folder = path.rpartition("/")[0]
+        try:
+            if host.read(path).strip() != HUAWEI:
+                continue
+            device = host.read(f"{folder}/device").strip().lower()
+            if not (device in MODELS or host.read(f"{folder}/class").strip().startswith(ACCELERATOR)):
+                continue
+            if exists(host, f"{folder}/physfn"):
+                continue
+        except Missing:
+            continue
+        except NotRecorded:
+            pass  # an older recorder: no class file, no word on virtual functions
+        found.append(Accelerator(folder.rpartition("/")[2].lower(), device))
+    return tuple(found)
+
+
+def device_nodes(scene: Scene) -> tuple[int, ...]:
+    """N of every /dev/davinciN (davinci_manager and vNPU nodes are others)."""
+    tails = (path[len("/dev/davinci") :] for path in scene.host.glob(NODES))
+    return tuple(sorted(int(tail) for tail in tails if tail.isdigit()))
+
+
+def ask(scene: Scene) -> Answer:
+    """`npu-smi info`, run at most once; Missing when it is not installed, TimedOut when the driver does not answer."""
+    return scene.once(_ask)
+
+
+def _ask(scene: Scene) -> Answer:
+    host = scene.host
+    if host.live and not _installed(scene):
+        raise Missing(" ".join(SMI), "command not found")  # without the cost of a process
+    try:
+        result = host.run(SMI, timeout=SMI_TIMEOUT)
+    except NotRecorded:
+        if _installed(scene):
+            raise
+        raise Missing(" ".join(SMI), "command not found") from None
+    text = result.stdout + (f"\n{result.stderr}" if result.stderr.strip() else "")
+    table = parse_info(result.stdout)
+    if not table.devices:
+        failure = parse_failure(text, result.returncode)
+        if failure is not None:
+            return Answer(failure, text)
+    return Answer(table, text)
+
+
+def _installed(scene: Scene) -> bool:
+    return any(exists(scene.host, path) for path in SMI_PATHS)
+
+
+def table(scene: Scene) -> NpuTable:
+    """The complete table of npu-smi; `Undetermined` with the reason when there is none."""
+    answer = ask(scene)
+    if isinstance(answer.said, Failure):
+        raise Undetermined(answer.said.meaning, answer.source, answer.text, right=lacks_right(scene, answer.said))
+    if answer.said.incomplete is not None:
+        raise Undetermined(answer.said.incomplete, answer.source, answer.text)
+    return answer.said
+
+
+def lacks_right(scene: Scene, failure: Failure) -> bool:
+    """Whether this failure may only mean that this user cannot open the device nodes."""
+    if not failure.right or scene.host.euid == 0:
+        return False
+    try:
+        node = scene.host.stat(MANAGER)
+    except HostError:
+        return False
+    return node.uid != scene.host.euid and node.mode & 0o006 != 0o006
+
+
+def in_container(scene: Scene) -> bool:
+    """Whether the device nodes are only those that a container was given."""
+    return scene.facts.value("container") == "true"
+
+
+# ---------------------------------------------------------------------------------------------------- facts
 
 
 def fact_npu(scene: Scene) -> Fact:
-    """Not read yet."""
-    return Fact("npu", None, "", Text("not read yet", "尚未读取"))
+    """The model: 910A, 910B, A3, 310P, 310, the chip's own name when it is another, none."""
+    try:
+        found = {MODELS[a.device] for a in accelerators(scene) if a.device in MODELS}
+        strange = any(a.device not in MODELS for a in accelerators(scene))
+    except NotRecorded:
+        found, strange = set(), False
+    if found:
+        return Fact("npu", next(model for model in TRAINING_FIRST if model in found), f"{PCI}/*/device")
+    try:
+        answer = ask(scene)
+    except Missing:
+        if strange or device_nodes(scene):
+            why = Text("npu-smi, which would name the model, is not here", "没有 npu-smi，无法得知型号")
+            return Fact("npu", None, NODES, why)
+        return Fact("npu", "none", f"{PCI}, {NODES}, npu-smi")
+    if isinstance(answer.said, Failure):
+        if not strange and not device_nodes(scene):
+            return Fact("npu", "none", f"{PCI}, {NODES}, npu-smi")
+        return Fact("npu", None, answer.source, answer.said.meaning)
+    if not answer.said.devices:
+        return Fact("npu", None, answer.source, answer.said.incomplete)
+    return Fact("npu", model_of(answer.said), answer.source)
+
+
+def model_of(listed: NpuTable) -> str:
+    """The model by the table's Name column.
+
+    `910A`, `910ProB` and a bare `910B` are the first generation, `910B1` to `910B4` the second; A3 prints `Ascend910`
+    (torch_npu maps it to 910_93). Where the bare names leave it open the memory columns tell: only the first generation
+    has DDR beside 32 GB of HBM (public listings of npu-smi on 910A, 910B and A3).
+    """
+    device = listed.devices[0]
+    chip = device.name.lower().replace(" ", "").replace("ascend", "", 1)
+    first = device.hbm is None or (device.hbm.total < 40000 and (device.memory is None or device.memory.total > 0))
+    if chip in FIRST_910:
+        return "910A" if first or chip != "910b" else "910B"
+    if chip == "910":
+        return "910A" if first and device.node is None else "A3"
+    if chip.startswith(("910_93", "910c")):
+        return "A3"
+    if chip.startswith("910b") and chip[4:5].isdigit():
+        return "910B"
+    if chip.startswith("310p"):
+        return "310P"
+    return "310" if chip == "310" else device.name
 
 
 def fact_npu_count(scene: Scene) -> Fact:
-    """Not read yet."""
-    return Fact("npu_count", None, "", Text("not read yet", "尚未读取"))
+    """How many NPU devices a job on this host can address: device nodes, else what npu-smi lists, else PCI."""
+    nodes = device_nodes(scene)
+    if nodes:
+        return Fact("npu_count", str(len(nodes)), NODES)
+    try:
+        answer = ask(scene)
+        if isinstance(answer.said, NpuTable) and answer.said.devices:
+            if answer.said.incomplete is not None:
+                return Fact("npu_count", None, answer.source, answer.said.incomplete)
+            return Fact("npu_count", str(len(answer.said.devices)), answer.source)
+    except (Missing, NotRecorded):
+        pass
+    if in_container(scene):
+        return Fact("npu_count", "0", NODES)
+    try:
+        return Fact("npu_count", str(len(accelerators(scene))), PCI)
+    except NotRecorded as error:
+        return Fact("npu_count", None, PCI, host_error_text(error))
 
 
 def fact_ascend(scene: Scene) -> Fact:
-    """Not read yet."""
-    return Fact("ascend", None, "", Text("not read yet", "尚未读取"))
+    """true when anything of Ascend is here: device node, driver, CANN, PCI device, or torch_npu in the target."""
+    silent: Optional[HostError] = None
+    for look in (_node_sign, _tree_sign, _bus_sign, _software_sign):
+        try:
+            source = look(scene)
+        except HostError as error:
+            silent = error
+            continue
+        if source:
+            return Fact("ascend", "true", source)
+    looked = f"{NODES}, {DRIVER}, CANN, {PCI}, torch_npu"
+    if silent is not None:
+        return Fact("ascend", None, looked, host_error_text(silent))
+    return Fact("ascend", "false", looked)
+
+
+def _node_sign(scene: Scene) -> str:
+    return NODES if device_nodes(scene) else ""
+
+
+def _tree_sign(scene: Scene) -> str:
+    paths = (DRIVER, *(f"/usr/local/Ascend/{name}" for name in TOOLKITS))
+    return next((path for path in paths if exists(scene.host, path)), "")
+
+
+def _bus_sign(scene: Scene) -> str:
+    return next((f"{PCI}/{card.address}" for card in accelerators(scene)), "")
+
+
+def _software_sign(scene: Scene) -> str:
+    facts = (scene.facts[name] for name in ("cann", "torch_npu"))
+    return next((fact.source for fact in facts if fact.value not in (None, "", "none", "false")), "")

@@ -1,0 +1,330 @@
+"""What `npu-smi info` prints, read by header names and column separators; pure text -> values.
+
+Layouts seen (facts D4 and public listings): 1.9 and 21.0 on 910A (no Hugepages column), 21.0.4 on 910A, 21.0.3-25.x on
+310 and 310P (`Chip Device`), 23.0-25.x on 910A and 910B, A3 (`Chip Phy-ID`, two chips per NPU, power `-`), 26.0 (wider,
+with `Process id in container`), 25.6 on 950 (`NPU ID` in a cell of its own). From 23.0 on there is a process table.
+A text that was cut off or wrapped is named in `incomplete`, never taken for a smaller host.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Sequence
+
+from envtune.model import Text
+
+PROCESS_TABLE_SINCE = 23  # major version of npu-smi; older ones print the devices only
+
+_NAME = re.compile(r"NPU ID|NPU Util\(%\)|Process id in container|Process id|Process name|Process memory\S*|\S+", re.I)
+_IDLE = re.compile(r"No running processes found in NPU\s+([0-9]{1,9})\b", re.I)
+_VERSION = re.compile(r"npu-smi\s+(\S+).*?Version:\s*(\S+)", re.I)
+_RETURNED = re.compile(r"\bret(?:urn code)?(?:\s+is|\s*=)\s*\(?(-\d+)")
+_LIBRARY = re.compile(r"error while loading shared libraries:\s*(\S+?):")
+_COLUMNS: Mapping[str, str] = {"npu id": "npu", "phy-id": "node", "device": "node", "bus-id": "bus"}
+_STEMS = ("power", "temp", "hugepages", "memory", "hbm", "process id in container", "process id", "process name")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Used of total: MB for memory, pages for huge pages."""
+
+    used: int
+    total: int
+
+
+@dataclass(frozen=True)
+class NpuDevice:
+    """One chip; power in W, temperature in C. `node` is N of /dev/davinciN where a column says so (Phy-ID, Device)."""
+
+    npu: int
+    chip: int
+    node: Optional[int]
+    name: str
+    health: str
+    bus: str = ""  # PCI address in lower case, empty where the table says NA
+    power: Optional[float] = None
+    temp: Optional[float] = None
+    memory: Optional[Usage] = None
+    hbm: Optional[Usage] = None
+    hugepages: Optional[Usage] = None
+    raw: str = ""  # its lines in the table
+
+
+@dataclass(frozen=True)
+class NpuProcess:
+    """One row of the process table: `pid` in the host's numbering, `inner` in the container's; memory in MB."""
+
+    npu: int
+    chip: int
+    pid: int
+    name: str
+    memory: Optional[int] = None
+    inner: Optional[int] = None
+    raw: str = ""
+
+
+@dataclass(frozen=True)
+class NpuTable:
+    """Both tables. `incomplete` says what of the devices is missing; `untold` are NPUs without a word on processes."""
+
+    version: str
+    devices: tuple[NpuDevice, ...]
+    processes: tuple[NpuProcess, ...]
+    untold: tuple[int, ...]
+    incomplete: Optional[Text] = None
+    cut: bool = False  # the end of what this version prints is not there
+
+    def node(self, device: NpuDevice) -> Optional[int]:
+        """N of the device's /dev/davinciN; without a column for it the NPU id, where every NPU has one chip."""
+        if device.node is not None:
+            return device.node
+        single = len({d.npu for d in self.devices}) == len(self.devices)
+        return device.npu if single else None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no table: a return code or a word, what it means, and whether a missing right can cause it."""
+
+    code: str
+    meaning: Text
+    right: bool = False
+
+
+@dataclass
+class _State:
+    """What the rows read so far mean for the next one."""
+
+    version: str = ""
+    section: str = ""  # "", devices, processes
+    upper: Sequence[Sequence[str]] = ()
+    lower: Sequence[Sequence[str]] = ()
+    pending: Optional[dict[str, str]] = None
+    closed: bool = False  # the last line of the section was a border
+    devices: list[NpuDevice] = field(default_factory=list)
+    processes: list[NpuProcess] = field(default_factory=list)
+    spoken: set[int] = field(default_factory=set)  # NPUs the process table speaks about
+    broken: dict[str, str] = field(default_factory=dict)  # section -> the line that made no sense
+
+
+def parse_info(text: str) -> NpuTable:
+    """The tables of `npu-smi info`. Never raises; what is missing is in `incomplete` and `untold`."""
+    state = _State()
+    for line in text.lstrip("\ufeff").splitlines():
+        line = line.strip()
+        if line[:1] in ("+", "|") and not line.strip("+-=| "):
+            _border(state, line)
+        elif line.startswith("|") and line.endswith("|") and len(line) > 1:
+            _row(state, line, [cell.strip() for cell in line[1:-1].split("|")])
+        elif line.startswith("|") or (line and state.pending is not None):
+            state.broken.setdefault(state.section, line)
+            state.closed = False
+    _end_section(state)
+    return _table(state)
+
+
+def _border(state: _State, line: str) -> None:
+    if state.pending is not None and "=" in line:
+        state.broken.setdefault("devices", line)
+        state.pending = None
+    state.closed = True
+
+
+def _row(state: _State, line: str, cells: list[str]) -> None:
+    found = _VERSION.search(line)
+    words = [[_column(name) for name in _NAME.findall(cell)] for cell in cells]
+    flat = [name for cell in words for name in cell]
+    if found and not state.section:
+        state.version = found[2]
+    elif flat[:1] == ["npu"] and "pid" in flat:
+        _end_section(state)
+        state.section, state.upper, state.lower, state.closed = "processes", words, (), False
+    elif flat[:1] == ["npu"] and "health" in flat:
+        state.section, state.upper, state.lower = "devices", words, ()
+    elif state.section == "devices" and not state.devices and state.pending is None and "bus" in flat:
+        state.lower = words
+    elif state.section:
+        state.closed = False
+        (_device_row if state.section == "devices" else _process_row)(state, line, cells)
+
+
+def _column(name: str) -> str:
+    low = name.lower()
+    stem = next((s for s in _STEMS if low.startswith(s)), low)
+    known = {"process id in container": "inner", "process id": "pid", "process name": "process"}
+    return "used" if low.startswith("process memory") else known.get(stem, _COLUMNS.get(stem, stem))
+
+
+def _values(names: Sequence[Sequence[str]], cells: Sequence[str]) -> Optional[dict[str, str]]:
+    """Column name -> value of one row; None when the row has other cells than the header."""
+    if len(names) != len(cells):
+        return None
+    row: dict[str, str] = {}
+    for columns, cell in zip(names, cells):
+        words = re.sub(r"\s*/\s*", "/", cell).split()
+        if len(columns) == 1:
+            row[columns[0]] = " ".join(words)
+        elif len(words) == len(columns):
+            row.update(zip(columns, words))
+        elif list(columns) == ["npu", "name"] and words:
+            row.update(npu=words[0], name=" ".join(words[1:]))
+        elif words:
+            row[columns[0]] = words[0]
+    return row
+
+
+def _device_row(state: _State, line: str, cells: list[str]) -> None:
+    if state.pending is None:
+        row = _values(state.upper, cells)
+        if row is None or _number(row.get("npu", "")) is None or not row.get("health") or not row.get("name"):
+            state.broken.setdefault("devices", line)
+            return
+        row["raw"] = line
+        if state.lower:
+            state.pending = row
+            return
+        below: Optional[dict[str, str]] = {}
+    else:
+        row, state.pending = state.pending, None
+        below = _values(state.lower, cells)
+    if below is None or ("chip" in _flat(state.lower) and _number(below.get("chip", "")) is None):
+        state.broken.setdefault("devices", line)
+        return
+    state.devices.append(_device({**below, **row, "raw": row["raw"] + ("\n" + line if below else "")}))
+
+
+def _flat(names: Sequence[Sequence[str]]) -> list[str]:
+    return [name for cell in names for name in cell]
+
+
+def _device(row: Mapping[str, str]) -> NpuDevice:
+    bus = row.get("bus", "")
+    return NpuDevice(
+        npu=int(row["npu"]),
+        chip=_number(row.get("chip", "")) or 0,
+        node=_number(row.get("node", "")),
+        name=row["name"],
+        health=row["health"],
+        bus=bus.lower() if ":" in bus else "",
+        power=_decimal(row.get("power", "")),
+        temp=_decimal(row.get("temp", "")),
+        memory=_usage(row.get("memory", "")),
+        hbm=_usage(row.get("hbm", "")),
+        hugepages=_usage(row.get("hugepages", "")),
+        raw=row.get("raw", ""),
+    )
+
+
+def _process_row(state: _State, line: str, cells: list[str]) -> None:
+    idle = _IDLE.search(line)
+    if idle:
+        state.spoken.add(int(idle[1]))
+        return
+    row = _values(state.upper, cells) or {}
+    npu, pid = _number(row.get("npu", "")), _number(row.get("pid", ""))
+    if npu is None or pid is None:
+        state.broken.setdefault("processes", line)
+        return
+    state.spoken.add(npu)
+    used, inner = _number(row.get("used", "")), _number(row.get("inner", ""))
+    chip = _number(row.get("chip", "")) or 0
+    state.processes.append(NpuProcess(npu, chip, pid, row.get("process", ""), used, inner, line))
+
+
+def _number(text: str) -> Optional[int]:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _decimal(text: str) -> Optional[float]:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _usage(text: str) -> Optional[Usage]:
+    used, _, total = text.partition("/")
+    first, second = _number(used), _number(total)
+    return None if first is None or second is None else Usage(first, second)
+
+
+def _end_section(state: _State) -> None:
+    if state.pending is not None:
+        state.broken.setdefault("devices", "")
+        state.pending = None
+    if state.section == "devices" and not state.closed:
+        state.broken.setdefault("devices", "")
+    if state.section == "processes" and not state.closed and state.processes:
+        state.spoken.discard(state.processes[-1].npu)  # more rows of this NPU may be missing
+
+
+def _table(state: _State) -> NpuTable:
+    npus = sorted({device.npu for device in state.devices})
+    untold = tuple(npus) if "processes" in state.broken else tuple(n for n in npus if n not in state.spoken)
+    major = _number(state.version.partition(".")[0])
+    modern = major is None or major >= PROCESS_TABLE_SINCE
+    incomplete: Optional[Text] = None
+    if "devices" in state.broken:
+        line = state.broken["devices"]
+        incomplete = Text(f"the device table breaks off or is wrapped: {line!r}", f"设备表不完整或被折行：{line!r}")
+    elif not state.section:
+        incomplete = Text("there is no device table", "没有设备表")
+    elif not state.devices:
+        incomplete = Text("the device table is empty", "设备表为空")
+    elif len({(d.npu, d.chip) for d in state.devices}) < len(state.devices):
+        incomplete = Text("the device table names a chip twice", "设备表中同一芯片出现两次")
+    cut = incomplete is not None or (modern and (state.section != "processes" or bool(untold)))
+    return NpuTable(state.version, tuple(state.devices), tuple(state.processes), untold, incomplete, cut)
+
+
+def parse_failure(text: str, returncode: int = 0) -> Optional[Failure]:
+    """The failure an output without a table speaks of, None when it speaks of none and the exit code is 0.
+
+    Return codes: dcmi_interface_api.h (-8005 INNER_ERR, -8020 RESOURCE_OCCUPIED); npu-smi prints them when dcmi_init()
+    fails. What causes -8005: a driver that is not loaded, an upgrade without a reboot (MindCluster FAQ), a user outside
+    the group HwHiAiUser, a container without the device nodes (public issue threads).
+    """
+    library = _LIBRARY.search(text)
+    if library:
+        name = library[1]
+        return Failure(
+            "library",
+            Text(
+                f"npu-smi does not start: {name} is not found; the driver's lib64 is not on the loader's path",
+                f"npu-smi 无法启动：找不到 {name}，驱动的 lib64 不在动态库搜索路径中",
+            ),
+        )
+    returned = _RETURNED.search(text)
+    code = returned[1] if returned else ""
+    if code == "-8020":
+        return Failure(code, OCCUPIED, right=True)
+    if code == "-8005" or (not code and "DrvMngGetConsoleLogLevel failed" in text):
+        return Failure(code or "DrvMngGetConsoleLogLevel", NOT_READY, right=True)
+    if code:
+        return Failure(code, Text(f"the driver answers npu-smi with {code}", f"驱动对 npu-smi 返回 {code}"))
+    if returncode:
+        words = Text(f"npu-smi ended with exit code {returncode}", f"npu-smi 以退出码 {returncode} 结束")
+        return Failure(f"exit code {returncode}", words)
+    return None
+
+
+OCCUPIED = Text(
+    "a device is taken: another container has it mounted, or this user may not open the device nodes",
+    "设备被占用：其他容器已挂载该设备，或当前用户无权打开设备节点",
+)
+NOT_READY = Text(
+    "the driver cannot be reached: not loaded, upgraded without a reboot, nodes not passed into the container, "
+    "or this user is not in the group HwHiAiUser",
+    "无法访问驱动：驱动未加载、升级后未重启、设备节点未映射进容器，或当前用户不在 HwHiAiUser 组中",
+)
+
+
+def parse_fields(text: str) -> Mapping[str, str]:
+    """`npu-smi info -t board -i N` and its like: `Software Version : 23.0.5` lines, keys in lower case."""
+    fields: dict[str, str] = {}
+    for line in text.lstrip("\ufeff").splitlines():
+        key, mark, value = line.partition(":")
+        if mark and key.strip():
+            fields.setdefault(" ".join(key.lower().split()), value.strip())
+    return fields
