@@ -91,10 +91,8 @@ SEVERITY = Str(choices=("info", "low", "medium", "high", "critical"))
 ORIGIN = Str(choices=("seed", "inferred", "outside"))
 TEXTS = ListOf(Bilingual())
 LINES = ListOf(Str())
-SEED = Str(
-    "[0-9]{3}:[0-9]+(-[0-9]+)?(, ?[0-9]+(-[0-9]+)?)*(; ?[0-9]{3}:[0-9]+(-[0-9]+)?(, ?[0-9]+(-[0-9]+)?)*)*",
-    "003:1349-1403",
-)
+_LINES = "[0-9]+(-[0-9]+)?"
+SEED = Str(f"[0-9]{{3}}:{_LINES}([,;] ?([0-9]{{3}}:)?{_LINES})*", "003:1349-1403")
 
 _IDENTITY = (
     Field("name", Str(NAME, "lower-case-words"), "States the defect; used in --select and in the file name.", True),
