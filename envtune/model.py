@@ -148,7 +148,8 @@ class FaqEntry:
     remedy: Text
     side: str
     aliases: tuple[str, ...] = ()
-    precedence: int = 0
+    role: str = "cause"  # cause | waiting (another rank did not come) | consequence (never the answer)
+    precedence: int = 500
     confirm: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     seed: str = ""

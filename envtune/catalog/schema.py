@@ -162,6 +162,11 @@ FAQ = Record(
         Field("remedy", Bilingual(), "What to do.", True),
         Field("confirm", ListOf(Str(ID, "CANN005")), "Checks whose failure confirms the cause."),
         Field("side", Str(choices=("host", "code", "escalate", "ignore")), "Who has to act.", True),
+        Field(
+            "role",
+            Str(choices=("cause", "waiting", "consequence")),
+            "waiting: a timeout that says another rank did not come; consequence: never the answer.",
+        ),
         Field("versions", MapOf(Str(NAME, "cann"), Str()), "Component -> version range it applies to."),
         Field("seed", SEED, "Where the porting guide says it: document:lines."),
         Field("references", LINES, "Pages or documents that say so."),
