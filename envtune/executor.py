@@ -3,9 +3,12 @@
 Standard library only, Python 3.6 syntax, imports nothing of envtune, so that a plan can travel to a host on which
 nothing is installed. It is one module above the usual size because it travels as one file.
 
-Every operation is written ahead: its intent, with everything needed to take it back (bytes, owner, mode, times, extended
-attributes), is on disk and fsynced before the first byte of the host changes. A run that was killed is therefore always
-one of: not begun, done, or begun with the original at hand; `pending` finds it, `resume` or `undo` end it.
+Every operation is written ahead: its intent, with everything needed to take it back (bytes, owner, mode, times,
+extended attributes), is on disk and fsynced before the first byte of the host changes. A run that was killed is
+therefore always one of: not begun, done, or begun with the original at hand; `interrupted` finds it, `resume` or `undo`
+end it.
+
+
 
 Layout of the state directory (root: /var/lib/envtune, else $XDG_STATE_HOME/envtune):
 
@@ -548,7 +551,7 @@ class SwapOperation:
         for argv in operation["verify"]:
             if not _holds({"argv": argv}, operation.get("env")):
                 return False
-        return self.look(operation) != kept["was"]
+        return bool(self.look(operation) != kept["was"])
 
     def wanted(self, operation: Record) -> str:
         """What the trees will look like is known only afterwards; the journal's `done` record holds it."""
