@@ -1,0 +1,252 @@
+"""What sets the CPU governor at boot: the cpupower service, tuned, power-profiles-daemon, or the kernel command line.
+
+Read from the files systemd and the services keep, so that no command is run and a recorded host answers the same.
+Sources: porting guide 003:1389-1399 (cpupower); the units and configuration files of RHEL's kernel-tools, of the
+kernel's own tools/power/cpupower, Debian's cpufrequtils, Ubuntu's ondemand.service (systemd package up to 20.04), tuned
+and power-profiles-daemon.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Iterable, Mapping, NamedTuple, Optional
+
+from envtune.errors import Missing, Undetermined
+from envtune.host import Host, exists
+from envtune.model import Evidence, Reading, Text
+from envtune.resources import Scene, probe
+from envtune.resources.cpufreq import policies
+
+BINARY_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/sbin")
+UNITS = "/etc/systemd/system"
+CPUPOWER_FILES = (
+    "/etc/sysconfig/cpupower",  # RHEL, openEuler
+    "/etc/default/cpupower",
+    "/etc/default/cpupower-service",
+    "/etc/cpupower-service.conf",
+)
+TUNED_PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
+
+
+class BootSetting(NamedTuple):
+    """Who sets which governor at boot, and the file that says so; the governor is empty when it is not told."""
+
+    owner: str
+    governor: str
+    source: str
+    text: str
+
+
+@probe("governor_boot.cpupower")
+def cpupower(scene: Scene) -> Iterable[Reading]:
+    """Whether cpupower is there for the running kernel: `ready`, `missing` or `wrapper` (Ubuntu's, without its tool).
+
+    On Ubuntu /usr/bin/cpupower only starts /usr/lib/linux-tools/<release>/cpupower.
+    Source: porting guide 003:1389-1399.
+    """
+    scene.once(policies)  # without frequency control there is nothing to use it for
+    host = scene.host
+    path = find_binary(host, "cpupower")
+    if path is None:
+        searched = BINARY_DIRECTORIES[0] + "/cpupower"
+        shown = Text("not installed", "未安装")
+        return [Reading("cpupower", "missing", Evidence(searched, ""), shown, _for_this_kernel(host))]
+    if scene.facts.value("os") != "ubuntu":
+        return [Reading("cpupower", "ready", Evidence(path, path), Text(path, path))]
+    tool = f"/usr/lib/linux-tools/{host.uname['release']}/cpupower"
+    if exists(host, tool):
+        return [Reading("cpupower", "ready", Evidence(tool, tool), Text(tool, tool))]
+    shown = Text(f"{path}, but no {tool}", f"有 {path}，但没有 {tool}")
+    return [Reading("cpupower", "wrapper", Evidence(tool, ""), shown, _for_this_kernel(host))]
+
+
+def _for_this_kernel(host: Host) -> Text:
+    release = host.uname.get("release", "")
+    return Text(f"cpupower for kernel {release}", f"适用于内核 {release} 的 cpupower")
+
+
+def find_binary(host: Host, name: str) -> Optional[str]:
+    """The first executable of that name in the system's directories; None when there is none."""
+    for folder in BINARY_DIRECTORIES:
+        path = f"{folder}/{name}"
+        try:
+            found = host.stat(path)
+        except Missing:
+            continue
+        if found.kind == "file" and found.mode & 0o111:
+            return path
+    return None
+
+
+@probe("governor_boot.governor")
+def governor(scene: Scene) -> Iterable[Reading]:
+    """The governor that is set at boot, and by whom; `` when no service sets one. Rivals of cpupower win over it.
+
+    Source: porting guide 003:1397-1399.
+    """
+    scene.once(policies)
+    host = scene.host
+    owners = (
+        _tuned,
+        _power_profiles,
+        _ondemand,
+        _cpupower_service,
+        _cpufrequtils,
+        _command_line,
+    )  # the last word first
+    settings = [setting for setting in (owner(host) for owner in owners) if setting is not None]
+    if not settings:
+        if not exists(host, UNITS):
+            raise Undetermined(Text("systemd is not used here", "此处未使用 systemd"), UNITS)
+        shown = Text("no service sets a governor at boot", "没有服务在启动时设置调速器")
+        return [Reading("boot", "", Evidence(UNITS, ""), shown)]
+    first = settings[0]
+    if not first.governor:
+        reason = Text(
+            f"{first.owner} is enabled; its files do not tell which governor it sets",
+            f"{first.owner} 已启用；从其文件无法判断它设置的调速器",
+        )
+        return [Reading("boot", None, Evidence(first.source, first.text), reason=reason)]
+    return [Reading("boot", first.governor, Evidence(first.source, first.text), _words(settings))]
+
+
+def _words(settings: list[BootSetting]) -> Text:
+    first, rest = settings[0], settings[1:]
+    en, zh = f"{first.owner} sets {first.governor}", f"{first.owner} 设置 {first.governor}"
+    if rest:
+        names = ", ".join(f"{s.owner} ({s.governor or '?'})" for s in rest)
+        return Text(f"{en}, over {names}", f"{zh}，覆盖 {names}")
+    return Text(en, zh)
+
+
+def enabled(host: Host, unit: str) -> Optional[str]:
+    """The link that makes systemd start `unit` at boot; None when there is none."""
+    found = host.glob(f"{UNITS}/*.wants/{unit}")
+    return found[0] if found else None
+
+
+def _read(host: Host, path: str) -> Optional[str]:
+    """The text, None when it is not there; what may not be read is passed on, because then nothing can be told."""
+    try:
+        return host.read(path)
+    except Missing:
+        return None
+
+
+def _cpupower_service(host: Host) -> Optional[BootSetting]:
+    link = enabled(host, "cpupower.service")
+    if link is None:
+        return None
+    for path in CPUPOWER_FILES:
+        text = _read(host, path)
+        if text is not None:
+            name = cpupower_governor(text)
+            return BootSetting("cpupower.service", name, path, text) if name else None
+    return BootSetting("cpupower.service", "", link, "")
+
+
+def assignments(text: str) -> Mapping[str, str]:
+    """`KEY="value"` lines of a shell-like configuration file; later ones win, comments are skipped."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, mark, value = line.strip().partition("=")
+        if mark and not key.startswith("#"):
+            found[key.strip()] = value.strip().strip("\"'")
+    return found
+
+
+def cpupower_governor(text: str) -> str:
+    """`performance` of `CPUPOWER_START_OPTS="frequency-set -g performance"` or of `GOVERNOR='performance'`; else ``."""
+    known = assignments(text)
+    words = known.get("CPUPOWER_START_OPTS", "").replace("=", " ").split()
+    for flag in ("-g", "--governor"):
+        if flag in words[:-1]:
+            return words[words.index(flag) + 1]
+    return known.get("GOVERNOR", known.get("governor", ""))
+
+
+def _cpufrequtils(host: Host) -> Optional[BootSetting]:
+    """Debian's and Ubuntu's older way: an init script that reads /etc/default/cpufrequtils."""
+    path = "/etc/default/cpufrequtils"
+    if not host.glob("/etc/rc[2-5].d/S*cpufrequtils"):
+        return None
+    text = _read(host, path)
+    return BootSetting("cpufrequtils", assignments(text or "").get("GOVERNOR") or "ondemand", path, text or "")
+
+
+def _command_line(host: Host) -> Optional[BootSetting]:
+    """`cpufreq.default_governor=`, since kernel 5.9."""
+    path = "/proc/cmdline"
+    for word in (_read(host, path) or "").split():
+        if word.startswith("cpufreq.default_governor="):
+            return BootSetting("the kernel command line", word.partition("=")[2], path, word)
+    return None
+
+
+def _power_profiles(host: Host) -> Optional[BootSetting]:
+    """It moves governors and preferences by a rule of its own, so what cpupower sets need not last."""
+    link = enabled(host, "power-profiles-daemon.service")
+    return None if link is None else BootSetting("power-profiles-daemon", "", link, "")
+
+
+def _ondemand(host: Host) -> Optional[BootSetting]:
+    """Ubuntu up to 20.04 sets ondemand, or powersave where there is none, a minute after boot."""
+    link = enabled(host, "ondemand.service")
+    return None if link is None else BootSetting("ondemand.service", "ondemand", link, link)
+
+
+def _tuned(host: Host) -> Optional[BootSetting]:
+    """What the active profile says under `[cpu]`; None when tuned is off or its profile leaves the governor alone."""
+    if enabled(host, "tuned.service") is None:
+        return None
+    path = "/etc/tuned/active_profile"
+    names = (_read(host, path) or "").split()
+    for name in reversed(names):
+        found = tuned_governor(host, name)
+        if found is not None:
+            return BootSetting(f"tuned ({name})", found[0], found[1], f"governor={found[0]}")
+    return None
+
+
+def tuned_governor(host: Host, profile: str, depth: int = 0) -> Optional[tuple[str, str]]:
+    """(governor, file) that a tuned profile sets, its `include=` followed; None when it sets none."""
+    text, path = _profile(host, profile)
+    sections = ini_sections(text)
+    wanted = sections.get("cpu", {}).get("governor", "")
+    if wanted:
+        return wanted.split("|")[0].strip(), path  # `a|b`: the first that the kernel offers
+    for parent in reversed(sections.get("main", {}).get("include", "").replace(",", " ").split()):
+        found = tuned_governor(host, parent, depth + 1) if depth < 8 else None
+        if found is not None:
+            return found
+    return None
+
+
+def _profile(host: Host, profile: str) -> tuple[str, str]:
+    if "/" in profile or profile.startswith("."):
+        raise Undetermined(
+            Text(f"tuned profile {profile} is no name", f"tuned 配置名 {profile} 无效"), "/etc/tuned/active_profile"
+        )
+    for folder in TUNED_PROFILES:
+        path = posixpath.join(folder, profile, "tuned.conf")
+        text = _read(host, path)
+        if text is not None:
+            return text, path
+    raise Undetermined(
+        Text(f"tuned uses the profile {profile}, which is not there", f"tuned 使用配置 {profile}，但未找到该配置"),
+        "/etc/tuned/active_profile",
+    )
+
+
+def ini_sections(text: str) -> Mapping[str, Mapping[str, str]]:
+    """`[section]` and `key=value` lines of tuned.conf; anything else is skipped."""
+    sections: dict[str, dict[str, str]] = {}
+    name = ""
+    for line in text.splitlines():
+        line = line.strip()
+        if line.startswith("[") and line.endswith("]"):
+            name = line[1:-1].strip()
+        elif "=" in line and not line.startswith(("#", ";")):
+            key, _, value = line.partition("=")
+            sections.setdefault(name, {})[key.strip()] = value.strip()
+    return sections
