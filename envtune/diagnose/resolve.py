@@ -1,7 +1,7 @@
 """Hits -> the answer. Pure: what matched, where and when, becomes at most a few diagnoses, the likeliest first.
 
-An entry is one of: a cause; `waiting` (a timeout that says another rank did not come: an answer only where nothing else
-failed); a `consequence` (never the answer); or harmless (side: ignore). Where several ranks or hosts failed, the root is
+An entry is one of: a cause; `waiting` (a timeout that says another rank did not come: an answer only where nothing
+else failed); a `consequence` (never the answer); or harmless (side: ignore). Where several ranks failed, the root is
 the first failure in time that is not a consequence. Clocks of hosts differ by seconds, so time decides only between
 causes; a rank that merely waited never wins by an early clock.
 """
