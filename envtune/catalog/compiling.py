@@ -17,6 +17,9 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 # FAQ entries that checks may already name: the 25 of the guide's FAQ chapter (003:2887-3439, in order of appearance)
 # and the 12 symptoms told elsewhere in it. Their files follow.
 PLANNED = frozenset([*(f"F{n:02}" for n in range(1, 26)), *(f"X{n:02}" for n in range(1, 13))])
+_CJK = "\u4e00-\u9fff"
+_MARKS = "\u3001-\u3011\uff01-\uff0f\uff1a-\uff1f\u201c\u201d"
+_WIDE_GAP = re.compile(f"(?<=[{_CJK}{_MARKS}]) +(?=[{_CJK}{_MARKS}])|(?<=[{_MARKS}]) +|(?<=[^ ]) +(?=[{_MARKS}])")
 # key of an entry -> the kind it refers to
 _REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
     "checks": (("faq", "faq"), ("playbook", "playbooks")),
@@ -72,7 +75,16 @@ def row_of(node: Node, source: Source) -> Mapping[str, Any]:
     """An entry as data, with the file it comes from and without its examples."""
     data = node.plain() if node.kind == "mapping" else {}
     data.pop("examples", None)
-    return {**data, "file": source.shown}
+    return {**_unfold(data), "file": source.shown}
+
+
+def _unfold(data: Any) -> Any:
+    """Texts of several lines without the blanks that YAML's folding puts between Chinese characters."""
+    if isinstance(data, list):
+        return [_unfold(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    return {key: _WIDE_GAP.sub("", v) if key == "zh" and isinstance(v, str) else _unfold(v) for key, v in data.items()}
 
 
 def _entries(files: Iterable[tuple[Source, bytes]], made: list[Complaints]) -> Iterator[_Entry]:

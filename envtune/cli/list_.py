@@ -1,0 +1,114 @@
+"""`envtune list`: what the catalogue holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional
+
+import typer
+
+from envtune.cli.options import fail, language, terminal_width
+
+if TYPE_CHECKING:
+    from envtune.catalog import Catalogue
+    from envtune.report.entry import Entry
+
+HELP = """The checks, the FAQ entries or the playbooks of the catalogue, a line each.
+
+\b
+  envtune list checks
+  envtune list faq --lang zh
+  envtune list playbooks --format json
+"""
+KINDS = ("checks", "faq", "playbooks")
+
+
+def command(
+    kind: str = typer.Argument(..., metavar="checks|faq|playbooks"),
+    format_: str = typer.Option("text", "--format", "-f", help="text or json."),
+    lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
+    catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More entries, by id over the shipped ones."),
+) -> None:
+    from envtune.catalog import load
+    from envtune.errors import EnvtuneError
+
+    lang = language(lang)
+    if kind not in KINDS:
+        fail(f"list {kind}: checks, faq or playbooks", f"list {kind}：可选 checks、faq 或 playbooks", lang)
+    if format_ not in ("text", "json"):
+        fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
+    try:
+        catalogue = load(tuple(catalog or []))
+    except EnvtuneError as error:
+        fail(error.to("en"), error.to("zh"), lang)
+    for note in catalogue.notes:
+        typer.echo(f"envtune: {note.to(lang)}", err=True)
+    if format_ == "json":
+        import json
+
+        typer.echo(json.dumps(rows(catalogue, kind, lang), ensure_ascii=False, indent=1))
+        return
+    for line in table(catalogue, kind, lang, terminal_width()):
+        typer.echo(line)
+
+
+def rows(catalogue: Catalogue, kind: str, lang: str) -> list[dict[str, Any]]:
+    """The entries of a kind as plain data, titles in `lang`."""
+    files = catalogue.files(kind)
+    return [{**_row(entry, lang), "file": files[entry.id]} for entry in _entries(catalogue, kind)]
+
+
+def _entries(catalogue: Catalogue, kind: str) -> tuple[Entry, ...]:
+    if kind == "checks":
+        return catalogue.checks
+    return catalogue.faq if kind == "faq" else catalogue.playbooks
+
+
+def _row(entry: Entry, lang: str) -> dict[str, Any]:
+    from envtune.model import Check, FaqEntry
+
+    title = entry.title.to(lang)
+    if isinstance(entry, Check):
+        row: dict[str, Any] = {"id": entry.id, "name": entry.name, "kind": "check", "severity": entry.severity.value}
+        row.update(status=entry.status, tags=list(entry.tags), title=title, family=entry.family, origin=entry.origin)
+        row.update(probe=entry.probe, applies=dict(entry.applies), faq=list(entry.faq), seed=entry.seed)
+        return row
+    if isinstance(entry, FaqEntry):
+        row = {"id": entry.id, "name": entry.name, "kind": "faq", "title": title, "side": entry.side}
+        row.update(confirm=list(entry.confirm), aliases=list(entry.aliases), seed=entry.seed)
+        return row
+    row = {"id": entry.id, "kind": "playbook", "title": title, "fixes": list(entry.fixes), "safety": entry.safety}
+    row.update(disruption=entry.disruption, root=entry.root, seed=entry.seed)
+    return row
+
+
+def table(catalogue: Catalogue, kind: str, lang: str, width: int) -> Iterator[str]:
+    """A line per entry: id, what matters most about it, title; longer titles go on below themselves."""
+    from envtune.report.layout import display_width, indent, pad
+
+    lines = [(entry.id, _mark(entry, lang), entry.title.to(lang)) for entry in _entries(catalogue, kind)]
+    first = max((len(id_) for id_, _, _ in lines), default=0)
+    second = max((display_width(mark) for _, mark, _ in lines), default=0)
+    for id_, mark, title in lines:
+        start = f"{pad(id_, first)}  {pad(mark, second)}  "
+        yield from (line.rstrip() for line in indent(title, width, start, " " * (first + second + 4)))
+
+
+_MARKS: Mapping[str, tuple[str, str]] = {
+    "host": ("host", "主机"),
+    "code": ("script", "脚本"),
+    "escalate": ("support", "厂商"),
+    "ignore": ("harmless", "无害"),
+    "safe": ("safe", "安全"),
+    "confirm": ("asks", "需确认"),
+    "manual": ("by hand", "手动"),
+}
+
+
+def _mark(entry: Entry, lang: str) -> str:
+    from envtune.model import Check, FaqEntry
+    from envtune.report.text import SEVERITIES
+
+    if isinstance(entry, Check):
+        return SEVERITIES[entry.severity].to(lang)
+    return _MARKS[entry.side if isinstance(entry, FaqEntry) else entry.safety][lang == "zh"]
