@@ -35,11 +35,16 @@ def select(
         if (any(_names(word, check) for word in wanted) if wanted else check.status == "stable")
         and not any(_names(word, check) for word in unwanted)
         and (not tagged or any(word in check.tags for word in tagged))
-        and check.severity.rank >= floor.rank
+        and _highest(check) >= floor.rank
     )
     if not chosen:
         raise UsageError("this selection leaves no check to run", "按此选择没有可运行的检查")
     return chosen
+
+
+def _highest(check: Check) -> int:
+    """The rank a failure of the check can have on some host."""
+    return max(severity.rank for severity in (check.severity, *(raised for _, raised in check.severity_by)))
 
 
 def unknown(word: str, known: Iterable[str]) -> UsageError:

@@ -13,7 +13,7 @@ from envtune.cli.options import colour_wanted, fail, language, terminal_width
 
 if TYPE_CHECKING:
     from envtune.host import Host
-    from envtune.model import Report
+    from envtune.model import Check, Report, Severity
     from envtune.target import TargetOptions
 
 HELP = """Is this host ready for training, and if not, what exactly is wrong?
@@ -60,11 +60,11 @@ def command(
         floor, threshold = _severity(severity), _severity(fail_on)
         if format_ not in ("text", "json"):
             fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
-        checks = _checks(catalog or [], select, ignore, tag, floor)
+        checks = _checks(catalog or [], lang, select, ignore, tag, floor)
         host, options = _host(snapshot, options)
         report = run(host, options, checks)
     except EnvtuneError as error:
-        fail(str(error), str(error), lang)
+        fail(error.to("en"), error.to("zh"), lang)
     typer.echo(_render(report, format_, lang, verbose))
     # A check that hung left a thread in the kernel: nothing may wait for it.
     _leave(exit_code(report.findings, threshold, strict))
@@ -84,11 +84,20 @@ def run(host: Host, options: TargetOptions, checks: object) -> Report:
     return Report(host.name, started, time.monotonic() - clock, describe_target(scene.target), facts, findings)
 
 
-def _checks(catalog: List[Path], *selection: object) -> object:
+def _checks(
+    catalog: List[Path],
+    lang: str,
+    select: Optional[List[str]],
+    ignore: Optional[List[str]],
+    tags: Optional[List[str]],
+    floor: Severity,
+) -> tuple[Check, ...]:
     from envtune import catalog as catalogue
 
     loaded = catalogue.load(tuple(catalog))
-    return catalogue.select(loaded.checks, *selection)  # type: ignore[attr-defined]
+    for note in loaded.notes:
+        typer.echo(f"envtune: {note.to(lang)}", err=True)
+    return catalogue.select(loaded.checks, select, ignore, tags, floor)
 
 
 def _host(snapshot: Optional[Path], options: TargetOptions) -> tuple[Host, TargetOptions]:
@@ -109,7 +118,7 @@ def _absolute(path: Optional[str]) -> Optional[str]:
     return None if path is None else str(Path(path).absolute())
 
 
-def _severity(word: str) -> object:
+def _severity(word: str) -> Severity:
     from envtune.errors import UsageError
     from envtune.model import Severity
 
