@@ -36,6 +36,9 @@ class Host(Protocol):
     def read_bytes(self, path: str) -> bytes:
         """The content of a regular file."""
 
+    def head(self, path: str) -> bytes:
+        """The first 64 bytes of a regular file of any size: enough for the header of a library."""
+
     def stat(self, path: str, follow: bool = True) -> FileStat:
         """What kind of thing is at `path`."""
 
@@ -162,6 +165,9 @@ class LocalHost:
 
     def read(self, path: str) -> str:
         return decode(path, self.read_bytes(path))
+
+    def head(self, path: str) -> bytes:
+        return self._once(("head", path), path, lambda: collector.read_head(path))
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
         return self._once(("stat", path, str(follow)), path, lambda: self._stat(path, follow))

@@ -132,6 +132,15 @@ class SnapshotHost:
     def read(self, path: str) -> str:
         return decode(path, self.read_bytes(path))
 
+    def head(self, path: str) -> bytes:
+        entry = self._entry(self._locate(path))
+        if isinstance(entry, Mapping) and "head" in entry:
+            try:
+                return bytes.fromhex(str(entry["head"]))
+            except ValueError:
+                raise Unreadable(path, "its recorded head is not hexadecimal") from None
+        return self.read_bytes(path)[: collector.HEAD_SIZE]
+
     def stat(self, path: str, follow: bool = True) -> FileStat:
         entry = self._entry(self._locate(path, follow))
         if isinstance(entry, (str, bytes)):
