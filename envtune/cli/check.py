@@ -61,7 +61,7 @@ def command(
         if format_ not in ("text", "json"):
             fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
         checks = _checks(catalog or [], lang, select, ignore, tag, floor)
-        host, options = _host(snapshot, options)
+        host, options = open_host(snapshot, options)
         report = run(host, options, checks)
     except EnvtuneError as error:
         fail(error.to("en"), error.to("zh"), lang)
@@ -100,7 +100,7 @@ def _checks(
     return catalogue.select(loaded.checks, select, ignore, tags, floor)
 
 
-def _host(snapshot: Optional[Path], options: TargetOptions) -> tuple[Host, TargetOptions]:
+def open_host(snapshot: Optional[Path], options: TargetOptions) -> tuple[Host, TargetOptions]:
     if snapshot is None:
         from envtune.host import LocalHost
 

@@ -16,7 +16,7 @@ Confirm = Callable[[Sequence[str]], Sequence[Finding]]  # check ids -> their fin
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One entry of the answer. `verdict` is confirmed, refuted, unknown or not_checked; `confirm` the findings behind it."""
+    """One entry of the answer. `verdict`: confirmed, refuted, unknown, not_checked; `confirm`: the findings behind."""
 
     candidate: Candidate
     verdict: str

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import FrozenSet, Iterable, Iterator, Optional, Protocol, Sequence
 
 from envtune.diagnose.literals import choose_anchors, required_literals
+from envtune.diagnose.sources import LogFile
+from envtune.model import FaqEntry
 
 
 @dataclass(frozen=True)
@@ -108,3 +110,20 @@ class Matcher:
         if compiled is None:
             compiled = self._compiled[number] = re.compile(self.patterns[number].regex)
         return compiled
+
+
+def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
+    """Every expression of the entries, what signatures require or exclude included."""
+    found: dict[Pattern, None] = {}
+    for entry in entries:
+        for index, signature in enumerate(entry.signatures):
+            own = Pattern(entry.id, signature.regex, signature.strength, "signature", signature.multiline, index)
+            found[own] = None
+            for role, others in (("requires", signature.requires), ("unless", signature.unless)):
+                found.update(dict.fromkeys(Pattern("", regex, "weak", role) for regex in others))
+    return tuple(found)
+
+
+def choose(patterns: Sequence[Pattern], files: Sequence[LogFile]) -> Chooser:
+    """The chooser for these inputs."""
+    return Anchors(patterns)

@@ -57,7 +57,7 @@ def _wrap_paragraph(text: str, width: int) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Pieces between which a line may break: a Latin word with its blanks, or one wide character with what follows it."""
+    """Pieces between which a line may break: a Latin word with its blanks, or a wide character."""
     piece = ""
     for character in text:
         wide = _columns(character) == 2
