@@ -67,8 +67,14 @@ def unknown_word(node: Node, what: tuple[str, str], known: Iterable[str], compla
 def known_keys(node: Node, names: Iterable[str], complaints: Complaints) -> None:
     """Complain about every key of a mapping that is not one of the names."""
     allowed = list(names)
-    for key, _ in node.value:
-        if key.value not in allowed:
+    for key, value in node.value:
+        if key.value not in allowed and value.kind == "null" and not value.raw:
+            complaints.about(
+                key,
+                f"{key.value} has become a key; quote the text before it, which holds a comma",
+                f"{key.value} 被当成了键；请为其前面含逗号的文本加引号",
+            )
+        elif key.value not in allowed:
             unknown_word(key, ("a key that is known here", "此处的已知键"), allowed, complaints)
 
 
