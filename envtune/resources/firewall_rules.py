@@ -1,0 +1,69 @@
+"""A rule set as data, whoever wrote it: tables of chains of rules, and the chains the kernel itself calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Callable, Optional, Sequence
+
+from envtune.resources.firewall_match import Condition, Packet
+
+# What a rule does to a packet that meets its conditions.
+ACCEPT = "accept"  # ends this base chain
+DROP = "drop"  # final; reject too
+RETURN = "return"
+JUMP = "jump"
+GOTO = "goto"
+NOTHING = "nothing"  # counts, logs, marks
+ELSEWHERE = "elsewhere"  # redirected, or handed to a program: whether a connection works is not for the rules to say
+UNKNOWN = "unknown"  # an action we do not follow
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: when all conditions hold, the action. `text` is the rule as a person would type it."""
+
+    text: str
+    where: str  # "inet filter input": family, table, chain
+    conditions: tuple[Condition, ...] = ()
+    action: str = NOTHING
+    target: str = ""  # of jump and goto
+    changes: Optional[Callable[[Packet], Packet]] = None  # what later rules can ask for: mark, notrack
+
+
+@dataclass
+class Chain:
+    """A chain; `load` compiles its rules when a packet first gets here."""
+
+    name: str
+    load: Callable[[], Sequence[Rule]]
+    _rules: Optional[Sequence[Rule]] = None
+
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """The rules in their order."""
+        if self._rules is None:
+            self._rules = tuple(self.load())
+        return self._rules
+
+
+@dataclass(frozen=True)
+class BaseChain:
+    """Where packets enter a table: `hook` is prerouting, input, output, postrouting, ingress or egress."""
+
+    chain: Chain
+    hook: str
+    priority: int
+    policy: str  # accept | drop
+    where: str
+    nat: bool = False  # sees only the first packet of a connection
+    opaque: bool = False  # of a family or hook that sees other packets than ours: arp, bridge, netdev, ingress
+
+
+@dataclass
+class Table:
+    """The chains of one table; jumps stay inside it."""
+
+    family: str
+    name: str
+    chains: dict[str, Chain] = field(default_factory=dict)
+    bases: list[BaseChain] = field(default_factory=list)
