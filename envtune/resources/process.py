@@ -1,0 +1,308 @@
+"""Processes on the NPUs: left-over ones, memory that is not free, profilers beside a training run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterable, Mapping, Optional, Sequence
+
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined
+from envtune.model import Evidence, Process, Reading, Text, same
+from envtune.resources import Scene, probe
+from envtune.resources.npu import NODES, Answer, ask, device_nodes, in_container, lacks_right, table
+from envtune.resources.npu_health import label
+from envtune.resources.npu_smi import Failure, NpuDevice, NpuTable
+
+# What adopts the children of a process that ended; in a container pid 1 may also be a program that only waits.
+ADOPTERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "s6-svscan", "runit", "sleep", "tail")
+# Services of the driver and of MindCluster (mounts of Ascend Docker Runtime, component names): systemd's own children.
+SERVICES = ("slogd", "dmp_daemon", "log-daemon", "npu-exporter", "device-plugin", "noded")
+# Units under which logins and cron jobs run when systemd-logind is not used: no service of their own.
+LOGIN_UNITS = ("sshd.service", "ssh.service", "crond.service", "cron.service", "atd.service", "docker.service")
+TOOLS = ("msprof", "aoe")
+NONE = Text("none", "无")
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process on one device: `process` is its row in this host's table, None when it is not there; memory in MB."""
+
+    pid: int
+    name: str
+    memory: Optional[int]
+    process: Optional[Process]
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The processes on one device; `holders` is None when nobody tells them, and `reason` says why."""
+
+    subject: str
+    device: Optional[NpuDevice]
+    holders: Optional[tuple[Holder, ...]]
+    evidence: Evidence
+    reason: Optional[Text] = None
+    right: bool = False
+
+
+def holdings(scene: Scene) -> tuple[Holding, ...]:
+    """Who is on every device: npu-smi's process table, else the open descriptors of /dev/davinciN."""
+    return scene.once(_holdings)
+
+
+def _holdings(scene: Scene) -> tuple[Holding, ...]:
+    try:
+        answer: Optional[Answer] = ask(scene)
+    except Missing:
+        answer = None
+    if answer is not None and isinstance(answer.said, NpuTable) and answer.said.devices:
+        listed = answer.said
+        if listed.incomplete is not None:
+            raise Undetermined(listed.incomplete, answer.source, answer.text)
+        if set(listed.untold) != {device.npu for device in listed.devices}:
+            return _by_table(scene, listed, answer)
+        return tuple(_by_descriptor(scene, label(listed, d), listed.node(d), d) for d in listed.devices)
+    nodes = device_nodes(scene)
+    if not nodes:
+        if answer is not None and isinstance(answer.said, Failure):
+            right = lacks_right(scene, answer.said)
+            raise Undetermined(answer.said.meaning, answer.source, answer.text, right=right)
+        raise NotApplicable(Text("no NPU device node is here", "没有 NPU 设备节点"), NODES)
+    return tuple(_by_descriptor(scene, f"npu{node}", node, None) for node in nodes)
+
+
+def _by_table(scene: Scene, listed: NpuTable, answer: Answer) -> tuple[Holding, ...]:
+    here = {process.pid: process for process in scene.host.processes()}
+    contained = in_container(scene)
+    found = []
+    for device in listed.devices:
+        rows = [p for p in listed.processes if (p.npu, p.chip) == (device.npu, device.chip)]
+        text = "\n".join(row.raw for row in rows) or f"No running processes found in NPU {device.npu}"
+        evidence = Evidence(answer.source, text)
+        if device.npu in listed.untold:
+            why = Text(
+                "npu-smi's process table breaks off or does not name this NPU", "npu-smi 的进程表不完整，或未提及该 NPU"
+            )
+            found.append(Holding(label(listed, device), device, None, Evidence(answer.source, answer.text), why))
+            continue
+        holders = tuple(
+            Holder(row.pid, row.name, row.memory, here.get(row.inner or 0) if contained else here.get(row.pid))
+            for row in rows
+        )
+        found.append(Holding(label(listed, device), device, holders, evidence))
+    return tuple(found)
+
+
+def _by_descriptor(scene: Scene, subject: str, node: Optional[int], device: Optional[NpuDevice]) -> Holding:
+    """Who holds /dev/davinciN open. Without the right to read every process, nobody found is not nobody there."""
+    path = f"/dev/davinci{node}"
+    rows = scene.host.processes()
+    holders = tuple(Holder(p.pid, p.name, None, p) for p in rows if path in p.devices)
+    evidence = Evidence("/proc/*/fd", "\n".join(f"{h.pid} {h.name}: {path}" for h in holders) or f"{path}: none")
+    if not holders and any(p.opaque for p in rows):
+        why = Text(
+            "npu-smi prints no process table here, and the open files of other users' processes may not be read",
+            "此处 npu-smi 不输出进程表，且无权读取其他用户进程打开的文件",
+        )
+        return Holding(subject, device, None, evidence, why, right=True)
+    return Holding(subject, device, holders, evidence)
+
+
+# ---------------------------------------------------------------------------------------------------- left over
+
+
+@probe("process.residual")
+def residual(scene: Scene) -> Iterable[Reading]:
+    """Processes on a device whose job is gone: parent ended, zombie, or stopped. Never the named job's own.
+
+    Source: guide 003:3299-3311. Its `pkill -9 python` would end every Python of every user, so only pids are named.
+    """
+    own = job_pids(scene)
+    return [_residual_reading(scene, holding, own) for holding in holdings(scene)]
+
+
+def _residual_reading(scene: Scene, holding: Holding, own: frozenset[int]) -> Reading:
+    if holding.holders is None:
+        return Reading(holding.subject, None, holding.evidence, reason=holding.reason, right=holding.right)
+    left: list[Text] = []
+    doubts: list[Text] = []
+    for holder in holding.holders:
+        if holder.process is None:
+            doubts.append(_stranger(scene, holder))
+        elif holder.process.pid not in own:
+            sign, certain = _sign(scene, holder.process)
+            if sign is not None:
+                (left if certain else doubts).append(_describe(scene, holder, holder.process, sign))
+    if left:
+        wanted = Text("no process whose job has ended", "没有任务已结束却仍残留的进程")
+        return Reading(holding.subject, tuple(t.en for t in left), holding.evidence, _join(left), wanted)
+    if doubts:
+        return Reading(holding.subject, None, holding.evidence, reason=_join(doubts))
+    return Reading(holding.subject, (), holding.evidence, NONE)
+
+
+def _stranger(scene: Scene, holder: Holder) -> Text:
+    if in_container(scene):
+        return Text(
+            f"pid {holder.pid} is the host's number of a process; this container cannot say whose it is",
+            f"pid {holder.pid} 是宿主机上的进程号，在容器内无法得知其归属",
+        )
+    return Text(
+        f"npu-smi lists pid {holder.pid}, which is not in the process table (ended meanwhile, or hidden)",
+        f"npu-smi 列出 pid {holder.pid}，但进程表中没有（可能刚刚结束或被隐藏）",
+    )
+
+
+def _sign(scene: Scene, process: Process) -> tuple[Optional[Text], bool]:
+    """Why this process looks left over, and whether that is certain; (None, True) for a process of a live job."""
+    if process.state == "Z":
+        return Text("a zombie", "僵尸进程"), True
+    if process.state in ("T", "t"):
+        return Text("stopped", "已暂停"), True
+    if process.pid == 1 or process.ppid == 0 or process.name in SERVICES:
+        return None, True  # the first process, or one that `docker exec` put into this container
+    parent = next((p for p in scene.host.processes() if p.pid == process.ppid), None)
+    if parent is None:
+        return Text("its parent has ended", "父进程已结束"), True
+    if parent.name in ADOPTERS:
+        if _is_service(scene, process):
+            return None, True
+        return Text(f"its parent has ended, {parent.name} adopted it", f"父进程已结束，由 {parent.name} 接管"), True
+    if parent.pid == 1:
+        return Text(f"pid 1 ({parent.name}) started or adopted it", f"由 pid 1（{parent.name}）启动或接管"), False
+    return None, True
+
+
+def _is_service(scene: Scene, process: Process) -> bool:
+    """Whether systemd runs it as a unit of its own: then systemd is its parent, not its adopter."""
+    try:
+        groups = scene.host.read(f"/proc/{process.pid}/cgroup")
+    except HostError:
+        return False
+    parts = [part for line in groups.splitlines() for part in line.split("/")]
+    return any(part.endswith(".service") and part not in LOGIN_UNITS and "@" not in part for part in parts)
+
+
+def _describe(scene: Scene, holder: Holder, process: Process, sign: Text) -> Text:
+    en, zh = _age(scene.host.now - process.started)
+    argv = " ".join(process.argv[:2])[:80] or process.name  # no further: arguments may hold secrets
+    memory = "" if holder.memory is None else f", {holder.memory} MB"
+    return Text(
+        f"pid {process.pid} of {process.user}, {en} old{memory}: {sign.en} ({argv})",
+        f"pid {process.pid}，用户 {process.user}，已存在 {zh}{memory}：{sign.zh}（{argv}）",
+    )
+
+
+def _age(seconds: float) -> tuple[str, str]:
+    for size, en, zh in ((86400, "d", "天"), (3600, "h", "小时"), (60, "min", "分钟")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {en}", f"{int(seconds // size)} {zh}"
+    return f"{max(0, int(seconds))} s", f"{max(0, int(seconds))} 秒"
+
+
+def _join(texts: Sequence[Text]) -> Text:
+    return Text("; ".join(t.en for t in texts), "；".join(t.zh for t in texts))
+
+
+def job_pids(scene: Scene) -> frozenset[int]:
+    """The pids of the job named by --pid: it, what it started, and its siblings under the same launcher."""
+    return scene.once(_job_pids)
+
+
+def _job_pids(scene: Scene) -> frozenset[int]:
+    if scene.target.options.pid is None:
+        return frozenset()
+    rows = scene.host.processes()
+    parents: Mapping[int, int] = {p.pid: p.ppid for p in rows}
+    names: Mapping[int, str] = {p.pid: p.name for p in rows}
+    root = scene.target.options.pid
+    launcher = parents.get(root, 0)
+    own = {root}
+    if launcher > 1 and names.get(launcher, "systemd") not in ADOPTERS:
+        own.add(launcher)
+    grown = True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in own} - own
+        grown = bool(more)
+        own |= more
+    return frozenset(own)
+
+
+# ---------------------------------------------------------------------------------------------------- memory
+
+
+@probe("process.free_memory")
+def free_memory(scene: Scene, *, idle_percent: int, idle_percent_910a: int) -> Iterable[Reading]:
+    """Whether only the driver's own share of each device's memory is used; limits in percent of its HBM.
+
+    Source: guide 003:3208-3218. The vendor documents no baseline; public listings of idle devices show 2.7-4.8 GB used
+    (at most 8.8 % of the HBM, on 910B4) from 910B on, and at most 18 MB of 32 GB on 910A.
+    """
+    listed = table(scene)
+    limit = idle_percent_910a if scene.facts.value("npu") == "910A" else idle_percent
+    own = job_pids(scene)
+    by_subject = {holding.subject: holding for holding in holdings(scene)}
+    return [_memory(device, by_subject[label(listed, device)], own, limit) for device in listed.devices]
+
+
+def _memory(device: NpuDevice, holding: Holding, own: frozenset[int], limit: int) -> Reading:
+    evidence = Evidence("npu-smi info", device.raw)
+    usage = device.hbm
+    if usage is None or usage.total == 0:
+        reason = Text("npu-smi prints no HBM usage for it", "npu-smi 未给出其 HBM 使用量")
+        return Reading(holding.subject, None, evidence, reason=reason)
+    holders = holding.holders or ()
+    others = [h for h in holders if h.process is None or h.process.pid not in own]
+    wanted = Text(f"no process, at most {limit} % used", f"没有进程，使用率不超过 {limit} %")
+    mine = len(others) < len(holders)
+    if not others and (mine or usage.used * 100 <= usage.total * limit):
+        return Reading(holding.subject, "free", evidence, _free_words(mine), wanted)
+    text, zh = f"{usage.used} of {usage.total} MB used", f"已使用 {usage.used} / {usage.total} MB"
+    if others:
+        names = ", ".join(f"{h.pid} {h.name}".rstrip() for h in others)
+        shown = Text(f"{text}; processes: {names}", f"{zh}；进程：{names}")
+    elif holding.holders is None:
+        shown = Text(f"{text}; by whom is not told", f"{zh}；无法得知占用者")
+    else:
+        shown = Text(f"{text}, but no process is listed: not given back", f"{zh}，但未列出任何进程：内存未被释放")
+    return Reading(holding.subject, "taken", evidence, shown, wanted)
+
+
+def _free_words(mine: bool) -> Text:
+    if mine:
+        return Text("only the named job is on it", "仅被指定的任务占用")
+    return Text("only the idle share is used", "仅有空闲时的固有占用")
+
+
+# ---------------------------------------------------------------------------------------------------- profilers
+
+
+@probe("process.profilers")
+def profilers(scene: Scene) -> Iterable[Reading]:
+    """Profiling or AOE tuning that is running or switched on for the job. Source: guide 003:1582-1583."""
+    found = [_tool(name, scene.host.processes()) for name in TOOLS]
+    try:
+        variables = scene.target.variables()
+    except Undetermined as untold:
+        found.append(Reading("PROFILING_MODE", None, Evidence(untold.source), reason=untold.reason))
+        return found
+    value = variables.get("PROFILING_MODE", "")
+    on = value.strip().lower() not in ("", "false", "0")
+    evidence = Evidence(
+        scene.target.environment.source, f"PROFILING_MODE={value}" if value else "PROFILING_MODE is not set"
+    )
+    found.append(Reading("PROFILING_MODE", (value,) if on else (), evidence, same(value) if on else NONE))
+    return found
+
+
+def _tool(name: str, rows: Sequence[Process]) -> Reading:
+    running = [p for p in rows if _runs(name, p)]
+    lines = tuple(f"pid {p.pid} of {p.user}" for p in running)
+    text = "\n".join(f"{p.pid} {' '.join(p.argv[:2]) or p.name}" for p in running) or f"no process named {name}"
+    shown = Text(", ".join(lines), "，".join(f"pid {p.pid}（{p.user}）" for p in running)) if running else NONE
+    return Reading(name, lines, Evidence("/proc", text), shown)
+
+
+def _runs(name: str, process: Process) -> bool:
+    """Whether the process is this tool, started directly, through its .bin, or as a Python script."""
+    words = (process.name, *process.argv[:2])
+    return any(word.rpartition("/")[2] in (name, f"{name}.bin", f"{name}.py") for word in words)
