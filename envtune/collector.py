@@ -6,14 +6,17 @@ nothing is installed. `LocalHost` uses the same functions for a live audit, so t
 It is one module above the usual size because it travels as one file.
 """
 
+import collections
 import errno
+import fnmatch
 import os
 import re
 import stat as stat_module
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far below
+HEAD_SIZE = 64  # bytes; an ELF header
 OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of one command's output
 # Variables that would change what a system command does; the rest is the caller's own environment.
 HARMFUL_VARIABLES = ("LD_PRELOAD", "LD_AUDIT", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "BASH_ENV", "ENV")
@@ -37,6 +40,17 @@ def read_bytes(path: str, limit: int = FILE_LIMIT) -> bytes:
             chunks.append(chunk)
             left -= len(chunk)
         raise OSError(errno.EFBIG, "larger than %d bytes" % limit, path)
+    finally:
+        os.close(descriptor)
+
+
+def read_head(path: str) -> bytes:
+    """The first HEAD_SIZE bytes of a regular file, however large it is. Never blocks on a FIFO; raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat_module.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return os.read(descriptor, HEAD_SIZE)
     finally:
         os.close(descriptor)
 
@@ -948,3 +962,916 @@ def other_interpreters(host: Any, variables: Mapping[str, str], cwd: str) -> Lis
 def holds_torch(host: Any, sites: Sequence[str]) -> bool:
     """Whether one of the site directories holds an installed torch."""
     return any(_kind(host, site + "/torch/__init__.py") == "file" for site in sites)
+
+
+# What the Python and image checks read beyond the import path.
+TELLING_PILLOW_FILES = r"^PIL/(_version\.py|Image\.py|ImageFile\.py|_imaging[^/]*\.so)$"
+TOLD_DISTRIBUTIONS = (
+    "torch", "torch-npu", "torchvision", "apex", "pillow", "pillow-simd", "opencv-python", "opencv-python-headless",
+    "opencv-contrib-python", "opencv-contrib-python-headless", "te", "topi", "hccl", "numpy", "mmcv", "mmcv-full",
+    "mmdet", "envtune",
+)  # fmt: skip
+LOCATED_MODULES = ("torch", "torch_npu", "torchvision", "apex", "PIL", "cv2", "te", "topi", "hccl", "mmcv", "mmdet")
+TOLD_FILES = (
+    "PIL/__init__.py", "PIL/_version.py", "PIL/version.py", "cv2/version.py", "torch/version.py",
+    "torch_npu/version.py", "torchvision/version.py", "torchvision/transforms/functional.py", "apex/amp/frontend.py",
+    "apex/optimizers/__init__.py", "torch_npu/optim/__init__.py",
+)  # fmt: skip
+HOOKED_FILE = "torch/nn/modules/module.py"  # 40 KB, read only where mmcv or mmdet meets an old torch
+TOLD_PLACES = (
+    "torch/__init__.py", "torch/npu/__init__.py", "torch/npu/amp/__init__.py", "torch/utils/dumper.py",
+    "torch/contrib/npu/optimized_lib/__init__.py", "torch_npu/npu/amp/__init__.py", "torch_npu/contrib/__init__.py",
+    "apex/optimizers/npu_fused_sgd.py", "apex/amp/__init__.py", "te/__init__.py", "topi/__init__.py",
+    "hccl/__init__.py", "cv2/__init__.py", "torchvision/__init__.py", "mmcv/__init__.py", "mmdet/__init__.py",
+    "apex/__init__.py", "torch_npu/__init__.py", "PIL/Image.py", "PIL/ImageFile.py",
+)  # fmt: skip
+LISTED_PLACES = ("torch", "PIL")
+# Packages for building pillow-simd, per requirement those any one of which meets it, the first to be installed; the
+# porting guide's lists, 003:1436 and 1440.
+PILLOW_BUILD_DEBIAN = (
+    ("libtiff5-dev", "libtiff-dev"),
+    ("libjpeg8-dev", "libjpeg62-turbo-dev", "libjpeg-turbo8-dev"),
+    ("libopenjp2-7-dev",),
+    ("zlib1g-dev",),
+    ("libfreetype6-dev", "libfreetype-dev"),
+    ("liblcms2-dev",),
+    ("libwebp-dev",),
+    ("tcl8.6-dev",),
+    ("tk8.6-dev",),
+    ("python3-tk",),
+    ("libharfbuzz-dev",),
+    ("libfribidi-dev",),
+    ("libxcb1-dev",),
+)
+PILLOW_BUILD_RHEL = (
+    "libtiff-devel", "libjpeg-devel", "openjpeg2-devel", "zlib-devel", "freetype-devel", "lcms2-devel", "libwebp-devel",
+    "tcl-devel", "tk-devel", "harfbuzz-devel", "fribidi-devel", "libraqm-devel", "libimagequant-devel", "libxcb-devel",
+)  # fmt: skip
+PILLOW_BUILD_QUERY = ("rpm", "-q", "--whatprovides") + PILLOW_BUILD_RHEL  # names of packages that were renamed count
+DPKG_STATUS = "/var/lib/dpkg/status"
+BUILD_HEADERS = ("jpeglib.h", "zlib.h")
+
+
+def module_head(text: str) -> str:
+    """The lines of a module before its first function or class: its imports."""
+    found = re.search(r"^(def|class|async def|@)\b|^@", text, re.M)
+    return text[: found.start()] if found else text
+
+
+def python_includes(real: str, version: str) -> List[str]:
+    """The directories that may hold the Python.h of an interpreter."""
+    root = os.path.dirname(os.path.dirname(real)).rstrip("/")
+    return ["%s/include/python%s%s" % (root, version, flag) for flag in ("", "m", "mu")]
+
+
+def header_folders(prefix: str, machine: str) -> List[str]:
+    """Where a C compiler looks for the headers of libraries."""
+    return ["/usr/include", "/usr/include/%s-linux-gnu" % machine, "/usr/local/include", prefix + "/include"]
+
+
+def record_python(
+    host: Any, variables: Mapping[str, str], cwd: str, machine: str, named: str = "", pid: Optional[int] = None
+) -> None:
+    """Read through `host` everything the Python and image checks will ask for; nothing is returned.
+
+    `host` is the recorder: it keeps what it is asked and what came back, errors included. Files that are read for one
+    line should be kept as `python_excerpt` gives them.
+    """
+    try:
+        found = find_interpreter(host, variables, cwd, named, pid)
+    except (Unresolved, OSError):
+        return
+    _quietly(_record_environment, host, variables, cwd, found, machine)
+    _quietly(_record_commands, host, variables, cwd, found["version"])
+    for path in other_interpreters(host, variables, cwd):
+        _quietly(_record_other, host, variables, cwd, path)
+
+
+def _quietly(function: Callable[..., Any], *arguments: Any) -> None:
+    try:
+        function(*arguments)
+    except (Unresolved, OSError):
+        pass
+
+
+def _record_other(host: Any, variables: Mapping[str, str], cwd: str, path: str) -> None:
+    holds_torch(host, describe_interpreter(host, variables, cwd, path)["sites"])
+
+
+def _record_commands(host: Any, variables: Mapping[str, str], cwd: str, version: str) -> None:
+    for _, path in pip_commands(host, variables, cwd, version):
+        interpreter = script_interpreter(host, variables, cwd, path)
+        if interpreter is not None:
+            _quietly(_record_other, host, variables, cwd, interpreter)
+
+
+def _record_environment(
+    host: Any, variables: Mapping[str, str], cwd: str, found: Mapping[str, Any], machine: str
+) -> None:
+    entries, _ = import_path(host, variables, cwd, found["sites"])
+    for folder in [cwd] + entries:
+        for name in ("torch", "torch/__init__.py", "torch.py"):
+            _quietly(host.stat, os.path.join(folder, name))
+        _quietly(host.listdir, os.path.join(folder, "torch"))
+    for entry in entries:
+        _quietly(_record_entry, host, entry)
+    headers = [f + "/" + h for h in BUILD_HEADERS for f in header_folders(found["prefix"], machine)]
+    for path in headers + [f + "/Python.h" for f in python_includes(found["real"], found["version"])]:
+        _quietly(host.stat, path)
+
+
+def _record_entry(host: Any, entry: str) -> None:
+    names = host.listdir(entry)
+    here = set(names)
+    for name in names:
+        told = distribution_of(name)
+        if told is not None and told[0] in TOLD_DISTRIBUTIONS:
+            for part in ("/METADATA", "/PKG-INFO", ""):
+                _quietly(host.read_bytes, entry + "/" + name + part)
+            if told[0] in ("pillow", "pillow-simd"):
+                _quietly(host.read_bytes, entry + "/" + name + "/RECORD")
+        if re.match(r"__editable___.*_finder\.py$", name):
+            _quietly(host.read_bytes, entry + "/" + name)
+    for name in LOCATED_MODULES:
+        if name in here:
+            _quietly(host.stat, entry + "/" + name)
+            _quietly(host.stat, entry + "/" + name + "/__init__.py")
+    for path in TOLD_FILES:
+        if path.split("/")[0] in here:
+            _quietly(host.read_bytes, entry + "/" + path)
+    if here & {"mmcv", "mmdet"} and "torch" in here:
+        _quietly(host.read_bytes, entry + "/" + HOOKED_FILE)
+    for path in TOLD_PLACES:
+        if path.split("/")[0] in here:
+            _quietly(host.stat, entry + "/" + path)
+    if "PIL" in here:
+        for name in host.listdir(entry + "/PIL"):
+            if re.match(TELLING_PILLOW_FILES, "PIL/" + name):
+                _quietly(host.stat, entry + "/PIL/" + name)
+
+
+def python_excerpt(path: str, data: bytes) -> bytes:
+    """What a recording keeps of a file: all of it, or the part that the checks read of a long one."""
+    name = os.path.basename(path)
+    if data.startswith(b"\x7fELF"):
+        return data[:4]
+    if name in ("METADATA", "PKG-INFO"):
+        head = data.replace(b"\r\n", b"\n").split(b"\n\n", 1)[0]
+        return b"".join(line + b"\n" for line in head.split(b"\n") if re.match(rb"(?i)(name|version)\s*:", line))
+    if name == "RECORD" and re.search(r"/pillow[^/]*\.dist-info/RECORD$", path, re.I):
+        kept = [line for line in data.splitlines() if re.match(_TELLING_ROWS, line.split(b",")[0])]
+        return b"".join(line + b"\n" for line in kept)
+    if path.endswith("torchvision/transforms/functional.py"):
+        return module_head(data.decode("utf-8", "replace")).encode("utf-8")
+    if path == DPKG_STATUS:
+        return dpkg_excerpt(data.decode("utf-8", "replace")).encode("utf-8")
+    return data
+
+
+_TELLING_ROWS = TELLING_PILLOW_FILES.encode("ascii")
+
+
+def dpkg_excerpt(text: str) -> str:
+    """The package and status lines of dpkg's status file for the packages that checks ask about."""
+    wanted = {name for any_of in PILLOW_BUILD_DEBIAN for name in any_of}
+    kept = []
+    for stanza in re.split(r"\n[ \t]*\n", text):
+        lines = [line for line in stanza.split("\n") if line.startswith(("Package:", "Status:"))]
+        if any(line.partition(":")[2].strip() in wanted for line in lines if line.startswith("Package:")):
+            kept.append("\n".join(lines) + "\n")
+    return "\n".join(kept)
+
+
+# ---------------------------------------------------------------------------------------------------- what is recorded
+# A new check adds the paths and commands it reads here, one line each; tests/test_collector_coverage.py says which ones
+# are missing. `*`, `?` and `[...]` do not cross a slash; a final `**` is everything below (FILES and STATS).
+
+FILES = (  # the content is kept
+    "/.dockerenv",
+    "/etc/Ascend/*",
+    "/etc/HwHiAiUser/*",
+    "/etc/ascend_install.info",
+    "/etc/environment",
+    "/etc/firewalld/firewalld.conf",
+    "/etc/hccn.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/lsb-release",
+    "/etc/openEuler-release",
+    "/etc/os-release",
+    "/etc/redhat-release",
+    "/etc/security/limits.conf",
+    "/etc/security/limits.d/*.conf",
+    "/etc/sysctl.conf",
+    "/etc/sysctl.d/*.conf",
+    "/etc/ufw/ufw.conf",
+    "/proc/1/cgroup",
+    "/proc/1/comm",
+    "/proc/cmdline",
+    "/proc/cpuinfo",
+    "/proc/device-tree/compatible",
+    "/proc/device-tree/hypervisor/compatible",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/modules",
+    "/proc/net/ip_tables_names",
+    "/proc/net/ip6_tables_names",
+    "/proc/self/cgroup",
+    "/proc/self/limits",
+    "/proc/self/mountinfo",
+    "/proc/sys/fs/file-max",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/kernel/pid_max",
+    "/proc/sys/net/ipv4/ip_local_port_range",
+    "/proc/sys/net/ipv4/ip_local_reserved_ports",
+    "/proc/sys/vm/nr_hugepages",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/vm/swappiness",
+    "/proc/uptime",
+    "/proc/version",
+    "/run/.containerenv",
+    "/run/systemd/container",
+    "/sys/bus/pci/devices/*/class",
+    "/sys/bus/pci/devices/*/device",
+    "/sys/bus/pci/devices/*/vendor",
+    "/sys/class/dmi/id/board_vendor",
+    "/sys/class/dmi/id/product_name",
+    "/sys/class/dmi/id/sys_vendor",
+    "/sys/class/net/*/mtu",
+    "/sys/class/net/*/operstate",
+    "/sys/devices/system/cpu/cpu*/cpufreq/*",
+    "/sys/devices/system/cpu/cpufreq/boost",
+    "/sys/devices/system/cpu/cpufreq/policy*/*",
+    "/sys/devices/system/cpu/intel_pstate/*",
+    "/sys/devices/system/cpu/online",
+    "/sys/devices/system/cpu/smt/*",
+    "/sys/devices/system/node/online",
+    "/sys/hypervisor/type",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/usr/lib/os-release",
+    "/usr/lib/sysctl.d/*.conf",
+    "/run/sysctl.d/*.conf",
+    "/usr/local/Ascend/driver/version.info",
+    "/usr/local/Ascend/firmware/version.info",
+)
+STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
+    "/dev/davinci*",
+    "/dev/devmm_svm",
+    "/dev/hisi_hdc",
+    "/dev/shm",
+    "/proc/self/ns/*",
+    "/run/systemd/system",
+    "/tmp",
+    "/usr/local/Ascend/*",
+)
+LISTINGS = (  # the names in the directory
+    "/usr/local",
+    "/usr/local/Ascend",
+)
+RECORDS = ()  # type: Tuple[str, ...]  # wheels and RECORD files of which only the digest is kept
+# argv, and the paths of which one must be there for the command to be worth running; without any, the program itself.
+COMMANDS = (
+    (("npu-smi", "info"), ()),
+    (("nft", "-j", "list", "ruleset"), ()),
+    (("iptables-save",), ()),
+    (("iptables-legacy-save",), ()),
+    (("ip6tables-save",), ()),
+    (("firewall-cmd", "--state"), ()),
+    (("ufw", "status", "verbose"), ()),
+    (("systemctl", "is-system-running"), ("/run/systemd/system",)),
+)  # type: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...]], ...]
+
+
+def record_python(recorder: Any) -> None:
+    """The job's Python: everything `find_interpreter` reads is recorded by reading it (H3 extends)."""
+    try:
+        find_interpreter(recorder, recorder.variables, recorder.cwd, recorder.target.get("python") or "",
+                         recorder.target.get("pid"))
+    except (Unresolved, OSError):
+        pass
+
+
+def record_npu(recorder: Any) -> None:
+    """What is asked of each NPU (H5 extends)."""
+
+
+def record_cann(recorder: Any) -> None:
+    """The CANN installations and what the variables point to (H4 extends)."""
+
+
+def record_job(recorder: Any) -> None:
+    """The environment the job gets: --pid, --script, --env-file (H6 extends)."""
+
+
+# ---------------------------------------------------------------------------------------------------- recorder
+
+SCHEMA = "envtune.snapshot/1"
+COLLECTOR = "1"  # version of this file's tables, kept in the manifest
+RECORD_LIMIT = 1024 * 1024  # bytes of one recorded file; beyond it only the size is kept
+Stat = collections.namedtuple("Stat", "kind mode uid gid size mtime")
+# Trees of the kernel: links inside them lead to other names of the same thing, so they are passed through unrecorded.
+KERNEL_TREES = ("/proc/", "/sys/")
+
+
+class Machine:
+    """This machine, or the tree below `root` in its place (an image, a test); then no command is run and no table read.
+
+    Paths that are passed in hold no links (`Recorder` resolves them), so nothing outside `root` is reached.
+    """
+
+    def __init__(self, root: str = "") -> None:
+        self.root = root.rstrip("/")
+
+    def lstat(self, path: str) -> Stat:
+        found = os.lstat(self.root + path)
+        mode = stat_module.S_IMODE(found.st_mode)
+        return Stat(kind_of(found.st_mode), mode, found.st_uid, found.st_gid, found.st_size, found.st_mtime)
+
+    def read_bytes(self, path: str, limit: int = FILE_LIMIT) -> bytes:
+        return read_bytes(self.root + path, limit)
+
+    def readlink(self, path: str) -> str:
+        return os.readlink(self.root + path)
+
+    def listdir(self, path: str) -> List[str]:
+        return os.listdir(self.root + path)
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> Optional[Dict[str, Any]]:
+        """A row of `run_command`; None where commands are not run."""
+        return None if self.root else run_command(argv, timeout)
+
+    def tables(self) -> Dict[str, Any]:
+        """processes, listeners, interfaces, disks; `{"error": ...}` for one that could not be read."""
+        if self.root:
+            return {}
+        read = {
+            "processes": lambda: process_table(bool(glob_paths(Recorder(self, {}), "/dev/davinci[0-9]*"))),
+            "listeners": _owned_listeners,
+            "interfaces": network_interfaces,
+            "disks": _disks,
+        }  # type: Dict[str, Callable[[], Any]]
+        tables = {}
+        for name, table in read.items():
+            try:
+                tables[name] = table()
+            except OSError as error:
+                tables[name] = {"error": error_word(error)}
+        return tables
+
+
+def error_word(error: OSError) -> str:
+    """EACCES, EIO, ... as it stands in a recorded `{"error": ...}`."""
+    return errno.errorcode.get(error.errno or 0, "EIO")
+
+
+def _owned_listeners() -> List[Dict[str, Any]]:
+    rows = listening_sockets()
+    owners = socket_owners([row["inode"] for row in rows])
+    for row in rows:
+        pid, process = owners.get(row.pop("inode"), (None, ""))
+        if pid is not None:
+            row.update(pid=pid, process=process)
+    return rows
+
+
+def _disks() -> List[Dict[str, Any]]:
+    rows = []
+    for line in read_bytes("/proc/self/mountinfo").decode("utf-8", "replace").splitlines():
+        fields = line.split()
+        path, kind = fields[4], fields[fields.index("-") + 1]
+        if kind in ("ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "zfs", "f2fs", "vfat") or path == "/":
+            try:
+                rows.append(disk_space(path))
+            except OSError:
+                continue
+    return rows
+
+
+class Recorder:
+    """Reads like a host and keeps what it read: `files` in the form of docs/snapshot.md.
+
+    Every question is answered as the live machine answers, errors included, and the answer is kept, also "not there".
+    So code that takes a host (`find_interpreter`) records exactly what it reads by being run on a recorder.
+    """
+
+    def __init__(self, machine: Any, target: Mapping[str, Any], environ: Optional[Mapping[str, str]] = None) -> None:
+        self.machine = machine
+        self.target = target
+        self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
+        self.variables = self.environ  # of the job; record_job may replace it
+        try:
+            self.cwd = os.getcwd()
+        except OSError:
+            self.cwd = "/"
+        self.files: Dict[str, Any] = {}
+        self.commands: Dict[Tuple[str, ...], Dict[str, Any]] = {}
+        self.covered: List[str] = []
+        self._stats: Dict[str, Any] = {}
+        self._names: Dict[str, Any] = {}
+
+    # ------------------------------------------------------------------ the questions of a host
+
+    def stat(self, path: str, follow: bool = True) -> Stat:
+        real = self._walk(path, follow)
+        found = self._lstat(real)
+        self._note(real, found)
+        return found
+
+    def readlink(self, path: str) -> str:
+        real = self._walk(path, False)
+        if self._lstat(real).kind != "link":
+            raise OSError(errno.EINVAL, "not a symbolic link", path)
+        target = self._attempt(real, lambda: clean(self.machine.readlink(real)))
+        self.files[real] = {"link": target}
+        return str(target)
+
+    def listdir(self, path: str) -> List[str]:
+        real = self._walk(path)
+        names = self._list(real)
+        self.files[real] = dict(_extras("dir", self._lstat(real)), dir=names)
+        return names
+
+    def read_bytes(self, path: str) -> bytes:
+        real = self._walk(path)
+        found = self._lstat(real)
+        if found.kind == "file" and found.size > RECORD_LIMIT:
+            self._note(real, found)
+            raise OSError(errno.EFBIG, "larger than a recording keeps", path)
+        if found.kind != "file":
+            self._note(real, found)
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        data = self._attempt(real, lambda: self.machine.read_bytes(real), found)
+        self.files[real] = _content(data, found)
+        return bytes(data)
+
+    def read(self, path: str) -> str:
+        try:
+            return self.read_bytes(path).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise OSError(errno.EILSEQ, "not text: %s" % error.reason, path)
+
+    def glob(self, pattern: str) -> List[str]:
+        if pattern not in self.covered:
+            self.covered.append(pattern)
+        return glob_paths(_Unlisted(self), pattern)
+
+    def record_digest(self, path: str) -> str:
+        """Keeps the digest alone; raises OSError where there is none."""
+        real = self._walk(path)
+
+        def digest() -> str:
+            if path.endswith(".whl"):
+                return record_digest(wheel_record(self.machine.root + real))
+            return record_digest(self.machine.read_bytes(real).decode("utf-8", "replace"))
+
+        if not isinstance(self.files.get(real), str):
+            found = self._lstat(real)
+            self.files[real] = {"size": found.size, "record_digest": self._attempt(real, digest, found)}
+        return digest()
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> Dict[str, Any]:
+        """The row of `argv`, run once; a row with `error` when there is no result."""
+        key = tuple(argv)
+        if key not in self.commands:
+            row = self.machine.run(argv, timeout)
+            if row is None:
+                return {"argv": list(argv), "error": "notrecorded"}
+            self.commands[key] = row
+        return self.commands[key]
+
+    # ------------------------------------------------------------------ how it is kept
+
+    def _walk(self, path: str, follow: bool = True) -> str:
+        """`path` without links; every link on the way is recorded, and so is the place where the way ends."""
+        done, hops = "/", 40
+        parts = [p for p in path.split("/") if p not in ("", ".")]
+        while parts:
+            part = parts.pop(0)
+            if part == "..":
+                done = os.path.dirname(done)
+                continue
+            step = os.path.join(done, part)
+            found = self._lstat(step)
+            through = parts and step.startswith(KERNEL_TREES) and not self.machine.root
+            if found.kind != "link" or through or not (parts or follow):
+                if parts and found.kind not in ("dir", "link"):
+                    self._note(step, found)
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+                done = step
+                continue
+            hops -= 1
+            if hops < 0:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            target = clean(self.machine.readlink(step))
+            self.files[step] = {"link": target}
+            done = "/" if target.startswith("/") else done
+            parts = [p for p in target.split("/") if p not in ("", ".")] + parts
+        return done
+
+    def _lstat(self, path: str) -> Stat:
+        if path not in self._stats:
+            try:
+                self._stats[path] = self.machine.lstat(path)
+            except OSError as error:
+                self._stats[path] = error
+                absent = error.errno in (errno.ENOENT, errno.ENOTDIR)
+                self.files.setdefault(path, None if absent else {"error": error_word(error)})
+        found = self._stats[path]
+        if isinstance(found, OSError):
+            raise found.with_traceback(None)
+        return found  # type: ignore[no-any-return]
+
+    def names(self, path: str) -> List[str]:
+        """`listdir` that keeps nothing but errors."""
+        return self._list(self._walk(path))
+
+    def _list(self, real: str) -> List[str]:
+        if real not in self._names:
+            found = self._lstat(real)
+            names = self._attempt(real, lambda: self.machine.listdir(real), found)
+            self._names[real] = sorted(clean(n) for n in names)
+        return list(self._names[real])
+
+    def _attempt(self, real: str, read: Callable[[], Any], found: Optional[Stat] = None) -> Any:
+        try:
+            return read()
+        except OSError as error:
+            self.files.pop(real, None)
+            if found is not None:
+                self._note(real, found)  # it is there all the same
+            self.files[real] = dict(self.files.get(real, {}), error=error_word(error))
+            raise
+
+    def _note(self, path: str, found: Stat) -> None:
+        """Keep what lstat says, unless more is kept already."""
+        if path in self.files:
+            return
+        if found.kind == "dir":
+            self.files[path] = dict(_extras("dir", found), dir=None)
+        elif found.kind == "file":
+            self.files[path] = dict(_extras("file", found), size=found.size)
+        elif found.kind == "link":
+            self.readlink(path)
+        else:
+            entry = {found.kind: True}  # type: Dict[str, Any]
+            entry.update(mode="%04o" % found.mode, uid=found.uid, gid=found.gid)
+            self.files[path] = entry
+
+
+class _Unlisted:
+    """A recorder for a glob: what matches is kept, the listings it took are not (`covered` holds the pattern)."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.stat = recorder.stat
+        self._recorder = recorder
+
+    def listdir(self, path: str) -> List[str]:
+        return self._recorder.names(path)
+
+
+def _extras(kind: str, found: Stat) -> Dict[str, Any]:
+    """Mode and owner where they are not the usual ones."""
+    extras = {}  # type: Dict[str, Any]
+    if found.mode != (0o755 if kind == "dir" else 0o644):
+        extras["mode"] = "%04o" % found.mode
+    if found.uid:
+        extras["uid"] = found.uid
+    if found.gid:
+        extras["gid"] = found.gid
+    return extras
+
+
+def _content(data: bytes, found: Stat) -> Any:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        import base64
+
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def clean(name: str) -> str:
+    """A file name as text; bytes that are no UTF-8 become U+FFFD."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def glob_paths(host: Any, pattern: str) -> List[str]:
+    """The sorted paths on `host` that match a shell pattern; a final `**` is every path below that is no directory."""
+    found = ["/"]
+    parts = [p for p in pattern.split("/") if p]
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        if part == "**":
+            return sorted(path for base in found for path in _below(host, base))
+        steps = []  # type: List[str]
+        for base in found:
+            names = _matching(host, base, part) if re.search(r"[*?\[]", part) else [part]
+            steps += [os.path.join(base, name) for name in names]
+        found = [step for step in steps if _is_there(host, step, not last)]
+    return sorted(found)
+
+
+def _matching(host: Any, folder: str, pattern: str) -> List[str]:
+    try:
+        names = host.listdir(folder)
+    except OSError:
+        return []
+    hidden = pattern.startswith(".")
+    return [n for n in names if fnmatch.fnmatchcase(n, pattern) and (hidden or not n.startswith("."))]
+
+
+def _is_there(host: Any, path: str, follow: bool) -> bool:
+    try:
+        host.stat(path, follow)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return not follow
+    return True
+
+
+def _below(host: Any, folder: str, depth: int = 12) -> Iterator[str]:
+    for name in _names_or_none(host, folder) if depth else ():
+        step = os.path.join(folder, name)
+        try:
+            kind = host.stat(step, False).kind
+        except OSError:
+            continue
+        if kind == "dir":
+            for path in _below(host, step, depth - 1):
+                yield path
+        else:
+            yield step
+
+
+def _names_or_none(host: Any, folder: str) -> List[str]:
+    try:
+        return list(host.listdir(folder))
+    except OSError:
+        return []
+
+
+def record_tables(recorder: Recorder) -> None:
+    """Everything the tables above name."""
+    for pattern in FILES:
+        for path in recorder.glob(pattern):
+            _quietly(recorder.read_bytes, path)
+    for pattern in STATS:
+        recorder.glob(pattern)
+    for path in LISTINGS:
+        _quietly(recorder.listdir, path)
+    for pattern in RECORDS:
+        for path in recorder.glob(pattern):
+            _quietly(recorder.record_digest, path)
+    for argv, needed in COMMANDS:
+        record_command(recorder, argv, needed)
+
+
+def record_command(recorder: Recorder, argv: Sequence[str], needed: Sequence[str] = ()) -> None:
+    """Run `argv` where one of the paths `needed`, or its program, is there; else record that it is missing."""
+    places = list(needed) or [folder + "/" + argv[0] for folder in SYSTEM_PATH.split(":")]
+    if any(_is_there(recorder, path, True) for path in places):
+        recorder.run(argv)
+    elif not recorder.machine.root:
+        recorder.commands[tuple(argv)] = {"argv": list(argv), "error": "missing"}
+
+
+def _quietly(read: Callable[[str], Any], path: str) -> None:
+    try:
+        read(path)
+    except OSError:
+        pass  # the error is recorded
+
+
+# ---------------------------------------------------------------------------------------------------- secrets
+
+REDACTED = "<redacted>"
+_SECRET_WORDS = frozenset(
+    ["password", "passwd", "passphrase", "passcode", "pass", "pwd", "secret", "secrets", "token", "credential", "credentials", "apikey", "accesskey", "secretkey", "privatekey", "authtoken", "accesstoken", "cookie", "cookies", "jwt", "sas"]
+)
+# Words before `token` in options of training scripts, where a token is a piece of text: --pad-token-id 0.
+_TEXT_TOKENS = frozenset(["pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "stop", "image", "num", "max", "min", "per", "next", "start", "end", "first"])
+# Shapes that are secrets under any name: Hugging Face, OpenAI, GitHub, GitLab, AWS, Slack, Google, JWT.
+_SHAPES = re.compile(
+    r"hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{15,}"
+    r"|(?:AKIA|ASIA)[0-9A-Z]{16}|xox[abpr]-[\w-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"
+    r"|(?:ssh-rsa|ssh-ed25519|ecdsa-sha2-\S+) AAAA[\w+/=]{20,}"
+)
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)
+_LOGIN = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@'\"]*):[^/\s'\"]*@")
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+_NAMED = re.compile(
+    r"(?P<head>(?P<name>(?<![\w$])-{0,2}[A-Za-z_][\w.-]*)[\"']?(?P<mark>\s*[=:]\s*|\s+))"
+    r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"']+)"
+)
+_LETTER_OPTION = re.compile(r"(?<!\S)(-p|-pw|-P)\s+(?P<value>[^\s-][^\s]*)")
+
+
+def secret_name(name: str) -> bool:
+    """Whether a variable, option or key of this name holds a key, token, password or other secret."""
+    if name in ("PWD", "OLDPWD"):
+        return False  # the shell's working directories
+    words = [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)]
+    for place, word in enumerate(words):
+        before = words[place - 1] if place else ""
+        if word == "token" and (before in _TEXT_TOKENS or words[place + 1 :] not in ([], ["value"], ["id"], ["file"])):
+            continue
+        if word == "tokens" and before in ("access", "api", "auth", "secret"):
+            return True
+        if word in _SECRET_WORDS:
+            return True
+        if word in ("key", "keys", "auth", "signature") and (
+            place == len(words) - 1 or words[place + 1 :] in (["id"], ["value"], ["secret"])
+        ):
+            return True
+    return False
+
+
+def redact_value(name: str, value: str) -> str:
+    """The value of a variable as it may be kept."""
+    if value and secret_name(name) and not _harmless(value):
+        return REDACTED
+    return redact_text(value)
+
+
+def _harmless(value: str) -> bool:
+    """A reference to another variable, or nothing."""
+    return not value.strip("\"'") or bool(re.match(r"[\"']?\$[\w{(]", value)) or value == REDACTED
+
+
+def redact_words(text: str) -> str:
+    """`text` without what is a secret by its shape: tokens, private keys, passwords in URLs."""
+    text = _PRIVATE_KEY.sub(REDACTED, text)
+    text = _LOGIN.sub(lambda m: m.group(1) + ":" + REDACTED + "@", text)
+    text = _BEARER.sub(lambda m: m.group(1) + " " + REDACTED, text)
+    return _SHAPES.sub(REDACTED, text)
+
+
+def redact_text(text: str) -> str:
+    """A script, an env file or one argument: the values of secret names and everything of a secret's shape go."""
+
+    def named(found: Any) -> str:
+        name, value = found.group("name"), found.group("value")
+        spaced = not found.group("mark").strip()
+        if not secret_name(name.lstrip("-")) or _harmless(value) or (spaced and not name.startswith("-")):
+            return str(found.group())
+        return str(found.group("head")) + REDACTED
+
+    return redact_words(_NAMED.sub(named, text))
+
+
+def redact_argv(argv: Sequence[str]) -> List[str]:
+    """The words of a command line as they may be kept: `--token x`, `--password=x`, `-p secret`, `KEY=x`, URLs."""
+    kept = []  # type: List[str]
+    for place, word in enumerate(argv):
+        before = argv[place - 1] if place else ""
+        if (before.startswith("--") and "=" not in before and secret_name(before[2:]) and not word.startswith("-")) or (before in ("-p", "-pw") and not re.match(r"[-/.]|[0-9]+$", word)):
+            kept.append(REDACTED)
+        else:
+            name, mark, value = word.partition("=")
+            if mark and re.match(r"-{0,2}[A-Za-z_][\w.-]*$", name):
+                kept.append(name + "=" + redact_value(name.lstrip("-"), value))
+            else:
+                kept.append(redact_text(word))
+    return kept
+
+
+# ---------------------------------------------------------------------------------------------------- snapshot
+
+
+def take(
+    target: Mapping[str, Any], machine: Optional[Any] = None, environ: Optional[Mapping[str, str]] = None
+) -> Dict[str, Any]:
+    """The whole snapshot as one mapping (docs/snapshot.md). `target`: python, pid, script, env_file."""
+    import time
+
+    machine = Machine() if machine is None else machine
+    recorder = Recorder(machine, target, environ)
+    now = time.time()
+    record_job(recorder)
+    record_tables(recorder)
+    for extra in (record_npu, record_cann, record_python):
+        extra(recorder)
+    names = os.uname()
+    snapshot = {
+        "schema": SCHEMA,
+        "host": names.nodename,
+        "taken": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+        "now": round(now, 3),
+        "collector": COLLECTOR,
+        "uname": {key: getattr(names, key) for key in ("sysname", "nodename", "release", "machine")},
+        "euid": os.geteuid(),
+        "cwd": clean(recorder.cwd),
+        "environ": {clean(k): clean(redact_value(k, v)) for k, v in recorder.environ.items()},
+        "target": {key: value for key, value in target.items() if value is not None},
+        "covered": recorder.covered,
+        "files": kept_files(recorder.files),
+    }  # type: Dict[str, Any]
+    if recorder.commands:
+        snapshot["commands"] = [dict(row) for row in recorder.commands.values()]
+    snapshot.update(machine.tables())
+    if isinstance(snapshot.get("processes"), list):
+        listening = set(row.get("pid") for row in snapshot.get("listeners") or () if isinstance(row, dict))
+        snapshot["processes"] = kept_processes(snapshot["processes"], listening)
+    return snapshot
+
+
+def kept_files(files: Mapping[str, Any]) -> Dict[str, Any]:
+    """The entries that say something: a directory that is known by what it holds needs none of its own."""
+    parents = set(os.path.dirname(path) for path, entry in files.items() if entry is not None)
+    gone = {"dir": None}
+    return {path: files[path] for path in sorted(files) if files[path] != gone or path not in parents}
+
+
+def kept_processes(rows: Sequence[Mapping[str, Any]], listening: Any) -> List[Dict[str, Any]]:
+    """Every process; the arguments, without secrets."""
+    kept = []
+    for row in rows:
+        entry = dict(row)
+        entry["argv"] = redact_argv(row.get("argv", ()))
+        kept.append(entry)
+    return kept
+
+
+MEMBERS = ("files", "commands", "processes", "listeners", "interfaces", "disks")
+
+
+def pack(snapshot: Mapping[str, Any]) -> bytes:
+    """The snapshot as a tar.gz: manifest.json and one JSON file per table. The same snapshot gives the same bytes."""
+    import gzip
+    import io
+    import json
+    import tarfile
+
+    members = [("manifest", {key: value for key, value in snapshot.items() if key not in MEMBERS})]
+    members += [(name, snapshot[name]) for name in MEMBERS if name in snapshot]
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, table in members:
+            text = json.dumps(table, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode("ascii")
+            member = tarfile.TarInfo(name + ".json")
+            member.size, member.mode, member.mtime = len(text), 0o600, int(snapshot["now"])
+            archive.addfile(member, io.BytesIO(text))
+    packed = io.BytesIO()
+    with gzip.GzipFile("", "wb", 9, packed, int(snapshot["now"])) as stream:
+        stream.write(plain.getvalue())
+    return packed.getvalue()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write a snapshot of this host to standard output, or to the file of -o."""
+    import argparse
+    import sys
+
+    parser = argparse.ArgumentParser(
+        prog="collector.py",
+        description="Record this host for envtune: what is read is what envtune's checks look at, without secrets. "
+        "Changes nothing, needs no root and nothing installed.",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE (not to standard output)")
+    parser.add_argument("--python", metavar="PATH", help="the job's Python")
+    parser.add_argument("--pid", type=int, metavar="N", help="a running job")
+    parser.add_argument("--script", metavar="FILE", help="the job's launch script")
+    parser.add_argument("--env-file", metavar="FILE", help="the job's variables, KEY=VALUE lines")
+    parser.add_argument("--root", metavar="DIR", default="", help="record the files below DIR, as if it were /")
+    options = parser.parse_args(list(arguments))
+    if options.output is None and sys.stdout.isatty():
+        sys.stderr.write("collector.py: a snapshot is a tar.gz, not for a terminal: add -o FILE or > FILE\n")
+        return 2
+    target = {
+        "python": options.python,
+        "pid": options.pid,
+        "script": options.script and os.path.abspath(options.script),
+        "env_file": options.env_file and os.path.abspath(options.env_file),
+    }
+    data = pack(take(target, Machine(os.path.abspath(options.root) if options.root else "")))
+    try:
+        if options.output is None:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            write_new(options.output, data)
+    except OSError as error:
+        sys.stderr.write("collector.py: %s: %s\n" % (options.output or "standard output", error.strerror or error))
+        return 2
+    return 0
+
+
+def write_new(path: str, data: bytes) -> None:
+    """Write `data` to `path`, for its owner only and all or nothing; raises OSError, FileExistsError when it is there."""
+    temporary = "%s.%d.tmp" % (path, os.getpid())
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)
+    finally:
+        os.unlink(temporary)
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.exit(main(sys.argv[1:]))

@@ -81,7 +81,7 @@ def _scan(scene: Scene) -> Environment:
 
 
 def _listing(host: Host, entry: str) -> Optional[tuple[str, ...]]:
-    """The names in an import path entry: none in an archive (it is known by its own name), None when it is not there."""
+    """The names in an import path entry; none in an archive (known by its own name), None when it is not there."""
     try:
         return host.listdir(entry)
     except (Missing, Unreadable):

@@ -1,0 +1,149 @@
+"""System packages and header files that building Pillow or pillow-simd from source needs.
+
+Debian's package database is text and is read; RPM's is binary and `rpm` is asked once. Names of the porting guide
+(003:1436, 1440, 2907-2911), with its wrong ones corrected: `libjpeg`, `python-devel`, `zlib-devel` and
+`libjpeg-turbo-devel` are no Debian packages, and `libjpeg8-dev` is Ubuntu's name for what Debian calls
+`libjpeg62-turbo-dev`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping
+
+from envtune import collector
+from envtune.errors import Denied, HostError, NotApplicable, Undetermined
+from envtune.facts import host_error_text
+from envtune.host import exists
+from envtune.model import Evidence, Reading, Text, same
+from envtune.resources import Scene, probe
+from envtune.resources.pillow import BROKEN, SIMD, imported_pillow
+from envtune.resources.python_env import NONE
+
+DPKG_STATUS = collector.DPKG_STATUS
+# Per requirement the packages any one of which meets it, the first being the one to install.
+PILLOW_BUILD_DEBIAN = collector.PILLOW_BUILD_DEBIAN
+PILLOW_BUILD_RHEL = collector.PILLOW_BUILD_RHEL
+HEADER_PACKAGES: Mapping[str, tuple[str, str]] = {  # header -> (Debian, RHEL)
+    "jpeglib.h": ("libjpeg-dev", "libjpeg-turbo-devel"),
+    "zlib.h": ("zlib1g-dev", "zlib-devel"),
+    "Python.h": ("python3-dev", "python3-devel"),
+}
+
+
+@probe("packages.pillow_build")
+def pillow_build(scene: Scene) -> Iterable[Reading]:
+    """Which packages that building pillow-simd needs are missing."""
+    missing, evidence = missing_packages(scene)
+    if missing and _imports(scene) == SIMD:
+        raise NotApplicable(
+            Text(
+                "pillow-simd is what PIL imports already: nothing is to be built",
+                "当前导入的 PIL 已是 pillow-simd：无需再编译",
+            ),
+            evidence.source,
+            "missing: " + " ".join(missing),
+        )
+    if missing:
+        _only_for_training(scene)
+    yield Reading("packages", missing, evidence, same(", ".join(missing)) if missing else Text("all", "齐全"))
+
+
+def missing_packages(scene: Scene) -> tuple[tuple[str, ...], Evidence]:
+    """The packages to install, in the names of this distribution, and where that was read."""
+    if scene.facts.value("os_family") == "debian":
+        known = installed_debian(scene.host.read(DPKG_STATUS))
+        wanted = PILLOW_BUILD_DEBIAN
+        names = tuple(_debian_name(scene, any_of) for any_of in wanted if not set(any_of) & known)
+        return names, Evidence(DPKG_STATUS, f"{len(wanted) - len(names)} of {len(wanted)} are installed")
+    result = scene.host.run(collector.PILLOW_BUILD_QUERY, 10.0)
+    return missing_rpm(result.stdout + result.stderr), Evidence(result.line, result.stdout + result.stderr)
+
+
+def installed_debian(text: str) -> frozenset[str]:
+    """The packages of dpkg's status file whose state is `installed`."""
+    found = set()
+    for stanza in re.split(r"\n[ \t]*\n", text):
+        name = re.search(r"^Package:[ \t]*(\S+)", stanza, re.M)
+        state = re.search(r"^Status:[ \t]*\S+[ \t]+\S+[ \t]+(\S+)", stanza, re.M)
+        if name and state and state[1] == "installed":
+            found.add(name[1])
+    return frozenset(found)
+
+
+def _debian_name(scene: Scene, any_of: tuple[str, ...]) -> str:
+    """Ubuntu's own name only on Ubuntu."""
+    ubuntu = scene.facts.value("os") == "ubuntu"
+    return next((name for name in any_of if ubuntu or not name.startswith("libjpeg8")), any_of[0])
+
+
+def missing_rpm(output: str) -> tuple[str, ...]:
+    """The names that `rpm -q --whatprovides` finds no package for."""
+    return tuple(re.findall(r"^no package provides (\S+)", output, re.M))
+
+
+@probe("packages.pillow_headers")
+def pillow_headers(scene: Scene) -> Iterable[Reading]:
+    """Per header that building Pillow needs the file that has it; empty where there is none."""
+    readings = [_header(scene, name) for name in HEADER_PACKAGES]
+    missing = [reading.subject for reading in readings if reading.reason is None and not reading.value]
+    if missing:
+        _only_for_training(scene)
+        if _imports(scene) not in (NONE, BROKEN):
+            raise NotApplicable(
+                Text(
+                    f"a Pillow is installed already, so that {', '.join(missing)} is not needed now",
+                    f"目标 Python 已安装 Pillow，目前不需要 {'、'.join(missing)}",
+                ),
+                readings[0].evidence.source,
+            )
+    return readings
+
+
+def _header(scene: Scene, name: str) -> Reading:
+    family = scene.facts.value("os_family")
+    package = HEADER_PACKAGES[name][0 if family == "debian" else 1]
+    expected = Text(f"{name} (package {package})", f"{name}（软件包 {package}）")
+    folders = tuple(dict.fromkeys(header_folders(scene, name)))
+    places = tuple(f"{folder}/{name}" for folder in folders)
+    for place in places:
+        try:
+            if exists(scene.host, place):
+                return Reading(name, place, Evidence(place), expected=expected)
+        except HostError as error:
+            reason, right = host_error_text(error), isinstance(error, Denied)
+            return Reading(name, "", Evidence(place), expected=expected, reason=reason, right=right)
+    absent = Text(f"not in {', '.join(folders)}", f"在 {'、'.join(folders)} 中均未找到")
+    return Reading(name, "", Evidence(places[0], "\n".join(places)), absent, expected)
+
+
+def header_folders(scene: Scene, name: str) -> Iterable[str]:
+    """Where a compiler looks for a header; Python.h lies beside the interpreter's own installation."""
+    python = scene.target.interpreter()
+    if name == "Python.h":
+        return collector.python_includes(python.real, python.version)
+    return collector.header_folders(python.prefix, scene.facts.value("arch") or "")
+
+
+def _imports(scene: Scene) -> str:
+    try:
+        return imported_pillow(scene).kind
+    except NotApplicable:
+        return NONE
+
+
+def _only_for_training(scene: Scene) -> None:
+    """NotApplicable on a host where nothing speaks for training: no Pillow, no torch, no Ascend software."""
+    torch, ascend = scene.facts["torch"], scene.facts["ascend"]
+    if _imports(scene) != NONE or torch.value not in (None, NONE) or ascend.value == "true":
+        return
+    for fact in (torch, ascend):
+        if fact.value is None:
+            raise Undetermined(fact.reason or Text(f"cannot tell {fact.name}", f"无法判断 {fact.name}"), fact.source)
+    raise NotApplicable(
+        Text(
+            f"torch is {torch.value}, ascend is {ascend.value} and there is no Pillow: no training host",
+            f"torch 为 {torch.value}，ascend 为 {ascend.value}，且没有 Pillow：不是训练主机",
+        ),
+        torch.source,
+    )
