@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far below
 HEAD_SIZE = 64  # bytes; an ELF header
+HEAD_SIZE = 64  # bytes; an ELF header
 OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of one command's output
 # Variables that would change what a system command does; the rest is the caller's own environment.
 HARMFUL_VARIABLES = ("LD_PRELOAD", "LD_AUDIT", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "BASH_ENV", "ENV")
@@ -40,6 +41,17 @@ def read_bytes(path: str, limit: int = FILE_LIMIT) -> bytes:
             chunks.append(chunk)
             left -= len(chunk)
         raise OSError(errno.EFBIG, "larger than %d bytes" % limit, path)
+    finally:
+        os.close(descriptor)
+
+
+def read_head(path: str) -> bytes:
+    """The first HEAD_SIZE bytes of a regular file, however large it is. Never blocks on a FIFO; raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat_module.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return os.read(descriptor, HEAD_SIZE)
     finally:
         os.close(descriptor)
 
