@@ -17,7 +17,6 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far below
 HEAD_SIZE = 64  # bytes; an ELF header
-HEAD_SIZE = 64  # bytes; an ELF header
 OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of one command's output
 # Variables that would change what a system command does; the rest is the caller's own environment.
 HARMFUL_VARIABLES = ("LD_PRELOAD", "LD_AUDIT", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "BASH_ENV", "ENV")
@@ -41,17 +40,6 @@ def read_bytes(path: str, limit: int = FILE_LIMIT) -> bytes:
             chunks.append(chunk)
             left -= len(chunk)
         raise OSError(errno.EFBIG, "larger than %d bytes" % limit, path)
-    finally:
-        os.close(descriptor)
-
-
-def read_head(path: str) -> bytes:
-    """The first HEAD_SIZE bytes of a regular file, however large it is. Never blocks on a FIFO; raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        if not stat_module.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", path)
-        return os.read(descriptor, HEAD_SIZE)
     finally:
         os.close(descriptor)
 
@@ -1254,15 +1242,6 @@ COMMANDS = (
 )  # type: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...]], ...]
 
 
-def record_python(recorder: Any) -> None:
-    """The job's Python: everything `find_interpreter` reads is recorded by reading it (H3 extends)."""
-    try:
-        find_interpreter(recorder, recorder.variables, recorder.cwd, recorder.target.get("python") or "",
-                         recorder.target.get("pid"))
-    except (Unresolved, OSError):
-        pass
-
-
 def record_npu(recorder: Any) -> None:
     """What is asked of each NPU (H5 extends)."""
 
@@ -1413,8 +1392,9 @@ class Recorder:
             self._note(real, found)
             raise OSError(errno.EINVAL, "not a regular file", path)
         data = self._attempt(real, lambda: self.machine.read_bytes(real), found)
-        self.files[real] = _content(data, found)
-        return bytes(data)
+        kept = python_excerpt(real, bytes(data))
+        self.files[real] = _content(kept)
+        return kept
 
     def read(self, path: str) -> str:
         try:
@@ -1553,7 +1533,7 @@ def _extras(kind: str, found: Stat) -> Dict[str, Any]:
     return extras
 
 
-def _content(data: bytes, found: Stat) -> Any:
+def _content(data: bytes) -> Any:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -1648,21 +1628,19 @@ def record_command(recorder: Recorder, argv: Sequence[str], needed: Sequence[str
         recorder.commands[tuple(argv)] = {"argv": list(argv), "error": "missing"}
 
 
-def _quietly(read: Callable[[str], Any], path: str) -> None:
-    try:
-        read(path)
-    except OSError:
-        pass  # the error is recorded
-
-
 # ---------------------------------------------------------------------------------------------------- secrets
 
 REDACTED = "<redacted>"
-_SECRET_WORDS = frozenset(
-    ["password", "passwd", "passphrase", "passcode", "pass", "pwd", "secret", "secrets", "token", "credential", "credentials", "apikey", "accesskey", "secretkey", "privatekey", "authtoken", "accesstoken", "cookie", "cookies", "jwt", "sas"]
-)
+_SECRET_WORDS = (
+    "password", "passwd", "passphrase", "passcode", "pass", "pwd", "secret", "secrets", "token", "credential",
+    "credentials", "apikey", "accesskey", "secretkey", "privatekey", "authtoken", "accesstoken", "cookie", "cookies",
+    "jwt", "sas",
+)  # fmt: skip
 # Words before `token` in options of training scripts, where a token is a piece of text: --pad-token-id 0.
-_TEXT_TOKENS = frozenset(["pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "stop", "image", "num", "max", "min", "per", "next", "start", "end", "first"])
+_TEXT_TOKENS = (
+    "pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "stop", "image", "num", "max", "min", "per", "next",
+    "start", "end", "first",
+)  # fmt: skip
 # Shapes that are secrets under any name: Hugging Face, OpenAI, GitHub, GitLab, AWS, Slack, Google, JWT.
 _SHAPES = re.compile(
     r"hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{15,}"
@@ -1737,7 +1715,9 @@ def redact_argv(argv: Sequence[str]) -> List[str]:
     kept = []  # type: List[str]
     for place, word in enumerate(argv):
         before = argv[place - 1] if place else ""
-        if (before.startswith("--") and "=" not in before and secret_name(before[2:]) and not word.startswith("-")) or (before in ("-p", "-pw") and not re.match(r"[-/.]|[0-9]+$", word)):
+        option = before.startswith("--") and "=" not in before and secret_name(before[2:])
+        letter = before in ("-p", "-pw") and not re.match(r"[/.]|[0-9]+$", word)
+        if (option or letter) and not word.startswith("-"):
             kept.append(REDACTED)
         else:
             name, mark, value = word.partition("=")
@@ -1762,8 +1742,11 @@ def take(
     now = time.time()
     record_job(recorder)
     record_tables(recorder)
-    for extra in (record_npu, record_cann, record_python):
-        extra(recorder)
+    record_npu(recorder)
+    record_cann(recorder)
+    machine_name = os.uname().machine
+    named, pid = target.get("python") or "", target.get("pid")
+    _quietly(record_python, recorder, recorder.variables, recorder.cwd, machine_name, named, pid)
     names = os.uname()
     snapshot = {
         "schema": SCHEMA,
@@ -1783,14 +1766,14 @@ def take(
         snapshot["commands"] = [dict(row) for row in recorder.commands.values()]
     snapshot.update(machine.tables())
     if isinstance(snapshot.get("processes"), list):
-        listening = set(row.get("pid") for row in snapshot.get("listeners") or () if isinstance(row, dict))
+        listening = {row.get("pid") for row in snapshot.get("listeners") or () if isinstance(row, dict)}
         snapshot["processes"] = kept_processes(snapshot["processes"], listening)
     return snapshot
 
 
 def kept_files(files: Mapping[str, Any]) -> Dict[str, Any]:
     """The entries that say something: a directory that is known by what it holds needs none of its own."""
-    parents = set(os.path.dirname(path) for path, entry in files.items() if entry is not None)
+    parents = {os.path.dirname(path) for path, entry in files.items() if entry is not None}
     gone = {"dir": None}
     return {path: files[path] for path in sorted(files) if files[path] != gone or path not in parents}
 
@@ -1870,7 +1853,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def write_new(path: str, data: bytes) -> None:
-    """Write `data` to `path`, for its owner only and all or nothing; raises OSError, FileExistsError when it is there."""
+    """Write `data` to `path`, its owner only, all or nothing; raises OSError, FileExistsError when it is there."""
     temporary = "%s.%d.tmp" % (path, os.getpid())
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
