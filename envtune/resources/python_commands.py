@@ -1,0 +1,131 @@
+"""Whether `python3` and `pip` on the job's PATH belong to the Python that has torch. Nothing is started."""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, Optional
+
+from envtune import collector
+from envtune.errors import HostError, NotApplicable
+from envtune.facts import host_error_text
+from envtune.model import Evidence, Reading, Text, same
+from envtune.python_target import python_at, unresolved_text
+from envtune.resources import Scene, probe
+from envtune.resources.python_env import NONE
+from envtune.resources.torch_stack import told_version
+from envtune.target import PythonTarget
+
+
+def _variables(scene: Scene) -> Mapping[str, str]:
+    known = scene.target.environment.variables
+    return scene.host.environ if known is None else known
+
+
+@probe("python_commands.torch")
+def torch(scene: Scene) -> Iterable[Reading]:
+    """Whether the Python that the job's command starts has torch; NotApplicable when no Python here has it."""
+    job = _started(scene)
+    own = scene.target.interpreter()
+    if _same(job, own):
+        version = told_version(scene, "torch")
+        has, source = version != NONE, scene.facts["torch"].source
+    else:
+        has, source = collector.holds_torch(scene.host, job.sites), job.prefix
+    line = job.path if job.path == job.real else f"{job.path} -> {job.real}"
+    if has:
+        shown = Text(f"{line} has torch", f"{line} 中有 torch")
+        yield Reading(
+            "python3", True, Evidence(source, line), shown, Text("a Python with torch", "装有 torch 的 Python")
+        )
+        return
+    others = _with_torch(scene, job)
+    if not others:
+        reason = Text(
+            f"torch is {NONE} in {job.path} and in every other Python found here",
+            f"{job.path} 以及本机找到的其他 Python 中 torch 均为 {NONE}",
+        )
+        raise NotApplicable(reason, source)
+    listed = ", ".join(others)
+    shown = Text(f"{line} has no torch; {listed} has", f"{line} 中没有 torch；{listed} 中有")
+    yield Reading("python3", False, Evidence(source, line), shown, same(" | ".join(others)))
+
+
+def _started(scene: Scene) -> PythonTarget:
+    """The Python the job's command starts: the named one, else what `python3` means on PATH."""
+    options, own = scene.target.options, scene.target.interpreter()
+    if options.python or options.pid is not None:
+        return own
+    path = collector.on_path(scene.host, _variables(scene), scene.host.cwd, "python3")
+    found = _described(scene, path) if path else None
+    return found or own
+
+
+def _described(scene: Scene, path: str) -> Optional[PythonTarget]:
+    try:
+        return python_at(scene.host, _variables(scene), path)
+    except (collector.Unresolved, HostError):
+        return None
+
+
+def _same(one: PythonTarget, other: PythonTarget) -> bool:
+    return (one.real, one.prefix) == (other.real, other.prefix)
+
+
+def _with_torch(scene: Scene, job: PythonTarget) -> list[str]:
+    """Paths of other interpreters of this host that hold torch, each installation once."""
+    host, variables = scene.host, _variables(scene)
+    candidates = [scene.target.interpreter().path, *collector.other_interpreters(host, variables, host.cwd)]
+    seen = {(job.real, job.prefix)}
+    found = []
+    for path in candidates:
+        python = _described(scene, path)
+        if python is None or (python.real, python.prefix) in seen:
+            continue
+        seen.add((python.real, python.prefix))
+        try:
+            if collector.holds_torch(host, python.sites):
+                found.append(path)
+        except HostError:
+            continue  # a home directory that is closed to us holds no Python of this job
+    return found
+
+
+@probe("python_commands.pip")
+def pip(scene: Scene) -> Iterable[Reading]:
+    """Per pip command of the job's PATH whether it installs into the job's Python, by its `#!` line."""
+    host, variables, own = scene.host, _variables(scene), scene.target.interpreter()
+    commands = collector.pip_commands(host, variables, host.cwd, own.version)
+    if not commands:
+        raise NotApplicable(
+            Text("pip is not on PATH: nothing can be mixed up", "PATH 中没有 pip：不存在混用问题"),
+            ":".join(collector.search_path(variables, host.cwd)),
+        )
+    for name, path in commands:
+        yield _pip_reading(scene, name, path, own)
+
+
+def _pip_reading(scene: Scene, name: str, path: str, own: PythonTarget) -> Reading:
+    host, variables = scene.host, _variables(scene)
+    wanted = Text(f"installs into {own.path}", f"安装到 {own.path}")
+    try:
+        program = collector.script_interpreter(host, variables, host.cwd, path)
+    except collector.Unresolved as problem:
+        return Reading(name, None, Evidence(path), expected=wanted, reason=unresolved_text(problem))
+    except HostError as error:
+        right = isinstance(error, PermissionError)
+        return Reading(name, None, Evidence(path), expected=wanted, reason=host_error_text(error), right=right)
+    if program is None:
+        reason = Text(f"{path} is no Python script", f"{path} 不是 Python 脚本")
+        return Reading(name, None, Evidence(path), expected=wanted, reason=reason)
+    evidence = Evidence(path, f"#!{program}")
+    try:
+        other = python_at(host, variables, program)
+    except collector.Unresolved as problem:
+        if problem.code == "missing":
+            shown = Text(f"{path} wants {program}, which is not there", f"{path} 需要的 {program} 不存在")
+            return Reading(name, False, evidence, shown, wanted)
+        return Reading(name, None, evidence, expected=wanted, reason=unresolved_text(problem))
+    except HostError as error:
+        right = isinstance(error, PermissionError)
+        return Reading(name, None, evidence, expected=wanted, reason=host_error_text(error), right=right)
+    shown = Text(f"{path} installs into {program}", f"{path} 安装到 {program}")
+    return Reading(name, _same(own, other), evidence, shown, wanted)
