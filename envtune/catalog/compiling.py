@@ -52,7 +52,7 @@ def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
     _refuse_shared_names(entries, rows)
     for entry in entries:
         _check_references(entry, rows)
-    complaints = sorted(complaint for one in made for complaint in one.made)
+    complaints = sorted((c for one in made for c in one.made), key=lambda c: (c.file, c.line, c.column))
     if complaints:
         _drop_for_now(entries, complaints, rows)
     return {kind: [rows[kind][id_] for id_ in sorted(rows[kind])] for kind in KINDS}

@@ -57,7 +57,9 @@ def wanted(node: Node, kind: str, complaints: Complaints, form: str = "") -> boo
 def unknown_word(node: Node, what: tuple[str, str], known: Iterable[str], complaints: Complaints) -> None:
     """Complain about a word that is not in a closed list, naming the nearest or all of a short list."""
     names = list(known)
-    near = nearest(node.raw or str(node.value), names) or (names if len(names) <= 12 else [])
+    near = nearest(node.raw or str(node.value), names)
+    if not near and len(names) <= 16 and " of " not in what[0]:
+        near = names
     en, zh = f"{node.value} is not {what[0]}", f"{node.value} 不是{what[1]}"
     if near:
         en, zh = f"{en}; did you mean {' or '.join(near)}?", f"{zh}；是否指 {' 或 '.join(near)}？"
@@ -159,7 +161,7 @@ def _record(node: Node, type_: Record, complaints: Complaints) -> None:
 
 def _missing(node: Node, field: Field, complaints: Complaints) -> None:
     doc = f": {field.doc}" if field.doc else ""
-    complaints.about(node, f"the key {field.name} is missing{doc}", f"缺少键 {field.name}{doc}")
+    complaints.about(node, f"the key {field.name} is missing{doc}", f"缺少键 {field.name}")
 
 
 def _special(node: Node, type_: Special, complaints: Complaints) -> None:

@@ -54,7 +54,7 @@ class Node:
         return found[0] if found else None
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Complaint:
     """One thing that is wrong with a file, and the way out."""
 
