@@ -1,0 +1,248 @@
+"""The TBE packages te, topi and hccl of the target Python, compared with the active CANN by content, not by version.
+
+The wheels have been called te-0.4.0 and topi-0.4.0 over many CANN releases, so an equal version says nothing, and
+`pip install --upgrade` of an equal version does nothing. Compared are the (path, hash) pairs of the two RECORDs.
+Where a tree has wheels: fwkacllib/lib64 (CANN 20.x-5.0.2), {arch}-linux/lib64 (5.0.4-6.3.RC2), lib64. From CANN 7.0 on
+nothing is to be installed: the tree's python/site-packages is on PYTHONPATH.
+Sources: porting guide 003:3038-3048; README of Ascend/pytorch by branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from posixpath import basename, dirname, join
+from typing import Iterable, Optional
+
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded
+from envtune.facts import host_error_text
+from envtune.host import Host, exists, is_dir
+from envtune.model import Evidence, Reading, Text
+from envtune.resources import Scene, probe, python_env
+from envtune.resources.cann import active_install
+from envtune.resources.cann_tree import Install, install_root
+
+PACKAGES = ("te", "topi", "hccl")
+WHEEL_PLACES = ("fwkacllib/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64", "lib64", "compiler/lib64")
+TREE_PLACES = ("python/site-packages", "*-linux*/python/site-packages", "compiler/python/site-packages")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a package should be: a wheel of the CANN, or its dist-info in the tree's own site-packages."""
+
+    path: str  # of the wheel or RECORD
+    digest: str
+
+
+@probe("te.content")
+def content(scene: Scene) -> Iterable[Reading]:
+    """One reading per package: whether what the target imports is what the active CANN ships."""
+    install = active_install(scene)
+    environment = python_env.environment(scene)
+    readings = []
+    for name in PACKAGES:
+        try:
+            reading = _content(scene, install, name)
+        except HostError as error:
+            reading = Reading(name, None, Evidence(error.path, str(error)), reason=host_error_text(error))
+        if reading is not None:
+            readings.append(reading)
+    if not readings:
+        raise NotApplicable(
+            Text(
+                f"CANN {install.version or '?'} ships no te or topi wheel and {environment.python.path} has none",
+                f"CANN {install.version or '?'} 不再提供 te、topi 安装包，{environment.python.path} 中也未安装",
+            ),
+            install.real,
+        )
+    return readings
+
+
+def _content(scene: Scene, install: Install, name: str) -> Optional[Reading]:
+    host = scene.host
+    wheels = wheel_paths(host, install, name)
+    copies = [row for row in python_env.every(scene, name) if install_root(host, row.metadata) is None]
+    if not wheels and not copies:
+        return None
+    if not copies:
+        return _not_installed(scene, install, name, wheels[0])
+    copy = copies[0]
+    references = wheels or [join(row, "RECORD") for row in tree_records(host, install, name)]
+    if not references:
+        return _shadowing(scene, install, name, copy)
+    return _compared(host, install, name, copy, references)
+
+
+def wheel_paths(host: Host, install: Install, name: str) -> list[str]:
+    """The wheels of one package in the three places CANN keeps them."""
+    found: dict[str, str] = {}
+    for pattern in install.places(*(f"{place}/{name}-*.whl" for place in WHEEL_PLACES)):
+        for path in _glob(host, pattern):
+            found.setdefault(basename(path), path)
+    return list(found.values())
+
+
+def tree_records(host: Host, install: Install, name: str) -> list[str]:
+    """The dist-info directories of one package in the tree's own site-packages."""
+    patterns = install.places(*(f"{place}/{name}-*.dist-info" for place in TREE_PLACES))
+    return [path for pattern in patterns for path in _glob(host, pattern)]
+
+
+def tree_package(host: Host, install: Install, name: str) -> Optional[str]:
+    """The package directory in the tree's own site-packages, None when it is not there."""
+    for pattern in install.places(*(f"{place}/{name}" for place in TREE_PLACES)):
+        for path in _glob(host, pattern) if "*" in pattern else (pattern,):
+            if is_dir(host, path):
+                return path
+    return None
+
+
+def _not_installed(scene: Scene, install: Install, name: str, wheel: str) -> Optional[Reading]:
+    """A wheel is shipped and not installed: what the tree's own site-packages offer on PYTHONPATH will do as well."""
+    place = python_env.locate(scene, name)
+    if place is not None and install_root(scene.host, place) == install.real:
+        shown = Text(f"imported from the tree: {place}", f"从安装目录导入：{place}")
+        return Reading(name, True, Evidence(place), shown, _expected(wheel))
+    if name == "hccl":
+        return None  # torch does not import it
+    shown = Text("not installed", "未安装") if place is None else Text(f"imported from {place}", f"从 {place} 导入")
+    python = python_env.environment(scene).python
+    return Reading(name, False, Evidence(wheel, f"{name} is not in {', '.join(python.sites)}"), shown, _expected(wheel))
+
+
+def _compared(host: Host, install: Install, name: str, copy: python_env.Distribution, references: list[str]) -> Reading:
+    record, wanted = f"{copy.metadata}/RECORD", {path: host.record_digest(path) for path in references}
+    expected = _expected(" | ".join(references))
+    try:
+        if not copy.metadata.endswith(".dist-info"):
+            raise Missing(record, "installed without a RECORD")
+        digest = host.record_digest(record)
+    except NotRecorded:
+        raise
+    except HostError as error:
+        why = Text(
+            f"{name} {copy.version} in {copy.entry} cannot be compared by content: {error.detail or 'no RECORD'}",
+            f"{copy.entry} 中的 {name} {copy.version} 无法按内容比对：{error.detail or '没有 RECORD'}",
+        )
+        return Reading(name, None, Evidence(record, str(error)), None, expected, reason=why)
+    text = "\n".join([f"{record}: {digest}", *(f"{path}: {one}" for path, one in wanted.items())])
+    evidence = Evidence(f"{record}, {references[0]}", text)
+    if digest in wanted.values():
+        shown = Text(f"{copy.version}, the same content", f"{copy.version}，内容一致")
+        return Reading(name, True, evidence, shown, expected)
+    shown = Text(
+        f"{copy.version} in {copy.entry}, other content than CANN {install.version or '?'} ships",
+        f"{copy.entry} 中的 {copy.version}，内容与 CANN {install.version or '?'} 自带的不同",
+    )
+    return Reading(name, False, evidence, shown, expected)
+
+
+def _shadowing(scene: Scene, install: Install, name: str, copy: python_env.Distribution) -> Reading:
+    """A tree that ships no wheel, and a copy that pip left behind: it matters when it is the one that is imported.
+
+    This rests on Python's import order (PYTHONPATH comes before site-packages), not on an observed failure.
+    """
+    place = python_env.locate(scene, name)
+    evidence = Evidence(copy.metadata, f"import {name}: {place}")
+    own = tree_package(scene.host, install, name)
+    expected = Text(
+        f"{name} from the tree ({own or install.real}), nothing installed by pip",
+        f"使用安装目录自带的 {name}（{own or install.real}），无需 pip 安装",
+    )
+    if place is not None and install_root(scene.host, place) == install.real:
+        shown = Text(
+            f"imported from the tree; {name} {copy.version} left in {copy.entry} is not used while PYTHONPATH comes first",
+            f"从安装目录导入；{copy.entry} 中遗留的 {name} {copy.version} 在 PYTHONPATH 优先时不会被使用",
+        )
+        return Reading(name, True, evidence, shown, expected)
+    if scene.target.environment.variables is None:
+        reason = scene.target.environment.reason or Text(
+            "the job's PYTHONPATH is not known", "无法得知任务的 PYTHONPATH"
+        )
+        return Reading(name, None, evidence, None, expected, reason=reason)
+    shown = Text(
+        f"{name} {copy.version} of an older CANN in {copy.entry} is imported instead (by Python's import order)",
+        f"按 Python 导入顺序，实际导入的是 {copy.entry} 中旧版 CANN 遗留的 {name} {copy.version}",
+    )
+    return Reading(name, False, evidence, shown, expected)
+
+
+def _expected(wheel: str) -> Text:
+    return Text(f"the content of {wheel}", f"与 {wheel} 内容一致")
+
+
+@probe("te.origin")
+def origin(scene: Scene) -> Iterable[Reading]:
+    """Whether te, topi and tvm come from one place: the tree of the active CANN, or the site-packages that holds te.
+
+    Source: porting guide 003:3044 (te, cce and tvm are needed together). A tvm of PyPI (apache-tvm) is another one.
+    """
+    install = active_install(scene)
+    host = scene.host
+    shipped = wheel_paths(host, install, "te") or tree_package(host, install, "te")
+    place = python_env.locate(scene, "te")
+    if place is None and not shipped:
+        raise NotApplicable(
+            Text(f"CANN {install.version or '?'} ships no te here", f"此处的 CANN {install.version or '?'} 不含 te"),
+            install.real,
+        )
+    expected = Text("te, topi and tvm from one CANN", "te、topi、tvm 来自同一 CANN")
+    if place is None:
+        evidence = Evidence(", ".join(python_env.environment(scene).entries), "import te: not found")
+        reason = _unknown_path(scene)
+        shown = Text("not importable", "无法导入")
+        return [Reading("te", False, evidence, shown, expected, reason=reason)]
+    home = install_root(host, place) or dirname(place)
+    readings = [_placed(scene, "te", place, home, install, expected)]
+    for name in ("topi", "tvm"):
+        other = python_env.locate(scene, name)
+        if other is not None:
+            readings.append(_placed(scene, name, other, home, install, expected))
+    return readings
+
+
+def _unknown_path(scene: Scene) -> Optional[Text]:
+    """The reason why the import path is only half known, None when it is known."""
+    if scene.target.environment.variables is not None:
+        return None
+    return scene.target.environment.reason or Text("the job's PYTHONPATH is not known", "无法得知任务的 PYTHONPATH")
+
+
+def _placed(scene: Scene, name: str, place: str, home: str, install: Install, expected: Text) -> Reading:
+    root = install_root(scene.host, place)
+    evidence = Evidence(place, f"import {name}: {place}")
+    foreign = _foreign(scene, place) if name == "tvm" and root is None else None
+    if foreign is not None:
+        shown = Text(
+            f"{place} belongs to {foreign.name} {foreign.version} of PyPI, not to CANN",
+            f"{place} 属于 PyPI 的 {foreign.name} {foreign.version}，并非 CANN 自带",
+        )
+        return Reading(name, False, evidence, shown, expected)
+    if root is not None and root != install.real:
+        shown = Text(
+            f"{place}, another CANN than the job's {install.real}",
+            f"{place}，与任务使用的 {install.real} 不是同一 CANN",
+        )
+        return Reading(name, False, evidence, shown, expected)
+    if (root or dirname(place)) != home:
+        shown = Text(f"{place}, while te comes from {home}", f"{place}，而 te 来自 {home}")
+        return Reading(name, False, evidence, shown, expected)
+    return Reading(name, True, evidence, Text(place, place), expected)
+
+
+def _foreign(scene: Scene, place: str) -> Optional[python_env.Distribution]:
+    """The PyPI distribution that brings a top-level tvm."""
+    for name in ("apache-tvm", "tvm", "mlc-ai-nightly"):
+        for row in python_env.every(scene, name):
+            if row.entry == dirname(place):
+                return row
+    return None
+
+
+def _glob(host: Host, pattern: str) -> tuple[str, ...]:
+    if "*" not in pattern:
+        return (pattern,) if exists(host, pattern) else ()
+    try:
+        return host.glob(pattern)
+    except NotRecorded:
+        return ()

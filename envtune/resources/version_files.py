@@ -1,0 +1,135 @@
+"""Version files of Ascend packages as values: pure functions from text, tolerant of what real files vary in.
+
+Keys differ in case between releases (`Version=` and `version=`), lines end in CR LF on some hosts, values may be quoted,
+and `Name : value` stands beside `name=value`. Sources of the formats: public samples of driver, firmware and CANN
+version files (driver 22.0.3 to 26.0, CANN 6.0 to 9.1); compatibility ranges as the driver's own DCMI code reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping, Optional
+
+Version = tuple[tuple[int, int, str], ...]
+
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_PRODUCT = re.compile(r"V(\d+)R(\d+)C(\d+)", re.IGNORECASE)
+_TAGS = re.compile(r"[._-]?(rc|post|dev|alpha|beta)[._-]?(?=\d)")
+_CFG_LINE = re.compile(r"(\w+?)_(running|upgrade|installed)_version$")
+
+
+def fields(text: str) -> dict[str, str]:
+    """`key=value` (or `key : value`) lines with lower-case keys; the first of several wins, other lines are skipped."""
+    found: dict[str, str] = {}
+    for line in text.lstrip("\ufeff").splitlines():
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        cut = min((line.index(mark) for mark in "=:" if mark in line), default=-1)
+        if cut > 0:
+            found.setdefault(line[:cut].strip().lower(), line[cut + 1 :].strip().strip("\"'"))
+    return found
+
+
+def version_cfg(text: str) -> dict[str, tuple[str, str]]:
+    """{package: (internal number, CANN version)} of the running versions in a `version.cfg`; either may be empty.
+
+    A value is `[7.6.0.1.220:8.0.0]`, or `[8.5.2]` where only the CANN version is given.
+    """
+    running: dict[str, tuple[str, str]] = {}
+    for key, value in fields(text).items():
+        name, groups = _CFG_LINE.match(key), _BRACKETS.findall(value)
+        if name is None or name[2] != "running" or not groups:
+            continue
+        internal, mark, cann = groups[0].partition(":")
+        if not mark:
+            internal, cann = "", internal
+        running[name[1]] = (internal.strip(), re.sub(r"(?i)^CANN-", "", cann.strip()))
+    return running
+
+
+def bracket_groups(text: str) -> tuple[tuple[str, ...], ...]:
+    """`[7.0.0,7.1.99],[8.0,8.0.]` as groups of names; ValueError when the brackets do not close.
+
+    Without brackets everything is one group.
+    """
+    if text.count("[") != text.count("]") or _BRACKETS.sub("", text).strip(" ,"):
+        if "[" in text or "]" in text:
+            raise ValueError(f"brackets do not close: {text}")
+        found = [text]
+    else:
+        found = _BRACKETS.findall(text)
+    groups = (tuple(part.strip() for part in group.split(",") if part.strip()) for group in found)
+    return tuple(group for group in groups if group)
+
+
+def version_parts(text: str) -> Version:
+    """`24.1.rc2` as comparable parts: a release candidate comes before the release. ValueError for anything else."""
+    parts = []
+    for part in text.strip().lower().rstrip(".").split("."):
+        found = re.fullmatch(r"([a-z]*)(\d*)", part)
+        if found is None or not part:
+            raise ValueError(f"not a version: {text}")
+        parts.append((0 if found[1] else 1, int(found[2] or 0), found[1]))
+    return tuple(parts)
+
+
+def in_ranges(version: str, ranges: str) -> bool:
+    """Whether `version` lies in one of the ranges `[low,high],...`; ValueError when either makes no sense.
+
+    The bound is compared over its own length, so `[7.0.0,7.1.99]` holds 7.1.0.11.220 and `[24.1,24.1.]` every 24.1.x.
+    """
+    have = version_parts(version)
+    groups = bracket_groups(ranges)
+    if not groups:
+        raise ValueError("the list is empty")
+    for group in groups:
+        low, high = version_parts(group[0]), version_parts(group[-1])
+        if low <= have[: max(len(low), len(high))] and have[: len(high)] <= high:
+            return True
+    return False
+
+
+def product_number(text: str) -> Optional[tuple[int, int, int]]:
+    """`V100R001C22SPC001B231` as (100, 1, 22); None when the text does not begin with such a number."""
+    found = _PRODUCT.match(text.strip())
+    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
+
+
+def lists_product(inner: tuple[int, int, int], listed: str) -> bool:
+    """Whether a `compatible_version` list names the product number; ValueError when it names none at all.
+
+    C numbers do not grow with time (26.0.rc1 is C10), so only membership counts; a bracket with two numbers is a range
+    that the vendor states (`[V100R001C77,V100R001C79]`).
+    """
+    known = False
+    for group in bracket_groups(listed):
+        numbers = [n for n in map(product_number, group) if n is not None]
+        known = known or bool(numbers)
+        if inner in numbers or (len(numbers) == 2 and "[" in listed and numbers[0] <= inner <= numbers[1]):
+            return True
+    if not known:
+        raise ValueError(f"no product number in the list: {listed}")
+    return False
+
+
+def canonical(version: str) -> str:
+    """A version for comparison: lower case, without local part, `1.8.1.rc1` and `1.8.1rc1` the same."""
+    plain = version.strip().lower().partition("+")[0]
+    return _TAGS.sub(r"\1", re.sub(r"^(cann-|v(?=\d))", "", plain))
+
+
+def same_version(one: str, other: str) -> bool:
+    """Whether two spellings name one version."""
+    return canonical(one) == canonical(other)
+
+
+def matches_row(version: str, row: str) -> bool:
+    """Whether a driver version is what a row of the matrix names: `25.0.rc1.1` is a `25.0.RC1`, any 25.5.* a `25.5.X`."""
+    have, want = version.strip().lower().split("."), row.strip().lower().split(".")
+    return len(have) >= len(want) and all(w in ("x", h) for h, w in zip(have, want))
+
+
+def described(found: Mapping[str, str], *keys: str) -> str:
+    """The named fields as `key=value` lines, for evidence."""
+    return "\n".join(f"{key}={found[key]}" for key in keys if key in found)
