@@ -1009,6 +1009,7 @@ PILLOW_BUILD_RHEL = (
 )  # fmt: skip
 PILLOW_BUILD_QUERY = ("rpm", "-q", "--whatprovides") + PILLOW_BUILD_RHEL  # names of packages that were renamed count
 DPKG_STATUS = "/var/lib/dpkg/status"
+RPM_DATABASES = ("/var/lib/rpm/Packages", "/var/lib/rpm/rpmdb.sqlite", "/usr/lib/sysimage/rpm/rpmdb.sqlite")
 BUILD_HEADERS = ("jpeglib.h", "zlib.h")
 
 
@@ -1043,6 +1044,8 @@ def record_python(
         return
     _quietly(_record_environment, host, variables, cwd, found, machine)
     _quietly(_record_commands, host, variables, cwd, found["version"])
+    _quietly(host.read_bytes, DPKG_STATUS)
+    record_command(host, PILLOW_BUILD_QUERY, RPM_DATABASES)
     for path in other_interpreters(host, variables, cwd):
         _quietly(_record_other, host, variables, cwd, path)
 
@@ -1231,7 +1234,6 @@ LISTINGS = (  # the names in the directory
 RECORDS = ()  # type: Tuple[str, ...]  # wheels and RECORD files of which only the digest is kept
 # argv, and the paths of which one must be there for the command to be worth running; without any, the program itself.
 COMMANDS = (
-    (("npu-smi", "info"), ()),
     (("nft", "-j", "list", "ruleset"), ()),
     (("iptables-save",), ()),
     (("iptables-legacy-save",), ()),
@@ -1243,7 +1245,16 @@ COMMANDS = (
 
 
 def record_npu(recorder: Any) -> None:
-    """What is asked of each NPU (H5 extends)."""
+    """npu-smi, which takes seconds on a full server, and what tells a service from a process that lost its parent."""
+    recorder.glob("/sys/bus/pci/devices/*/physfn")
+    record_command(recorder, ("npu-smi", "info"), (), 20.0)
+    if recorder.machine.root or not recorder.glob("/dev/davinci[0-9]*"):
+        return
+    text = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")
+    listed = set(re.findall(r"(?m)^\|\s*\d+(?:\s+\d+)?\s*\|\s*(\d+)\s*\|", text))
+    for row in process_table(True):
+        if row.get("devices") or str(row["pid"]) in listed:
+            _quietly(recorder.read_bytes, "/proc/%d/cgroup" % row["pid"])
 
 
 def record_cann(recorder: Any) -> None:
@@ -1385,7 +1396,7 @@ class Recorder:
     def read_bytes(self, path: str) -> bytes:
         real = self._walk(path)
         found = self._lstat(real)
-        if found.kind == "file" and found.size > RECORD_LIMIT:
+        if found.kind == "file" and found.size > RECORD_LIMIT and real != DPKG_STATUS:  # of which an excerpt is kept
             self._note(real, found)
             raise OSError(errno.EFBIG, "larger than a recording keeps", path)
         if found.kind != "file":
@@ -1619,11 +1630,13 @@ def record_tables(recorder: Recorder) -> None:
         record_command(recorder, argv, needed)
 
 
-def record_command(recorder: Recorder, argv: Sequence[str], needed: Sequence[str] = ()) -> None:
+def record_command(
+    recorder: Recorder, argv: Sequence[str], needed: Sequence[str] = (), timeout: float = 5.0
+) -> None:
     """Run `argv` where one of the paths `needed`, or its program, is there; else record that it is missing."""
     places = list(needed) or [folder + "/" + argv[0] for folder in SYSTEM_PATH.split(":")]
     if any(_is_there(recorder, path, True) for path in places):
-        recorder.run(argv)
+        recorder.run(argv, timeout)
     elif not recorder.machine.root:
         recorder.commands[tuple(argv)] = {"argv": list(argv), "error": "missing"}
 
