@@ -16,8 +16,8 @@ from envtune.host import Host, exists
 from envtune.model import Evidence, Reading, Text
 from envtune.resources import Scene, probe
 from envtune.resources.cpufreq import policies
+from envtune.resources.platform import BINARY_DIRECTORIES, find_binary
 
-BINARY_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/sbin")
 UNITS = "/etc/systemd/system"
 CPUPOWER_FILES = (
     "/etc/sysconfig/cpupower",  # RHEL, openEuler
@@ -63,19 +63,6 @@ def cpupower(scene: Scene) -> Iterable[Reading]:
 def _for_this_kernel(host: Host) -> Text:
     release = host.uname.get("release", "")
     return Text(f"cpupower for kernel {release}", f"适用于内核 {release} 的 cpupower")
-
-
-def find_binary(host: Host, name: str) -> Optional[str]:
-    """The first executable of that name in the system's directories; None when there is none."""
-    for folder in BINARY_DIRECTORIES:
-        path = f"{folder}/{name}"
-        try:
-            found = host.stat(path)
-        except Missing:
-            continue
-        if found.kind == "file" and found.mode & 0o111:
-            return path
-    return None
 
 
 @probe("governor_boot.governor")

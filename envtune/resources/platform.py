@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping
+import re
+from typing import Iterable, Mapping, Optional
 
-from envtune.errors import Missing, Undetermined
+from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
-from envtune.model import Evidence, Fact, Reading, Text
+from envtune.model import Evidence, Fact, Reading, Text, same
 from envtune.resources import Scene, probe
 
 # Words of `ID` and `ID_LIKE` in os-release, per package family. Source: porting guide 003:1391-1399, 2814-2820, 2905;
@@ -16,6 +17,19 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "suse": ("suse", "sles", "opensuse"),
     "rhel": ("rhel", "centos", "fedora", "euleros", "openeuler", "kylin", "bclinux", "tlinux", "tencentos", "anolis"),
 }
+
+
+RELEASE_FILES = (
+    "/etc/euleros-release",
+    "/etc/openEuler-release",
+    "/etc/kylin-release",
+    "/etc/centos-release",
+    "/etc/redhat-release",
+    "/etc/system-release",
+)
+# The package managers of each family, the better one first: dnf is yum's successor, and SUSE has zypper.
+MANAGERS: Mapping[str, tuple[str, ...]] = {"debian": ("apt-get",), "rhel": ("dnf", "yum"), "suse": ("zypper",)}
+BINARY_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/sbin")
 
 
 def fact_system(scene: Scene) -> Fact:
@@ -43,13 +57,33 @@ def fact_kernel(scene: Scene) -> Fact:
 
 
 def os_release(scene: Scene) -> tuple[Mapping[str, str], str]:
-    """The fields of os-release and the path they were read from; Missing when there is none."""
+    """The fields of os-release and where they were read; Missing when the host does not name its system at all."""
+    host = scene.host
     for path in ("/etc/os-release", "/usr/lib/os-release"):
-        try:
-            text = scene.host.read(path)
-        except Missing:
-            continue
-        return parse_os_release(text), path
+        text = _text(host, path)
+        if text is not None:
+            return parse_os_release(text), path
+    for path in RELEASE_FILES:
+        fields = parse_release_line(_text(host, path) or "")
+        if fields:
+            return fields, path
+    return _by_distro(host), "distro"
+
+
+def _text(host: Host, path: str) -> Optional[str]:
+    try:
+        return host.read(path)
+    except Missing:
+        return None
+
+
+def _by_distro(host: Host) -> Mapping[str, str]:
+    """What the `distro` package makes of older systems (lsb_release and the like); the live machine only."""
+    if host.live:
+        import distro
+
+        if distro.id():
+            return {"ID": distro.id(), "VERSION_ID": distro.version(), "ID_LIKE": distro.like()}
     raise Missing("/etc/os-release")
 
 
@@ -61,6 +95,16 @@ def parse_os_release(text: str) -> Mapping[str, str]:
         if mark and key.replace("_", "").isalnum():
             fields[key] = value.strip().strip("\"'")
     return fields
+
+
+def parse_release_line(text: str) -> Mapping[str, str]:
+    """`CentOS Linux release 7.6.1810 (Core)` or `EulerOS release 2.0 (SP8)` as os-release fields; empty otherwise."""
+    line = text.strip().partition("\n")[0]
+    name, mark, rest = line.partition(" release ")
+    version = rest.split()[0] if rest.split() else ""
+    if not mark or not version[:1].isdigit() or not name:
+        return {}
+    return {"ID": name.split()[0].lower(), "VERSION_ID": version, "PRETTY_NAME": line}
 
 
 def fact_os(scene: Scene) -> Fact:
@@ -120,3 +164,82 @@ def fact(scene: Scene, *, name: str) -> Iterable[Reading]:
     if known.value is None:
         raise Undetermined(known.reason or Text("cannot be told", "无法判断"), known.source)
     return [Reading(name, known.value, Evidence(known.source, known.value))]
+
+
+@probe("platform.package_manager")
+def package_manager(scene: Scene) -> Iterable[Reading]:
+    """The package manager of this family that is installed, `unknown family` or `missing`.
+
+    Source: porting guide 003:1391-1399, 2814-2820, 2905-2911.
+    """
+    family = scene.facts["os_family"]
+    if family.value is None:
+        return [Reading("packages", None, Evidence(family.source), reason=family.reason)]
+    name = scene.facts.value("os") or "?"
+    managers = MANAGERS.get(family.value, ())
+    if not managers:
+        shown = Text(f"{name}: a distribution of no family envtune knows", f"{name}：不属于 envtune 了解的发行版系列")
+        return [
+            Reading(
+                "packages", "unknown family", Evidence(family.source, name), shown, same("apt-get, dnf, yum, zypper")
+            )
+        ]
+    for manager in managers:
+        path = find_binary(scene.host, manager)
+        if path is not None:
+            shown = Text(f"{manager} ({name}, {family.value} family)", f"{manager}（{name}，{family.value} 系列）")
+            return [Reading("packages", manager, Evidence(path, path), shown)]
+    wanted = " | ".join(managers)
+    shown = Text(f"{name}, {family.value} family, but no {wanted}", f"{name}，{family.value} 系列，但没有 {wanted}")
+    return [Reading("packages", "missing", Evidence(f"{BINARY_DIRECTORIES[0]}/{managers[0]}", ""), shown, same(wanted))]
+
+
+def find_binary(host: Host, name: str) -> Optional[str]:
+    """The first executable of that name in the system's directories; None when there is none."""
+    for folder in BINARY_DIRECTORIES:
+        path = f"{folder}/{name}"
+        try:
+            found = host.stat(path)
+        except Missing:
+            continue
+        if found.kind == "file" and found.mode & 0o111:
+            return path
+    return None
+
+
+def distribution(scene: Scene) -> Iterable[Reading]:
+    """`id major.minor` of the distribution in lower case, for example `centos 7.6`, `euleros 2.8`, `ubuntu 18.04`.
+
+    CentOS 7 gives its minor version in /etc/centos-release only; EulerOS 2.8 calls itself 2.0 (SP8).
+    """
+    fields, path = scene.once(os_release)
+    name, version = fields.get("ID", "").lower(), fields.get("VERSION_ID", "")
+    text = f"{fields.get('VERSION', '')} {fields.get('PRETTY_NAME', '')}"
+    if name == "centos" and "." not in version:
+        path = "/etc/centos-release"
+        text = scene.host.read(path)
+        version = parse_release_line(text).get("VERSION_ID", version)
+    pack = re.search(r"\(SP(\d+)\)", text)
+    if name == "euleros" and pack is not None:
+        version = f"{version.partition('.')[0]}.{pack[1]}"
+    short = ".".join(version.split(".")[:2])
+    shown = same(fields.get("PRETTY_NAME") or f"{name} {version}")
+    return [Reading("os", f"{name} {short}", Evidence(path, text.strip()), shown)]
+
+
+@probe("platform.transplant_os")
+def transplant_os(scene: Scene, *, cann: str) -> Iterable[Reading]:
+    """The distribution, where the script transplant tool of CANN `cann` (its major version) is installed.
+
+    The list it is held against is the porting guide's (003:645-647), written for CANN 5; later tools have their own.
+    """
+    known = scene.facts["cann"]
+    if known.value is None:
+        raise Undetermined(known.reason or Text("the CANN version is not known", "无法确定 CANN 版本"), known.source)
+    if known.value.partition(".")[0] != cann:
+        reason = Text(
+            f"CANN is {known.value}; the list is that of CANN {cann}",
+            f"CANN 为 {known.value}；该列表属于 CANN {cann}",
+        )
+        raise NotApplicable(reason, known.source, known.value)
+    return distribution(scene)
