@@ -645,18 +645,18 @@ def _wrapper_target(host: Any, variables: Mapping[str, str], cwd: str, path: str
     known = dict(variables)
     known["0"] = path
     found: List[str] = []
-    last = ""
     for line in [part.strip() for part in lines[1:]]:
         if not line or line.startswith("#"):
             continue
-        last = line
         assignment = re.match(r"(?:export\s+|readonly\s+)?([A-Za-z_]\w*)=(\S.*|)$", line)
         if assignment:
             known[assignment.group(1)] = _expanded(assignment.group(2), known)
-        elif re.match(r"exec\s+\S", line) and not re.match(r"exec\s+[0-9]*[<>]", line):
-            found.append(_program(line[4:], known))
-    if not found and re.search(r"\$(@|\{1\+)", last):
-        found.append(_program(last, known))
+            continue
+        # Every way out counts: `if ...; then exec A "$@"; fi` and a last line `B "$@"` are two programs.
+        started = [part for part in re.split(r"(?:^|[;&|({]|\b(?:then|else|do)\b)\s*exec\s+(?![0-9]*[<>])", line)[1:]]
+        if not started and re.search(r"\$(@|\{1\+|\*)", line) and not re.match(r"(set|for|while|case|shift|local)\b", line):
+            started = [line]
+        found += [_program(part, known) for part in started]
     if len(set(found)) != 1 or not found[0]:
         raise Unresolved("wrapper", path, "; ".join(found))
     if "/" in found[0]:

@@ -6,8 +6,8 @@ shell would get. Nothing is started: interpreters are resolved by reading links,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Mapping, Optional
+from dataclasses import dataclass, field
+from typing import Iterator, Mapping, Optional
 
 from envtune.errors import Undetermined
 from envtune.model import Text
@@ -43,11 +43,56 @@ class PythonTarget:
 
 @dataclass(frozen=True)
 class JobEnvironment:
-    """The variables a job gets, or the reason why they cannot be told; `source` says where from."""
+    """The variables a job gets, or the reason why they cannot be told; `source` says where from.
+
+    Of a launch script some variables may be known and others not: `untold` says why, by name, and `rest` why any variable
+    that is neither in `variables` nor in `untold` cannot be told (None: such a variable is not set).
+    """
 
     variables: Optional[Mapping[str, str]]
     source: str
     reason: Optional[Text] = None
+    right: bool = False  # the only reason is a missing right
+    untold: Mapping[str, Text] = field(default_factory=dict)
+    rest: Optional[Text] = None
+    places: Mapping[str, str] = field(default_factory=dict)  # variable -> file:line that set it, where one did
+
+    def untold_reason(self, name: str) -> Optional[Text]:
+        """Why the variable cannot be told; None when it can (also that it is not set)."""
+        if self.variables is None:
+            return self.reason or Text("the job's environment was not read", "未读取到任务的环境变量")
+        return None if name in self.variables else self.untold.get(name, self.rest)
+
+    def place(self, name: str) -> str:
+        """Where the variable's value comes from: `train.sh:12`, or the environment as a whole."""
+        return self.places.get(name) or f"environment of {self.source}"
+
+
+class ToldVariables(Mapping[str, str]):
+    """The variables of a job that are known. Asking for one that cannot be told raises `Undetermined`."""
+
+    def __init__(self, environment: JobEnvironment) -> None:
+        self._environment = environment
+        self._known = environment.variables or {}
+
+    def __getitem__(self, name: str) -> str:
+        reason = self._environment.untold_reason(name)
+        if reason is not None:
+            raise Undetermined(reason, self._environment.place(name))
+        return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[str(name)]
+        except KeyError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 @dataclass(frozen=True)
@@ -63,12 +108,14 @@ class Target:
         """The interpreter; `Undetermined` with the reason when it cannot be told."""
         if self.python is None:
             reason = self.python_reason or Text("no Python was found", "未找到 Python")
-            raise Undetermined(reason)
+            pid = self.options.pid
+            raise Undetermined(reason, self.options.python or ("PATH" if pid is None else f"/proc/{pid}/exe"))
         return self.python
 
     def variables(self) -> Mapping[str, str]:
-        """The environment of the job; `Undetermined` with the reason when it cannot be told."""
-        if self.environment.variables is None:
-            reason = self.environment.reason or Text("the job's environment was not read", "未读取到任务的环境变量")
-            raise Undetermined(reason, self.environment.source)
-        return self.environment.variables
+        """The environment of the job; `Undetermined` with the reason when it, or the variable asked for, is not known."""
+        environment = self.environment
+        if environment.variables is None:
+            reason = environment.reason or Text("the job's environment was not read", "未读取到任务的环境变量")
+            raise Undetermined(reason, environment.source, right=environment.right)
+        return ToldVariables(environment)
