@@ -76,7 +76,7 @@ def _accelerators(scene: Scene) -> tuple[Accelerator, ...]:
 def device_nodes(scene: Scene) -> tuple[int, ...]:
     """N of every /dev/davinciN (davinci_manager and vNPU nodes are others)."""
     tails = (path[len("/dev/davinci") :] for path in scene.host.glob(NODES))
-    return tuple(sorted(int(tail) for tail in tails if tail.isdigit()))
+    return tuple(sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit() and len(tail) < 5))
 
 
 def ask(scene: Scene) -> Answer:
@@ -141,8 +141,8 @@ def fact_npu(scene: Scene) -> Fact:
     try:
         found = {MODELS[a.device] for a in accelerators(scene) if a.device in MODELS}
         strange = any(a.device not in MODELS for a in accelerators(scene))
-    except NotRecorded:
-        found, strange = set(), False
+    except HostError:
+        found, strange = set(), False  # npu-smi may still tell
     if found:
         return Fact("npu", next(model for model in TRAINING_FIRST if model in found), f"{PCI}/*/device")
     try:

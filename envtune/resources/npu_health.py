@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterable, Optional, Sequence
 
-from envtune.errors import Missing, NotApplicable, NotRecorded, Undetermined
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.model import Evidence, Reading, Text
 from envtune.resources import Scene, probe
 from envtune.resources.npu import NODES, PCI, Accelerator, accelerators, ask, device_nodes, in_container, lacks_right
@@ -49,8 +49,8 @@ def devices(scene: Scene) -> Iterable[Reading]:
 def _on_bus(scene: Scene) -> tuple[Accelerator, ...]:
     try:
         return accelerators(scene)
-    except NotRecorded:
-        return ()
+    except HostError:
+        return ()  # the bus is a second witness; the device nodes are the first
 
 
 def _without_smi(

@@ -169,7 +169,7 @@ def _values(names: Sequence[Sequence[str]], cells: Sequence[str]) -> Optional[di
             row.update(zip(columns, words))
         elif list(columns) == ["npu", "name"] and words:
             row.update(npu=words[0], name=" ".join(words[1:]))
-        elif words:
+        elif words and columns:
             row[columns[0]] = words[0]
     return row
 

@@ -54,12 +54,15 @@ def _holdings(scene: Scene) -> tuple[Holding, ...]:
         answer: Optional[Answer] = ask(scene)
     except Missing:
         answer = None
-    if answer is not None and isinstance(answer.said, NpuTable) and answer.said.devices:
+    if answer is not None and isinstance(answer.said, NpuTable):
         listed = answer.said
         if listed.incomplete is not None:
             raise Undetermined(listed.incomplete, answer.source, answer.text)
         if set(listed.untold) != {device.npu for device in listed.devices}:
             return _by_table(scene, listed, answer)
+        if listed.cut:
+            why = Text("npu-smi's output ends before its process table", "npu-smi 的输出在进程表之前就结束了")
+            raise Undetermined(why, answer.source, answer.text)
         return tuple(_by_descriptor(scene, label(listed, d), listed.node(d), d) for d in listed.devices)
     nodes = device_nodes(scene)
     if not nodes:
