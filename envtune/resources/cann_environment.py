@@ -23,7 +23,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "arch-linux": ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "LD_LIBRARY_PATH", "PYTHONPATH"),
     "cann": ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "LD_LIBRARY_PATH", "PYTHONPATH"),
 }
-SCRIPTS = ("set_env.sh", "../set_env.sh", "bin/setenv.bash")
+SCRIPTS = ("set_env.sh", "bin/setenv.bash")  # and set_env.sh beside the install
 # Below an install, where the operator package keeps its AICPU kernels. Source: the path names in the source of CANN's
 # AICPU engine (ops/op_impl and opp/built-in/op_impl), the message of porting guide 003:3285 (aicpu_kernels/).
 AICPU_PLACES = (
@@ -67,9 +67,8 @@ def _script(host: Host, install: Install) -> Optional[Reading]:
     """The environment script; None for an old tree without one, whose users write their own."""
     expected = Text("set_env.sh beside or below the install", "安装目录或其上级目录中有 set_env.sh")
     roots = dict.fromkeys((install.path, install.real))
-    wanted = [
-        join(root, name) if name[0] != "." else join(dirname(root), name[3:]) for root in roots for name in SCRIPTS
-    ]
+    wanted = [join(root, name) for root in roots for name in SCRIPTS]
+    wanted += [join(dirname(root), "set_env.sh") for root in roots]
     for path in wanted:
         try:
             if exists(host, path):

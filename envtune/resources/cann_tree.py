@@ -99,7 +99,7 @@ def read_install(host: Host, path: str, real: str) -> Install:
 
 
 def linked_version(host: Host, latest: str) -> str:
-    """The version directory that most components of a real `latest/` directory link to; `latest` itself without links."""
+    """Where most components of a real `latest/` directory link to; `latest` itself when it holds no links."""
     counts: dict[str, int] = {}
     for root in component_targets(host, latest).values():
         if root:

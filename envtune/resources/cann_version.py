@@ -1,8 +1,9 @@
 """Which CANN version a tree is: several files say it, and they may disagree.
 
 Trusted in this order: `version=` of ascend_*_install.info, the version directory the links lead to, `version_dir` of
-the packages' version.info, the CANN half of version.cfg, internal numbers through the matrix. A version.cfg that was left behind by
-an older install has been seen in the wild (8.0.T63 beside links to 8.2.RC2), so it comes late and is reported.
+the packages' version.info, the CANN half of version.cfg, internal numbers through the matrix. A version.cfg that was
+left behind by an older install has been seen in the wild (8.0.T63 beside links to 8.2.RC2), so it comes late and is
+reported.
 """
 
 from __future__ import annotations

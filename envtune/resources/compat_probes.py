@@ -66,9 +66,10 @@ def judge_driver(package: Package, cann: Install) -> Reading:
     words = {True: Text("accepts", "接受"), False: Text("refuses", "不接受"), None: Text("is silent", "未说明")}
     first, second = words[by_list], words[by_matrix]
     inner = f" ({number})" if number else ""
+    version = cann.version or "?"
     shown = Text(
-        f"driver {package.shown}, CANN {cann.version or '?'}{inner}: the driver's list {first.en}, the matrix {second.en}",
-        f"驱动 {package.shown}，CANN {cann.version or '?'}{inner}：驱动的列表{first.zh}，兼容性矩阵{second.zh}",
+        f"driver {package.shown}, CANN {version}{inner}: the driver's list {first.en}, the matrix {second.en}",
+        f"驱动 {package.shown}，CANN {version}{inner}：驱动的列表{first.zh}，兼容性矩阵{second.zh}",
     )
     drivers = " | ".join(dict.fromkeys(name for _, name in rows))
     listed = package.products or "-"

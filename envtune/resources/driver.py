@@ -118,9 +118,9 @@ def firmware_match(scene: Scene) -> Iterable[Reading]:
     """Whether driver and firmware accept each other.
 
     Rule: one delivery (equal package_version) or either side accepting the other is a match; both refusing is none; a
-    file that is missing or silent leaves it open. Sources: porting guide 003:3024-3036 for the demand; the key names and
-    ranges of public version.info samples; the DCMI source of the driver, which asks the driver's list first and then
-    the firmware's.
+    file that is missing or silent leaves it open. Sources: porting guide 003:3024-3036 for the demand; key names and
+    ranges as in public version.info samples; the DCMI source of the driver, which asks the driver's list first and
+    then the firmware's.
     """
     driver = scene.once(read_package, "driver")
     try:
@@ -143,9 +143,10 @@ def judge_firmware(driver: Package, firmware: Package) -> Reading:
     by_driver = _says([firmware.version], driver.accepts)
     by_firmware = _says([driver.bundle, driver.version], firmware.accepts)
     evidence = Evidence(f"{driver.path}, {firmware.path}", f"[driver]\n{driver.text}\n[firmware]\n{firmware.text}")
+    words = _words(same, by_driver, by_firmware)
     shown = Text(
-        f"driver {driver.shown}, firmware {firmware.version or firmware.shown}: {_words(same, by_driver, by_firmware).en}",
-        f"驱动 {driver.shown}，固件 {firmware.version or firmware.shown}：{_words(same, by_driver, by_firmware).zh}",
+        f"driver {driver.shown}, firmware {firmware.version or firmware.shown}: {words.en}",
+        f"驱动 {driver.shown}，固件 {firmware.version or firmware.shown}：{words.zh}",
     )
     expected = Text(
         f"firmware in {driver.accepts or 'the list of the driver'}, or a driver in "

@@ -30,7 +30,7 @@ MACHINES: Mapping[int, str] = {62: "x86_64", 183: "aarch64", 3: "i386", 40: "arm
 def found(scene: Scene) -> Iterable[Reading]:
     """Where the loader finds libhccl.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
 
-    Source: porting guide 003:2992-3002. /etc/ld.so.cache is binary and is not read; the configuration it is made from is.
+    Source: porting guide 003:2992-3002. Of /etc/ld.so.cache only the configuration it is made from is read.
     """
     host, install = scene.host, active_install(scene)
     variables = scene.target.environment.variables

@@ -151,7 +151,7 @@ def _shadowing(scene: Scene, install: Install, name: str, copy: python_env.Distr
     )
     if place is not None and install_root(scene.host, place) == install.real:
         shown = Text(
-            f"imported from the tree; {name} {copy.version} left in {copy.entry} is not used while PYTHONPATH comes first",
+            f"imported from the tree; {name} {copy.version} left in {copy.entry} is unused behind PYTHONPATH",
             f"从安装目录导入；{copy.entry} 中遗留的 {name} {copy.version} 在 PYTHONPATH 优先时不会被使用",
         )
         return Reading(name, True, evidence, shown, expected)

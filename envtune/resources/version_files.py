@@ -1,8 +1,8 @@
 """Version files of Ascend packages as values: pure functions from text, tolerant of what real files vary in.
 
-Keys differ in case between releases (`Version=` and `version=`), lines end in CR LF on some hosts, values may be quoted,
-and `Name : value` stands beside `name=value`. Sources of the formats: public samples of driver, firmware and CANN
-version files (driver 22.0.3 to 26.0, CANN 6.0 to 9.1); compatibility ranges as the driver's own DCMI code reads them.
+Keys differ in case between releases (`Version=` and `version=`), lines end in CR LF on some hosts, values may be
+quoted, and `Name : value` stands beside `name=value`. Sources of the formats: public samples of driver, firmware and
+CANN version files (driver 22.0.3 to 26.0, CANN 6.0 to 9.1); ranges as the driver's own DCMI code reads them.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def same_version(one: str, other: str) -> bool:
 
 
 def matches_row(version: str, row: str) -> bool:
-    """Whether a driver version is what a row of the matrix names: `25.0.rc1.1` is a `25.0.RC1`, any 25.5.* a `25.5.X`."""
+    """Whether a driver is what a row of the matrix names: `25.0.rc1.1` is a `25.0.RC1`, any 25.5.* a `25.5.X`."""
     have, want = version.strip().lower().split("."), row.strip().lower().split(".")
     return len(have) >= len(want) and all(w in ("x", h) for h, w in zip(have, want))
 
