@@ -1154,18 +1154,28 @@ FILES = (  # the content is kept
     "/etc/Ascend/*",
     "/etc/HwHiAiUser/*",
     "/etc/ascend_install.info",
+    "/etc/centos-release",
+    "/etc/cpupower-service.conf",
+    "/etc/default/cpufrequtils",
+    "/etc/default/cpupower",
+    "/etc/default/cpupower-service",
     "/etc/environment",
+    "/etc/envtune/attestations.json",
+    "/etc/euleros-release",
     "/etc/firewalld/firewalld.conf",
     "/etc/hccn.conf",
     "/etc/hostname",
     "/etc/hosts",
+    "/etc/kylin-release",
     "/etc/lsb-release",
     "/etc/openEuler-release",
     "/etc/os-release",
     "/etc/redhat-release",
     "/etc/security/limits.conf",
     "/etc/security/limits.d/*.conf",
+    "/etc/sysconfig/cpupower",
     "/etc/sysctl.conf",
+    "/etc/system-release",
     "/etc/sysctl.d/*.conf",
     "/etc/ufw/ufw.conf",
     "/proc/1/cgroup",
@@ -1182,6 +1192,7 @@ FILES = (  # the content is kept
     "/proc/self/cgroup",
     "/proc/self/limits",
     "/proc/self/mountinfo",
+    "/proc/self/status",
     "/proc/sys/fs/file-max",
     "/proc/sys/kernel/osrelease",
     "/proc/sys/kernel/pid_max",
@@ -1194,10 +1205,12 @@ FILES = (  # the content is kept
     "/proc/version",
     "/run/.containerenv",
     "/run/systemd/container",
+    "/sys/block/nvme*/size",
     "/sys/bus/pci/devices/*/class",
     "/sys/bus/pci/devices/*/device",
     "/sys/bus/pci/devices/*/vendor",
     "/sys/class/dmi/id/board_vendor",
+    "/sys/class/dmi/id/chassis_vendor",
     "/sys/class/dmi/id/product_name",
     "/sys/class/dmi/id/sys_vendor",
     "/sys/class/net/*/mtu",
@@ -1222,10 +1235,18 @@ STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/dev/devmm_svm",
     "/dev/hisi_hdc",
     "/dev/shm",
+    "/etc/rc[2-5].d/S*cpufrequtils",
+    "/etc/systemd/system",
+    "/etc/systemd/system/*.wants/cpupower.service",
+    "/etc/systemd/system/*.wants/ondemand.service",
+    "/etc/systemd/system/*.wants/power-profiles-daemon.service",
+    "/etc/systemd/system/*.wants/tuned.service",
     "/proc/self/ns/*",
     "/run/systemd/system",
     "/tmp",
+    "/usr/lib/linux-tools/*/cpupower",
     "/usr/local/Ascend/*",
+    "/var/log/npu/slog",
 )
 LISTINGS = (  # the names in the directory
     "/usr/local",
@@ -1242,6 +1263,47 @@ COMMANDS = (
     (("ufw", "status", "verbose"), ()),
     (("systemctl", "is-system-running"), ("/run/systemd/system",)),
 )  # type: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...]], ...]
+
+
+PROGRAMS = ("apt-get", "dnf", "yum", "zypper", "cpupower")  # whose presence a check asks for
+TUNED_PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
+
+
+def record_system(recorder: Any) -> None:
+    """Package managers and cpupower, tuned's active profile with what it includes, the CPU quota of our group."""
+    for folder in SYSTEM_PATH.split(":"):
+        for name in PROGRAMS:
+            _quietly(recorder.stat, folder + "/" + name)
+    _quietly(_record_tuned, recorder)
+    _quietly(_record_quota, recorder)
+
+
+def _record_tuned(recorder: Any) -> None:
+    names = recorder.read("/etc/tuned/active_profile").split()
+    for name in names:  # grows while the includes are found
+        for folder in TUNED_PROFILES:
+            try:
+                text = recorder.read("%s/%s/tuned.conf" % (folder, name))
+            except OSError:
+                continue
+            for found in re.findall(r"(?m)^\s*include\s*=\s*(.*)$", text):
+                names += [n for n in found.replace(",", " ").split() if n not in names and "/" not in n]
+            break
+
+
+def _record_quota(recorder: Any) -> None:
+    for line in recorder.read("/proc/self/cgroup").splitlines():
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
+        folder = "/sys/fs/cgroup/cpu" if controllers else "/sys/fs/cgroup"
+        while True:
+            for name in files:
+                _quietly(recorder.read_bytes, "%s%s/%s" % (folder, path.rstrip("/"), name))
+            if path in ("", "/"):
+                break
+            path = path.rpartition("/")[0]
 
 
 def record_npu(recorder: Any) -> None:
@@ -1755,6 +1817,7 @@ def take(
     now = time.time()
     record_job(recorder)
     record_tables(recorder)
+    record_system(recorder)
     record_npu(recorder)
     record_cann(recorder)
     machine_name = os.uname().machine
