@@ -58,6 +58,12 @@ def discover(scene: Scene) -> Found:
         elif one is not None:
             broken.append(one)
     active, why = _chosen(host, variables, tuple(installs.values()))
+    guess = scene.target.environment.untold_reason(HOME_VARIABLES[0])
+    if active is not None and guess is not None and not any(variables.get(name) for name in HOME_VARIABLES):
+        why = Text(
+            f"the job's variables cannot be told, so {active.path} is taken",
+            f"无法得知任务的环境变量，故采用 {active.path}",
+        )
     if active is not None:
         installs.setdefault(active.path, active)
     return Found(tuple(installs.values()), tuple(broken), active, why, tuple(untold))

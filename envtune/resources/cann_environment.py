@@ -6,7 +6,7 @@ from __future__ import annotations
 from posixpath import dirname, join
 from typing import Iterable, Mapping, Optional
 
-from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined
+from envtune.errors import Denied, HostError, Missing, NotRecorded
 from envtune.facts import host_error_text
 from envtune.host import Host, exists, is_dir
 from envtune.model import Evidence, Reading, Text
@@ -47,13 +47,21 @@ def sourced(scene: Scene) -> Iterable[Reading]:
     script = _script(scene.host, install)
     if script is not None:
         yield script
-    try:
-        variables = scene.target.variables()
-    except Undetermined as untold:
-        yield Reading("environment", None, Evidence(untold.source), reason=untold.reason, right=untold.right)
+    if scene.target.environment.variables is None:
+        yield _untold(scene, "environment")
         return
     for name in needed(install):
-        yield _leads_below(scene, install, name, variables.get(name, ""))
+        if scene.target.environment.untold_reason(name) is None:
+            yield _leads_below(scene, install, name, scene.target.variables().get(name, ""))
+        else:
+            yield _untold(scene, name)
+
+
+def _untold(scene: Scene, name: str) -> Reading:
+    """A variable, or all of them, that cannot be told."""
+    environment = scene.target.environment
+    evidence = Evidence(environment.place(name), f"{name} cannot be told")
+    return Reading(name, None, evidence, reason=environment.untold_reason(name), right=environment.right)
 
 
 def needed(install: Install) -> tuple[str, ...]:
@@ -83,7 +91,7 @@ def _script(host: Host, install: Install) -> Optional[Reading]:
 
 def _leads_below(scene: Scene, install: Install, name: str, value: str) -> Reading:
     expected = Text(f"a path below {install.real}", f"指向 {install.real} 下的路径")
-    evidence = Evidence(scene.target.environment.source, f"{name}={value}" if value else f"{name} is not set")
+    evidence = Evidence(scene.target.environment.place(name), f"{name}={value}" if value else f"{name} is not set")
     if not value:
         return Reading(name, False, evidence, Text("not set", "未设置"), expected)
     try:
@@ -104,13 +112,19 @@ def one_install(scene: Scene) -> Iterable[Reading]:
     """Whether every variable leads, by real path, to the active install. Source: porting guide 003:3044, 3048."""
     install = active_install(scene)
     variables = scene.target.variables()
-    readings = [_single(scene, install, name, variables[name]) for name in PATHS if variables.get(name)]
-    lists = [_listed(scene, install, name, variables[name]) for name in LISTS if variables.get(name)]
-    return [reading for reading in (*readings, *lists) if reading is not None] or [_none_set(scene, install)]
+    readings: list[Optional[Reading]] = []
+    for name in (*PATHS, *LISTS):
+        if scene.target.environment.untold_reason(name) is not None:
+            readings.append(_untold(scene, name))
+        elif variables.get(name):
+            judge = _single if name in PATHS else _listed
+            readings.append(judge(scene, install, name, variables[name]))
+    told = [reading for reading in readings if reading is not None]
+    return told if any(r.subject != "PATH" for r in told) else [_none_set(scene, install)]
 
 
 def _single(scene: Scene, install: Install, name: str, value: str) -> Optional[Reading]:
-    evidence = Evidence(scene.target.environment.source, f"{name}={value}")
+    evidence = Evidence(scene.target.environment.place(name), f"{name}={value}")
     expected = Text(install.real, install.real)
     if not value.startswith("/"):
         return Reading(
@@ -141,11 +155,11 @@ def _listed(scene: Scene, install: Install, name: str, value: str) -> Optional[R
             if root is not None and (root == install.real or exists(host, entry) or has_components(host, root)):
                 found.setdefault(root, entry)
         except HostError as error:
-            evidence = Evidence(scene.target.environment.source, f"{name}: {entry}")
+            evidence = Evidence(scene.target.environment.place(name), f"{name}: {entry}")
             return Reading(name, None, evidence, reason=host_error_text(error), right=_denied(error))
     if not found:
         return None
-    evidence = Evidence(scene.target.environment.source, f"{name}={value}")
+    evidence = Evidence(scene.target.environment.place(name), f"{name}={value}")
     shown = "; ".join(f"{root} ({entry})" for root, entry in found.items() if root != install.real)
     text = Text(shown or install.real, shown or install.real)
     return Reading(name, not shown, evidence, text, Text(install.real, install.real))
@@ -168,7 +182,7 @@ def aicpu(scene: Scene) -> Iterable[Reading]:
     """
     install = active_install(scene)
     value = scene.target.variables().get("ASCEND_AICPU_PATH", "")
-    source = scene.target.environment.source
+    source = scene.target.environment.place("ASCEND_AICPU_PATH")
     expected = Text(f"{install.path} with {AICPU_KERNELS} in it", f"{install.path}，其中有 {AICPU_KERNELS}")
     if not value:
         shown = Text("not set", "未设置")

@@ -7,7 +7,7 @@ import struct
 from posixpath import dirname, join
 from typing import Iterable, Mapping, Optional
 
-from envtune.errors import Denied, HostError, Missing, NotRecorded
+from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined
 from envtune.facts import host_error_text
 from envtune.host import Host, exists
 from envtune.model import Evidence, Reading, Text
@@ -33,22 +33,22 @@ def found(scene: Scene) -> Iterable[Reading]:
     Source: porting guide 003:2992-3002. Of /etc/ld.so.cache only the configuration it is made from is read.
     """
     host, install = scene.host, active_install(scene)
-    variables = scene.target.environment.variables
+    untold = scene.target.environment.untold_reason("LD_LIBRARY_PATH")
+    value = "" if untold is not None else scene.target.variables().get("LD_LIBRARY_PATH", "")
     try:
-        for folder in (*entries((variables or {}).get("LD_LIBRARY_PATH", "")), *loader_directories(host, scene)):
+        for folder in (*entries(value), *loader_directories(host, scene)):
             path = join(folder, NAME)
             if exists(host, path):
                 return [_architecture(scene, path)]
     except (Denied, NotRecorded) as error:
         right = isinstance(error, Denied)
         return [Reading(NAME, None, Evidence(error.path), reason=host_error_text(error), right=right)]
-    if variables is None:
-        scene.target.variables()  # raises, with the reason
+    place = scene.target.environment.place("LD_LIBRARY_PATH")
+    if untold is not None:
+        raise Undetermined(untold, place, right=scene.target.environment.right)
     shipped = shipped_in(host, install)
     expected = Text("found through LD_LIBRARY_PATH or ld.so.conf", "可通过 LD_LIBRARY_PATH 或 ld.so.conf 找到")
-    evidence = Evidence(
-        f"{scene.target.environment.source}, {CONF}", f"LD_LIBRARY_PATH={(variables or {}).get('LD_LIBRARY_PATH', '')}"
-    )
+    evidence = Evidence(f"{place}, {CONF}", f"LD_LIBRARY_PATH={value}")
     if shipped is None:
         shown = Text(f"not found, and {install.real} does not hold it", f"未找到，且 {install.real} 中也没有")
     else:

@@ -155,11 +155,9 @@ def _shadowing(scene: Scene, install: Install, name: str, copy: python_env.Distr
             f"从安装目录导入；{copy.entry} 中遗留的 {name} {copy.version} 在 PYTHONPATH 优先时不会被使用",
         )
         return Reading(name, True, evidence, shown, expected)
-    if scene.target.environment.variables is None:
-        reason = scene.target.environment.reason or Text(
-            "the job's PYTHONPATH is not known", "无法得知任务的 PYTHONPATH"
-        )
-        return Reading(name, None, evidence, None, expected, reason=reason)
+    untold = scene.target.environment.untold_reason("PYTHONPATH")
+    if untold is not None:
+        return Reading(name, None, evidence, None, expected, reason=untold)
     shown = Text(
         f"{name} {copy.version} of an older CANN in {copy.entry} is imported instead (by Python's import order)",
         f"按 Python 导入顺序，实际导入的是 {copy.entry} 中旧版 CANN 遗留的 {name} {copy.version}",
@@ -189,7 +187,7 @@ def origin(scene: Scene) -> Iterable[Reading]:
     expected = Text("te, topi and tvm from one CANN", "te、topi、tvm 来自同一 CANN")
     if place is None:
         evidence = Evidence(", ".join(python_env.environment(scene).entries), "import te: not found")
-        reason = _unknown_path(scene)
+        reason = scene.target.environment.untold_reason("PYTHONPATH")
         shown = Text("not importable", "无法导入")
         return [Reading("te", False, evidence, shown, expected, reason=reason)]
     home = install_root(host, place) or dirname(place)
@@ -199,13 +197,6 @@ def origin(scene: Scene) -> Iterable[Reading]:
         if other is not None:
             readings.append(_placed(scene, name, other, home, install, expected))
     return readings
-
-
-def _unknown_path(scene: Scene) -> Optional[Text]:
-    """The reason why the import path is only half known, None when it is known."""
-    if scene.target.environment.variables is not None:
-        return None
-    return scene.target.environment.reason or Text("the job's PYTHONPATH is not known", "无法得知任务的 PYTHONPATH")
 
 
 def _placed(scene: Scene, name: str, place: str, home: str, install: Install, expected: Text) -> Reading:
