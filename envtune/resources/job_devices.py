@@ -51,10 +51,14 @@ def ids(scene: Scene) -> Iterable[Reading]:
     (ASCEND_RT_VISIBLE_DEVICES: logic ids, commas without blanks, ends at the first invalid id); Ascend Docker Runtime
     (ASCEND_VISIBLE_DEVICES: numbers of /dev/davinciN, `0-2,4`).
     """
-    variables = scene.target.variables()
     source = scene.target.environment.source
-    option = _option(scene, variables)
     found: list[Reading] = []
+    variables: Mapping[str, str] = {}
+    try:
+        variables = scene.target.variables()
+    except Undetermined as untold:
+        found.append(Reading("environment", None, Evidence(source), reason=untold.reason, right=untold.right))
+    option = _option(scene, variables)
     if option is not None or any(name in variables for name in ALL):
         limits = _limits(scene)
         found += _readings(variables, source, limits)
