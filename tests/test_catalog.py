@@ -93,7 +93,6 @@ def test_the_signatures_of_an_faq_entry_hit_and_miss(path: Path, data: Any) -> N
     assert [text for text in data["examples"]["near_miss"] if hits(text)] == []
 
 
-
 def test_the_bios_playbook_tells_the_menus_of_both_architectures() -> None:
     (playbook,) = [p for p in load().playbooks if p.id == "set-bios-power-policy"]
     words = " ".join(line.en for step in playbook.steps for line in step.lines)

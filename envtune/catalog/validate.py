@@ -58,7 +58,7 @@ def unknown_word(node: Node, what: tuple[str, str], known: Iterable[str], compla
     """Complain about a word that is not in a closed list, naming the nearest or all of a short list."""
     names = list(known)
     near = nearest(node.raw or str(node.value), names)
-    if not near and len(names) <= 16 and " of " not in what[0]:
+    if not near and len(names) <= 16 and not what[0].startswith("one of"):
         near = names
     en, zh = f"{node.value} is not {what[0]}", f"{node.value} 不是{what[1]}"
     if near:
