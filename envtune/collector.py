@@ -1319,8 +1319,170 @@ def record_npu(recorder: Any) -> None:
             _quietly(recorder.read_bytes, "/proc/%d/cgroup" % row["pid"])
 
 
+# Where CANN is installed below a base such as /usr/local/Ascend, and what the checks read of an install.
+CANN_ROOTS = ("ascend-toolkit/*", "nnae/*", "cann", "cann-*", "latest")
+CANN_FILES = (
+    "version.cfg",
+    "ascend_*_install.info",
+    "*-linux*/ascend_*_install.info",
+    "share/info/*/version.info",
+    "compiler/version.info",
+    "fwkacllib/version.info",
+    "opp/version.info",
+    "opp_kernel/version.info",
+    "runtime/version.info",
+    "toolkit/version.info",
+)
+CANN_STATS = (
+    "*",
+    "*-linux*/lib64",
+    "bin/setenv.bash",
+    "fwkacllib/lib64",
+    "share/info",
+    "python/site-packages/te",
+    "*-linux*/python/site-packages/te",
+    "compiler/python/site-packages/te",
+    "python/site-packages/topi",
+    "*-linux*/python/site-packages/topi",
+    "compiler/python/site-packages/topi",
+    "python/site-packages/hccl",
+    "*-linux*/python/site-packages/hccl",
+    "compiler/python/site-packages/hccl",
+)
+CANN_LIBRARIES = (
+    "fwkacllib/lib64/libhccl.so",
+    "lib64/libhccl.so",
+    "hccl/lib64/libhccl.so",
+    "*-linux*/lib64/libhccl.so",
+    "*-linux*/fwkacllib/lib64/libhccl.so",
+)
+CANN_AICPU = ("opp/op_impl/built-in/aicpu", "opp/built-in/op_impl/aicpu", "ops/op_impl/built-in/aicpu", "opp/aicpu",
+              "aicpu_kernels")  # fmt: skip
+CANN_AICPU_DEPTH = ("", "aicpu_kernel/", "aicpu_kernel/lib/", "aicpu_kernel/lib/*/", "*/")
+CANN_WHEELS = ("fwkacllib/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64", "lib64", "compiler/lib64")
+CANN_SITES = ("python/site-packages", "*-linux*/python/site-packages", "compiler/python/site-packages")
+CANN_PACKAGES = ("te", "topi", "hccl")
+LOADER_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/*-linux-gnu", "/usr/lib/*-linux-gnu")
+PATH_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH", "TOOLCHAIN_HOME",
+                  "LD_LIBRARY_PATH", "PYTHONPATH", "PATH")  # fmt: skip
+
+
 def record_cann(recorder: Any) -> None:
-    """The CANN installations and what the variables point to (H4 extends)."""
+    """The CANN installs, driver and firmware in their own places, the loader's directories, what variables point to."""
+    entries = [e for name in PATH_VARIABLES for e in recorder.variables.get(name, "").split(":") if e[:1] == "/"]
+    for entry in dict.fromkeys(entries):
+        _quietly(recorder.stat, entry)
+    for kind in ("Driver", "Firmware"):
+        base = _noted_path(recorder, "/etc/ascend_install.info", kind + "_Install_Path_Param")
+        if base:
+            _quietly(recorder.stat, base + "/driver")
+            _quietly(recorder.read_bytes, "%s/%s/version.info" % (base, kind.lower()))
+    _quietly(recorder.stat, "/usr/local/Ascend/driver")
+    roots = [base + "/" + root for base in cann_bases(recorder, entries) for root in CANN_ROOTS]
+    for root in roots + _unusual_roots(recorder, entries):
+        _record_install(recorder, root)
+    _record_loader(recorder, entries)
+
+
+def cann_bases(recorder: Any, entries: Sequence[str]) -> List[str]:
+    """The directories that installs lie in: the default, the user's own, what installer and variables name."""
+    homes = [recorder.variables.get("HOME", ""), recorder.environ.get("HOME", "")]
+    bases = ["/usr/local/Ascend"] + [home.rstrip("/") + "/Ascend" for home in homes if home.startswith("/")]
+    for path in ["/etc"] + [home.rstrip("/") for home in homes if home.startswith("/")]:
+        try:
+            text = recorder.read(path + "/Ascend/ascend_cann_install.info")
+        except OSError:
+            continue
+        for line in text.splitlines():
+            key, _, value = line.partition("=")
+            if "path" in key.lower() and value.strip().startswith("/"):
+                bases.append(re.sub(r"/(ascend-toolkit|nnae)(/latest)?$", "", value.strip().rstrip("/")))
+    for entry in entries:
+        found = re.match(r"(.*?)/(?:(?:ascend-toolkit|nnae)/[^/]+|cann-[^/]+|cann)(?:/|$)", entry)
+        if found and found.group(1):
+            bases.append(found.group(1))
+    for base in dict.fromkeys(bases):
+        for folder in (base, base + "/ascend-toolkit", base + "/nnae"):
+            _quietly(recorder.listdir, folder)
+    return list(dict.fromkeys(bases))
+
+
+def _unusual_roots(recorder: Any, entries: Sequence[str]) -> List[str]:
+    """Installs that are no version directory: /usr/local/Ascend itself before CANN 20.1, and copies elsewhere."""
+    found = []
+    for entry in ["/usr/local/Ascend/opp"] + list(entries):
+        folder = entry
+        for _ in range(6):
+            folder = os.path.dirname(folder)
+            if folder != "/" and _is_there(recorder, folder + "/fwkacllib/lib64", True):
+                found.append(folder)
+    return list(dict.fromkeys(found))
+
+
+def _record_install(recorder: Any, root: str) -> None:
+    if not recorder.glob(root):
+        return
+    for place in CANN_FILES:
+        for path in recorder.glob(root + "/" + place):
+            _quietly(recorder.read_bytes, path)
+    for place in CANN_STATS:
+        for path in recorder.glob(root + "/" + place):
+            _quietly(recorder.stat, path)
+    for place in CANN_LIBRARIES:
+        for path in recorder.glob(root + "/" + place):
+            _quietly(recorder.head, path)
+    for place in CANN_AICPU:
+        recorder.glob(root + "/" + place)
+        for depth in CANN_AICPU_DEPTH:
+            recorder.glob("%s/%s/%slibpt_kernels.so" % (root, place, depth))
+    for name in CANN_PACKAGES:
+        for place in CANN_WHEELS:
+            for path in recorder.glob("%s/%s/%s-*.whl" % (root, place, name)):
+                _quietly(recorder.record_digest, path)
+        for place in CANN_SITES:
+            for path in recorder.glob("%s/%s/%s-*.dist-info" % (root, place, name)):
+                _quietly(recorder.record_digest, path + "/RECORD")
+
+
+def _record_loader(recorder: Any, entries: Sequence[str]) -> None:
+    """ld.so.conf with what it includes, and libhccl.so in every directory that is searched."""
+    folders = list(entries) + _conf_lines(recorder, "/etc/ld.so.conf", 4)
+    for folder in dict.fromkeys(folders):
+        _quietly(recorder.head, folder + "/libhccl.so")
+    for pattern in LOADER_DIRECTORIES:
+        for path in recorder.glob(pattern + "/libhccl.so"):
+            _quietly(recorder.head, path)
+
+
+def _conf_lines(recorder: Any, path: str, depth: int) -> List[str]:
+    try:
+        lines = recorder.read(path).splitlines()
+    except OSError:
+        return []
+    folders = []  # type: List[str]
+    for line in lines:
+        line = line.partition("#")[0].strip()
+        included = re.match(r"include\s+(.+)", line)
+        if included and depth:
+            for pattern in included.group(1).split():
+                for file in recorder.glob(os.path.join(os.path.dirname(path), pattern)):
+                    folders += _conf_lines(recorder, file, depth - 1)
+        elif line.startswith("/"):
+            folders += [part.partition("=")[0].rstrip("/") for part in re.split(r"[:,\s]+", line) if part[:1] == "/"]
+    return folders
+
+
+def _noted_path(recorder: Any, path: str, key: str) -> str:
+    """The absolute path an installer noted under `key`; empty without one."""
+    try:
+        text = recorder.read(path)
+    except OSError:
+        return ""
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        if name.strip().lower() == key.lower() and value.strip().startswith("/"):
+            return value.strip().rstrip("/")
+    return ""
 
 
 def record_job(recorder: Any) -> None:
@@ -1353,6 +1515,9 @@ class Machine:
 
     def read_bytes(self, path: str, limit: int = FILE_LIMIT) -> bytes:
         return read_bytes(self.root + path, limit)
+
+    def read_head(self, path: str) -> bytes:
+        return read_head(self.root + path)
 
     def readlink(self, path: str) -> str:
         return os.readlink(self.root + path)
@@ -1479,6 +1644,16 @@ class Recorder:
         if pattern not in self.covered:
             self.covered.append(pattern)
         return glob_paths(_Unlisted(self), pattern)
+
+    def head(self, path: str) -> bytes:
+        """Keeps the first bytes of a file, as hexadecimal."""
+        real = self._walk(path)
+        found = self._lstat(real)
+        data = self._attempt(real, lambda: self.machine.read_head(real), found)
+        if not isinstance(self.files.get(real), str):
+            self._note(real, found)
+            self.files[real] = dict(self.files[real], head=bytes(data).hex())
+        return bytes(data)
 
     def record_digest(self, path: str) -> str:
         """Keeps the digest alone; raises OSError where there is none."""
