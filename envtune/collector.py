@@ -971,7 +971,8 @@ TOLD_DISTRIBUTIONS = (
     "opencv-contrib-python", "opencv-contrib-python-headless", "te", "topi", "hccl", "numpy", "mmcv", "mmcv-full",
     "mmdet", "envtune",
 )  # fmt: skip
-LOCATED_MODULES = ("torch", "torch_npu", "torchvision", "apex", "PIL", "cv2", "te", "topi", "hccl", "mmcv", "mmdet")
+LOCATED_MODULES = ("torch", "torch_npu", "torchvision", "apex", "PIL", "cv2", "te", "topi", "tvm", "hccl", "mmcv",
+                   "mmdet")  # fmt: skip
 TOLD_FILES = (
     "PIL/__init__.py", "PIL/_version.py", "PIL/version.py", "cv2/version.py", "torch/version.py",
     "torch_npu/version.py", "torchvision/version.py", "torchvision/transforms/functional.py", "apex/amp/frontend.py",
@@ -1093,6 +1094,8 @@ def _record_entry(host: Any, entry: str) -> None:
                 _quietly(host.read_bytes, entry + "/" + name + part)
             if told[0] in ("pillow", "pillow-simd"):
                 _quietly(host.read_bytes, entry + "/" + name + "/RECORD")
+            if told[0] in CANN_PACKAGES and name.endswith(".dist-info"):
+                _quietly(host.record_digest, entry + "/" + name + "/RECORD")
         if re.match(r"__editable___.*_finder\.py$", name):
             _quietly(host.read_bytes, entry + "/" + name)
     for name in LOCATED_MODULES:
@@ -1481,7 +1484,7 @@ def _noted_path(recorder: Any, path: str, key: str) -> str:
     for line in text.splitlines():
         name, _, value = line.partition("=")
         if name.strip().lower() == key.lower() and value.strip().startswith("/"):
-            return value.strip().rstrip("/")
+            return str(value.strip().rstrip("/"))
     return ""
 
 
