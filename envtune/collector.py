@@ -644,24 +644,33 @@ def _wrapper_target(host: Any, variables: Mapping[str, str], cwd: str, path: str
         raise Unresolved("wrapper", path, lines[0])
     known = dict(variables)
     known["0"] = path
+    own: Dict[str, str] = {}
     found: List[str] = []
     for line in [part.strip() for part in lines[1:]]:
         if not line or line.startswith("#"):
             continue
         assignment = re.match(r"(?:export\s+|readonly\s+)?([A-Za-z_]\w*)=(\S.*|)$", line)
         if assignment:
-            known[assignment.group(1)] = _expanded(assignment.group(2), known)
+            name, value = assignment.group(1), _expanded(assignment.group(2), known)
+            if own.setdefault(name, value) == value:
+                known[name] = value
+            else:
+                known.pop(name, None)  # set twice: which value holds depends on what the script meets
             continue
+        for name in re.findall(r"\b([A-Za-z_]\w*)=", line):
+            own[name] = ""
+            known.pop(name, None)
         # Every way out counts: `if ...; then exec A "$@"; fi` and a last line `B "$@"` are two programs.
-        started = [part for part in re.split(r"(?:^|[;&|({]|\b(?:then|else|do)\b)\s*exec\s+(?![0-9]*[<>])", line)[1:]]
-        if not started and re.search(r"\$(@|\{1\+|\*)", line) and not re.match(r"(set|for|while|case|shift|local)\b", line):
+        started = re.split(r"(?:^|[;&|({]|\b(?:then|else|do)\b)\s*exec\s+(?![0-9]*[<>])", line)[1:]
+        passed_on = re.search(r"\$(@|\{1\+|\*)", line) and not re.match(r"(set|for|while|case|shift|local)\b", line)
+        if not started and passed_on:
             started = [line]
         found += [_program(part, known) for part in started]
     if len(set(found)) != 1 or not found[0]:
         raise Unresolved("wrapper", path, "; ".join(found))
     if "/" in found[0]:
         return os.path.normpath(os.path.join(cwd, found[0]))
-    target = on_path(host, variables, cwd, found[0], [os.path.dirname(path)])
+    target = on_path(host, known, cwd, found[0], [os.path.dirname(path)])
     if target is None:
         raise Unresolved("not-on-path", path, found[0])
     return target

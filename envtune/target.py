@@ -45,8 +45,8 @@ class PythonTarget:
 class JobEnvironment:
     """The variables a job gets, or the reason why they cannot be told; `source` says where from.
 
-    Of a launch script some variables may be known and others not: `untold` says why, by name, and `rest` why any variable
-    that is neither in `variables` nor in `untold` cannot be told (None: such a variable is not set).
+    Of a launch script some variables may be known and others not: `untold` says why, by name, and `rest` why any
+    variable that is neither in `variables` nor in `untold` cannot be told (None: such a variable is not set).
     """
 
     variables: Optional[Mapping[str, str]]
@@ -113,7 +113,7 @@ class Target:
         return self.python
 
     def variables(self) -> Mapping[str, str]:
-        """The environment of the job; `Undetermined` with the reason when it, or the variable asked for, is not known."""
+        """The environment of the job; `Undetermined` with the reason when it, or the variable asked for, is untold."""
         environment = self.environment
         if environment.variables is None:
             reason = environment.reason or Text("the job's environment was not read", "未读取到任务的环境变量")

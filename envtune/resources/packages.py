@@ -18,7 +18,7 @@ from envtune.host import exists
 from envtune.model import Evidence, Reading, Text, same
 from envtune.resources import Scene, probe
 from envtune.resources.pillow import BROKEN, SIMD, imported_pillow
-from envtune.resources.python_env import NONE
+from envtune.resources.python_env import NONE, interpreter
 
 DPKG_STATUS = collector.DPKG_STATUS
 # Per requirement the packages any one of which meets it, the first being the one to install.
@@ -119,7 +119,7 @@ def _header(scene: Scene, name: str) -> Reading:
 
 def header_folders(scene: Scene, name: str) -> Iterable[str]:
     """Where a compiler looks for a header; Python.h lies beside the interpreter's own installation."""
-    python = scene.target.interpreter()
+    python = interpreter(scene)
     if name == "Python.h":
         return collector.python_includes(python.real, python.version)
     return collector.header_folders(python.prefix, scene.facts.value("arch") or "")

@@ -10,7 +10,7 @@ from envtune.facts import host_error_text
 from envtune.model import Evidence, Reading, Text, same
 from envtune.python_target import python_at, unresolved_text
 from envtune.resources import Scene, probe
-from envtune.resources.python_env import NONE
+from envtune.resources.python_env import NONE, interpreter
 from envtune.resources.torch_stack import told_version
 from envtune.target import PythonTarget
 
@@ -24,7 +24,7 @@ def _variables(scene: Scene) -> Mapping[str, str]:
 def torch(scene: Scene) -> Iterable[Reading]:
     """Whether the Python that the job's command starts has torch; NotApplicable when no Python here has it."""
     job = _started(scene)
-    own = scene.target.interpreter()
+    own = interpreter(scene)
     if _same(job, own):
         version = told_version(scene, "torch")
         has, source = version != NONE, scene.facts["torch"].source
@@ -51,7 +51,7 @@ def torch(scene: Scene) -> Iterable[Reading]:
 
 def _started(scene: Scene) -> PythonTarget:
     """The Python the job's command starts: the named one, else what `python3` means on PATH."""
-    options, own = scene.target.options, scene.target.interpreter()
+    options, own = scene.target.options, interpreter(scene)
     if options.python or options.pid is not None:
         return own
     path = collector.on_path(scene.host, _variables(scene), scene.host.cwd, "python3")
@@ -73,7 +73,7 @@ def _same(one: PythonTarget, other: PythonTarget) -> bool:
 def _with_torch(scene: Scene, job: PythonTarget) -> list[str]:
     """Paths of other interpreters of this host that hold torch, each installation once."""
     host, variables = scene.host, _variables(scene)
-    candidates = [scene.target.interpreter().path, *collector.other_interpreters(host, variables, host.cwd)]
+    candidates = [interpreter(scene).path, *collector.other_interpreters(host, variables, host.cwd)]
     seen = {(job.real, job.prefix)}
     found = []
     for path in candidates:
@@ -92,7 +92,7 @@ def _with_torch(scene: Scene, job: PythonTarget) -> list[str]:
 @probe("python_commands.pip")
 def pip(scene: Scene) -> Iterable[Reading]:
     """Per pip command of the job's PATH whether it installs into the job's Python, by its `#!` line."""
-    host, variables, own = scene.host, _variables(scene), scene.target.interpreter()
+    host, variables, own = scene.host, _variables(scene), interpreter(scene)
     commands = collector.pip_commands(host, variables, host.cwd, own.version)
     if not commands:
         raise NotApplicable(

@@ -13,21 +13,13 @@ from typing import Iterable, Mapping, Optional, Union
 from envtune import collector
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable
 from envtune.host import Host, exists, is_dir
-from envtune.model import Evidence, Fact, Reading, Text
-from envtune.resources import Scene, probe
+from envtune.model import Fact, Text
+from envtune.resources import Scene
+from envtune.resources.python_metadata import Distribution as Distribution
+from envtune.resources.python_metadata import metadata_file, named_in, parse_finder, parse_metadata
 from envtune.target import PythonTarget
 
 NONE = "none"  # the value of a fact about something that is not installed
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """One installed distribution. `name` is normalised; `metadata` the path of its dist-info, egg-info or egg."""
-
-    name: str
-    version: str
-    metadata: str
-    entry: str  # the import path entry that holds it
 
 
 @dataclass(frozen=True)
@@ -51,12 +43,15 @@ class Environment:
 
 
 def environment(scene: Scene) -> Environment:
-    """The job's Python as it lies on disk, scanned once per run; Undetermined when it is not known which Python."""
+    """The job's Python as it lies on disk, scanned once per run.
+
+    NotApplicable when there is none on PATH, Undetermined when it is not known which Python it is.
+    """
     return scene.once(_scan)
 
 
 def _scan(scene: Scene) -> Environment:
-    host, python = scene.host, scene.target.interpreter()
+    host, python = scene.host, interpreter(scene)
     variables = scene.target.environment.variables or {}
     entries, damaged = collector.import_path(host, variables, host.cwd, python.sites)
     problems = [Problem(path, Text(f"unreadable: {why}", f"无法读取：{why}")) for path, why in damaged]
@@ -72,12 +67,27 @@ def _scan(scene: Scene) -> Environment:
         if listing is None:
             continue
         names[entry] = frozenset(listing)
-        for distribution in _named_in(entry, listing):
+        for distribution in named_in(entry, listing):
             found.setdefault(distribution.name, []).append(distribution)
         problems += _leftovers(entry, listing)
     return Environment(
         python, tuple(entries), names, {name: tuple(rows) for name, rows in found.items()}, tuple(problems), closed
     )
+
+
+def interpreter(scene: Scene) -> PythonTarget:
+    """The job's Python; NotApplicable when none was named and PATH has none."""
+    target = scene.target
+    variables = target.environment.variables
+    named = target.options.python is not None or target.options.pid is not None
+    if target.python is None and variables is not None and not named:
+        host = scene.host
+        if not any(collector.on_path(host, variables, host.cwd, name) for name in ("python3", "python")):
+            path = ":".join(collector.search_path(variables, host.cwd))
+            raise NotApplicable(
+                Text(f"python is {NONE}: no python3 on PATH", f"python 为 {NONE}：PATH 中没有 python3"), path
+            )
+    return target.interpreter()
 
 
 def _listing(host: Host, entry: str) -> Optional[tuple[str, ...]]:
@@ -90,19 +100,6 @@ def _listing(host: Host, entry: str) -> Optional[tuple[str, ...]]:
         if exists(host, entry) and is_dir(host, entry):
             raise
         return None
-
-
-def _named_in(entry: str, listing: Iterable[str]) -> Iterable[Distribution]:
-    """The distributions an import path entry holds; an egg on the path is one itself."""
-    own = entry.rpartition("/")[2]
-    if own.endswith(".egg"):
-        egg = collector.distribution_of(own)
-        if egg is not None:
-            yield Distribution(egg[0], egg[1], entry + "/EGG-INFO", entry)
-    for name in listing:
-        parsed = collector.distribution_of(name) if not name.startswith("~") else None
-        if parsed is not None and not name.endswith(".egg"):
-            yield Distribution(parsed[0], parsed[1], f"{entry}/{name}", entry)
 
 
 def _leftovers(entry: str, listing: Iterable[str]) -> Iterable[Problem]:
@@ -173,38 +170,6 @@ def _described(host: Host, row: Distribution) -> Distribution:
     return Distribution(row.name, version, row.metadata, row.entry)
 
 
-def metadata_file(host: Host, row: Distribution) -> Optional[str]:
-    """The file with Name and Version; None for a zipped egg."""
-    path = row.metadata
-    if path.endswith(".dist-info"):
-        return path + "/METADATA"
-    if path.endswith("/EGG-INFO"):
-        return path + "/PKG-INFO" if is_dir(host, row.entry) else None
-    if path.endswith(".egg-link"):
-        folder = host.read(path).split("\n", 1)[0].strip()
-        for name in host.listdir(folder):
-            parsed = collector.distribution_of(name)
-            if parsed is not None and parsed[0] == row.name:
-                return f"{folder}/{name}/PKG-INFO"
-        return f"{folder}/{row.name.replace('-', '_')}.egg-info/PKG-INFO"
-    return path + "/PKG-INFO" if is_dir(host, path) else path
-
-
-def parse_metadata(data: bytes) -> Mapping[str, str]:
-    """The header fields of METADATA or PKG-INFO, keys in lower case; only the first of each.
-
-    Old packages have an author in Latin-1 there, so a byte that is no UTF-8 spoils its own field and no other.
-    """
-    fields: dict[str, str] = {}
-    for line in data.decode("utf-8", "replace").splitlines():
-        if not line.strip():
-            break  # the description follows
-        key, mark, value = line.partition(":")
-        if mark and not line[0].isspace():
-            fields.setdefault(key.strip().lower(), value.strip())
-    return fields
-
-
 def _damaged(row: Distribution, path: str, what: Text) -> Undetermined:
     return Undetermined(Text(f"{row.metadata} is damaged: {what.en}", f"{row.metadata} 已损坏：{what.zh}"), path)
 
@@ -252,18 +217,6 @@ def _editable(host: Host, known: Environment, name: str) -> Optional[str]:
     return None
 
 
-def parse_finder(text: str) -> Mapping[str, str]:
-    """The MAPPING of a setuptools editable finder: top-level name -> path; empty when it has none."""
-    import ast
-
-    found = re.search(r"^MAPPING(?:\s*:[^=\n]+)?\s*=\s*(\{.*?\})", text, re.M | re.S)
-    try:
-        mapping = ast.literal_eval(found[1]) if found else {}
-    except (ValueError, SyntaxError):
-        return {}
-    return {str(key): str(value) for key, value in mapping.items()} if isinstance(mapping, dict) else {}
-
-
 def module_version(scene: Scene, path: str) -> Optional[str]:
     """The `__version__ = "..."` of a source file that a wheel writes; None when it has none or is not there."""
     try:
@@ -293,7 +246,10 @@ def absent(scene: Scene, name: str) -> NotApplicable:
 
 def fact_python(scene: Scene) -> Fact:
     """Path and X.Y version of the job's Python."""
-    python = scene.target.interpreter()
+    try:
+        python = interpreter(scene)
+    except NotApplicable as verdict:
+        return Fact("python", NONE, verdict.source)
     return Fact("python", f"{python.path} ({python.version})", python.real)
 
 
@@ -313,6 +269,8 @@ def package_fact(scene: Scene, name: str, module: str) -> Fact:
         found: Union[Distribution, Undetermined, None] = installed(scene, name)
     except Undetermined as unsettled:
         found = unsettled
+    except NotApplicable as verdict:
+        return Fact(name, NONE, verdict.source)
     if isinstance(found, Distribution):
         return Fact(name, found.version, found.metadata)
     place = locate(scene, module)
@@ -325,40 +283,3 @@ def package_fact(scene: Scene, name: str, module: str) -> Fact:
         reason = Text(f"{place} has neither metadata nor a version.py", f"{place} 既没有元数据也没有 version.py")
         return Fact(name, None, place, reason)
     return Fact(name, NONE, ", ".join(environment(scene).entries) or environment(scene).python.prefix)
-
-
-@probe("python_env.damage")
-def damage(scene: Scene, *, names: Iterable[str]) -> Iterable[Reading]:
-    """Per site directory of the job's Python what is damaged; the metadata of `names` is read as well."""
-    known = environment(scene)
-    yield from (
-        Reading(entry, None, Evidence(entry), reason=_why(error), right=_right(error))
-        for entry, error in known.closed.items()
-    )
-    broken: dict[str, list[Text]] = {}
-    for problem in known.problems:
-        place = problem.path.rpartition("/")
-        broken.setdefault(place[0], []).append(Text(f"{place[2]}: {problem.what.en}", f"{place[2]}：{problem.what.zh}"))
-    for name in names:
-        try:
-            installed(scene, name)
-        except Undetermined as unsettled:
-            folder = next(row.entry for row in every(scene, name))
-            broken.setdefault(folder, []).append(unsettled.reason)
-        except HostError:
-            continue  # reported above, by its directory
-    for entry, listing in known.names.items():
-        texts = broken.get(entry, [])
-        shown = Text("; ".join(t.en for t in texts), "；".join(t.zh for t in texts)) if texts else None
-        evidence = Evidence(entry, "\n".join(t.en for t in texts) or f"{len(listing)} entries")
-        yield Reading(entry, len(texts), evidence, shown=shown or Text("undamaged", "完好"))
-
-
-def _why(error: HostError) -> Text:
-    from envtune.facts import host_error_text
-
-    return host_error_text(error)
-
-
-def _right(error: HostError) -> bool:
-    return isinstance(error, PermissionError)

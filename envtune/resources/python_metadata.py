@@ -1,0 +1,77 @@
+"""The metadata that pip, setuptools and conda leave beside a package: its forms, and what can be read from each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Iterable, Mapping, Optional
+
+from envtune import collector
+from envtune.host import Host, is_dir
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One installed distribution. `name` is normalised; `metadata` the path of its dist-info, egg-info or egg."""
+
+    name: str
+    version: str
+    metadata: str
+    entry: str  # the import path entry that holds it
+
+
+def named_in(entry: str, listing: Iterable[str]) -> Iterable[Distribution]:
+    """The distributions an import path entry holds; an egg on the path is one itself."""
+    own = entry.rpartition("/")[2]
+    if own.endswith(".egg"):
+        egg = collector.distribution_of(own)
+        if egg is not None:
+            yield Distribution(egg[0], egg[1], entry + "/EGG-INFO", entry)
+    for name in listing:
+        parsed = collector.distribution_of(name) if not name.startswith("~") else None
+        if parsed is not None and not name.endswith(".egg"):
+            yield Distribution(parsed[0], parsed[1], f"{entry}/{name}", entry)
+
+
+def metadata_file(host: Host, row: Distribution) -> Optional[str]:
+    """The file with Name and Version; None for a zipped egg."""
+    path = row.metadata
+    if path.endswith(".dist-info"):
+        return path + "/METADATA"
+    if path.endswith("/EGG-INFO"):
+        return path + "/PKG-INFO" if is_dir(host, row.entry) else None
+    if path.endswith(".egg-link"):
+        folder = host.read(path).split("\n", 1)[0].strip()
+        for name in host.listdir(folder):
+            parsed = collector.distribution_of(name)
+            if parsed is not None and parsed[0] == row.name:
+                return f"{folder}/{name}/PKG-INFO"
+        return f"{folder}/{row.name.replace('-', '_')}.egg-info/PKG-INFO"
+    return path + "/PKG-INFO" if is_dir(host, path) else path
+
+
+def parse_metadata(data: bytes) -> Mapping[str, str]:
+    """The header fields of METADATA or PKG-INFO, keys in lower case; only the first of each.
+
+    Old packages have an author in Latin-1 there, so a byte that is no UTF-8 spoils its own field and no other.
+    """
+    fields: dict[str, str] = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        if not line.strip():
+            break  # the description follows
+        key, mark, value = line.partition(":")
+        if mark and not line[0].isspace():
+            fields.setdefault(key.strip().lower(), value.strip())
+    return fields
+
+
+def parse_finder(text: str) -> Mapping[str, str]:
+    """The MAPPING of a setuptools editable finder: top-level name -> path; empty when it has none."""
+    import ast
+
+    found = re.search(r"^MAPPING(?:\s*:[^=\n]+)?\s*=\s*(\{.*?\})", text, re.M | re.S)
+    try:
+        mapping = ast.literal_eval(found[1]) if found else {}
+    except (ValueError, SyntaxError):
+        return {}
+    return {str(key): str(value) for key, value in mapping.items()} if isinstance(mapping, dict) else {}
