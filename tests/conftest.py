@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Generator, Mapping
 
 import pytest
 import yaml
@@ -32,3 +32,14 @@ def example_scene(example: Mapping[str, Any]) -> Scene:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden reports anew")
+    parser.addoption("--no-skips", action="store_true", help="a test that is skipped has failed (CI)")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI everything a marked test needs is installed, so that one which skips itself tested nothing."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("--no-skips"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which --no-skips forbids: {report.longrepr}"
+    return report

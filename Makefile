@@ -1,0 +1,50 @@
+# Everything here writes below this directory only and needs no root, except the marked tests of test-all.
+SHELL := /bin/bash
+VENV ?= .venv
+PYTHON ?=
+PYTEST_ARGS ?=
+ARGS ?=
+CACHE := $(CURDIR)/.cache
+MARKED := root or slow or firewall or sshd or compiler
+# For tools of ours; `check` gets the caller's own TMPDIR, because the free space there is one of the things it judges.
+TOOLS := export XDG_CACHE_HOME="$(CACHE)" PIP_CACHE_DIR="$(CACHE)/pip" TMPDIR="$(CACHE)/tmp" PYTHON="$(PYTHON)"; \
+	unset PYTHONPATH PYTHONHOME; mkdir -p "$$TMPDIR" &&
+
+.PHONY: help check test test-all lint format types docs docs-check pyz bench clean
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
+
+check: $(VENV)/ready ## set everything up and report on this host (ARGS="--lang zh")
+	@XDG_CACHE_HOME="$(CACHE)" $(VENV)/bin/envtune check $(ARGS); code=$$?; \
+	case $$code in 0|1|3) ;; *) exit $$code ;; esac  # a report was printed: what it found is no failure of make
+
+test: $(VENV)/ready-dev ## set everything up and run the fast tests
+	@$(TOOLS) $(VENV)/bin/python -m pytest -n auto -m "not ($(MARKED))" $(PYTEST_ARGS)
+
+test-all: $(VENV)/ready-dev ## every test; those that need root, firewalls, compilers or sshd skip where that is missing
+	@$(TOOLS) $(VENV)/bin/python -m pytest -n auto -m "not ($(MARKED))" $(PYTEST_ARGS)
+	@$(TOOLS) $(VENV)/bin/python -m pytest -m "$(MARKED)" $(PYTEST_ARGS)
+
+lint: $(VENV)/ready-dev ## ruff, and the format
+	@$(TOOLS) $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
+
+format: $(VENV)/ready-dev ## bring the code into its format
+	@$(TOOLS) $(VENV)/bin/ruff check --fix . && $(VENV)/bin/ruff format .
+
+types: $(VENV)/ready-dev ## mypy --strict
+	@$(TOOLS) $(VENV)/bin/mypy --cache-dir "$(CACHE)/mypy"
+
+pyz: ## dist/envtune.pyz: one file for hosts on which nothing can be installed
+	@$(TOOLS) python=$$(scripts/find-python oldest) && "$$python" scripts/make_pyz.py dist/envtune.pyz
+
+bench: $(VENV)/ready ## what a check costs, beside others (docs/benchmarks.md)
+	@$(TOOLS) $(VENV)/bin/python benchmarks/check_cost.py $(ARGS)
+
+clean: ## remove what make wrote
+	rm -rf .venv* .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/ready: pyproject.toml hatch_build.py
+	@$(TOOLS) scripts/setup-venv "$(VENV)" "$$(scripts/find-python)" && touch "$@"
+
+$(VENV)/ready-dev: pyproject.toml hatch_build.py
+	@$(TOOLS) scripts/setup-venv "$(VENV)" "$$(scripts/find-python)" dev && touch "$@" "$(VENV)/ready"
