@@ -34,6 +34,7 @@ HEADER_PACKAGES: Mapping[str, tuple[str, str]] = {  # header -> (Debian, RHEL)
 @probe("packages.pillow_build")
 def pillow_build(scene: Scene) -> Iterable[Reading]:
     """Which packages that building pillow-simd needs are missing."""
+    _only_for_training(scene)
     missing, evidence = missing_packages(scene)
     if missing and _imports(scene) == SIMD:
         raise NotApplicable(
@@ -44,31 +45,43 @@ def pillow_build(scene: Scene) -> Iterable[Reading]:
             evidence.source,
             "missing: " + " ".join(missing),
         )
-    if missing:
-        _only_for_training(scene)
     yield Reading("packages", missing, evidence, same(", ".join(missing)) if missing else Text("all", "齐全"))
 
 
 def missing_packages(scene: Scene) -> tuple[tuple[str, ...], Evidence]:
     """The packages to install, in the names of this distribution, and where that was read."""
     if scene.facts.value("os_family") == "debian":
-        known = installed_debian(scene.host.read(DPKG_STATUS))
         wanted = PILLOW_BUILD_DEBIAN
+        text = scene.host.read(DPKG_STATUS).replace("\r\n", "\n")
+        known = installed_debian(text, {name for any_of in wanted for name in any_of})
         names = tuple(_debian_name(scene, any_of) for any_of in wanted if not set(any_of) & known)
         return names, Evidence(DPKG_STATUS, f"{len(wanted) - len(names)} of {len(wanted)} are installed")
     result = scene.host.run(collector.PILLOW_BUILD_QUERY, 10.0)
     return missing_rpm(result.stdout + result.stderr), Evidence(result.line, result.stdout + result.stderr)
 
 
-def installed_debian(text: str) -> frozenset[str]:
-    """The packages of dpkg's status file whose state is `installed`."""
-    found = set()
-    for stanza in re.split(r"\n[ \t]*\n", text):
-        name = re.search(r"^Package:[ \t]*(\S+)", stanza, re.M)
-        state = re.search(r"^Status:[ \t]*\S+[ \t]+\S+[ \t]+(\S+)", stanza, re.M)
-        if name and state and state[1] == "installed":
-            found.add(name[1])
-    return frozenset(found)
+def installed_debian(text: str, names: Iterable[str]) -> frozenset[str]:
+    """Those of `names` whose state is `installed` in the text of dpkg's status file."""
+    return frozenset(name for name in names if _is_installed(text, name))
+
+
+def _is_installed(text: str, name: str) -> bool:
+    """Looks for the name first: a status file has some thousand paragraphs and we ask about a few."""
+    at = -1
+    while True:
+        at = text.find(f"Package: {name}\n", at + 1)
+        if at < 0:
+            return False
+        stanza = _paragraph(text, at)
+        if (at == 0 or text[at - 1] == "\n") and re.search(
+            r"^Status:[ \t]*\S+[ \t]+\S+[ \t]+installed\b", stanza, re.M
+        ):
+            return True
+
+
+def _paragraph(text: str, at: int) -> str:
+    end = text.find("\n\n", at)
+    return text[at:] if end < 0 else text[at:end]
 
 
 def _debian_name(scene: Scene, any_of: tuple[str, ...]) -> str:

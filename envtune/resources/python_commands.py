@@ -37,6 +37,11 @@ def torch(scene: Scene) -> Iterable[Reading]:
             "python3", True, Evidence(source, line), shown, Text("a Python with torch", "装有 torch 的 Python")
         )
         return
+    if scene.facts.value("ascend") == "false":
+        words = Text(
+            f"torch is {NONE} in {job.path} and ascend is false", f"{job.path} 中 torch 为 {NONE}，且 ascend 为 false"
+        )
+        raise NotApplicable(words, source)
     others = _with_torch(scene, job)
     if not others:
         reason = Text(

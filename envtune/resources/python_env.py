@@ -210,7 +210,7 @@ def _is_package(host: Host, folder: str) -> bool:
 def _editable(host: Host, known: Environment, name: str) -> Optional[str]:
     """The place that a setuptools editable finder maps `name` to."""
     for entry, listing in known.names.items():
-        for finder in sorted(n for n in listing if re.fullmatch(r"__editable___.*_finder\.py", n)):
+        for finder in sorted(n for n in listing if n.startswith("__editable___") and n.endswith("_finder.py")):
             mapped = parse_finder(host.read(f"{entry}/{finder}")).get(name)
             if mapped is not None:
                 return mapped

@@ -38,12 +38,9 @@ def dumper(scene: Scene) -> Iterable[Reading]:
         raise _wrong_version(scene, Text("torch before 1.8", "1.8 之前的 torch"))
     path = f"{place}/utils/dumper.py"
     has = exists(scene.host, path)
-    yield Reading(
-        "torch.utils.dumper",
-        has,
-        Evidence(path, path if has else "not there"),
-        Text("installed", "已安装") if has else Text("not there", "不存在"),
-    )
+    words = Text("installed", "已安装") if has else Text("not there", "不存在")
+    evidence = Evidence(path, path if has else "not there")
+    yield Reading("torch.utils.dumper", has, evidence, words, Text("installed", "已安装"))
 
 
 @probe("torch_source.hook")

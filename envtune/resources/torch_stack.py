@@ -233,7 +233,8 @@ def amp_parameters(scene: Scene, *, names: Iterable[str]) -> Iterable[Reading]:
     parameters = function_parameters(scene.host.read(path), "initialize", path)
     for name in names:
         words = Text("a parameter", "有此参数") if name in parameters else Text("no such parameter", "没有此参数")
-        yield Reading(name, name in parameters, Evidence(path, "initialize(" + ", ".join(parameters) + ")"), words)
+        evidence = Evidence(path, "initialize(" + ", ".join(parameters) + ")")
+        yield Reading(name, name in parameters, evidence, words, Text("a parameter", "有此参数"))
 
 
 def function_parameters(text: str, function: str, path: str) -> tuple[str, ...]:
