@@ -1,0 +1,112 @@
+"""The members of a tar archive, read as a stream: nothing is unpacked to disk, nothing is read beyond the limits.
+
+tarfile is used in its streaming mode only, on a stream that refuses to grow beyond a bound; its own ways of writing to
+disk are not used at all.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import zlib
+from typing import IO, Any, Callable, Iterator, Union
+
+from envtune.errors import SnapshotError
+
+GZIP = b"\x1f\x8b"
+
+
+class _Bounded:
+    """A stream of at most `limit` bytes."""
+
+    def __init__(self, stream: Any, limit: int) -> None:
+        self._stream = stream
+        self._left = limit
+        self.member = "the archive"  # the one that is being read
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._stream.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
+        self._left -= len(data)
+        if self._left < 0:
+            raise SnapshotError(f"{self.member}: the archive holds more than a snapshot can")
+        return data
+
+
+def read_archive(
+    file: IO[bytes], account: Callable[[str, int], None], limit: int
+) -> Iterator[tuple[str, Union[bytes, str, None]]]:
+    """(name, content) of every member: bytes of a file, text of a link, None for a directory.
+
+    `account(name, size)` is asked before a member is read and may refuse it; `limit` bounds the bytes after unpacking.
+    """
+    start = file.read(2)
+    file.seek(0)
+    stream = _Bounded(gzip.GzipFile(fileobj=file) if start == GZIP else file, limit)
+    seen: dict[str, Union[bytes, str, None]] = {}
+    try:
+        with tarfile.open(fileobj=stream, mode="r|", errorlevel=2) as archive:  # type: ignore[call-overload]
+            for member in archive:
+                name = _name(member)
+                stream.member = name or member.name
+                if not name:
+                    continue
+                if name in seen and not (member.isdir() and seen[name] is None):
+                    raise SnapshotError(f"{name}: the member stands twice")
+                content = _content(archive, member, name, account, seen)
+                seen[name] = content
+                yield name, content
+    except SnapshotError:
+        raise
+    except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError, RecursionError) as error:
+        raise SnapshotError(f"{stream.member}: not a readable tar archive ({error})") from None
+
+
+def _name(member: tarfile.TarInfo) -> str:
+    """The member's name without `./`; "" for the top directory itself; refused when it points elsewhere."""
+    try:
+        member.name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SnapshotError(f"{member.name!a}: a name that is not UTF-8") from None
+    parts = [part for part in member.name.split("/") if part not in ("", ".")]
+    if member.name.startswith("/") or ".." in parts or "\0" in member.name:
+        raise SnapshotError(f"{member.name!r}: the name leads out of the snapshot")
+    return "/".join(parts)
+
+
+def _content(
+    archive: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    name: str,
+    account: Callable[[str, int], None],
+    seen: dict[str, Union[bytes, str, None]],
+) -> Union[bytes, str, None]:
+    if member.isdir():
+        account(name, 0)
+        return None
+    if member.issym():
+        account(name, 0)
+        return member.linkname
+    if member.islnk():
+        return _linked(member, name, account, seen)
+    if not member.isreg() or member.sparse is not None:
+        raise SnapshotError(
+            f'{name}: neither a file nor a directory; a recorded device stands in files.json as {{"char": true}}'
+        )
+    account(name, member.size)
+    file = archive.extractfile(member)
+    data = file.read() if file is not None else b""
+    if len(data) != member.size:
+        raise SnapshotError(f"{name}: cut off")
+    return data
+
+
+def _linked(
+    member: tarfile.TarInfo, name: str, account: Callable[[str, int], None], seen: dict[str, Union[bytes, str, None]]
+) -> bytes:
+    """A hard link: another name of a file that came before."""
+    target = "/".join(part for part in member.linkname.split("/") if part not in ("", "."))
+    content = seen.get(target)
+    if not isinstance(content, bytes):
+        raise SnapshotError(f"{name}: a hard link to {member.linkname!r}, which is no file before it in the archive")
+    account(name, len(content))
+    return content

@@ -1,0 +1,57 @@
+"""JSON from strangers: bounded numbers and depth, no NaN, no key twice."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from envtune.errors import SnapshotError
+
+DIGITS = 20  # of a whole number; the largest 63-bit one has 19
+
+
+def read_json(member: str, content: bytes) -> Any:
+    """The value in `content`; raises SnapshotError naming `member`."""
+    try:
+        return json.loads(
+            content.decode("utf-8-sig"),
+            parse_int=_whole,
+            parse_float=_finite,
+            parse_constant=_no_constant,
+            object_pairs_hook=_pairs,
+        )
+    except UnicodeDecodeError as error:
+        raise SnapshotError(f"{member}: not UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise SnapshotError(f"{member}: too deeply nested") from None
+    except json.JSONDecodeError as error:
+        raise SnapshotError(f"{member}: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except ValueError as error:
+        raise SnapshotError(f"{member}: {error}") from None
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise ValueError("a number with more than 20 digits")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("a number beyond any measure")
+    return value
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not a number")
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice[:100]!a} stands twice")
+    return found
