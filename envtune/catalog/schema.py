@@ -10,7 +10,7 @@ from typing import Mapping, Union
 
 ID = "[A-Z]{2,9}[0-9]{3}"
 FAQ_ID = "[A-Z][0-9]{2,3}"
-NAME = "[a-z0-9]+(-[a-z0-9]+)*"
+NAME = "[a-z0-9]+([.-][a-z0-9]+)*"
 KINDS = ("checks", "faq", "playbooks")
 
 
@@ -164,8 +164,8 @@ FAQ = Record(
         Field("side", Str(choices=("host", "code", "escalate", "ignore")), "Who has to act.", True),
         Field(
             "role",
-            Str(choices=("cause", "waiting", "consequence")),
-            "waiting: a timeout that says another rank did not come; consequence: never the answer.",
+            Str(choices=("cause", "waiting", "wrapper", "consequence")),
+            "waiting: another rank did not come; wrapper: says that, not why; consequence: never the answer.",
         ),
         Field("versions", MapOf(Str(NAME, "cann"), Str()), "Component -> version range it applies to."),
         Field("seed", SEED, "Where the porting guide says it: document:lines."),

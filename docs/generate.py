@@ -1,0 +1,228 @@
+"""Writes the pages that come from the catalogue: docs/rules, docs/faq, docs/playbooks and docs/schema.
+
+    python docs/generate.py            write them
+    python docs/generate.py --check    end with 1 when what is there is not what would be written
+
+A test compares them, so that a check cannot change without its page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, Iterable, Iterator, Mapping, Sequence
+
+from envtune.catalog import Catalogue, json_schema
+from envtune.catalog.layers import Layer, content, sources
+from envtune.model import Check, FaqEntry, Outcome, Severity, Text
+from envtune.report.entry import Entry, Section, head, label, sections
+from envtune.report.json import SCHEMA
+from envtune.report.text import FAMILIES, SEVERITIES
+
+ROOT = Path(__file__).resolve().parents[1]
+GENERATED = ("rules", "faq", "playbooks", "schema")
+_SPECIAL = re.compile(r"([\\`*_<>#|\[\]])")
+_HEADINGS: Mapping[str, Text] = {
+    "rules": Text("Checks", "检查项"),
+    "faq": Text("Known errors", "已知错误"),
+    "playbooks": Text("Playbooks", "修复方案"),
+}
+_NOTE = Text(
+    "This page is generated from the catalogue by `docs/generate.py`; change the YAML, not the page.",
+    "本页由 `docs/generate.py` 根据检查目录生成；请修改 YAML，而不是本页。",
+)
+_OTHER = Text("中文", "English")
+
+
+def pages() -> dict[str, str]:
+    """Every generated file below docs/, by its path there."""
+    catalogue = shipped()
+    made: dict[str, str] = {}
+    for lang in ("en", "zh"):
+        for folder, entries in _folders(catalogue).items():
+            made.update(_grouped(folder, entries, catalogue, lang))
+    schemas = {"check": "checks", "faq": "faq", "playbook": "playbooks"}
+    found = {name: json_schema.document(kind) for name, kind in schemas.items()}
+    for name, document in {**found, "report": report_schema()}.items():
+        made[f"schema/{name}.json"] = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return made
+
+
+def _folders(catalogue: Catalogue) -> dict[str, tuple[Entry, ...]]:
+    return {"rules": catalogue.checks, "faq": catalogue.faq, "playbooks": catalogue.playbooks}
+
+
+def shipped() -> Catalogue:
+    """The catalogue of this checkout, without this machine's overlay and without a cache."""
+    from envtune.catalog.compiling import compile_rows
+    from envtune.catalog.store import Compiled, dump
+
+    files = sources(Layer(str(ROOT), own=True))
+    return Catalogue(Compiled(dump(compile_rows([(file, content(file)) for file in files], {}))))
+
+
+# ---------------------------------------------------------------------- Markdown
+
+
+def _path(folder: str, name: str, lang: str) -> str:
+    return f"{folder}/{name}.md" if lang == "en" else f"{folder}/{name}.zh.md"
+
+
+def _grouped(folder: str, entries: Sequence[Entry], catalogue: Catalogue, lang: str) -> Iterator[tuple[str, str]]:
+    """An index, and a page per group of entries."""
+    yield _path(folder, "README", lang), _page("README", _HEADINGS[folder], _index(entries, lang), lang)
+    for group in dict.fromkeys(_group(entry) for entry in entries):
+        members = [entry for entry in entries if _group(entry) == group]
+        body = [line for entry in members for line in _entry(entry, catalogue, folder, lang)]
+        yield _path(folder, group, lang), _page(group, _group_title(folder, group), body, lang)
+
+
+def _group(entry: Entry) -> str:
+    """The page an entry is on: its family, the letter of an FAQ id, a playbook's own."""
+    if isinstance(entry, Check):
+        return entry.family.lower()
+    return entry.id[0].lower() if isinstance(entry, FaqEntry) else entry.id
+
+
+def _group_title(folder: str, group: str) -> Text:
+    family = FAMILIES.get(group.upper()) if folder == "rules" else None
+    title = _HEADINGS[folder]
+    if family is not None or folder == "playbooks":
+        return family or title
+    return Text(f"{title.en}: {group.upper()}", f"{title.zh}：{group.upper()}")
+
+
+def _page(name: str, title: Text, body: Iterable[str], lang: str) -> str:
+    other = f"{name}.zh.md" if lang == "en" else f"{name}.md"
+    lines = [f"# {_escape(title.to(lang))}", "", f"[{_OTHER.to(lang)}]({other})", "", *body, "---", "", _NOTE.to(lang)]
+    return "\n".join(lines) + "\n"
+
+
+def _index(entries: Sequence[Entry], lang: str) -> Iterator[str]:
+    for entry in entries:
+        mark = f" ({SEVERITIES[entry.severity].to(lang)})" if isinstance(entry, Check) else ""
+        yield f"- [{entry.id}]({_target(entry, lang)}) {_escape(entry.title.to(lang))}{mark}"
+    yield ""
+
+
+def _target(entry: Entry, lang: str) -> str:
+    """The place of an entry in its own folder."""
+    return f"{_path('', _group(entry), lang)[1:]}#{entry.id.lower()}"
+
+
+def _entry(entry: Entry, catalogue: Catalogue, folder: str, lang: str) -> Iterator[str]:
+    yield from (f'<a id="{entry.id.lower()}"></a>', "", f"## {_escape(label(entry))}", "")
+    yield from (f"**{_escape(entry.title.to(lang))}**", "")
+    yield from (_escape(head(entry).to(lang)), "")
+    links = _links(catalogue, folder, lang)
+    for section in sections(entry, catalogue):
+        yield from (f"### {section.heading.to(lang)}", "", *_section(section, links, lang), "")
+
+
+def _section(section: Section, links: Mapping[str, str], lang: str) -> Iterator[str]:
+    if section.kind == "code":
+        yield from ("```text", *(line.to(lang) for line in section.lines), "```")
+        return
+    for number, line in enumerate(section.lines, 1):
+        mark = {"text": "", "list": "- ", "steps": f"{number}. "}[section.kind]
+        yield mark + _linked(line.to(lang), links)
+
+
+def _linked(line: str, links: Mapping[str, str]) -> str:
+    found = re.match("([A-Za-z0-9-]+)(?=[:：])", line)
+    if line.startswith("https://"):
+        return f"<{line}>"
+    if found is None or found[1] not in links:
+        return _escape(line)
+    return f"[{found[1]}]({links[found[1]]}){_escape(line[found.end() :])}"
+
+
+def _links(catalogue: Catalogue, folder: str, lang: str) -> dict[str, str]:
+    """Id -> the way there from a page in `folder`."""
+    return {
+        entry.id: _target(entry, lang) if kind == folder else f"../{kind}/{_target(entry, lang)}"
+        for kind, entries in _folders(catalogue).items()
+        for entry in entries
+    }
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+# ---------------------------------------------------------------------- the report's schema
+
+
+def report_schema() -> dict[str, Any]:
+    """JSON Schema of `check --format json`."""
+    text, words = {"type": "string"}, {"type": ["string", "null"]}
+    flat = {"type": "object", "additionalProperties": text}
+    finding = {
+        "id": {"type": "string", "description": "Id of the check."},
+        "name": text,
+        "outcome": {"enum": [outcome.value for outcome in Outcome]},
+        "severity": {"enum": [severity.value for severity in Severity]},
+        "subject": {"type": "string", "description": "What it is about (npu3, cpu4-7, te); empty for the whole host."},
+        "actual": {**words, "description": "What was found, in the report's language."},
+        "expected": words,
+        "reason": {**words, "description": "Why it is unknown, not applicable or an error."},
+        "evidence": {**_closed({"source": text, "text": text}), "description": "Path or command, and the raw text."},
+        "remedy": words,
+        "faq": {"type": "array", "items": text},
+    }
+    counts = {outcome.value: {"type": "integer", "minimum": 0} for outcome in Outcome}
+    report = {
+        "schema": {"const": SCHEMA},
+        "envtune": {"type": "string", "description": "Version of envtune."},
+        "host": text,
+        "started": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"},
+        "seconds": {"type": "number", "minimum": 0},
+        "target": {**flat, "description": "The job that was judged."},
+        "facts": {**flat, "description": "What kind of host it is; `unknown` where it could not be told."},
+        "findings": {"type": "array", "items": _closed(finding)},
+        "summary": {**_closed(counts), "description": "Outcome -> number of findings."},
+    }
+    return {"$schema": json_schema.DRAFT, "title": SCHEMA, **_closed(report)}
+
+
+def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "additionalProperties": False,
+        "required": list(properties),
+    }
+
+
+# ---------------------------------------------------------------------- files
+
+
+def stale(made: Mapping[str, str]) -> list[str]:
+    """The paths below docs/ that are missing, differ, or should not be there."""
+    docs = ROOT / "docs"
+    there = {str(path.relative_to(docs)) for name in GENERATED for path in (docs / name).rglob("*") if path.is_file()}
+    wrong = [p for p, text in made.items() if p not in there or (docs / p).read_text("utf-8") != text]
+    return sorted([*wrong, *(there - set(made))])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the files, or with `--check` name those that are stale."""
+    made = pages()
+    wrong = stale(made)
+    if "--check" in arguments:
+        sys.stderr.write("".join(f"docs/{path} is stale; run python docs/generate.py\n" for path in wrong))
+        return 1 if wrong else 0
+    for path in wrong:
+        file = ROOT / "docs" / path
+        if path not in made:
+            file.unlink()
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(made[path], "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

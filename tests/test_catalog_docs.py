@@ -1,0 +1,145 @@
+"""What is written about the catalogue is what the catalogue says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from types import ModuleType
+from typing import Any
+
+import pytest
+from catalogue_files import GOOD_FAQ, GOOD_PLAYBOOK
+from conftest import ROOT, example_scene
+from test_catalog import entries
+
+from envtune.audit import audit
+from envtune.catalog import load
+from envtune.model import Report
+from envtune.report.json import report_data
+from envtune.scene import describe_target
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def made(generate: ModuleType) -> dict[str, str]:
+    pages: dict[str, str] = generate.pages()
+    return pages
+
+
+def test_what_is_committed_is_what_is_generated(generate: ModuleType, made: dict[str, str]) -> None:
+    assert generate.stale(made) == [], "run: python docs/generate.py"
+
+
+def test_every_entry_has_its_page_in_both_languages(made: dict[str, str]) -> None:
+    catalogue = load()
+    for check in catalogue.checks:
+        for lang, suffix in (("en", ""), ("zh", ".zh")):
+            assert f'<a id="{check.id.lower()}"></a>' in made[f"rules/{check.family.lower()}{suffix}.md"], lang
+    for entry in catalogue.faq:
+        assert f'<a id="{entry.id.lower()}"></a>' in made[f"faq/{entry.id[0].lower()}.zh.md"]
+
+
+def test_every_link_leads_somewhere(made: dict[str, str]) -> None:
+    for path, text in made.items():
+        prose = re.sub("```.*?```", "", text, flags=re.DOTALL) if path.endswith(".md") else ""
+        for target in re.findall(r"\]\(([^)]+)\)", prose):
+            file, _, anchor = target.partition("#")
+            parts = f"{path.partition('/')[0]}/{file}".split("/")
+            where = "/".join(parts[2:] if parts[1:2] == [".."] else parts)
+            assert where in made, f"{path}: {target}"
+            assert not anchor or f'<a id="{anchor}"></a>' in made[where], f"{path}: {target}"
+
+
+# ---------------------------------------------------------------------- the schemas
+
+
+def conforms(value: Any, schema: dict[str, Any], path: str = "$") -> list[str]:
+    """What of a value a JSON Schema (the part of it used here) does not allow."""
+    if "anyOf" in schema:
+        tried = [conforms(value, one, path) for one in schema["anyOf"]]
+        return [] if [] in tried else [f"{path}: none of {len(tried)} forms"]
+    wrong = [] if value == schema.get("const", value) else [f"{path}: not {schema['const']}"]
+    wrong += [f"{path}: not one of {schema['enum']}"] if value not in schema.get("enum", [value]) else []
+    types = schema.get("type", [])
+    if types and not any(_is(value, name) for name in ([types] if isinstance(types, str) else types)):
+        return [*wrong, f"{path}: not {types}"]
+    if isinstance(value, str) and "pattern" in schema and not re.search(schema["pattern"], value):
+        wrong.append(f"{path}: {value} does not match")
+    if isinstance(value, list):
+        wrong += [w for n, item in enumerate(value) for w in conforms(item, schema.get("items", {}), f"{path}[{n}]")]
+        wrong += [f"{path}: too short"] if len(value) < schema.get("minItems", 0) else []
+    if isinstance(value, dict):
+        wrong += _object(value, schema, path)
+    return wrong
+
+
+def _object(value: dict[str, Any], schema: dict[str, Any], path: str) -> list[str]:
+    known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+    wrong = [f"{path}: {name} is missing" for name in schema.get("required", []) if name not in value]
+    wrong += [f"{path}: too few"] if len(value) < schema.get("minProperties", 0) else []
+    for name, inner in value.items():
+        wrong += conforms(name, schema.get("propertyNames", {}), f"{path}.{name}")
+        if name in known:
+            wrong += conforms(inner, known[name], f"{path}.{name}")
+        else:
+            wrong += [f"{path}: {name} is unknown"] if others is False else conforms(inner, others, f"{path}.{name}")
+    return wrong
+
+
+def _is(value: Any, name: str) -> bool:
+    if isinstance(value, bool):
+        return name == "boolean"
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "null": type(None)}
+    return name in kinds and isinstance(value, kinds[name])
+
+
+@pytest.mark.parametrize(("name", "kind"), [("check", "checks"), ("faq", "faq"), ("playbook", "playbooks")])
+def test_every_shipped_file_keeps_the_published_schema(name: str, kind: str, made: dict[str, str]) -> None:
+    schema = json.loads(made[f"schema/{name}.json"])
+    for path, data in (p.values for p in entries(kind)):
+        assert conforms(data, schema) == [], path.name
+
+
+def test_the_schema_refuses_what_the_loader_refuses(made: dict[str, str]) -> None:
+    schema = json.loads(made["schema/check.json"])
+    (good,) = [data for path, data in (p.values for p in entries("checks")) if data["id"] == "CPU001"]
+    for broken in (
+        {**good, "severty": "low"},
+        {**good, "severity": "grave"},
+        {**good, "title": {"en": "only"}},
+        {**good, "expect": {}},
+        {**good, "expect": {"equals": 1}},
+        {**good, "probe": {"no.such": {}}},
+        {**good, "applies": {"contaner": False}},
+        {key: value for key, value in good.items() if key != "rationale"},
+    ):
+        assert conforms(broken, schema) != []
+
+
+def test_a_report_keeps_the_published_schema(made: dict[str, str]) -> None:
+    schema = json.loads(made["schema/report.json"])
+    scene = example_scene({"like": "bare"})
+    findings = audit(load().checks, scene)
+    facts = tuple(scene.facts[name] for name in scene.facts.names())
+    report = Report("bare", "2026-11-21T00:00:00Z", 0.1, describe_target(scene.target), facts, findings)
+    for lang in ("en", "zh"):
+        assert conforms(report_data(report, lang), schema) == []
+
+
+def test_faq_and_playbook_forms_of_the_tests_are_of_the_published_form(made: dict[str, str]) -> None:
+    import yaml
+
+    for text, name in ((GOOD_FAQ, "faq"), (GOOD_PLAYBOOK, "playbook")):
+        assert conforms(yaml.safe_load(text), json.loads(made[f"schema/{name}.json"])) == []
