@@ -85,7 +85,9 @@ def tables(items: Sequence[Mapping[str, Any]], family: int) -> list[Table]:
         key = _key(body)
         if key not in dormant and key[0] != ("ip6" if family == 4 else "ip"):
             table = found.setdefault(key, Table(*key))
-            _add_chain(table, body, rules.get((*key, str(body["name"])), []), listings.get(key, Listing({})))
+            mine = rules.get((*key, str(body["name"])), [])
+            table.foreign = table.foreign or any("xt" in one for rule in mine for one in rule.get("expr", ()))
+            _add_chain(table, body, mine, listings.get(key, Listing({})))
     return list(found.values())
 
 

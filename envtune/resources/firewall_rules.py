@@ -67,3 +67,5 @@ class Table:
     name: str
     chains: dict[str, Chain] = field(default_factory=dict)
     bases: list[BaseChain] = field(default_factory=list)
+    foreign: bool = False  # nftables shows it, iptables wrote it, in words only iptables knows
+    source: str = ""  # the command that told it

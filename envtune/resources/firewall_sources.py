@@ -1,0 +1,212 @@
+"""The rule sets of a host, from the commands that tell them; what they cannot tell is a gap, never an open door.
+
+Read in this order, through `Host.run`:
+
+1. `nft -j list ruleset`; `nft list ruleset` where the first is not recorded or this nft writes no JSON;
+2. `iptables-save` (IPv6: `ip6tables-save`) where nft told nothing, or where nft shows rules in iptables' own words;
+   `iptables -S` where it is not recorded;
+3. `iptables-legacy-save` (`ip6tables-legacy-save`) where the kernel lists tables in /proc/net/ip_tables_names;
+4. only where none of these is recorded: `firewall-cmd --state` and `--list-all`, `ufw status verbose`. They can prove a
+   port closed; they cannot prove it open, because other rule sets may exist.
+
+firewall-cmd (a Python program, 300 ms) and ufw are never started: what they set ends in 1 to 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Callable, Optional, Sequence, Union
+
+from envtune.errors import Denied, HostError, Missing, NotRecorded
+from envtune.facts import host_error_text
+from envtune.host import Host, exists
+from envtune.model import CommandResult, Text
+from envtune.resources.firewall_frontends import frontend_tables
+from envtune.resources.firewall_iptables import parse_listing, parse_save
+from envtune.resources.firewall_nft import Malformed, parse_json
+from envtune.resources.firewall_rules import Table
+
+NFT_JSON, NFT_TEXT = ("nft", "-j", "list", "ruleset"), ("nft", "list", "ruleset")
+DEADLINE = 10.0  # seconds; 50,000 elements take 0.2
+_NO_RIGHT = ("not permitted", "permission denied", "must be root")
+
+Parse = Callable[[str, int], list[Table]]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Rules that may exist and were not read; `right` when only a right is missing."""
+
+    reason: Text
+    source: str
+    text: str = ""
+    right: bool = False
+
+
+@dataclass
+class RuleSets:
+    """Every table that was read, and the gaps. `told` are the commands and files that said so."""
+
+    tables: list[Table] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    told: list[tuple[str, str]] = field(default_factory=list)
+
+
+def rule_sets(host: Host, family: int) -> RuleSets:
+    """What could be read about the packet filters of this host, for IPv4 (4) or IPv6 (6)."""
+    found = RuleSets()
+    nft = _nft(host, family, found)
+    _iptables(host, family, found, nft)
+    if not found.told:
+        for table in frontend_tables(host, family):
+            found.tables.append(table)
+    return found
+
+
+def _nft(host: Host, family: int, found: RuleSets) -> bool:
+    """Whether nftables' rules are known."""
+    answer = _ask(host, NFT_JSON, family, parse_json)
+    if isinstance(answer, Gap) and (not host.live or "JSON" in answer.text):
+        from envtune.resources.firewall_nft_text import parse_text
+
+        second = _ask(host, NFT_TEXT, family, parse_text)
+        answer = second if not isinstance(second, Gap) or answer.source == " ".join(NFT_TEXT) else answer
+    if not isinstance(answer, Gap):
+        _take(found, *answer)
+        return True
+    known = _without_nft(host) if answer.reason is MISSING else None
+    if known is not None:
+        found.told.append(known)
+        return True
+    reason = _NFT_MISSING if answer.reason is MISSING else answer.reason
+    found.gaps.append(Gap(reason, answer.source, answer.text, answer.right))
+    return False
+
+
+MISSING = Text("command not found", "未找到命令")
+_NFT_MISSING = Text(
+    "nft is not installed, so the kernel's nftables rules, if there are any, cannot be read",
+    "未安装 nft，无法读取内核中可能存在的 nftables 规则",
+)
+
+
+def _without_nft(host: Host) -> Optional[tuple[str, str]]:
+    """The file that shows that there are no nftables rules: no netfilter, or its module not loaded."""
+    path = "/proc/net/netfilter"
+    try:
+        if not exists(host, path):
+            return path, "this kernel has no netfilter"
+        path = "/proc/modules"
+        modules = host.read(path).splitlines()
+    except HostError:
+        return None
+    names = {line.split(" ", 1)[0] for line in modules}
+    return (path, "nf_tables is not loaded") if names and "nf_tables" not in names else None
+
+
+def _iptables(host: Host, family: int, found: RuleSets, nft: bool) -> None:
+    if host.live and any(gap.right for gap in found.gaps):
+        return  # the missing right is missing here too
+    prefix = "iptables" if family == 4 else "ip6tables"
+    foreign = any(table.foreign for table in found.tables)
+    warned = False
+    saved: Optional[CommandResult] = None
+    if foreign or not nft or not host.live:
+        answer = _ask(host, (f"{prefix}-save",), family, parse_save)
+        if isinstance(answer, Gap) and not host.live:
+            second = _ask(host, (prefix, "-S"), family, parse_listing)
+            if not isinstance(second, Gap):
+                _take(found, *second)  # of the filter table only
+        if not isinstance(answer, Gap):
+            saved, tables = answer
+            warned = "legacy tables present" in saved.stdout + saved.stderr
+            _supersede(found, tables)
+            _take(found, saved, tables)
+    _legacy(host, family, prefix, found, saved is not None and not warned)
+
+
+def _legacy_tables(host: Host, family: int) -> tuple[Optional[frozenset[str]], bool]:
+    """The tables iptables-legacy has in the kernel, None when it cannot be told; whether only a right is missing."""
+    try:
+        return frozenset(host.read(_names_file(family)).split()), False
+    except Missing:
+        return frozenset(), False
+    except HostError as error:
+        return None, isinstance(error, Denied)
+
+
+def _names_file(family: int) -> str:
+    return "/proc/net/ip_tables_names" if family == 4 else "/proc/net/ip6_tables_names"
+
+
+def _legacy(host: Host, family: int, prefix: str, found: RuleSets, saved: bool) -> None:
+    """The legacy tables. `saved`: iptables-save answered, and did not warn that there are any."""
+    names, denied = _legacy_tables(host, family)
+    if host.live and names is not None and not names:
+        found.told.append((_names_file(family), "(empty)"))
+        return
+    answer = _ask(host, (f"{prefix}-legacy-save",), family, parse_save)
+    if not isinstance(answer, Gap):
+        _take(found, *answer)
+    elif names or (names is None and not saved):
+        reason = answer.reason if answer.reason is not MISSING else _LEGACY_MISSING
+        if not (names and saved and names <= _saved_names(found)):
+            source = _names_file(family) if denied else answer.source
+            found.gaps.append(Gap(reason, source, answer.text, answer.right or denied))
+
+
+def _saved_names(found: RuleSets) -> frozenset[str]:
+    """The tables that iptables-save told and nft does not know: it was the legacy one that answered."""
+    nft = {table.name for table in found.tables if table.family in ("ip", "ip6")}
+    return frozenset(table.name for table in found.tables if table.family == "iptables") - nft
+
+
+_LEGACY_MISSING = Text(
+    "iptables-legacy-save is not there, so the legacy tables of the kernel, if there are any, cannot be read",
+    "没有 iptables-legacy-save，无法读取内核中可能存在的 legacy 表",
+)
+
+
+def _supersede(found: RuleSets, tables: Sequence[Table]) -> None:
+    """iptables' own words say more about a table than nft's view of it, when both show the same chains."""
+    chains = {table.name: set(table.chains) for table in tables}
+    found.tables = [
+        table
+        for table in found.tables
+        if not (table.foreign and table.family in ("ip", "ip6") and set(table.chains) <= chains.get(table.name, set()))
+    ]
+
+
+def _take(found: RuleSets, result: CommandResult, tables: Sequence[Table]) -> None:
+    for table in tables:
+        table.source = result.line
+    found.tables += tables
+    found.told.append((result.line, result.stdout))
+
+
+def _ask(host: Host, argv: Sequence[str], family: int, parse: Parse) -> Union[tuple[CommandResult, list[Table]], Gap]:
+    """The tables a command tells, or why it does not."""
+    line = " ".join(argv)
+    try:
+        result = host.run(argv, timeout=DEADLINE)
+    except (Missing, NotRecorded) as error:
+        reason = MISSING if isinstance(error, Missing) else host_error_text(error)
+        return Gap(reason, line, str(error))
+    except HostError as error:
+        return Gap(host_error_text(error), line, str(error), isinstance(error, Denied))
+    if result.returncode != 0:
+        said = result.stderr.strip() or result.stdout.strip()
+        right = host.euid != 0 or any(word in said.lower() for word in _NO_RIGHT)
+        return Gap(_failed(line, said, right), line, said, right)
+    try:
+        return result, parse(result.stdout, family)
+    except Malformed as error:
+        reason = Text(f"the output of `{line}` is not a whole rule set", f"`{line}` 的输出不是完整的规则集")
+        return Gap(reason, line, str(error))
+
+
+def _failed(line: str, said: str, right: bool) -> Text:
+    if right:
+        return Text(f"`{line}` needs root", f"`{line}` 需要 root 权限")
+    first = said.partition("\n")[0] or "no message"
+    return Text(f"`{line}` failed: {first}", f"`{line}` 失败：{first}")
