@@ -148,7 +148,7 @@ class FaqEntry:
     remedy: Text
     side: str
     aliases: tuple[str, ...] = ()
-    role: str = "cause"  # cause | waiting (another rank did not come) | consequence (never the answer)
+    role: str = "cause"  # cause | waiting (another rank did not come) | wrapper (says that, not why) | consequence
     precedence: int = 500
     confirm: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)

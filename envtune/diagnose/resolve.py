@@ -1,7 +1,8 @@
 """Hits -> the answer. Pure: what matched, where and when, becomes at most a few diagnoses, the likeliest first.
 
 An entry is one of: a cause; `waiting` (a timeout that says another rank did not come: an answer only where nothing
-else failed); a `consequence` (never the answer); or harmless (side: ignore). Where several ranks failed, the root is
+else failed); a `wrapper` (says that something failed, not what: an answer only where nothing says more); a
+`consequence` (never the answer); or harmless (side: ignore). Where several ranks failed, the root is
 the first failure in time that is not a consequence. Clocks of hosts differ by seconds, so time decides only between
 causes; a rank that merely waited never wins by an early clock.
 """
@@ -86,10 +87,9 @@ def resolve(found: Scan, entries: Iterable[FaqEntry]) -> Resolution:
     consequences = [c for c in rest if c.entry.role == "consequence"]
     hints = [c for c in rest if c.entry.role != "consequence" and not c.strong]
     strong = [c for c in rest if c.entry.role != "consequence" and c.strong]
-    causes = [c for c in strong if c.entry.role == "cause"]
-    if causes:
-        consequences += [c for c in strong if c.entry.role == "waiting"]
-    chosen = sorted(causes or strong, key=_likelihood)
+    role = next((r for r in ("cause", "waiting", "wrapper") if any(c.entry.role == r for c in strong)), "")
+    consequences += [c for c in strong if c.entry.role != role]
+    chosen = sorted((c for c in strong if c.entry.role == role), key=_likelihood)
     return Resolution(tuple(chosen), _by_time(hints), _by_time(harmless), _by_time(consequences))
 
 
