@@ -104,6 +104,93 @@ def wheel_record(data: Any) -> str:
         raise OSError(errno.EINVAL, "not a readable wheel: %s" % error)
 
 
+# ---------------------------------------------------------------------------------------------------- mounts
+
+# File systems whose answer comes from another machine or process, which may be gone; then a read hangs for ever.
+REMOTE = re.compile(
+    r"(nfs[0-9]*|cifs|smb[0-9]*|smbfs|fuse|fuseblk|fuse\..*|ceph|lustre|gpfs|9p|glusterfs|beegfs|afs|panfs|wekafs|pvfs2"
+    r"|ocfs2|gfs2|virtiofs|dpc|ncpfs)$"
+)
+TOUCH_SECONDS = 2.0
+
+
+class Mounts:
+    """Keeps reads away from mounts that do not answer: each is first touched by a child with a deadline, once.
+
+    A child that hangs is left behind (it cannot be killed in state D) and everything below its mount is ETIMEDOUT.
+    """
+
+    def __init__(self) -> None:
+        self._remote: Optional[Dict[str, str]] = None
+        self._hung: Dict[str, bool] = {}
+        self._links: Dict[str, str] = {}
+
+    def remote(self) -> Dict[str, str]:
+        """{mount point: file system type} of those that may hang."""
+        if self._remote is None:
+            try:
+                self._remote = remote_mounts(read_bytes("/proc/self/mountinfo", 1 << 26).decode("utf-8", "replace"))
+            except OSError:
+                self._remote = {}
+        return self._remote
+
+    def enter(self, path: str) -> None:
+        """Before `path`, which holds no link, is touched: ETIMEDOUT when it is a mount that does not answer."""
+        kind = self.remote().get(path)
+        if kind is None:
+            return
+        if path not in self._hung:
+            row = run_command(("stat", "-f", "--", path), TOUCH_SECONDS)  # asks the server, not the attribute cache
+            self._hung[path] = row.get("error") == "timeout"
+        if self._hung[path]:
+            raise OSError(errno.ETIMEDOUT, "the %s file system at %s does not answer" % (kind, path), path)
+
+    def guard(self, path: str) -> None:
+        """Before `path` is read: `enter` for every directory on the way to it, links included."""
+        if not self.remote():
+            return
+        done, hops = "/", 40
+        self.enter(done)
+        parts = [p for p in path.split("/") if p not in ("", ".")]
+        while parts and hops:
+            part = parts.pop(0)
+            if part == "..":
+                done = os.path.dirname(done)
+                continue
+            step = os.path.join(done, part)
+            self.enter(step)
+            target = self._link(step)
+            if not target:
+                done = step
+                continue
+            hops -= 1
+            done = "/" if target.startswith("/") else done
+            parts = [p for p in target.split("/") if p not in ("", ".")] + parts
+
+    def _link(self, path: str) -> str:
+        if path not in self._links:
+            try:
+                self._links[path] = os.readlink(path)
+            except OSError:
+                self._links[path] = ""
+        return self._links[path]
+
+
+def remote_mounts(mountinfo: str) -> Dict[str, str]:
+    """{mount point: type} of the mounts in a mountinfo text that may hang; the last one on a point counts."""
+    found: Dict[str, str] = {}
+    for line in mountinfo.splitlines():
+        head, _, tail = line.partition(" - ")
+        fields, kinds = head.split(), tail.split()
+        if len(fields) < 5 or not kinds:
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m.group(1), 8)), fields[4])
+        found.pop(point, None)
+        if REMOTE.match(kinds[0]):
+            found[point] = kinds[0]
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------- commands
 
 
@@ -1511,6 +1598,12 @@ Stat = collections.namedtuple("Stat", "kind mode uid gid size mtime")
 KERNEL_TREES = ("/proc/", "/sys/")
 
 
+def status(found: os.stat_result) -> Stat:
+    """The parts of a stat result that are kept."""
+    mode = stat_module.S_IMODE(found.st_mode)
+    return Stat(kind_of(found.st_mode), mode, found.st_uid, found.st_gid, found.st_size, found.st_mtime)
+
+
 class Machine:
     """This machine, or the tree below `root` in its place (an image, a test); then no command is run and no table read.
 
@@ -1519,11 +1612,15 @@ class Machine:
 
     def __init__(self, root: str = "") -> None:
         self.root = root.rstrip("/")
+        self.mounts = Mounts()
 
     def lstat(self, path: str) -> Stat:
-        found = os.lstat(self.root + path)
-        mode = stat_module.S_IMODE(found.st_mode)
-        return Stat(kind_of(found.st_mode), mode, found.st_uid, found.st_gid, found.st_size, found.st_mtime)
+        self.mounts.enter(self.root + path)
+        return status(os.lstat(self.root + path))
+
+    def stat(self, path: str) -> Stat:
+        """What is behind a link of a kernel tree."""
+        return status(os.stat(self.root + path))
 
     def read_bytes(self, path: str, limit: int = FILE_LIMIT) -> bytes:
         return read_bytes(self.root + path, limit)
@@ -1614,7 +1711,7 @@ class Recorder:
 
     def stat(self, path: str, follow: bool = True) -> Stat:
         real = self._walk(path, follow)
-        found = self._lstat(real)
+        found = self._status(real, follow)
         self._note(real, found)
         return found
 
@@ -1629,12 +1726,12 @@ class Recorder:
     def listdir(self, path: str) -> List[str]:
         real = self._walk(path)
         names = self._list(real)
-        self.files[real] = dict(_extras("dir", self._lstat(real)), dir=names)
+        self.files[real] = dict(_extras("dir", self._status(real)), dir=names)
         return names
 
     def read_bytes(self, path: str) -> bytes:
         real = self._walk(path)
-        found = self._lstat(real)
+        found = self._status(real)
         if found.kind == "file" and found.size > RECORD_LIMIT and real != DPKG_STATUS:  # of which an excerpt is kept
             self._note(real, found)
             raise OSError(errno.EFBIG, "larger than a recording keeps", path)
@@ -1660,7 +1757,7 @@ class Recorder:
     def head(self, path: str) -> bytes:
         """Keeps the first bytes of a file, as hexadecimal."""
         real = self._walk(path)
-        found = self._lstat(real)
+        found = self._status(real)
         data = self._attempt(real, lambda: self.machine.read_head(real), found)
         if not isinstance(self.files.get(real), str):
             self._note(real, found)
@@ -1677,7 +1774,7 @@ class Recorder:
             return record_digest(self.machine.read_bytes(real).decode("utf-8", "replace"))
 
         if not isinstance(self.files.get(real), str):
-            found = self._lstat(real)
+            found = self._status(real)
             self.files[real] = {"size": found.size, "record_digest": self._attempt(real, digest, found)}
         return digest()
 
@@ -1704,7 +1801,7 @@ class Recorder:
                 continue
             step = os.path.join(done, part)
             found = self._lstat(step)
-            through = parts and step.startswith(KERNEL_TREES) and not self.machine.root
+            through = (parts or follow) and step.startswith(KERNEL_TREES) and not self.machine.root
             if found.kind != "link" or through or not (parts or follow):
                 if parts and found.kind not in ("dir", "link"):
                     self._note(step, found)
@@ -1720,15 +1817,23 @@ class Recorder:
             parts = [p for p in target.split("/") if p not in ("", ".")] + parts
         return done
 
+    def _status(self, real: str, follow: bool = True) -> Stat:
+        """What is at `real`; behind it, where it is a link of a kernel tree."""
+        found = self._lstat(real)
+        return self._asked(real, self.machine.stat, "followed ") if found.kind == "link" and follow else found
+
     def _lstat(self, path: str) -> Stat:
-        if path not in self._stats:
+        return self._asked(path, self.machine.lstat)
+
+    def _asked(self, path: str, ask: Callable[[str], Stat], word: str = "") -> Stat:
+        if word + path not in self._stats:
             try:
-                self._stats[path] = self.machine.lstat(path)
+                self._stats[word + path] = ask(path)
             except OSError as error:
-                self._stats[path] = error
+                self._stats[word + path] = error
                 absent = error.errno in (errno.ENOENT, errno.ENOTDIR)
                 self.files.setdefault(path, None if absent else {"error": error_word(error)})
-        found = self._stats[path]
+        found = self._stats[word + path]
         if isinstance(found, OSError):
             raise found.with_traceback(None)
         return found  # type: ignore[no-any-return]
@@ -1739,7 +1844,7 @@ class Recorder:
 
     def _list(self, real: str) -> List[str]:
         if real not in self._names:
-            found = self._lstat(real)
+            found = self._status(real)
             names = self._attempt(real, lambda: self.machine.listdir(real), found)
             self._names[real] = sorted(clean(n) for n in names)
         return list(self._names[real])
@@ -1784,7 +1889,7 @@ class _Unlisted:
 def _extras(kind: str, found: Stat) -> Dict[str, Any]:
     """Mode and owner where they are not the usual ones."""
     extras = {}  # type: Dict[str, Any]
-    if found.mode != (0o755 if kind == "dir" else 0o644):
+    if found.mode != (0o755 if kind == "dir" else 0o644) and not (kind == "dir" and found.mode == 0o555):
         extras["mode"] = "%04o" % found.mode
     if found.uid:
         extras["uid"] = found.uid
@@ -1835,10 +1940,8 @@ def _matching(host: Any, folder: str, pattern: str) -> List[str]:
 def _is_there(host: Any, path: str, follow: bool) -> bool:
     try:
         host.stat(path, follow)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:  # as in Python's glob: what may not be looked at does not match
         return False
-    except OSError:
-        return not follow
     return True
 
 
@@ -1879,9 +1982,7 @@ def record_tables(recorder: Recorder) -> None:
         record_command(recorder, argv, needed)
 
 
-def record_command(
-    recorder: Recorder, argv: Sequence[str], needed: Sequence[str] = (), timeout: float = 5.0
-) -> None:
+def record_command(recorder: Recorder, argv: Sequence[str], needed: Sequence[str] = (), timeout: float = 5.0) -> None:
     """Run `argv` where one of the paths `needed`, or its program, is there; else record that it is missing."""
     places = list(needed) or [folder + "/" + argv[0] for folder in SYSTEM_PATH.split(":")]
     if any(_is_there(recorder, path, True) for path in places):

@@ -148,6 +148,16 @@ class LocalHost:
         except OSError:
             self.cwd = "/"  # the working directory was deleted
         self._memory: dict[tuple[str, ...], Any] = {}
+        self._mounts = collector.Mounts()
+
+    def _file(self, kind: str, path: str, read: Callable[[], T]) -> T:
+        """`_once` for a question about a path, which may lie on a mount that hangs."""
+
+        def guarded() -> T:
+            self._mounts.guard(path)
+            return read()
+
+        return self._once((kind, path), path, guarded)
 
     def _once(self, key: tuple[str, ...], path: str, read: Callable[[], T]) -> T:
         if key not in self._memory:
@@ -161,16 +171,16 @@ class LocalHost:
         return value  # type: ignore[no-any-return]
 
     def read_bytes(self, path: str) -> bytes:
-        return self._once(("read", path), path, lambda: collector.read_bytes(path))
+        return self._file("read", path, lambda: collector.read_bytes(path))
 
     def read(self, path: str) -> str:
         return decode(path, self.read_bytes(path))
 
     def head(self, path: str) -> bytes:
-        return self._once(("head", path), path, lambda: collector.read_head(path))
+        return self._file("head", path, lambda: collector.read_head(path))
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
-        return self._once(("stat", path, str(follow)), path, lambda: self._stat(path, follow))
+        return self._file("stat" if follow else "lstat", path, lambda: self._stat(path, follow))
 
     @staticmethod
     def _stat(path: str, follow: bool) -> FileStat:
@@ -179,13 +189,18 @@ class LocalHost:
         return FileStat(kind, found.st_mode & 0o7777, found.st_uid, found.st_gid, found.st_size, found.st_mtime)
 
     def readlink(self, path: str) -> str:
-        return self._once(("link", path), path, lambda: os.readlink(path))
+        return self._file("link", path, lambda: os.readlink(path))
 
     def listdir(self, path: str) -> tuple[str, ...]:
-        return self._once(("list", path), path, lambda: tuple(sorted(os.listdir(path))))
+        return self._file("list", path, lambda: tuple(sorted(os.listdir(path))))
 
     def glob(self, pattern: str) -> tuple[str, ...]:
-        return self._once(("glob", pattern), pattern, lambda: tuple(sorted(glob_module.glob(pattern))))
+        def found() -> tuple[str, ...]:
+            if self._mounts.remote():  # then step by step, so that no step enters a mount that hangs
+                return tuple(collector.glob_paths(self, pattern))
+            return tuple(sorted(glob_module.glob(pattern)))
+
+        return self._once(("glob", pattern), pattern, found)
 
     def record_digest(self, path: str) -> str:
         def digest() -> str:
@@ -193,7 +208,7 @@ class LocalHost:
                 return collector.record_digest(collector.wheel_record(path))
             return collector.record_digest(self.read(path))
 
-        return self._once(("digest", path), path, digest)
+        return self._file("digest", path, digest)
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         line = " ".join(argv)
@@ -230,7 +245,7 @@ class LocalHost:
         return self._once(("interfaces",), "/sys/class/net", table)
 
     def disk(self, path: str) -> Disk:
-        return self._once(("disk", path), path, lambda: Disk(**collector.disk_space(path)))
+        return self._file("disk", path, lambda: Disk(**collector.disk_space(path)))
 
 
 def decode(path: str, data: bytes) -> str:

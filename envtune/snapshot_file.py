@@ -1,8 +1,8 @@
 """Opens a snapshot: a directory, a tar (also gzipped), or one JSON file. The input may be hostile.
 
 Only names that the format knows are looked at. Nothing is ever unpacked; directories are walked with `O_NOFOLLOW`, so
-no link of the snapshot is followed by the operating system. Links below `files/` are recorded as links and resolve inside
-the recorded tree. Sizes and counts are bounded (`LIMITS`); what breaks a rule is refused with the member's name.
+no link of the snapshot is followed by the operating system. Links below `files/` are recorded as links and resolve
+inside the recorded tree. Sizes and counts are bounded (`LIMITS`); what breaks a rule is refused with its name.
 """
 
 from __future__ import annotations
