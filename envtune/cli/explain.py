@@ -60,4 +60,5 @@ def find_entry(catalogue: Catalogue, word: str) -> Entry:
     if word.upper() in PLANNED:
         id_ = word.upper()
         raise UsageError(f"{id_}: this FAQ entry is not yet described", f"{id_}：该 FAQ 条目尚未收录")
-    raise unknown(word, [entry.id for entry in known.values()] + list(known))
+    names = [str(getattr(entry, "name", entry.id)) for entry in entries]
+    raise unknown(word, [entry.id for entry in entries] + names)

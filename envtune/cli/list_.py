@@ -84,9 +84,9 @@ def _row(entry: Entry, lang: str) -> dict[str, Any]:
 
 def table(catalogue: Catalogue, kind: str, lang: str, width: int) -> Iterator[str]:
     """A line per entry: id, what matters most about it, title; longer titles go on below themselves."""
-    from envtune.report.layout import display_width, indent, pad
+    from envtune.report.layout import display_width, indent, pad, printable
 
-    lines = [(entry.id, _mark(entry, lang), entry.title.to(lang)) for entry in _entries(catalogue, kind)]
+    lines = [(entry.id, _mark(entry, lang), printable(entry.title.to(lang))) for entry in _entries(catalogue, kind)]
     first = max((len(id_) for id_, _, _ in lines), default=0)
     second = max((display_width(mark) for _, mark, _ in lines), default=0)
     for id_, mark, title in lines:
