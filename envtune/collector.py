@@ -738,7 +738,7 @@ def _wrapper_target(host: Any, variables: Mapping[str, str], cwd: str, path: str
             continue
         assignment = re.match(r"(?:export\s+|readonly\s+)?([A-Za-z_]\w*)=(\S.*|)$", line)
         if assignment:
-            name, value = assignment.group(1), _expanded(assignment.group(2), known)
+            name, value = assignment.group(1), _expanded(assignment.group(2), known).strip("\"'")
             if own.setdefault(name, value) == value:
                 known[name] = value
             else:
@@ -774,7 +774,7 @@ def _expanded(text: str, known: Mapping[str, str]) -> str:
     )
     text = re.sub(r"\$\(\s*cd\s+\"?([^\"$)&;]*?)\"?\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\)", r"\1", text)
     text = re.sub(r"\$\{?([A-Za-z_]\w*|0)\}?", lambda m: known[m.group(1)] if m.group(1) in known else m.group(), text)
-    return text.strip("\"'") if text[:1] == text[-1:] else text
+    return text
 
 
 def _program(line: str, known: Mapping[str, str]) -> str:
@@ -2194,6 +2194,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--env-file", metavar="FILE", help="the job's variables, KEY=VALUE lines")
     parser.add_argument("--root", metavar="DIR", default="", help="record the files below DIR, as if it were /")
     options = parser.parse_args(list(arguments))
+    if options.output == "-":
+        options.output = None
     if options.output is None and sys.stdout.isatty():
         sys.stderr.write("collector.py: a snapshot is a tar.gz, not for a terminal: add -o FILE or > FILE\n")
         return 2
@@ -2216,8 +2218,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def write_new(path: str, data: bytes) -> None:
-    """Write `data` to `path`, its owner only, all or nothing; raises OSError, FileExistsError when it is there."""
+def write_new(path: str, data: bytes, replace: bool = False) -> None:
+    """Write `data` to `path` for its owner only, all or nothing; raises OSError, FileExistsError when it is there."""
     temporary = "%s.%d.tmp" % (path, os.getpid())
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -2225,9 +2227,27 @@ def write_new(path: str, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.link(temporary, path)
+        if replace:
+            os.replace(temporary, path)
+        else:
+            _place(temporary, path)
     finally:
-        os.unlink(temporary)
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            pass
+
+
+def _place(temporary: str, path: str) -> None:
+    """Give the file its name, unless something has that name already."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        if os.path.lexists(path):  # a file system without hard links
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        os.rename(temporary, path)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 # verb -> (module, one line of help); the order is the order of --help
 VERBS: Mapping[str, tuple[str, str]] = {
     "check": ("check", "Is this host ready, and if not, what exactly is wrong?"),
+    "snapshot": ("snapshot", "Record this host, to be judged elsewhere or by somebody else."),
     "explain": ("explain", "What a check, a known error or a playbook is about."),
     "list": ("list_", "The checks, FAQ entries or playbooks there are."),
 }
