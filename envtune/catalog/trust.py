@@ -30,6 +30,8 @@ def distrust(path: str) -> Optional[Text]:
         problem = _problem(step)
         if problem is not None or not os.path.islink(step):
             done = step
+            if os.path.isfile(step):
+                break  # what is left of the path lies inside an archive (the zipapp)
             continue
         hops -= 1
         if hops < 0:

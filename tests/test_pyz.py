@@ -1,0 +1,98 @@
+"""The one file for hosts on which nothing can be installed: pure, small, and it runs on every supported Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Sequence
+
+import pytest
+from conftest import ROOT
+
+pytestmark = pytest.mark.slow  # fetches the dependencies and builds
+LIMIT = 4 * 1024 * 1024
+
+
+def find_python(which: str) -> str:
+    return subprocess.run(
+        [str(ROOT / "scripts/find-python"), which], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("pyz") / "envtune.pyz"
+    script = str(ROOT / "scripts/make_pyz.py")
+    subprocess.run([find_python("oldest"), script, str(target)], check=True, capture_output=True)
+    return target
+
+
+def run(python: str, pyz: Path, *arguments: str, home: str, prefix: Sequence[str] = ()) -> tuple[int, str, str]:
+    environ = {"PATH": os.environ["PATH"], "HOME": home, "LC_ALL": "C.UTF-8"}
+    # -S: nothing that is installed for this Python can help; -I: nor what lies about.
+    argv = [*prefix, python, "-IS", str(pyz), *arguments]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=120, cwd="/")
+    return done.returncode, done.stdout, done.stderr
+
+
+def every_verb(python: str, pyz: Path, home: str, out: Path, prefix: Sequence[str] = ()) -> None:
+    code, text, errors = run(python, pyz, "check", "--format", "json", home=home, prefix=prefix)
+    assert (code in (0, 1, 3), errors) == (True, "")
+    report = json.loads(text)
+    assert report["schema"] == "envtune.report/1"
+    assert report["summary"]["error"] == 0, [f for f in report["findings"] if f["outcome"] == "error"]
+    assert report["summary"]["pass"] > 0
+    code, text, errors = run(python, pyz, "explain", "CPU001", home=home, prefix=prefix)
+    assert (code, errors) == (0, "")
+    assert "governor-not-performance" in text
+    code, text, errors = run(python, pyz, "list", "checks", "--format", "json", home=home, prefix=prefix)
+    assert (code, errors) == (0, "")
+    assert {"CPU001", "SYS001"} <= {row["id"] for row in json.loads(text)}
+    code, _, errors = run(python, pyz, "snapshot", "-o", str(out), home=home, prefix=prefix)
+    assert code == 0, errors
+    assert out.stat().st_size > 0
+
+
+def test_it_is_pure_and_small(pyz: Path) -> None:
+    names = zipfile.ZipFile(pyz).namelist()
+    assert pyz.stat().st_size < LIMIT
+    assert not [name for name in names if name.endswith((".so", ".pyd", ".pyc"))]
+    assert not [name for name in names if name.startswith("psutil/")]
+    assert "envtune/_data/catalog.json" in names
+    assert not [name for name in names if name.endswith("direct_url.json")]
+
+
+@pytest.mark.parametrize("which", ["oldest", "newest"])
+def test_every_verb_runs_with_nothing_installed(which: str, pyz: Path, tmp_path: Path) -> None:
+    every_verb(find_python(which), pyz, str(tmp_path), tmp_path / "host.tar.gz")
+
+
+def test_it_says_which_python_it_needs(pyz: Path, tmp_path: Path) -> None:
+    named = [shutil.which("python3.8"), *map(str, Path.home().glob(".pyenv/versions/3.8.*/bin/python"))]
+    old = [p for p in named if p and subprocess.run([p, "-c", ""], capture_output=True).returncode == 0]
+    if not old:
+        pytest.skip("no Python older than 3.9 here")
+    code, _, errors = run(old[0], pyz, "check", home=str(tmp_path))
+    assert code == 1
+    assert "needs Python 3.9" in errors
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("which", ["oldest", "newest"])
+def test_from_a_noexec_mount_with_a_read_only_home(which: str, pyz: Path, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    mounted, home, out = tmp_path / "mount", tmp_path / "home", tmp_path / "out"
+    for folder in (mounted, home, out):
+        folder.mkdir()
+    script = (
+        'mount --make-rprivate / && mount -t tmpfs -o noexec,nosuid none "$0" && cp "$1" "$0/envtune.pyz" &&'
+        ' mount -t tmpfs -o ro none "$2" && ! touch "$2/x" 2>/dev/null && shift 2 && exec "$@"'
+    )
+    prefix = ["unshare", "-m", "sh", "-c", script, str(mounted), str(pyz), str(home)]
+    inside = mounted / "envtune.pyz"
+    every_verb(find_python(which), inside, str(home), out / "host.tar.gz", prefix)
