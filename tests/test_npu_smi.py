@@ -296,6 +296,21 @@ def test_one_sign_of_ascend_is_enough(path: str, entry: Any) -> None:
     assert fact.source in (path, "/dev/davinci[0-9]*")
 
 
+def test_a_listing_alone_is_a_sign_too() -> None:
+    scene = example_scene({"commands": {"npu-smi info": TEXTS["25.2.3-a3"]}})
+    assert (fact_ascend(scene).value, fact_npu(scene).value, fact_npu_count(scene).value) == ("true", "A3", "16")
+
+
+def test_container_that_was_given_no_device() -> None:
+    """CANN from the image, nothing of the host: the devices cannot be told, and that is said once."""
+    inside = {"/.dockerenv": "", "/usr/local/Ascend/ascend-toolkit": {"dir": []}}
+    (finding,) = examine(CHECKS["CANN007"], example_scene({"files": inside}))
+    assert (finding.outcome, finding.right) == (Outcome.UNKNOWN, False)
+    assert finding.reason is not None and "given no NPU" in finding.reason.en
+    for other in ("PROC001", "PROC002"):
+        assert {f.outcome for f in examine(CHECKS[other], example_scene({"files": inside}))} == {Outcome.NOTAPPLICABLE}
+
+
 def test_network_cards_of_the_same_vendor_are_no_npus() -> None:
     card = "/sys/bus/pci/devices/0000:05:00.0"
     files = {f"{card}/vendor": "0x19e5\n", f"{card}/device": "0x0222\n", f"{card}/class": "0x020000\n"}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Mapping, Optional, Union
+from typing import TYPE_CHECKING, Mapping, Optional
 
 from envtune.errors import HostError, Missing, NotRecorded, Undetermined
 from envtune.facts import host_error_text
 from envtune.host import exists
 from envtune.model import Fact, Text
 from envtune.resources import Scene
-from envtune.resources.npu_smi import Failure, NpuTable, parse_failure, parse_info
+
+if TYPE_CHECKING:  # its import costs some milliseconds, which a host without npu-smi need not pay
+    from envtune.resources.npu_smi import Failure, NpuTable
 
 SMI = ("npu-smi", "info")
 SMI_PATHS = ("/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi", "/usr/bin/npu-smi", "/usr/sbin/npu-smi")
@@ -40,9 +42,10 @@ class Accelerator:
 
 @dataclass(frozen=True)
 class Answer:
-    """What `npu-smi info` said: a table, or the failure instead of one."""
+    """What `npu-smi info` said: a table, or the failure instead of one (then the table is empty)."""
 
-    said: Union[NpuTable, Failure]
+    table: NpuTable
+    failure: Optional[Failure]
     text: str
     source: str = "npu-smi info"
 
@@ -58,7 +61,7 @@ def _accelerators(scene: Scene) -> tuple[Accelerator, ...]:
     for path in host.glob(f"{PCI}/*/vendor"):
         folder = path.rpartition("/")[0]
         try:
-            if host.read(path).strip() != HUAWEI:
+            if host.read(path).strip().lower() != HUAWEI:
                 continue
             device = host.read(f"{folder}/device").strip().lower()
             if not (device in MODELS or host.read(f"{folder}/class").strip().startswith(ACCELERATOR)):
@@ -94,13 +97,11 @@ def _ask(scene: Scene) -> Answer:
         if _installed(scene):
             raise
         raise Missing(" ".join(SMI), "command not found") from None
+    from envtune.resources.npu_smi import parse_failure, parse_info
+
     text = result.stdout + (f"\n{result.stderr}" if result.stderr.strip() else "")
-    table = parse_info(result.stdout)
-    if not table.devices:
-        failure = parse_failure(text, result.returncode)
-        if failure is not None:
-            return Answer(failure, text)
-    return Answer(table, text)
+    listed = parse_info(result.stdout)
+    return Answer(listed, None if listed.devices else parse_failure(text, result.returncode), text)
 
 
 def _installed(scene: Scene) -> bool:
@@ -110,11 +111,11 @@ def _installed(scene: Scene) -> bool:
 def table(scene: Scene) -> NpuTable:
     """The complete table of npu-smi; `Undetermined` with the reason when there is none."""
     answer = ask(scene)
-    if isinstance(answer.said, Failure):
-        raise Undetermined(answer.said.meaning, answer.source, answer.text, right=lacks_right(scene, answer.said))
-    if answer.said.incomplete is not None:
-        raise Undetermined(answer.said.incomplete, answer.source, answer.text)
-    return answer.said
+    if answer.failure is not None:
+        raise Undetermined(answer.failure.meaning, answer.source, answer.text, right=lacks_right(scene, answer.failure))
+    if answer.table.incomplete is not None:
+        raise Undetermined(answer.table.incomplete, answer.source, answer.text)
+    return answer.table
 
 
 def lacks_right(scene: Scene, failure: Failure) -> bool:
@@ -152,13 +153,13 @@ def fact_npu(scene: Scene) -> Fact:
             why = Text("npu-smi, which would name the model, is not here", "没有 npu-smi，无法得知型号")
             return Fact("npu", None, NODES, why)
         return Fact("npu", "none", f"{PCI}, {NODES}, npu-smi")
-    if isinstance(answer.said, Failure):
+    if answer.failure is not None:
         if not strange and not device_nodes(scene):
             return Fact("npu", "none", f"{PCI}, {NODES}, npu-smi")
-        return Fact("npu", None, answer.source, answer.said.meaning)
-    if not answer.said.devices:
-        return Fact("npu", None, answer.source, answer.said.incomplete)
-    return Fact("npu", model_of(answer.said), answer.source)
+        return Fact("npu", None, answer.source, answer.failure.meaning)
+    if not answer.table.devices:
+        return Fact("npu", None, answer.source, answer.table.incomplete)
+    return Fact("npu", model_of(answer.table), answer.source)
 
 
 def model_of(listed: NpuTable) -> str:
@@ -191,10 +192,10 @@ def fact_npu_count(scene: Scene) -> Fact:
         return Fact("npu_count", str(len(nodes)), NODES)
     try:
         answer = ask(scene)
-        if isinstance(answer.said, NpuTable) and answer.said.devices:
-            if answer.said.incomplete is not None:
-                return Fact("npu_count", None, answer.source, answer.said.incomplete)
-            return Fact("npu_count", str(len(answer.said.devices)), answer.source)
+        if answer.table.devices and answer.table.incomplete is not None:
+            return Fact("npu_count", None, answer.source, answer.table.incomplete)
+        if answer.table.devices:
+            return Fact("npu_count", str(len(answer.table.devices)), answer.source)
     except (Missing, NotRecorded):
         pass
     if in_container(scene):
@@ -206,9 +207,9 @@ def fact_npu_count(scene: Scene) -> Fact:
 
 
 def fact_ascend(scene: Scene) -> Fact:
-    """true when anything of Ascend is here: device node, driver, CANN, PCI device, or torch_npu in the target."""
+    """true when anything of Ascend is here: device node, driver, CANN, PCI device, torch_npu, or npu-smi."""
     silent: Optional[HostError] = None
-    for look in (_node_sign, _tree_sign, _bus_sign, _software_sign):
+    for look in (_node_sign, _tree_sign, _bus_sign, _software_sign, _smi_sign):
         try:
             source = look(scene)
         except HostError as error:
@@ -216,7 +217,7 @@ def fact_ascend(scene: Scene) -> Fact:
             continue
         if source:
             return Fact("ascend", "true", source)
-    looked = f"{NODES}, {DRIVER}, CANN, {PCI}, torch_npu"
+    looked = f"{NODES}, {DRIVER}, CANN, {PCI}, torch_npu, npu-smi"
     if silent is not None:
         return Fact("ascend", None, looked, host_error_text(silent))
     return Fact("ascend", "false", looked)
@@ -238,3 +239,10 @@ def _bus_sign(scene: Scene) -> str:
 def _software_sign(scene: Scene) -> str:
     facts = (scene.facts[name] for name in ("cann", "torch_npu"))
     return next((fact.source for fact in facts if fact.value not in (None, "", "none", "false")), "")
+
+
+def _smi_sign(scene: Scene) -> str:
+    try:
+        return " ".join(SMI) if _installed(scene) or ask(scene).table.devices else ""
+    except Missing:
+        return ""

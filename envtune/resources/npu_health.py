@@ -32,16 +32,17 @@ def devices(scene: Scene) -> Iterable[Reading]:
         answer = ask(scene)
     except Missing as error:
         return _without_smi(scene, nodes, on_bus, error)
-    if isinstance(answer.said, Failure):
-        return [_failed(scene, nodes, answer.said, Evidence(answer.source, answer.text))]
     evidence = Evidence(answer.source, answer.text)
-    found = [_health(answer.said, device) for device in answer.said.devices]
-    found += _unlisted_nodes(answer.said, nodes, evidence)
+    if answer.failure is not None:
+        return [_failed(scene, nodes, answer.failure, evidence)]
+    listed = answer.table
+    found = [_health(listed, device) for device in listed.devices]
+    found += _unlisted_nodes(listed, nodes, evidence)
     if not in_container(scene):
-        found += _unlisted_cards(answer.said, on_bus, evidence)
-    if answer.said.incomplete is not None:
-        return _doubtful(found, answer.said.incomplete, evidence)
-    if answer.said.cut and not nodes and not on_bus:
+        found += _unlisted_cards(listed, on_bus, evidence)
+    if listed.incomplete is not None:
+        return _doubtful(found, listed.incomplete, evidence)
+    if listed.cut and not nodes and not on_bus:
         return _doubtful(found, CUT, evidence)
     return found
 

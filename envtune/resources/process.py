@@ -10,7 +10,7 @@ from envtune.model import Evidence, Process, Reading, Text, same
 from envtune.resources import Scene, probe
 from envtune.resources.npu import NODES, Answer, ask, device_nodes, in_container, lacks_right, table
 from envtune.resources.npu_health import label
-from envtune.resources.npu_smi import Failure, NpuDevice, NpuTable
+from envtune.resources.npu_smi import NpuDevice, NpuTable
 
 # What adopts the children of a process that ended; in a container pid 1 may also be a program that only waits.
 ADOPTERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "s6-svscan", "runit", "sleep", "tail")
@@ -54,8 +54,8 @@ def _holdings(scene: Scene) -> tuple[Holding, ...]:
         answer: Optional[Answer] = ask(scene)
     except Missing:
         answer = None
-    if answer is not None and isinstance(answer.said, NpuTable):
-        listed = answer.said
+    if answer is not None and answer.failure is None:
+        listed = answer.table
         if listed.incomplete is not None:
             raise Undetermined(listed.incomplete, answer.source, answer.text)
         if set(listed.untold) != {device.npu for device in listed.devices}:
@@ -66,9 +66,9 @@ def _holdings(scene: Scene) -> tuple[Holding, ...]:
         return tuple(_by_descriptor(scene, label(listed, d), listed.node(d), d) for d in listed.devices)
     nodes = device_nodes(scene)
     if not nodes:
-        if answer is not None and isinstance(answer.said, Failure):
-            right = lacks_right(scene, answer.said)
-            raise Undetermined(answer.said.meaning, answer.source, answer.text, right=right)
+        if answer is not None and answer.failure is not None:
+            right = lacks_right(scene, answer.failure)
+            raise Undetermined(answer.failure.meaning, answer.source, answer.text, right=right)
         raise NotApplicable(Text("no NPU device node is here", "没有 NPU 设备节点"), NODES)
     return tuple(_by_descriptor(scene, f"npu{node}", node, None) for node in nodes)
 
