@@ -15,7 +15,7 @@ from envtune.catalog.compiling import compile_rows
 from envtune.catalog.layers import Layer, content, sources
 
 KNOWN_TAGS = {"preflight", "fleet", "troubleshoot"}
-CHINESE = re.compile("[\u4e00-\u9fff]")
+CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff5e]")  # punctuation, too: some remedies are code
 
 
 def entries(kind: str) -> list[Any]:
@@ -39,7 +39,8 @@ def all_texts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def test_the_shipped_catalogue_has_no_complaint() -> None:
     files = sources(Layer(str(ROOT), own=True))
     rows = compile_rows([(file, content(file)) for file in files], {})
-    assert len(rows["checks"]) == len([f for f in files if f.kind == "checks"])
+    for kind in schema.KINDS:
+        assert [row["file"] for row in rows[kind]] == [f.shown for f in files if f.kind == kind]
 
 
 def test_load_gives_every_entry_sorted_by_id() -> None:
@@ -56,6 +57,8 @@ def test_texts_are_in_both_languages(path: Path, data: Any) -> None:
     for where, text in found:
         lines = zip(text["en"], text["zh"]) if isinstance(text["en"], list) else [(text["en"], text["zh"])]
         for en, zh in lines:
+            if where == ".title" and "signatures" in data and en == zh:
+                continue  # the error message itself
             assert not CHINESE.search(en), f"{where}: the English text holds Chinese"
             assert CHINESE.search(zh), f"{where}: the Chinese text holds no Chinese"
 

@@ -80,7 +80,8 @@ def sections(entry: Entry, catalogue: Catalogue) -> tuple[Section, ...]:
 def terminal_page(entry: Entry, catalogue: Catalogue, lang: str, *, width: int, colour: bool) -> str:
     """The page for a terminal of `width` columns."""
     paint = Paint(colour)
-    lines = [paint(label(entry), "bold"), *wrap(printable(entry.title.to(lang)), width), paint(head(entry).to(lang), "dim")]
+    title = wrap(printable(entry.title.to(lang)), width)
+    lines = [paint(label(entry), "bold"), *title, paint(head(entry).to(lang), "dim")]
     for section in sections(entry, catalogue):
         lines += ["", paint(section.heading.to(lang), "bold"), *_terminal(section, lang, width)]
     return "\n".join(line.rstrip() for line in lines)
