@@ -7,6 +7,7 @@ behind and the next check gets a new one, so a hung check costs only itself.
 from __future__ import annotations
 
 import queue
+import re
 import threading
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 
@@ -17,6 +18,7 @@ from envtune.model import Check, Evidence, Finding, Outcome, Reading, Severity, 
 from envtune.resources import Scene, find_probe
 from envtune.subjects import join_subjects
 
+_DIGITS = re.compile(r"\d+")
 EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
 
 
@@ -75,7 +77,7 @@ def _judge(check: Check, severity: Severity, readings: Sequence[Reading]) -> tup
     untold = [r for r in readings if r.reason is not None]
     bad = expect.misses(check.expect, told)
     found = [_finding(check, severity, Outcome.FAIL, group) for group in _groups(check, bad)]
-    found += [_finding(check, severity, Outcome.UNKNOWN, [r]) for r in untold]
+    found += [_finding(check, severity, Outcome.UNKNOWN, group) for group in _alike(untold)]
     if found:
         return tuple(found)
     if not told:
@@ -90,6 +92,15 @@ def _groups(check: Check, readings: Sequence[Reading]) -> list[list[Reading]]:
     for reading in readings:
         actual, wanted = expect.actual_value(reading), expect.expected_value(reading, check.expect)
         groups.setdefault((actual.en, wanted.en), []).append(reading)
+    return list(groups.values())
+
+
+def _alike(readings: Sequence[Reading]) -> list[list[Reading]]:
+    """Readings that could not be told for the same reason but for a number in a path, together."""
+    groups: dict[tuple[str, bool], list[Reading]] = {}
+    for reading in readings:
+        words = reading.reason.en if reading.reason is not None else ""
+        groups.setdefault((_DIGITS.sub("#", words), reading.right), []).append(reading)
     return list(groups.values())
 
 

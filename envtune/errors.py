@@ -10,6 +10,7 @@
     |   +-- TimedOut        it did not answer within its deadline
     |   +-- Unreadable      it is there and makes no sense (not text, not a regular file, I/O error)
     |   +-- NotRecorded     the snapshot does not say whether it is there
+    +-- Skipped             an action has nothing to propose, and why
     +-- Verdict             a probe's own statement about its check
         +-- NotApplicable   the check does not concern this host, and which fact says so
         +-- Undetermined    the probe could not tell, and why
@@ -84,6 +85,14 @@ class Unreadable(HostError):
 
 class NotRecorded(HostError):
     """The snapshot is silent about it."""
+
+
+class Skipped(EnvtuneError):
+    """An action cannot or must not repair this finding; the reason is shown in the plan."""
+
+    def __init__(self, reason: Text) -> None:
+        super().__init__(reason.en)
+        self.reason = reason
 
 
 class Verdict(EnvtuneError):

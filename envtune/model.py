@@ -280,3 +280,29 @@ class Report:
     target: Mapping[str, str]
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing a fix would write, and everything a person needs to consent to it.
+
+    `before` and `after` are shown as a diff. `view` says what changes: `live` (now), `boot` (next boot), `job` (what a
+    new job's process sees). `operations` are what the executor carries out (executor.py describes the kinds).
+    """
+
+    finding: str  # id of the check
+    subject: str
+    playbook: str
+    action: str
+    target: str
+    before: str
+    after: str
+    view: str
+    operations: tuple[Mapping[str, Any], ...]
+    safety: str = "safe"  # safe | confirm | manual
+    disruption: str = "none"  # none | job | service | reboot
+    root: bool = True
+    undoable: bool = True
+    rivals: tuple[Text, ...] = ()  # who else owns this knob
+    note: Optional[Text] = None  # what else to know before consenting
+    id: str = ""  # C01, C02, ... in the plan

@@ -26,7 +26,7 @@ SHARED = ROOT / "checks" / "examples"
 
 
 def host_names() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in HOSTS.glob("*.yaml")))
+    return tuple(sorted(path.stem for path in HOSTS.glob("[!_]*.yaml")))
 
 
 @lru_cache(maxsize=None)

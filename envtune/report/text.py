@@ -42,6 +42,7 @@ _COLOUR: Mapping[Severity, str] = {
     Severity.LOW: "cyan",
     Severity.INFO: "cyan",
 }
+SHOWN = 6  # subjects of one failed check that are told one by one
 _HEADER = ("host", "npu", "cann", "python", "job")
 _LABELS: Mapping[str, Text] = {
     "host": Text("Host", "主机"),
@@ -95,26 +96,35 @@ class _Page:
         for family in dict.fromkeys(f.check.family for f in bad):
             yield ""
             yield "  " + self.paint(f"{family}  {self._to(FAMILIES.get(family))}".rstrip(), "bold")
-            for finding in bad:
-                if finding.check.family == family:
-                    yield from self._defect(finding)
+            own = [f for f in bad if f.check.family == family]
+            for identifier in dict.fromkeys(f.id for f in own):
+                yield from self._defect([f for f in own if f.id == identifier])
         yield ""
 
-    def _defect(self, finding: Finding) -> Iterator[str]:
-        severity = self._to(SEVERITIES[finding.severity])
-        subject = f" [{printable(finding.subject)}]" if finding.subject else ""
-        label = self.paint(pad(severity, 9), _COLOUR[finding.severity])
-        first = f"  {pad(finding.id, 8)} "
-        title = indent(self._to(finding.check.title) + subject, self.width - 9, first, " " * display_width(first))
-        yield first + label + title[0][len(first) :]
-        yield from (" " * 9 + line for line in title[1:])
-        found = finding.reason if finding.outcome is Outcome.ERROR else finding.actual
-        yield from self._row("found", self._to(found))
-        yield from self._row("expected", self._to(finding.expected))
-        yield from self._row("where", printable(finding.evidence.source))
-        yield from self._row("why", self._to(finding.check.rationale))
-        yield from self._row("fix", self._to(finding.check.remedy))
-        for command in finding.check.commands[:1]:
+    def _defect(self, group: Sequence[Finding]) -> Iterator[str]:
+        """One check that failed, for all its subjects: what differs is said for each, what is the same once."""
+        check, severity = group[0].check, group[0].severity
+        alone = f" [{printable(group[0].subject)}]" if len(group) == 1 and group[0].subject else ""
+        first = f"  {pad(check.id, 8)} "
+        label = pad(self._to(SEVERITIES[severity]), 9)
+        title = indent(label + self._to(check.title) + alone, self.width, first, " " * display_width(first + label))
+        yield first + self.paint(label, _COLOUR[severity]) + title[0][len(first + label) :]
+        yield from title[1:]
+        expected = dict.fromkeys(self._to(f.expected) for f in group)
+        for finding in group[:SHOWN]:
+            found = finding.reason if finding.outcome is Outcome.ERROR else finding.actual
+            subject = f"{printable(finding.subject)}: " if len(group) > 1 and finding.subject else ""
+            yield from self._row("found", subject + self._to(found))
+            if len(expected) > 1:
+                yield from self._row("expected", self._to(finding.expected))
+        if len(group) > SHOWN:
+            yield from self._row("found", self._to(Text(f"and {len(group) - SHOWN} more", f"另有 {len(group) - SHOWN} 项")))
+        if len(expected) == 1:
+            yield from self._row("expected", next(iter(expected)))
+        yield from self._row("where", ", ".join(dict.fromkeys(printable(f.evidence.source) for f in group[:SHOWN])))
+        yield from self._row("why", self._to(check.rationale))
+        yield from self._row("fix", self._to(check.remedy))
+        for command in check.commands[:1]:
             yield " " * 22 + self.paint("$ " + command, "green")
 
     def _row(self, key: str, text: str) -> Iterator[str]:

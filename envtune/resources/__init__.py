@@ -1,4 +1,4 @@
-"""One module per technology, holding its probe and (later) its action.
+"""One module per technology, holding its probe and its action.
 
 A probe kind is `<module>.<name>`: `cpufreq.governors` lives in `cpufreq.py`, so that a run imports only the modules its
 checks name. A probe is `def f(scene: Scene, *, argument: ...) -> Iterable[Reading]` and only reads.
@@ -11,7 +11,7 @@ import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable, TypeVar
 
-from envtune.model import Reading
+from envtune.model import Change, Reading
 
 if TYPE_CHECKING:
     from envtune.facts import Facts
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from envtune.target import Target
 
 Probe = Callable[..., Iterable[Reading]]
+Action = Callable[..., Iterable[Change]]
 P = TypeVar("P", bound=Probe)
+A = TypeVar("A", bound=Action)
 T = TypeVar("T")
 
 _probes: dict[str, Probe] = {}
+_actions: dict[str, Action] = {}
 
 
 @dataclass
@@ -56,6 +59,32 @@ def probe(kind: str) -> Callable[[P], P]:
         return function
 
     return register
+
+
+def action(kind: str) -> Callable[[A], A]:
+    """Register an action under its kind.
+
+    An action is `def f(scene: Scene, findings: Sequence[Finding], *, argument: ...) -> Iterable[Change]`: it reads, and
+    says what it would write; the executor writes. It raises `Skipped` when it has nothing to propose. Its module is
+    found by `_ACTIONS`, so that planning imports only what the playbooks name.
+    """
+
+    def register(function: A) -> A:
+        _actions[kind] = function
+        return function
+
+    return register
+
+
+# action kind -> module of envtune.resources that holds it
+_ACTIONS: dict[str, str] = {}
+
+
+def find_action(kind: str) -> Action:
+    """The action of that kind, importing its module; raises KeyError when there is none."""
+    if kind not in _actions:
+        importlib.import_module(f"{__name__}.{_ACTIONS[kind]}")
+    return _actions[kind]
 
 
 def find_probe(kind: str) -> Probe:
