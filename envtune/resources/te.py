@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from posixpath import basename, dirname, join
 from typing import Iterable, Optional
 
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined
 from envtune.facts import host_error_text
 from envtune.host import Host, exists, is_dir
 from envtune.model import Evidence, Reading, Text
@@ -105,6 +105,9 @@ def _not_installed(scene: Scene, install: Install, name: str, wheel: str) -> Opt
         return Reading(name, True, Evidence(place), shown, _expected(wheel))
     if name == "hccl":
         return None  # torch does not import it
+    untold = scene.target.environment.untold_reason("PYTHONPATH")
+    if untold is not None:
+        return Reading(name, None, Evidence(wheel), None, _expected(wheel), reason=untold)
     shown = Text("not installed", "未安装") if place is None else Text(f"imported from {place}", f"从 {place} 导入")
     python = python_env.environment(scene).python
     return Reading(name, False, Evidence(wheel, f"{name} is not in {', '.join(python.sites)}"), shown, _expected(wheel))
@@ -185,11 +188,13 @@ def origin(scene: Scene) -> Iterable[Reading]:
             install.real,
         )
     expected = Text("te, topi and tvm from one CANN", "te、topi、tvm 来自同一 CANN")
+    untold = scene.target.environment.untold_reason("PYTHONPATH")
+    if untold is not None:
+        raise Undetermined(untold, scene.target.environment.place("PYTHONPATH"))
     if place is None:
         evidence = Evidence(", ".join(python_env.environment(scene).entries), "import te: not found")
-        reason = scene.target.environment.untold_reason("PYTHONPATH")
         shown = Text("not importable", "无法导入")
-        return [Reading("te", False, evidence, shown, expected, reason=reason)]
+        return [Reading("te", False, evidence, shown, expected)]
     home = install_root(host, place) or dirname(place)
     readings = [_placed(scene, "te", place, home, install, expected)]
     for name in ("topi", "tvm"):
