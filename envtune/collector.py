@@ -1457,6 +1457,7 @@ CANN_LIBRARIES = (
 )
 CANN_AICPU = ("opp/op_impl/built-in/aicpu", "opp/built-in/op_impl/aicpu", "ops/op_impl/built-in/aicpu", "opp/aicpu",
               "aicpu_kernels")  # fmt: skip
+CANN_AICPU_ARCHIVES = ("opp/Ascend*/aicpu", "Ascend*/aicpu")
 CANN_AICPU_DEPTH = ("", "aicpu_kernel/", "aicpu_kernel/lib/", "aicpu_kernel/lib/*/", "*/")
 CANN_WHEELS = ("fwkacllib/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64", "lib64", "compiler/lib64")
 CANN_SITES = ("python/site-packages", "*-linux*/python/site-packages", "compiler/python/site-packages")
@@ -1534,6 +1535,9 @@ def _record_install(recorder: Any, root: str) -> None:
         recorder.glob(root + "/" + place)
         for depth in CANN_AICPU_DEPTH:
             recorder.glob("%s/%s/%slibpt_kernels.so" % (root, place, depth))
+    for place in CANN_AICPU_ARCHIVES:
+        recorder.glob(root + "/" + place)
+        recorder.glob("%s/%s/*aicpu*kernels.tar.gz" % (root, place))
     for name in CANN_PACKAGES:
         for place in CANN_WHEELS:
             for path in recorder.glob("%s/%s/%s-*.whl" % (root, place, name)):
