@@ -25,7 +25,7 @@ class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
 
         self._made = tempfile.TemporaryDirectory()
         compiled = Path(self._made.name, "catalog.json")
-        compiled.write_text(compile_tree(self.root), "utf-8")
+        compiled.write_bytes(compile_tree(self.root))
         for name in ("checks", "playbooks"):
             build_data["force_include"][str(Path(self.root, name))] = f"envtune/_data/{name}"
         build_data["force_include"][str(compiled)] = "envtune/_data/catalog.json"

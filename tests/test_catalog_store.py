@@ -365,17 +365,17 @@ def run_from(first_on_path: Path, *extra: Path, cwd: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def compiled() -> str:
+def compiled() -> bytes:
     return compile_tree(str(ROOT))
 
 
 @pytest.fixture(params=["wheel", "zipapp"])
-def installed(request: pytest.FixtureRequest, tmp_path: Path, compiled: str) -> Iterator[Path]:
+def installed(request: pytest.FixtureRequest, tmp_path: Path, compiled: bytes) -> Iterator[Path]:
     """The package as a wheel unpacks it, and in one zip file."""
     site_packages = tmp_path / "site-packages"
     shutil.copytree(ROOT / "envtune", site_packages / "envtune", ignore=shutil.ignore_patterns("__pycache__"))
     (site_packages / "envtune" / "_data").mkdir()
-    (site_packages / "envtune" / "_data" / "catalog.json").write_text(compiled, "utf-8")
+    (site_packages / "envtune" / "_data" / "catalog.json").write_bytes(compiled)
     if request.param == "wheel":
         yield site_packages
         return
@@ -412,7 +412,7 @@ def test_an_install_takes_overlays_and_caches_them(installed: Path, more: Path, 
     assert second["ids"] == first["ids"]
 
 
-def test_the_compiled_catalogue_is_json_without_examples(compiled: str) -> None:
+def test_the_compiled_catalogue_is_json_without_examples(compiled: bytes) -> None:
     data = json.loads(compiled)
     assert {"checks", "faq", "playbooks"} <= set(data)
     assert all("examples" not in row for kind in ("checks", "faq", "playbooks") for row in data[kind])

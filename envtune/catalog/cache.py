@@ -27,7 +27,7 @@ class Cached:
 
     stamp: str
     content: str
-    text: str
+    text: bytes
 
 
 def cache_file(key: str) -> Optional[str]:
@@ -54,13 +54,13 @@ def read(path: str) -> Optional[Cached]:
     """The cache, or None."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, encoding="utf-8", newline="\n") as file:
+        with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return None
-            head, _, text = file.read().partition("\n")
+            head, _, text = file.read().partition(b"\n")
         header = json.loads(head)
-        if (header["format"], header["envtune"]) != (FORMAT, __version__) or header["crc32"] != _checksum(text):
+        if (header["format"], header["envtune"]) != (FORMAT, __version__) or header["crc32"] != zlib.crc32(text):
             return None
         return Cached(str(header["stamp"]), str(header["content"]), text)
     except (OSError, ValueError, LookupError, TypeError):
@@ -72,7 +72,7 @@ def write(path: str, cached: Cached) -> None:
     header = {
         "format": FORMAT,
         "envtune": __version__,
-        "crc32": _checksum(cached.text),
+        "crc32": zlib.crc32(cached.text),
         "content": cached.content,
         "stamp": cached.stamp,
     }
@@ -83,13 +83,9 @@ def write(path: str, cached: Cached) -> None:
     except OSError:
         return
     try:
-        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(f"{json.dumps(header)}\n{cached.text}")
+        with open(descriptor, "wb") as file:
+            file.write(json.dumps(header).encode("ascii") + b"\n" + cached.text)
         os.replace(beside, path)
     except (OSError, ValueError):
         with contextlib.suppress(OSError):
             os.unlink(beside)
-
-
-def _checksum(text: str) -> int:
-    return zlib.crc32(text.encode("utf-8"))

@@ -20,6 +20,7 @@ PLANNED = frozenset([*(f"F{n:02}" for n in range(1, 26)), *(f"X{n:02}" for n in 
 _CJK = "\u4e00-\u9fff"
 _MARKS = "\u3001-\u3011\uff01-\uff0f\uff1a-\uff1f\u201c\u201d"
 _WIDE_GAP = re.compile(f"(?<=[{_CJK}{_MARKS}]) +(?=[{_CJK}{_MARKS}])|(?<=[{_MARKS}]) +|(?<=[^ ]) +(?=[{_MARKS}])")
+_COMING = re.compile("ENV[0-9]{3}|NET101")  # TEMPORARY: checks that FAQ entries name and that are being written
 # key of an entry -> the kind it refers to
 _REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
     "checks": (("faq", "faq"), ("playbook", "playbooks")),
@@ -54,21 +55,8 @@ def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
         _check_references(entry, rows)
     complaints = sorted((c for one in made for c in one.made), key=lambda c: (c.file, c.line, c.column))
     if complaints:
-        _drop_for_now(entries, complaints, rows)
-    return {kind: [rows[kind][id_] for id_ in sorted(rows[kind])] for kind in KINDS}
-
-
-def _drop_for_now(entries: Sequence[_Entry], complaints: Sequence[Complaint], rows: Any) -> None:
-    """TEMPORARY, while the families are being written: a broken shipped file costs only itself. To be `raise` again."""
-    import sys
-
-    own = {entry.source.shown for entry in entries if entry.source.layer.own}
-    if any(complaint.file not in own for complaint in complaints):
         raise _error(complaints)
-    sys.stderr.write("".join(f"{complaint.to('en')}\n" for complaint in complaints))
-    for entry in entries:
-        if entry.complaints.made and entry.id:
-            rows[entry.source.kind].pop(entry.id, None)
+    return {kind: [rows[kind][id_] for id_ in sorted(rows[kind])] for kind in KINDS}
 
 
 def row_of(node: Node, source: Source) -> Mapping[str, Any]:
@@ -153,7 +141,11 @@ def _check_references(entry: _Entry, rows: Mapping[str, Mapping[str, Any]]) -> N
             "playbooks": ("a playbook", "修复方案"),
         }[kind]
         for node in value.value if value.kind == "list" else (value,):
-            if node.kind == "text" and node.value not in known:
+            if (
+                node.kind == "text"
+                and node.value not in known
+                and not (kind == "checks" and _COMING.fullmatch(node.value))
+            ):
                 unknown_word(node, (what[0], f"已知的{what[1]}"), sorted(known), entry.complaints)
 
 

@@ -107,7 +107,7 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
 
 
 def _source(layer: Layer, entry: os.DirEntry[str], kind: str, family: str) -> Source:
-    shown = os.path.relpath(entry.path, layer.directory) if layer.own else entry.path
+    shown = entry.path[len(layer.directory) + 1 :] if layer.own else entry.path
     try:
         status = entry.stat()
     except OSError as error:

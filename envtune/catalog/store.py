@@ -28,24 +28,24 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 class Compiled:
     """The compiled form; `rows` parses one kind. `notes` are to be told to the user on stderr."""
 
-    def __init__(self, text: str, notes: Sequence[Text] = ()) -> None:
+    def __init__(self, text: bytes, notes: Sequence[Text] = ()) -> None:
         self.notes = tuple(notes)
-        self._lines = dict(line.partition(": ")[::2] for line in text.split("\n") if line.startswith('"'))
+        self._lines = dict(line.partition(b": ")[::2] for line in text.split(b"\n") if line.startswith(b'"'))
 
     def rows(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """The entries of a kind, sorted by id."""
-        rows: Sequence[Mapping[str, Any]] = json.loads(self._lines[f'"{kind}"'].rstrip(","))
+        rows: Sequence[Mapping[str, Any]] = json.loads(self._lines[b'"%b"' % kind.encode("ascii")].rstrip(b","))
         return rows
 
 
-def dump(rows: Rows) -> str:
+def dump(rows: Rows) -> bytes:
     """The compiled form of rows."""
     lines = [f'"{kind}": {json.dumps(rows[kind], ensure_ascii=False, separators=(",", ":"))}' for kind in KINDS]
     head = f'{{"format": {cache.FORMAT}, "envtune": "{envtune.__version__}",'
-    return "\n".join([head, ",\n".join(lines), "}"]) + "\n"
+    return ("\n".join([head, ",\n".join(lines), "}"]) + "\n").encode("utf-8")
 
 
-def compile_tree(directory: str) -> str:
+def compile_tree(directory: str) -> bytes:
     """The compiled form of the catalogue below a source tree; what a wheel carries. CatalogError when it is wrong."""
     from envtune.catalog.compiling import compile_rows
 
@@ -72,7 +72,7 @@ def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
     return Compiled(_through_cache(where, files, shipped), notes)
 
 
-def _through_cache(where: Optional[str], files: Sequence[layers.Source], shipped: Optional[str]) -> str:
+def _through_cache(where: Optional[str], files: Sequence[layers.Source], shipped: Optional[bytes]) -> bytes:
     code = layers.code_files()
     stamp = "\n".join(file.stamp for file in (*files, *code))
     cached = None if where is None else cache.read(where)
@@ -88,7 +88,7 @@ def _through_cache(where: Optional[str], files: Sequence[layers.Source], shipped
     return text
 
 
-def _compile(contents: Sequence[tuple[layers.Source, bytes]], shipped: Optional[str]) -> str:
+def _compile(contents: Sequence[tuple[layers.Source, bytes]], shipped: Optional[bytes]) -> bytes:
     from envtune.catalog.compiling import compile_rows
 
     lower = {} if shipped is None else {kind: Compiled(shipped).rows(kind) for kind in KINDS}
@@ -105,14 +105,14 @@ def _digest(contents: Sequence[tuple[layers.Source, bytes]]) -> str:
     return total.hexdigest()
 
 
-def _shipped() -> Optional[str]:
+def _shipped() -> Optional[bytes]:
     """The compiled file of a wheel or zipapp, None in a checkout."""
     loader = getattr(envtune, "__loader__", None)
     try:
         content: bytes = loader.get_data(layers.COMPILED)  # type: ignore[union-attr]
     except (OSError, AttributeError):
         return None
-    return content.decode("utf-8")
+    return content
 
 
 def _checkout() -> layers.Layer:
