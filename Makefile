@@ -34,6 +34,12 @@ format: $(VENV)/ready-dev ## bring the code into its format
 types: $(VENV)/ready-dev ## mypy --strict
 	@$(TOOLS) $(VENV)/bin/mypy --cache-dir "$(CACHE)/mypy"
 
+docs: $(VENV)/ready ## generate the pages and schemas of the catalogue
+	@$(TOOLS) $(VENV)/bin/python docs/generate.py
+
+docs-check: $(VENV)/ready ## whether they are up to date
+	@$(TOOLS) $(VENV)/bin/python docs/generate.py --check
+
 pyz: ## dist/envtune.pyz: one file for hosts on which nothing can be installed
 	@$(TOOLS) python=$$(scripts/find-python oldest) && "$$python" scripts/make_pyz.py dist/envtune.pyz
 

@@ -90,10 +90,10 @@ def test_nothing_is_guessed_without_a_python() -> None:
 
 @pytest.mark.parametrize("version", ["3.6", "3.9", "3.13"])
 def test_virtual_environment_of_the_shell(version: str) -> None:
-    files = {**installation("/usr/local", version), **venv("/work/env", version, "/usr/local")}
-    python = found(files, VIRTUAL_ENV="/work/env", PATH="/work/env/bin:/usr/local/bin")
-    assert (python.kind, python.prefix, python.path) == ("venv", "/work/env", "/work/env/bin/python3")
-    assert python.sites == (f"/work/env/lib/python{version}/site-packages",)
+    files = {**installation("/usr/local", version), **venv("/srv/env", version, "/usr/local")}
+    python = found(files, VIRTUAL_ENV="/srv/env", PATH="/srv/env/bin:/usr/local/bin")
+    assert (python.kind, python.prefix, python.path) == ("venv", "/srv/env", "/srv/env/bin/python3")
+    assert python.sites == (f"/srv/env/lib/python{version}/site-packages",)
     assert python.chosen.en == "the environment of $VIRTUAL_ENV"
 
 
@@ -116,11 +116,11 @@ def test_stale_virtual_env_variable_falls_back_to_path() -> None:
 def test_venv_with_system_packages_sees_user_and_base_packages_in_import_order() -> None:
     files = {
         **installation("/usr/local", "3.7"),
-        **venv("/work/env", "3.7", "/usr/local", shared="true"),
+        **venv("/srv/env", "3.7", "/usr/local", shared="true"),
         "/home/train/.local/lib/python3.7/site-packages": {"dir": []},
     }
-    assert found(files, VIRTUAL_ENV="/work/env").sites == (
-        "/work/env/lib/python3.7/site-packages",
+    assert found(files, VIRTUAL_ENV="/srv/env").sites == (
+        "/srv/env/lib/python3.7/site-packages",
         "/home/train/.local/lib/python3.7/site-packages",
         "/usr/local/lib/python3.7/site-packages",
     )
@@ -186,17 +186,17 @@ def test_old_virtualenv_without_pyvenv_cfg() -> None:
         "/usr/bin/python2.7": ELF,
         "/usr/lib/python2.7/os.py": "",
         "/usr/lib/python2.7/dist-packages": {"dir": []},
-        "/work/old/bin/python2.7": ELF,
-        "/work/old/bin/python": {"link": "python2.7"},
-        "/work/old/lib/python2.7/orig-prefix.txt": "/usr",
-        "/work/old/lib/python2.7/no-global-site-packages.txt": "",
-        "/work/old/lib/python2.7/site-packages": {"dir": []},
+        "/srv/old/bin/python2.7": ELF,
+        "/srv/old/bin/python": {"link": "python2.7"},
+        "/srv/old/lib/python2.7/orig-prefix.txt": "/usr",
+        "/srv/old/lib/python2.7/no-global-site-packages.txt": "",
+        "/srv/old/lib/python2.7/site-packages": {"dir": []},
     }
-    python = found(files, TargetOptions(python="/work/old"))
+    python = found(files, TargetOptions(python="/srv/old"))
     assert (python.kind, python.version) == ("venv", "2.7")
-    assert python.sites == ("/work/old/lib/python2.7/site-packages",)
-    files["/work/old/lib/python2.7/no-global-site-packages.txt"] = None
-    assert found(files, TargetOptions(python="/work/old")).sites[-1] == "/usr/lib/python2.7/dist-packages"
+    assert python.sites == ("/srv/old/lib/python2.7/site-packages",)
+    files["/srv/old/lib/python2.7/no-global-site-packages.txt"] = None
+    assert found(files, TargetOptions(python="/srv/old")).sites[-1] == "/usr/lib/python2.7/dist-packages"
 
 
 # ---------------------------------------------------------------------- pyenv
@@ -352,13 +352,13 @@ def job(exe: str, *argv: str, cwd: str = "/home/train") -> dict[str, Any]:
 
 
 def test_process_in_a_virtual_environment() -> None:
-    files = {**installation("/usr/local", "3.7"), **venv("/work/env", "3.7", "/usr/local")}
+    files = {**installation("/usr/local", "3.7"), **venv("/srv/env", "3.7", "/usr/local")}
     options = TargetOptions(pid=4242)
-    absolute = {**files, **job("/usr/local/bin/python3.7", "/work/env/bin/python3", "train.py")}
-    assert found(absolute, options).prefix == "/work/env"
+    absolute = {**files, **job("/usr/local/bin/python3.7", "/srv/env/bin/python3", "train.py")}
+    assert found(absolute, options).prefix == "/srv/env"
     by_name = {**files, **job("/usr/local/bin/python3.7", "python3", "train.py")}
-    assert found(by_name, options, PATH="/work/env/bin:/usr/bin").prefix == "/work/env"
-    assert found(by_name, options, VIRTUAL_ENV="/work/env", PATH="/usr/bin").prefix == "/work/env"
+    assert found(by_name, options, PATH="/srv/env/bin:/usr/bin").prefix == "/srv/env"
+    assert found(by_name, options, VIRTUAL_ENV="/srv/env", PATH="/usr/bin").prefix == "/srv/env"
     renamed = {**files, **job("/usr/local/bin/python3.7", "training: rank 0")}
     assert found(renamed, options).prefix == "/usr/local"
 
