@@ -116,6 +116,7 @@ def active_version(files: dict[str, Any], environ: Optional[dict[str, str]] = No
         ({f"{A}/cann": {"link": "tree"}, f"{A}/tree/share/info/runtime/version.info": "Version=9.1.0\n"}, "9.1.0"),
         ({f"{A}/cann": {"link": "cann-8.5.1"}, f"{A}/cann-8.5.1/share/info/hccl/version.info": "Version=8.5.0.2.220\n"}, "8.5.1"),
         # keys in capitals, CR LF, spaces
+        ({f"{A}/cann/aarch64-linux/ascend_toolkit_install.info": "version=9.1.0-beta.1\n"}, "9.1.0-beta.1"),
         ({f"{LATEST}": {"link": "tree"}, f"{A}/ascend-toolkit/tree/opp/x": "", f"{A}/ascend-toolkit/tree/x86_64-linux/ascend_toolkit_install.info": "Package_Name = x\r\nVERSION = 8.1.RC1\r\n"}, "8.1.RC1"),
     ],
 )  # fmt: skip
@@ -165,6 +166,11 @@ def test_paths_belong_to_installs_by_where_they_really_lie() -> None:
     assert install_root(host, f"{A}/driver/lib64") is None
     assert install_root(host, f"{A}/nnal/atb/latest/atb/cxx_abi_1/lib") is None
     assert install_root(host, "/usr/lib/python3/site-packages/te") is None
+    copied = example_scene(
+        {"like": "bare", "files": {f"{A}/cann/opp/x": "", f"{LATEST}/x86_64-linux/lib64/x": ""}}
+    ).host
+    assert install_root(copied, f"{A}/cann/opp") == f"{A}/cann"  # a container image without links
+    assert install_root(copied, f"{LATEST}/lib64") == LATEST
     assert nearest(host, f"{LATEST}/lib64/gone") == f"{MID}/aarch64-linux/lib64/gone"
 
 

@@ -35,6 +35,9 @@ AICPU_PLACES = (
 )
 AICPU_DEPTH = ("", "aicpu_kernel/", "aicpu_kernel/lib/", "aicpu_kernel/lib/*/", "*/")
 AICPU_KERNELS = "libpt_kernels.so"
+# The archives in which the kernels travel to the device. Source: container build files of Ascend's own documentation
+# (opp/Ascend/aicpu/Ascend-aicpu_syskernels.tar.gz), installer of the operator package (opp/Ascend310/aicpu).
+AICPU_ARCHIVES = ("opp/Ascend*/aicpu", "Ascend*/aicpu")
 
 
 @probe("cann_environment.sourced")
@@ -177,8 +180,8 @@ def _none_set(scene: Scene, install: Install) -> Reading:
 def aicpu(scene: Scene) -> Iterable[Reading]:
     """Whether ASCEND_AICPU_PATH leads to a directory that holds the AICPU kernels of PyTorch operators.
 
-    Source: porting guide 003:3285-3297. On newer trees the kernels may be packed; where no AICPU directory is to be
-    seen at all, only the variable is judged.
+    Source: porting guide 003:3285-3297. The kernels lie there as a library or packed in an archive; a newer tree in
+    which no AICPU directory is to be seen at all is not judged.
     """
     install = active_install(scene)
     value = scene.target.variables().get("ASCEND_AICPU_PATH", "")
@@ -197,13 +200,21 @@ def aicpu(scene: Scene) -> Iterable[Reading]:
 def _kernels(host: Host, install: Install, root: str, expected: Text, evidence: Evidence) -> Reading:
     subject = "ASCEND_AICPU_PATH"
     places = [place for place in (join(root, name) for name in AICPU_PLACES) if is_dir(host, place)]
+    packed = [path for name in AICPU_ARCHIVES for path in host.glob(join(root, name))]
+    for place in packed:
+        for path in host.glob(join(place, "*aicpu*kernels.tar.gz")):
+            shown = Text(f"packed in {path}", f"打包在 {path} 中")
+            return Reading(subject, True, Evidence(path, evidence.text), shown, expected)
     for place in places:
         for depth in AICPU_DEPTH:
             for path in host.glob(f"{place}/{depth}{AICPU_KERNELS}"):
                 return Reading(subject, True, Evidence(path, evidence.text), Text(path, path), expected)
-    if places or install.generation == "fwkacllib":
-        searched = ", ".join(places or [join(root, name) for name in AICPU_PLACES])
-        shown = Text(f"{root}: no {AICPU_KERNELS} below {searched}", f"{root}：{searched} 下没有 {AICPU_KERNELS}")
+    if places or packed or install.generation == "fwkacllib":
+        searched = ", ".join([*places, *packed] or [join(root, name) for name in AICPU_PLACES])
+        shown = Text(
+            f"{root}: neither {AICPU_KERNELS} nor an archive of AICPU kernels below {searched}",
+            f"{root}：{searched} 下既没有 {AICPU_KERNELS}，也没有 AICPU 算子压缩包",
+        )
         return Reading(subject, False, Evidence(searched, evidence.text), shown, expected)
     reason = Text(
         f"{root} exists, but none of the directories that hold AICPU kernels is there ({', '.join(AICPU_PLACES)})",

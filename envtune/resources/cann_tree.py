@@ -13,7 +13,7 @@ from envtune.model import Text
 from envtune.resources.cann_version import Told, told_version
 
 COMPONENTS = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "hccl")
-_VERSIONED = re.compile(r"^(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+))(?:/|$)")
+_VERSIONED = re.compile(r"^(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?:cann|latest)))(?:/|$)")
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,8 @@ def generation(host: Host, path: str, real: str) -> str:
     """fwkacllib, arch-linux or cann, by what the tree looks like."""
     if is_dir(host, join(real, "share/info")) or basename(real).startswith("cann-") or basename(path) == "cann":
         return "cann"
+    if _glob(host, join(real, "*-linux*/lib64")):
+        return "arch-linux"
     if is_dir(host, join(real, "fwkacllib")) and not is_dir(host, join(real, "compiler")):
         return "fwkacllib"
     return "arch-linux"
@@ -158,12 +160,12 @@ def _there(host: Host, path: str) -> bool:
 
 
 def nearest(host: Host, path: str) -> str:
-    """`path` with links resolved as far as it exists."""
+    """`path` with links resolved as far as it exists and may be read."""
     head, rest = path.rstrip("/") or "/", ""
     while head != "/":
         try:
             return join(realpath(host, head), rest) if rest else realpath(host, head)
-        except (Missing, Unreadable, NotRecorded):
+        except (Missing, Denied, Unreadable, NotRecorded):
             head, rest = dirname(head), join(basename(head), rest) if rest else basename(head)
     return path
 

@@ -21,7 +21,7 @@ from envtune.resources.version_files import described, fields, same_version, ver
 
 INSTALL_INFOS = ("*-linux*/ascend_*_install.info", "ascend_*_install.info")
 PACKAGES = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "fwkacllib")
-_VERSION = re.compile(r"(?:cann-)?(\d+(?:\.\w+)+)")
+_VERSION = re.compile(r"(?:cann-)?(\d+(?:[.-]\w+)+)")
 
 
 @dataclass(frozen=True)
