@@ -991,10 +991,10 @@ def distribution_of(name: str) -> Optional[Tuple[str, str]]:
 
     The version is "" where only the content tells it (`foo.egg-info`, `foo.egg-link`). Names as in PEP 503.
     """
-    stem, suffix = os.path.splitext(name)
-    if suffix not in (".dist-info", ".egg-info", ".egg", ".egg-link"):
+    if not name.endswith((".dist-info", ".egg-info", ".egg", ".egg-link")):
         return None
-    if suffix == ".dist-info":
+    stem, _, suffix = name.rpartition(".")
+    if suffix == "dist-info":
         title, _, version = stem.rpartition("-")
     else:
         title, _, rest = stem.partition("-")
@@ -1004,7 +1004,8 @@ def distribution_of(name: str) -> Optional[Tuple[str, str]]:
 
 def normal_name(name: str) -> str:
     """A distribution's name as PEP 503 compares it: lower case, runs of `-`, `_` and `.` as one `-`."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    plain = name.lower().replace("_", "-").replace(".", "-")
+    return re.sub("--+", "-", plain) if "--" in plain else plain
 
 
 def script_interpreter(host: Any, variables: Mapping[str, str], cwd: str, path: str) -> Optional[str]:
@@ -1589,7 +1590,52 @@ def _noted_path(recorder: Any, path: str, key: str) -> str:
 
 
 def record_job(recorder: Any) -> None:
-    """The environment the job gets: --pid, --script, --env-file (H6 extends)."""
+    """The environment the job gets: --pid, --script, --env-file. Sets `recorder.variables` as far as reading tells."""
+    pid, script, env_file = (recorder.target.get(key) for key in ("pid", "script", "env_file"))
+    if pid is not None:
+        _record_process(recorder, pid)
+        return
+    if env_file:
+        _quietly(_follow_script, recorder, env_file, 0)
+    if script:
+        _quietly(_follow_script, recorder, script, 0)
+
+
+def _record_process(recorder: Any, pid: int) -> None:
+    folder = "/proc/%d/" % pid
+    for name in ("cmdline", "limits", "status", "cgroup", "stat", "comm"):
+        _quietly(recorder.read_bytes, folder + name)
+    for name in ("exe", "cwd", "root", "ns/mnt", "ns/net", "ns/pid"):
+        _quietly(recorder.readlink, folder + name)
+    try:
+        rows = recorder.read_bytes(folder + "environ").decode("utf-8", "surrogateescape").split("\0")
+    except OSError:
+        return
+    recorder.variables = dict(row.split("=", 1) for row in rows if "=" in row)
+
+
+def _follow_script(recorder: Any, path: str, depth: int) -> None:
+    """Record a script and every file that it sources by a path that reading tells; note what it exports."""
+    path = os.path.normpath(os.path.join(recorder.cwd, path))
+    text = recorder.read_bytes(path).decode("utf-8", "replace")
+    variables = dict(recorder.variables)
+    variables["0"] = path
+    for line in re.sub(r"\\\n", " ", text).splitlines():
+        assignment = re.match(r"\s*(?:export\s+|readonly\s+|declare\s+-x\s+)?([A-Za-z_]\w*)=([^;&|]*)", line)
+        if assignment:
+            name, value = assignment.group(1), _expanded(assignment.group(2).strip(), variables)
+            if "$" not in value and "`" not in value:
+                variables[name] = recorder.variables[name] = value
+        for sourced in re.findall(
+            r"(?:^|[;&|{(]|\bthen\b|\bdo\b)\s*(?:source|\.)\s+(\"[^\"]+\"|'[^']+'|[^\s;&|)]+)", line
+        ):
+            target = _expanded(sourced, variables).strip("\"'")
+            if depth < 8 and "$" not in target and target:
+                _quietly(_follow_script, recorder, os.path.join(recorder.cwd, target), depth + 1)
+        for other in re.findall(r"(?:^|[;&|{(])\s*(?:exec\s+|nohup\s+)?(?:bash|sh)\s+([^-\s;&|)][^\s;&|)]*)", line):
+            target = _expanded(other, variables).strip("\"'")
+            if depth < 8 and "$" not in target:
+                _quietly(_follow_script, recorder, os.path.join(recorder.cwd, target), depth + 1)
 
 
 # ---------------------------------------------------------------------------------------------------- recorder
@@ -1700,7 +1746,7 @@ class Recorder:
         self.machine = machine
         self.target = target
         self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
-        self.variables = self.environ  # of the job; record_job may replace it
+        self.variables = dict(self.environ)  # of the job; record_job adds to it
         try:
             self.cwd = os.getcwd()
         except OSError:
@@ -1743,7 +1789,7 @@ class Recorder:
             self._note(real, found)
             raise OSError(errno.EINVAL, "not a regular file", path)
         data = self._attempt(real, lambda: self.machine.read_bytes(real), found)
-        kept = python_excerpt(real, bytes(data))
+        kept = redact_file(real, python_excerpt(real, bytes(data)))
         self.files[real] = _content(kept)
         return kept
 
@@ -2017,11 +2063,29 @@ _SHAPES = re.compile(
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)
 _LOGIN = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@'\"]*):[^/\s'\"]*@")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
-_NAMED = re.compile(
-    r"(?P<head>(?P<name>(?<![\w$])-{0,2}[A-Za-z_][\w.-]*)[\"']?(?P<mark>\s*[=:]\s*|\s+))"
-    r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"']+)"
+_VALUE = r"(?=(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"']+))"
+_ASSIGNED = re.compile(r"(?P<head>(?<![\w$.-])-{0,2}(?P<name>[A-Za-z_][\w.-]*)[\"']?[ \t]*[=:][ \t]*)" + _VALUE)
+_OPTION = re.compile(r"(?P<head>(?<!\S)--?(?P<name>[A-Za-z_][\w.-]*)[ \t]+)" + _VALUE)
+_HINT = re.compile(
+    r"(?i)pass|pwd|secret|token|credential|key|cookie|jwt|auth|signature|bearer|basic|hf_|sk-|gh[pousr]_|github_pat_"
+    r"|glpat-|AKIA|ASIA|eyJ|ssh-|xox|AIza|ecdsa-|://[^/\s]*@|-[paw]\s"
 )
-_LETTER_OPTION = re.compile(r"(?<!\S)(-p|-pw|-P)\s+(?P<value>[^\s-][^\s]*)")
+# Programs that take a password after one letter: sshpass -p secret, mysql -psecret, redis-cli -a secret.
+_ASKING = re.compile(
+    r"((?:^|[\s;&|/(])(?:sshpass|mysql\w*|mariadb\w*|redis-cli|mongo\w*|ldap\w+|(?:docker|podman) login)\b"
+    r"(?:[^\n;&|]*?\s)??-[paw]\s*)([^\s;&|-][^\s;&|]*)"
+)
+_ASKING_PROGRAM = re.compile(r"(?:.*/)?(sshpass|mysql\w*|mariadb\w*|redis-cli|mongo\w*|ldap\w+)$")
+_PLACES = (
+    "file",
+    "path",
+    "dir",
+    "sock",
+    "home",
+    "url",
+    "host",
+    "port",
+)  # such a name holds where it is, not what it is
 
 
 def secret_name(name: str) -> bool:
@@ -2029,19 +2093,20 @@ def secret_name(name: str) -> bool:
     if name in ("PWD", "OLDPWD"):
         return False  # the shell's working directories
     words = [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)]
-    for place, word in enumerate(words):
-        before = words[place - 1] if place else ""
-        if word == "token" and (before in _TEXT_TOKENS or words[place + 1 :] not in ([], ["value"], ["id"], ["file"])):
-            continue
-        if word == "tokens" and before in ("access", "api", "auth", "secret"):
-            return True
-        if word in _SECRET_WORDS:
-            return True
-        if word in ("key", "keys", "auth", "signature") and (
-            place == len(words) - 1 or words[place + 1 :] in (["id"], ["value"], ["secret"])
-        ):
-            return True
-    return False
+    if not words or words[-1] in _PLACES or name == "GOOGLE_APPLICATION_CREDENTIALS":
+        return False
+    return any(_secret_word(words, place) for place in range(len(words)))
+
+
+def _secret_word(words: Sequence[str], place: int) -> bool:
+    word, before, after = words[place], words[place - 1] if place else "", list(words[place + 1 :])
+    if word == "token":
+        return before not in _TEXT_TOKENS and after in ([], ["value"], ["id"], ["secret"])
+    if word == "tokens":
+        return before in ("access", "api", "auth", "secret")
+    if word in ("key", "keys", "auth", "signature", "pass", "pwd"):
+        return after in ([], ["id"], ["value"], ["secret"])
+    return word in _SECRET_WORDS
 
 
 def redact_value(name: str, value: str) -> str:
@@ -2066,48 +2131,84 @@ def redact_words(text: str) -> str:
 
 def redact_text(text: str) -> str:
     """A script, an env file or one argument: the values of secret names and everything of a secret's shape go."""
+    if not _HINT.search(text):
+        return text
+    text = _redact_named(_OPTION, _redact_named(_ASSIGNED, text))
+    text = _ASKING.sub(lambda m: m.group(1) + REDACTED, text)
+    return redact_words(text)
 
-    def named(found: Any) -> str:
-        name, value = found.group("name"), found.group("value")
-        spaced = not found.group("mark").strip()
-        if not secret_name(name.lstrip("-")) or _harmless(value) or (spaced and not name.startswith("-")):
-            return str(found.group())
-        return str(found.group("head")) + REDACTED
 
-    return redact_words(_NAMED.sub(named, text))
+def _redact_named(pattern: Any, text: str) -> str:
+    """`text` without the values that follow the names of secrets."""
+    kept, at = [], 0
+    for found in pattern.finditer(text):
+        if found.start() >= at and secret_name(found.group("name")) and not _harmless(found.group("value")):
+            kept += [text[at : found.end()], REDACTED]
+            at = found.end("value")
+    return "".join(kept) + text[at:]
 
 
 def redact_argv(argv: Sequence[str]) -> List[str]:
     """The words of a command line as they may be kept: `--token x`, `--password=x`, `-p secret`, `KEY=x`, URLs."""
     kept = []  # type: List[str]
+    asking = any(_ASKING_PROGRAM.match(word) for word in argv[:3])
     for place, word in enumerate(argv):
-        before = argv[place - 1] if place else ""
-        option = before.startswith("--") and "=" not in before and secret_name(before[2:])
-        letter = before in ("-p", "-pw") and not re.match(r"[/.]|[0-9]+$", word)
-        if (option or letter) and not word.startswith("-"):
-            kept.append(REDACTED)
-        else:
-            name, mark, value = word.partition("=")
-            if mark and re.match(r"-{0,2}[A-Za-z_][\w.-]*$", name):
-                kept.append(name + "=" + redact_value(name.lstrip("-"), value))
-            else:
-                kept.append(redact_text(word))
+        kept.append(_redacted_word(word, argv[place - 1] if place else "", asking))
     return kept
+
+
+def _redacted_word(word: str, before: str, asking: bool) -> str:
+    option = before.startswith("--") and "=" not in before and secret_name(before[2:])
+    letter = before in ("-p", "-pw", "-a", "-w") if asking else before in ("-p", "-pw")
+    if option and not word.startswith("-"):
+        return REDACTED
+    if letter and not word.startswith("-") and (asking or not re.match(r"[/.]|[0-9:]+$", word)):
+        return REDACTED
+    if asking and re.match(r"-[paw][^=]", word):
+        return word[:2] + REDACTED
+    if before in ("-u", "--user") and ":" in word:
+        return word.split(":", 1)[0] + ":" + REDACTED
+    name, mark, value = word.partition("=")
+    if mark and re.match(r"-{0,2}[A-Za-z_][\w.-]*$", name):
+        return name + "=" + redact_value(name.lstrip("-"), value)
+    return redact_text(word)
+
+
+def redact_file(path: str, data: bytes) -> bytes:
+    """The content of a file as it may be kept."""
+    if re.match(r"/proc/[0-9]+/(environ|cmdline)$", path):
+        rows = data.decode("utf-8", "surrogateescape").split("\0")
+        words = [redact_argv([row])[0] for row in rows] if path.endswith("environ") else redact_argv(rows)
+        return "\0".join(words).encode("utf-8", "surrogateescape")
+    if path.startswith(KERNEL_TREES) and path != "/proc/cmdline":
+        return data
+    try:
+        return redact_text(data.decode("utf-8")).encode("utf-8")
+    except UnicodeDecodeError:
+        return data
 
 
 # ---------------------------------------------------------------------------------------------------- snapshot
 
 
 def take(
-    target: Mapping[str, Any], machine: Optional[Any] = None, environ: Optional[Mapping[str, str]] = None
+    target: Mapping[str, Any],
+    machine: Optional[Any] = None,
+    environ: Optional[Mapping[str, str]] = None,
+    more: Optional[Callable[[Any], None]] = None,
 ) -> Dict[str, Any]:
-    """The whole snapshot as one mapping (docs/snapshot.md). `target`: python, pid, script, env_file."""
+    """The whole snapshot as one mapping (docs/snapshot.md). `target`: python, pid, script, env_file.
+
+    `more` may read further things through the recorder.
+    """
     import time
 
     machine = Machine() if machine is None else machine
     recorder = Recorder(machine, target, environ)
     now = time.time()
     record_job(recorder)
+    if more is not None:
+        more(recorder)
     record_tables(recorder)
     record_system(recorder)
     record_npu(recorder)

@@ -110,7 +110,7 @@ def _leftovers(entry: str, listing: Iterable[str]) -> Iterable[Problem]:
                 f"{entry}/{name}",
                 Text("left behind by an interrupted pip install or uninstall", "pip 安装或卸载中断后遗留的目录"),
             )
-        elif name.endswith(".dist-info") and "-" not in name[: -len(".dist-info")]:
+        elif name.endswith(".dist-info") and "-" not in name[:-10]:
             yield Problem(f"{entry}/{name}", Text("its name has no version", "目录名中没有版本号"))
 
 

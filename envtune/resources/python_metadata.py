@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Iterable, Mapping, Optional
+from typing import Iterable, Mapping, NamedTuple, Optional
 
 from envtune import collector
 from envtune.host import Host, is_dir
 
+METADATA = (".dist-info", ".egg-info", ".egg-link")  # an egg is on the path itself
 
-@dataclass(frozen=True)
-class Distribution:
-    """One installed distribution. `name` is normalised; `metadata` the path of its dist-info, egg-info or egg."""
+
+class Distribution(NamedTuple):
+    """One installed distribution. `name` is normalised; `metadata` the path of its dist-info, egg-info or egg.
+
+    A tuple and no dataclass: an environment may hold two thousand of them.
+    """
 
     name: str
     version: str
@@ -28,9 +31,10 @@ def named_in(entry: str, listing: Iterable[str]) -> Iterable[Distribution]:
         if egg is not None:
             yield Distribution(egg[0], egg[1], entry + "/EGG-INFO", entry)
     for name in listing:
-        parsed = collector.distribution_of(name) if not name.startswith("~") else None
-        if parsed is not None and not name.endswith(".egg"):
-            yield Distribution(parsed[0], parsed[1], f"{entry}/{name}", entry)
+        if name.endswith(METADATA) and name[0] != "~":
+            parsed = collector.distribution_of(name)
+            if parsed is not None:
+                yield Distribution(parsed[0], parsed[1], f"{entry}/{name}", entry)
 
 
 def metadata_file(host: Host, row: Distribution) -> Optional[str]:
