@@ -2057,11 +2057,11 @@ _TEXT_TOKENS = (
 # Shapes that are secrets under any name: Hugging Face, OpenAI, GitHub, GitLab, AWS, Slack, Google, JWT.
 _SHAPES = re.compile(
     r"hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{15,}"
-    r"|(?:AKIA|ASIA)[0-9A-Z]{16}|xox[abpr]-[\w-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"
+    r"|(?:AKIA|ASIA)[0-9A-Z]{16}|xox[abpr]-[\w-]{10,}|AIza[\w-]{30,}|(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"
     r"|(?:ssh-rsa|ssh-ed25519|ecdsa-sha2-\S+) AAAA[\w+/=]{20,}"
 )
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)
-_LOGIN = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@'\"]*):[^/\s'\"]*@")
+_LOGIN = re.compile(r"((?<![a-zA-Z0-9+.-])[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@'\"]*):[^/\s'\"]*@")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _VALUE = r"(?=(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"']+))"
 _ASSIGNED = re.compile(r"(?P<head>(?<![\w$.-])-{0,2}(?P<name>[A-Za-z_][\w.-]*)[\"']?[ \t]*[=:][ \t]*)" + _VALUE)
@@ -2073,7 +2073,7 @@ _HINT = re.compile(
 # Programs that take a password after one letter: sshpass -p secret, mysql -psecret, redis-cli -a secret.
 _ASKING = re.compile(
     r"((?:^|[\s;&|/(])(?:sshpass|mysql\w*|mariadb\w*|redis-cli|mongo\w*|ldap\w+|(?:docker|podman) login)\b"
-    r"(?:[^\n;&|]*?\s)??-[paw]\s*)([^\s;&|-][^\s;&|]*)"
+    r"(?:[^\n;&|]{0,200}?\s)??-[paw]\s*)([^\s;&|-][^\s;&|]*)"
 )
 _ASKING_PROGRAM = re.compile(r"(?:.*/)?(sshpass|mysql\w*|mariadb\w*|redis-cli|mongo\w*|ldap\w+)$")
 _PLACES = (
