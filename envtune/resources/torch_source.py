@@ -10,7 +10,7 @@ from envtune.host import exists
 from envtune.model import Evidence, Reading, Text, same
 from envtune.resources import Scene, probe
 from envtune.resources.python_env import NONE, locate
-from envtune.resources.torch_stack import npu_torch, parsed, release, told_version, torch_place
+from envtune.resources.torch_stack import incomplete, npu_torch, parsed, release, told_version, torch_place
 
 DUMP_UNTIL = (1, 8)  # 003:1593: the dumper is not supported on 1.8.1
 HOOK_RELEASE = "1.5"  # 003:3340-3390: the traceback and the lines are those of torch 1.5
@@ -108,6 +108,9 @@ def affinity(scene: Scene) -> Iterable[Reading]:
         home = locate(scene, package)
         if found is None and home is not None and exists(scene.host, f"{home}/{inside}/__init__.py"):
             found = f"{home}/{inside}"
+    plugin = locate(scene, "torch_npu")
+    if found is None and plugin is not None and not exists(scene.host, f"{plugin}/contrib"):
+        raise incomplete(f"{plugin}/contrib")
     name = found.split("/site-packages/")[-1].replace("/", ".") if found else ""
     shown = same(name) if found else Text("none", "无")
     yield Reading("affinity library", found or "", Evidence(found or place, found or "not there"), shown)

@@ -20,6 +20,9 @@ from envtune.resources.python_env import NONE, absent, environment, locate
 BUILT_IN, PLUGIN, PLAIN, MISMATCHED = "built-in torch.npu", "torch_npu plugin", "no NPU support", "mismatched"
 
 
+APEX_UNTIL = (1, 8, 1)  # 003:38-39: mixed precision by apex; torch_npu has torch.npu.amp from v1.11.0 on
+
+
 def release(version: str) -> str:
     """The X.Y.Z at the head of a version: 2.1.0 of `2.1.0.post10`, 1.5.0 of `1.5.0+ascend.post3`."""
     found = re.match(r"\d+(?:\.\d+){0,2}", version)
@@ -171,6 +174,12 @@ def apex(scene: Scene) -> Iterable[Reading]:
                 ),
                 own,
             )
+        if _numbers(told_version(scene, "torch")) > APEX_UNTIL:
+            version = told_version(scene, "torch")
+            raise NotApplicable(
+                Text(f"torch is {version}; apex is needed up to 1.8.1", f"torch 为 {version}；1.8.1 及以前才需要 apex"),
+                scene.facts["torch"].source,
+            )
         words = Text("no apex, and torch has no mixed precision of its own", "没有 apex，torch 也没有自带混合精度")
         yield Reading("apex", False, Evidence(", ".join(environment(scene).entries)), words, wanted)
         return
@@ -216,10 +225,24 @@ def fused_optimisers(scene: Scene) -> Iterable[Reading]:
     place = npu_torch(scene)
     found = {package: fused_names(scene, package) for package in ("apex", "torch_npu")}
     names = sorted({name for classes, _ in found.values() for name in classes})
+    plugin = locate(scene, "torch_npu")
+    if not names and plugin is not None and not exists(scene.host, f"{plugin}/optim"):
+        raise incomplete(f"{plugin}/optim")
     listed = "; ".join(f"{package}: {', '.join(classes)}" for package, (classes, _) in found.items() if classes)
     paths = [path for _, path in found.values() if path] or [place]
     shown = same(listed) if listed else Text("none", "无")
     yield Reading("optimisers", names, Evidence(paths[0], "\n".join([*paths, listed])), shown)
+
+
+def incomplete(path: str) -> Undetermined:
+    """Every torch_npu has this directory: where it is missing, the installation or the recording is not whole."""
+    return Undetermined(
+        Text(
+            f"torch_npu is installed, but {path} is not there: an incomplete installation or recording",
+            f"已安装 torch_npu，但 {path} 不存在：安装或快照不完整",
+        ),
+        path,
+    )
 
 
 @probe("torch_stack.amp_parameters")
