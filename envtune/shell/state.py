@@ -1,0 +1,150 @@
+"""What a shell script has set at one point of its run, and what several possible runs have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Iterable, Mapping, Optional, Sequence
+
+from envtune.model import Text
+from envtune.shell.words import Value
+
+
+@dataclass
+class State:
+    """Variables (a Text: not known, and why), which of them are exported, and where each was set last."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    exported: set[str] = field(default_factory=set)
+    places: dict[str, str] = field(default_factory=dict)
+    rest: Optional[Text] = None  # why a variable that is not in `values` may be set all the same
+    functions: dict[str, Any] = field(default_factory=dict)
+    arguments: Optional[Sequence[Value]] = None
+    cwd: Optional[str] = None  # None: not known
+    allexport: bool = False
+    alive: bool = True  # False behind exit, exec or return
+    removed: dict[str, str] = field(default_factory=dict)  # variable -> where it was unset
+
+    def copy(self) -> State:
+        """A state of its own."""
+        return State(
+            dict(self.values),
+            set(self.exported),
+            dict(self.places),
+            self.rest,
+            dict(self.functions),
+            self.arguments,
+            self.cwd,
+            self.allexport,
+            self.alive,
+            dict(self.removed),
+        )
+
+    def become(self, other: State) -> None:
+        """Take over everything of `other`."""
+        self.__dict__.update(other.__dict__)
+
+    def lookup(self, name: str) -> Optional[Value]:
+        """The value; None when the variable is not set."""
+        return self.values.get(name, self.rest)
+
+    def set(self, name: str, value: Value, place: str) -> None:
+        """Assign; under `set -a` also export."""
+        self.values[name] = value
+        self.places[name] = place
+        self.removed.pop(name, None)
+        if self.allexport:
+            self.exported.add(name)
+
+    def unset(self, name: str, place: str) -> None:
+        """Remove the variable."""
+        self.values.pop(name, None)
+        self.places.pop(name, None)
+        self.exported.discard(name)
+        self.removed[name] = place
+
+    def forget(self, reason: Text) -> None:
+        """Anything may have been set: nothing is known any more."""
+        self.values = dict.fromkeys(self.values, reason)
+        self.exported |= set(self.values)
+        self.removed = {}
+        self.rest = reason
+
+    def environment(self) -> dict[str, Value]:
+        """What a program started now gets."""
+        return {name: value for name, value in self.values.items() if name in self.exported}
+
+    def place(self, name: str) -> str:
+        """Where the variable was set or unset last."""
+        return self.places.get(name) or self.removed.get(name, "")
+
+
+def merge(states: Sequence[State], before: State) -> State:
+    """What holds whichever of the states is the real one; a variable they differ in is not known.
+
+    `before` is the state that all of them come from: it tells which of them touched a variable. States behind an exit
+    do not count, unless all are.
+    """
+    alive = [state for state in states if state.alive]
+    if len(alive) <= 1:
+        return alive[0] if alive else states[-1]
+    common = alive[0].copy()
+    for name in {name for state in alive for name in state.values}:
+        rows = {(state.values.get(name), name in state.exported) for state in alive}
+        if len(rows) > 1:
+            common.values[name] = _differs(name, alive, before)
+            if any(name in state.exported for state in alive):
+                common.exported.add(name)
+    common.rest = next((state.rest for state in alive if state.rest is not None), None)
+    for state in alive[1:]:
+        common.functions.update(state.functions)
+        common.cwd = common.cwd if state.cwd == common.cwd else None
+        common.arguments = common.arguments if state.arguments == common.arguments else None
+        common.places.update({name: place for name, place in state.places.items() if place != before.places.get(name)})
+        common.removed.update(state.removed)
+    return common
+
+
+def _differs(name: str, states: Sequence[State], before: State) -> Text:
+    for state in states:
+        place = state.place(name)
+        value = state.values.get(name)
+        if place and place != before.place(name):
+            if isinstance(value, Text):
+                return value
+            return Text(f"set under a condition only ({place})", f"仅在某个条件成立时设置（{place}）")
+    return Text("set under a condition only", "仅在某个条件成立时设置")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A line that starts the job, and the environment it gets there."""
+
+    place: str
+    values: Mapping[str, Value]
+    places: Mapping[str, str]
+    rest: Optional[Text]
+
+
+def agreed(launches: Sequence[Launch]) -> Launch:
+    """What all launch lines have in common; a variable they differ in is not known."""
+    first, last = launches[0], launches[-1]
+    if len(launches) == 1:
+        return first
+    values: dict[str, Value] = {}
+    for name in sorted({name for launch in launches for name in launch.values}):
+        seen = [launch.values.get(name) for launch in launches]
+        if len(set(seen)) == 1:
+            values[name] = first.values[name]
+        else:
+            other = next(launch for launch in launches if launch.values.get(name) != seen[0])
+            values[name] = _text_of(seen) or Text(
+                f"not the same in the lines that start the job ({first.place}, {other.place})",
+                f"启动任务的各行取值不同（{first.place}、{other.place}）",
+            )
+    rest = next((launch.rest for launch in launches if launch.rest is not None), None)
+    places = {name: place for launch in launches for name, place in launch.places.items()}
+    return Launch(last.place, values, places, rest)
+
+
+def _text_of(values: Iterable[Optional[Value]]) -> Optional[Text]:
+    return next((value for value in values if isinstance(value, Text)), None)
