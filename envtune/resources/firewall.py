@@ -18,7 +18,7 @@ from envtune.resources import firewall_region as regions
 from envtune.resources.firewall_match import Packet, named
 from envtune.resources.firewall_region import Intervals, Region
 from envtune.resources.firewall_rules import Rule
-from envtune.resources.firewall_sources import RuleSets, rule_sets
+from envtune.resources.firewall_sources import RuleSets, rule_sets, without_dormant
 from envtune.resources.firewall_walk import Outcome, TooLarge, connect
 from envtune.resources.network import is_loopback, master, nodes
 from envtune.resources.ports import HcclPorts, hccl_ports
@@ -63,6 +63,13 @@ def from_peers(scene: Scene) -> Iterable[Reading]:
     """MASTER_PORT (where this host is the master) and HCCL's ports: open to the peers, closed, or cannot be told."""
     peers = _peers(scene)
     sets = rule_sets(scene.host, peers.family)
+    readings = _readings(scene, peers, sets)
+    if any(reading.value != "open" for reading in readings) and without_dormant(scene.host, sets):
+        return _readings(scene, peers, sets)
+    return readings
+
+
+def _readings(scene: Scene, peers: Peers, sets: RuleSets) -> list[Reading]:
     readings = []
     port = _master_port(scene)
     if port is not None:

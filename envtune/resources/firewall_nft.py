@@ -27,7 +27,8 @@ from envtune.resources.firewall_rules import (
     Table,
 )
 
-PRIORITIES = {"raw": -300, "mangle": -150, "dstnat": -100, "filter": 0, "security": 50, "srcnat": 100}
+# Names of nft(8); `out` is of bridges, whose other names stand for other numbers, which changes nothing here.
+PRIORITIES = {"raw": -300, "mangle": -150, "dstnat": -100, "filter": 0, "security": 50, "srcnat": 100, "out": 100}
 SEEN = ("ip", "ip6", "inet")  # families whose packets are ours; arp, bridge and netdev see frames
 _VERDICTS = {
     "accept": ACCEPT,

@@ -186,6 +186,8 @@ def _ct(key: str) -> Optional[Asks]:
         return lambda values: match.state(str(value) for value in values)
     if key == "mark":
         return lambda values: _mark("ctmark", 0xFFFFFFFF, values)
+    if key == "status":  # a translated connection has left the walk with a doubt where its rule translated it
+        return lambda values: match.never if set(values) <= {"dnat", "snat", "expected"} else match.unknown
     if key == "direction":
         return lambda values: match.either([match.reply_direction(str(v) in ("reply", "1")) for v in values])
     if key == "l3proto":

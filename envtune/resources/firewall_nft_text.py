@@ -1,7 +1,7 @@
 """nftables: the text of `nft list ruleset`, brought into the shape of its JSON. Source: nft(8).
 
 For hosts whose nft writes no JSON, and recorded ones that hold only the text. A rule that is not understood to its last
-word becomes one that nobody can follow; nothing in it is used.
+word becomes one that nobody can follow; what was understood before that word still says which packets it is about.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from envtune.resources.firewall_nft import Malformed, tables
 from envtune.resources.firewall_nft_text_rule import Tokens, Unclear
 from envtune.resources.firewall_rules import Table
 
-_TOKEN = re.compile(r'"[^"]*"|\n|[{}(),;=]|[!<>=]=|[^\s{}(),;="!<>]+|[!<>]')
+_TOKEN = re.compile(r'"[^"]*"|\n|[!<>=]=|[{}(),;=]|[^\s{}(),;="!<>]+|[!<>]')
+_HANDLE = re.compile(r"\s*# handle \d+\s*$")
 FAMILIES = ("ip", "ip6", "inet", "arp", "bridge", "netdev")
 
 Item = dict[str, Any]
@@ -27,8 +28,7 @@ def parse_text(text: str, family: int) -> list[Table]:
 
 def items(text: str) -> list[Item]:
     """The listing as the items of the JSON form."""
-    lines = [re.sub(r"#.*$", "", line) if '"' not in line else _uncommented(line) for line in text.splitlines()]
-    tokens = Tokens(_TOKEN.findall("\n".join(lines)))
+    tokens = Tokens(_TOKEN.findall("\n".join(_uncommented(line) for line in text.splitlines())))
     found: list[Item] = []
     tokens.skip("\n", ";")
     while not tokens.done():
@@ -44,13 +44,11 @@ def items(text: str) -> list[Item]:
 
 
 def _uncommented(line: str) -> str:
-    """The line without a comment; a `#` in quotes is none."""
-    parts = line.split('"')
-    for at in range(0, len(parts), 2):
-        if "#" in parts[at]:
-            parts[at] = parts[at].partition("#")[0]
-            return '"'.join(parts[: at + 1])
-    return line
+    """The line without `# handle 7` at its end, and nothing of a line that is all comment.
+
+    Any other `#` stays and makes its rule unclear: nft writes what it cannot put in its own words as `# xt_...`.
+    """
+    return "" if line.lstrip().startswith("#") else _HANDLE.sub("", line)
 
 
 def _table(tokens: Tokens, family: str, name: str, found: list[Item]) -> None:

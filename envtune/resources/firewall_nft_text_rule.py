@@ -82,15 +82,17 @@ class Tokens:
 
 
 def parse(words: Sequence[str]) -> Expr:
-    """The expressions of a rule; a single one that nobody knows when a word is not understood."""
+    """The expressions of a rule; from the first word that is not understood on, a single one that nobody knows."""
     tokens = Tokens([word for word in words if word != "\n"])
     done: Expr = []
+    at = 0
     try:
         while not tokens.done():
+            at = tokens.at
             done += _statement(tokens)
         return done
     except (Unclear, Malformed, ValueError):
-        return [{" ".join(words): None}]
+        return [*done, {" ".join(["?", *tokens.words[at:]]): None}]
 
 
 def _statement(tokens: Tokens) -> Expr:
@@ -153,7 +155,13 @@ def _reject(tokens: Tokens) -> Expr:
     return [{"reject": None}]
 
 
-_SKIPPED = {"counter": _counter, "comment": _comment, "log": _log, "limit": _limit, "reject": _reject}
+def _foreign(tokens: Tokens) -> Expr:
+    """`xt match "recent"`: words of iptables that nft only names."""
+    tokens.take()
+    return [{"xt": {"type": tokens.take(), "name": tokens.take().strip('"')}}]
+
+
+_SKIPPED = {"xt": _foreign, "counter": _counter, "comment": _comment, "log": _log, "limit": _limit, "reject": _reject}
 _REST = frozenset({"masquerade", "snat", "dnat", "redirect", "queue", "tproxy", "fwd", "synproxy"})
 
 
@@ -205,6 +213,9 @@ def _left(tokens: Tokens) -> dict[str, Any]:
 
 def _field(tokens: Tokens) -> dict[str, Any]:
     word = tokens.take()
+    if word == "tcp" and tokens.peek() == "option" and tokens.peek(3) == "set":
+        tokens.at += 3
+        return {"tcp option": None}  # a segment size: no rule asks for it
     if word in _BARE_META:
         return {"meta": {"key": word}}
     if word == "meta":

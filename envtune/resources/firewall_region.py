@@ -75,8 +75,11 @@ def region(boxes: Sequence[tuple[Intervals, Intervals]]) -> Region:
     done: list[Row] = []
     for low, after in zip(starts, starts[1:]):
         pairs = [pair for first, last, addresses in rows if first <= low <= last for pair in addresses]
-        if pairs:
-            done.append((low, after - 1, intervals(pairs)))
+        addresses = intervals(pairs)
+        if done and done[-1][1] == low - 1 and done[-1][2] == addresses:
+            done[-1] = (done[-1][0], after - 1, addresses)
+        elif addresses:
+            done.append((low, after - 1, addresses))
     return tuple(done)
 
 

@@ -5,6 +5,7 @@ Read in this order, through `Host.run`:
 1. `nft -j list ruleset`; `nft list ruleset` where the first is not recorded or this nft writes no JSON;
 2. `iptables-save` (IPv6: `ip6tables-save`) where nft told nothing, or where nft shows rules in iptables' own words;
    `iptables -S` where it is not recorded;
+   (`nft list ruleset` once more, for dormant tables, where a rule of nftables stands in the way);
 3. `iptables-legacy-save` (`ip6tables-legacy-save`) where the kernel lists tables in /proc/net/ip_tables_names;
 4. only where none of these is recorded: `firewall-cmd --state` and `--list-all`, `ufw status verbose`. They can prove a
    port closed; they cannot prove it open, because other rule sets may exist.
@@ -102,6 +103,28 @@ def _without_nft(host: Host) -> Optional[tuple[str, str]]:
         return None
     names = {line.split(" ", 1)[0] for line in modules}
     return (path, "nf_tables is not loaded") if names and "nf_tables" not in names else None
+
+
+def without_dormant(host: Host, found: RuleSets) -> bool:
+    """Take out the tables that are switched off (`flags dormant`), which nft 1.0.6 shows in text only; whether any was.
+
+    Asked only where a rule stands in the way, because such tables are rare and the text costs a command more.
+    """
+    if not any(" ".join(NFT_JSON) == table.source and table.bases for table in found.tables):
+        return False
+    try:
+        text = host.run(NFT_TEXT, timeout=DEADLINE).stdout
+    except HostError:
+        return False
+    words = [line.split() for line in text.splitlines()]
+    asleep = {
+        (first[1], first[2])
+        for first, second in zip(words, words[1:])
+        if first[:1] == ["table"] and len(first) > 2 and second[:2] == ["flags", "dormant"]
+    }
+    before = len(found.tables)
+    found.tables = [table for table in found.tables if (table.family, table.name) not in asleep]
+    return len(found.tables) < before
 
 
 def _iptables(host: Host, family: int, found: RuleSets, nft: bool) -> None:
