@@ -10,7 +10,7 @@ Sources: porting guide 003:3038-3048; README of Ascend/pytorch by branch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from posixpath import basename, dirname, join
+from posixpath import basename, dirname
 from typing import Iterable, Optional
 
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined
@@ -63,13 +63,13 @@ def _content(scene: Scene, install: Install, name: str) -> Optional[Reading]:
     wheels = wheel_paths(host, install, name)
     copies = [row for row in python_env.every(scene, name) if install_root(host, row.metadata) is None]
     if not wheels and not copies:
-        return None
+        return _from_tree(scene, install, name)
     if not copies:
         return _not_installed(scene, install, name, wheels[0])
     copy = copies[0]
-    references = wheels or [join(row, "RECORD") for row in tree_records(host, install, name)]
+    references = wheels or [f"{row}/RECORD" for row in tree_records(host, install, name)]
     if not references:
-        return _shadowing(scene, install, name, copy)
+        return _left_behind(scene, install, name, copy)
     return _compared(host, install, name, copy, references)
 
 
@@ -95,6 +95,15 @@ def tree_package(host: Host, install: Install, name: str) -> Optional[str]:
             if is_dir(host, path):
                 return path
     return None
+
+
+def _from_tree(scene: Scene, install: Install, name: str) -> Optional[Reading]:
+    """Nothing to install and nothing installed: what is imported from the tree itself is right by its place."""
+    place = python_env.locate(scene, name)
+    if place is None or install_root(scene.host, place) != install.real:
+        return None
+    shown = Text(f"imported from the tree: {place}", f"从安装目录导入：{place}")
+    return Reading(name, True, Evidence(place), shown, Text(f"{name} of {install.real}", f"{install.real} 的 {name}"))
 
 
 def _not_installed(scene: Scene, install: Install, name: str, wheel: str) -> Optional[Reading]:
@@ -140,32 +149,34 @@ def _compared(host: Host, install: Install, name: str, copy: python_env.Distribu
     return Reading(name, False, evidence, shown, expected)
 
 
-def _shadowing(scene: Scene, install: Install, name: str, copy: python_env.Distribution) -> Reading:
-    """A tree that ships no wheel, and a copy that pip left behind: it matters when it is the one that is imported.
+def _left_behind(scene: Scene, install: Install, name: str, copy: python_env.Distribution) -> Optional[Reading]:
+    """A copy that pip left behind beside a tree that ships no wheel: nothing should be installed at all.
 
-    This rests on Python's import order (PYTHONPATH comes before site-packages), not on an observed failure.
+    That it takes the place of the tree's own wherever PYTHONPATH does not name the tree first rests on Python's import
+    order, not on an observed failure; the text says which of the two is imported now.
     """
+    own = tree_package(scene.host, install, name)
+    if name == "hccl":
+        return None  # torch does not import it
     place = python_env.locate(scene, name)
     evidence = Evidence(copy.metadata, f"import {name}: {place}")
-    own = tree_package(scene.host, install, name)
     expected = Text(
         f"{name} from the tree ({own or install.real}), nothing installed by pip",
-        f"使用安装目录自带的 {name}（{own or install.real}），无需 pip 安装",
+        f"使用安装目录自带的 {name}（{own or install.real}），不应由 pip 安装",
     )
+    left = Text(
+        f"{name} {copy.version} of an older CANN left in {copy.entry}",
+        f"{copy.entry} 中遗留旧版 CANN 的 {name} {copy.version}",
+    )
+    now = Text("it is the one that is imported", "实际导入的正是它")
     if place is not None and install_root(scene.host, place) == install.real:
-        shown = Text(
-            f"imported from the tree; {name} {copy.version} left in {copy.entry} is unused behind PYTHONPATH",
-            f"从安装目录导入；{copy.entry} 中遗留的 {name} {copy.version} 在 PYTHONPATH 优先时不会被使用",
+        now = Text(
+            "imported wherever PYTHONPATH does not name the tree first, as it does now",
+            "目前 PYTHONPATH 优先指向安装目录；一旦不是这样，就会导入它",
         )
-        return Reading(name, True, evidence, shown, expected)
-    untold = scene.target.environment.untold_reason("PYTHONPATH")
-    if untold is not None:
-        return Reading(name, None, evidence, None, expected, reason=untold)
-    shown = Text(
-        f"{name} {copy.version} of an older CANN in {copy.entry} is imported instead (by Python's import order)",
-        f"按 Python 导入顺序，实际导入的是 {copy.entry} 中旧版 CANN 遗留的 {name} {copy.version}",
-    )
-    return Reading(name, False, evidence, shown, expected)
+    elif scene.target.environment.untold_reason("PYTHONPATH") is not None:
+        now = Text("imported unless PYTHONPATH names the tree", "除非 PYTHONPATH 指向安装目录，否则会导入它")
+    return Reading(name, False, evidence, Text(f"{left.en}: {now.en}", f"{left.zh}：{now.zh}"), expected)
 
 
 def _expected(wheel: str) -> Text:

@@ -13,7 +13,7 @@ from typing import Mapping, Optional
 Version = tuple[tuple[int, int, str], ...]
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_PRODUCT = re.compile(r"V(\d+)R(\d+)C(\d+)", re.IGNORECASE)
+_PRODUCT = re.compile(r"V(\d{1,4})R(\d{1,4})C(\d{1,4})(?!\d)", re.IGNORECASE)
 _TAGS = re.compile(r"[._-]?(rc|post|dev|alpha|beta)[._-]?(?=\d)")
 _CFG_LINE = re.compile(r"(\w+?)_(running|upgrade|installed)_version$")
 
