@@ -2063,9 +2063,9 @@ _SHAPES = re.compile(
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)
 _LOGIN = re.compile(r"((?<![a-zA-Z0-9+.-])[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@'\"]*):[^/\s'\"]*@")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
-_VALUE = r"(?=(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"']+))"
-_ASSIGNED = re.compile(r"(?P<head>(?<![\w$.-])-{0,2}(?P<name>[A-Za-z_][\w.-]*)[\"']?[ \t]*[=:][ \t]*)" + _VALUE)
-_OPTION = re.compile(r"(?P<head>(?<!\S)--?(?P<name>[A-Za-z_][\w.-]*)[ \t]+)" + _VALUE)
+_VALUE = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"']+")
+_ASSIGNED = re.compile(r"(?<![\w$.-])-{0,2}(?P<name>[A-Za-z_][\w.-]*)[\"']?[ \t]*[=:][ \t]*(?=[^\s;&|])")
+_OPTION = re.compile(r"(?<!\S)--?(?P<name>[A-Za-z_][\w.-]*)[ \t]+(?=[^\s;&|])")
 _HINT = re.compile(
     r"(?i)pass|pwd|secret|token|credential|key|cookie|jwt|auth|signature|bearer|basic|hf_|sk-|gh[pousr]_|github_pat_"
     r"|glpat-|AKIA|ASIA|eyJ|ssh-|xox|AIza|ecdsa-|://[^/\s]*@|-[paw]\s"
@@ -2142,9 +2142,11 @@ def _redact_named(pattern: Any, text: str) -> str:
     """`text` without the values that follow the names of secrets."""
     kept, at = [], 0
     for found in pattern.finditer(text):
-        if found.start() >= at and secret_name(found.group("name")) and not _harmless(found.group("value")):
-            kept += [text[at : found.end()], REDACTED]
-            at = found.end("value")
+        if found.start() >= at and secret_name(found.group("name")):
+            value = _VALUE.match(text, found.end())
+            if value is not None and not _harmless(value.group()):
+                kept += [text[at : found.end()], REDACTED]
+                at = value.end()
     return "".join(kept) + text[at:]
 
 

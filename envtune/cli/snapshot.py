@@ -38,6 +38,7 @@ def command(
     from envtune import collector
 
     lang = language(lang)
+    output = None if str(output) == "-" else output
     _refuse_target(output, force, lang)
     clock = time.monotonic()
     target = {"python": python, "pid": pid, "script": _absolute(script), "env_file": _absolute(env_file)}
