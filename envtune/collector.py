@@ -505,7 +505,8 @@ def describe_interpreter(host: Any, variables: Mapping[str, str], cwd: str, path
     settings, prefix = venv_settings(host, start)
     if settings is None:
         home = variables.get("PYTHONHOME", "").split(":")[0]
-        prefix, version = _installation(host, os.path.dirname(real), os.path.basename(real), home)
+        folders = ([home + "/bin"] if home else []) + [os.path.dirname(real)]
+        prefix, version = _installation(host, folders, os.path.basename(real))
         sites = _user_site(variables, version) + _installation_sites(host, prefix, version)
         kind = "conda" if _kind(host, prefix + "/conda-meta") == "dir" else "system"
     else:
@@ -513,7 +514,8 @@ def describe_interpreter(host: Any, variables: Mapping[str, str], cwd: str, path
         version = _venv_version(host, settings, prefix, real)
         sites = _libraries(host, prefix, version)
         if settings.get("include-system-site-packages", "").lower() == "true":
-            base, _ = _installation(host, settings.get("home", ""), "python" + version, "")
+            folders = [settings.get("home", ""), os.path.dirname(real)]  # home may be a virtual environment itself
+            base, _ = _installation(host, folders, "python" + version)
             sites += _user_site(variables, version) + _installation_sites(host, base, version)
     return {
         "path": path,
@@ -845,20 +847,42 @@ def _only_version(host: Any, prefix: str, real: str) -> str:
     return found.pop()
 
 
-def _installation(host: Any, folder: str, name: str, home: str) -> Tuple[str, str]:
-    """(prefix, version) of the Python whose program lies in `folder`: the nearest directory with lib/pythonX.Y."""
+def _installation(host: Any, folders: Sequence[str], name: str) -> Tuple[str, str]:
+    """(prefix, version) of the Python that belongs to the first of `folders`: the nearest directory with its library.
+
+    CPython looks for lib/pythonX.Y/os.py from there upwards. Where no folder has it above, the directory alone counts,
+    since a recording need not hold os.py.
+    """
     version = _version_by_name(name)
-    place = home or folder
-    while version and place.startswith("/"):
-        if any(_kind(host, "%s/%s/python%s" % (place.rstrip("/"), lib, version)) == "dir" for lib in ("lib", "lib64")):
-            return place, version
-        if place == "/":
-            break
-        place = os.path.dirname(place)
-    prefix = home or os.path.dirname(folder)
-    if version:
-        raise Unresolved("no-library", folder + "/" + name, "lib/python" + version)
-    return prefix, _only_version(host, prefix, folder + "/" + name)
+    if not version:
+        prefix = os.path.dirname(folders[0])
+        return prefix, _only_version(host, prefix, folders[-1] + "/" + name)
+    for landmark in ("/os.py", ""):
+        for place in [parent for folder in folders for parent in _parents(folder)]:
+            for lib in ("lib", "lib64"):
+                if _holds(host, "%s/%s/python%s%s" % (place.rstrip("/"), lib, version, landmark)):
+                    return place, version
+    raise Unresolved("no-library", folders[-1] + "/" + name, "lib/python" + version)
+
+
+def _parents(folder: str) -> Iterator[str]:
+    """The directory and those above it."""
+    while folder.startswith("/"):
+        yield folder
+        if folder == "/":
+            return
+        folder = os.path.dirname(folder)
+
+
+def _holds(host: Any, path: str) -> bool:
+    """Whether something is there; what a recording does not say is taken as absent, the next landmark decides."""
+    try:
+        host.stat(path)
+    except PermissionError:
+        raise
+    except OSError:
+        return False
+    return True
 
 
 def _libraries(host: Any, prefix: str, version: str) -> List[str]:
@@ -1341,6 +1365,7 @@ STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/etc/systemd/system/*.wants/ondemand.service",
     "/etc/systemd/system/*.wants/power-profiles-daemon.service",
     "/etc/systemd/system/*.wants/tuned.service",
+    "/proc/net/netfilter",
     "/proc/self/ns/*",
     "/run/systemd/system",
     "/tmp",
@@ -1356,11 +1381,11 @@ RECORDS = ()  # type: Tuple[str, ...]  # wheels and RECORD files of which only t
 # argv, and the paths of which one must be there for the command to be worth running; without any, the program itself.
 COMMANDS = (
     (("nft", "-j", "list", "ruleset"), ()),
+    (("nft", "list", "ruleset"), ()),  # tells dormant tables, which the JSON of nft 1.0.6 does not
     (("iptables-save",), ()),
     (("iptables-legacy-save",), ()),
     (("ip6tables-save",), ()),
-    (("firewall-cmd", "--state"), ()),
-    (("ufw", "status", "verbose"), ()),
+    (("ip6tables-legacy-save",), ()),  # firewall-cmd and ufw are not asked: what they set ends in these listings
     (("systemctl", "is-system-running"), ("/run/systemd/system",)),
 )  # type: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...]], ...]
 
@@ -1404,6 +1429,17 @@ def _record_quota(recorder: Any) -> None:
             if path in ("", "/"):
                 break
             path = path.rpartition("/")[0]
+
+
+def record_network(recorder: Any) -> None:
+    """Where the host's own name and MASTER_ADDR lead, and the peers that HCCL_WHITELIST_FILE lists."""
+    record_command(recorder, ("getent", "hosts", os.uname().nodename), (), 3.0)
+    master = recorder.variables.get("MASTER_ADDR", "").strip()
+    if re.match(r"[A-Za-z0-9_][A-Za-z0-9_.-]*$", master) and not re.match(r"[0-9.]+$", master):
+        record_command(recorder, ("getent", "ahosts", master), (), 3.0)
+    listed = recorder.variables.get("HCCL_WHITELIST_FILE", "")
+    if listed.startswith("/"):
+        _quietly(recorder.read_bytes, os.path.normpath(listed))
 
 
 def record_npu(recorder: Any) -> None:
@@ -2215,6 +2251,7 @@ def take(
     record_system(recorder)
     record_npu(recorder)
     record_cann(recorder)
+    _quietly(record_network, recorder)
     machine_name = os.uname().machine
     named, pid = target.get("python") or "", target.get("pid")
     _quietly(record_python, recorder, recorder.variables, recorder.cwd, machine_name, named, pid)

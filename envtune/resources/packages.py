@@ -21,6 +21,7 @@ from envtune.resources.pillow import BROKEN, SIMD, imported_pillow
 from envtune.resources.python_env import NONE, interpreter
 
 DPKG_STATUS = collector.DPKG_STATUS
+WHEELS_SINCE = (3, 9)
 # Per requirement the packages any one of which meets it, the first being the one to install.
 PILLOW_BUILD_DEBIAN = collector.PILLOW_BUILD_DEBIAN
 PILLOW_BUILD_RHEL = collector.PILLOW_BUILD_RHEL
@@ -102,6 +103,7 @@ def pillow_headers(scene: Scene) -> Iterable[Reading]:
     missing = [reading.subject for reading in readings if reading.reason is None and not reading.value]
     if missing:
         _only_for_training(scene)
+        _only_without_wheels(scene)
         if _imports(scene) not in (NONE, BROKEN):
             raise NotApplicable(
                 Text(
@@ -143,6 +145,22 @@ def _imports(scene: Scene) -> str:
         return imported_pillow(scene).kind
     except NotApplicable:
         return NONE
+
+
+def _only_without_wheels(scene: Scene) -> None:
+    """NotApplicable where pip takes Pillow from a wheel, so that nothing is built.
+
+    Pillow publishes manylinux2014 wheels for x86_64 and aarch64 (PyPI, 9.5.0: cp37 and newer); pip takes them since
+    19.3, and every Python from 3.9 on brings a newer pip.
+    """
+    version = interpreter(scene).version
+    numbers = tuple(int(part) for part in version.split("."))
+    if numbers >= WHEELS_SINCE and scene.facts.value("arch") in ("x86_64", "aarch64"):
+        words = Text(
+            f"Python is {version}: its pip installs Pillow from a wheel, nothing is built",
+            f"Python 为 {version}：其 pip 会直接安装 Pillow 的 wheel，无需编译",
+        )
+        raise NotApplicable(words, interpreter(scene).real)
 
 
 def _only_for_training(scene: Scene) -> None:

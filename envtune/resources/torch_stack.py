@@ -20,6 +20,7 @@ from envtune.resources.python_env import NONE, absent, environment, locate
 BUILT_IN, PLUGIN, PLAIN, MISMATCHED = "built-in torch.npu", "torch_npu plugin", "no NPU support", "mismatched"
 
 
+PLUGIN_SINCE = (1, 8)  # 002:49-51, 003:146: torch.npu is part of torch 1.5.0, torch_npu a package of its own since
 APEX_UNTIL = (1, 8, 1)  # 003:38-39: mixed precision by apex; torch_npu has torch.npu.amp from v1.11.0 on
 
 
@@ -60,6 +61,9 @@ def flavour_of(scene: Scene) -> tuple[str, str]:
         return kind, scene.facts["torch_npu"].source
     if exists(scene.host, inside):
         return BUILT_IN, inside
+    torch = told_version(scene, "torch")
+    if "+ascend" in torch and _numbers(torch) < PLUGIN_SINCE:  # the vendor's wheels of that line are called so
+        return BUILT_IN, scene.facts["torch"].source
     return PLAIN, place
 
 
