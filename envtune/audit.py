@@ -49,7 +49,7 @@ def examine(check: Check, scene: Scene) -> tuple[Finding, ...]:
             outcome = Outcome.NOTAPPLICABLE if told else Outcome.UNKNOWN
             return (_single(check, severity, outcome, reason, Evidence(fact.source, fact.value or "")),)
         readings = tuple(find_probe(check.probe)(scene, **check.arguments))
-        return _judge(check, severity, readings)
+        return _judge(check, severity, readings, commands_of(check, scene))
     except NotApplicable as verdict:
         evidence = Evidence(verdict.source, _cut(verdict.text))
         return (_single(check, severity, Outcome.NOTAPPLICABLE, verdict.reason, evidence),)
@@ -72,11 +72,21 @@ def severity_of(check: Check, scene: Scene) -> Severity:
     return check.severity
 
 
-def _judge(check: Check, severity: Severity, readings: Sequence[Reading]) -> tuple[Finding, ...]:
+def commands_of(check: Check, scene: Scene) -> tuple[str, ...]:
+    """What to type on this host (`commands_by` may say it for a fact)."""
+    for when, commands in check.commands_by:
+        if excluded(when, scene.facts)[0] is None:
+            return commands
+    return check.commands
+
+
+def _judge(
+    check: Check, severity: Severity, readings: Sequence[Reading], commands: tuple[str, ...]
+) -> tuple[Finding, ...]:
     told = [r for r in readings if r.reason is None]
     untold = [r for r in readings if r.reason is not None]
     bad = expect.misses(check.expect, told)
-    found = [_finding(check, severity, Outcome.FAIL, group) for group in _groups(check, bad)]
+    found = [_finding(check, severity, Outcome.FAIL, group, commands) for group in _groups(check, bad)]
     found += [_finding(check, severity, Outcome.UNKNOWN, group) for group in _alike(untold)]
     if found:
         return tuple(found)
@@ -104,7 +114,9 @@ def _alike(readings: Sequence[Reading]) -> list[list[Reading]]:
     return list(groups.values())
 
 
-def _finding(check: Check, severity: Severity, outcome: Outcome, group: Sequence[Reading]) -> Finding:
+def _finding(
+    check: Check, severity: Severity, outcome: Outcome, group: Sequence[Reading], commands: tuple[str, ...] = ()
+) -> Finding:
     first = group[0]
     told = first.reason is None
     return Finding(
@@ -117,6 +129,7 @@ def _finding(check: Check, severity: Severity, outcome: Outcome, group: Sequence
         first.reason,
         Evidence(first.evidence.source, _cut(first.evidence.text)),
         first.right,
+        first.commands or commands,
     )
 
 

@@ -76,6 +76,7 @@ class Reading:
     expected: Optional[Text] = None
     reason: Optional[Text] = None
     right: bool = False  # the only reason is a missing right
+    commands: tuple[str, ...] = ()  # what mends this very subject, where the check's commands do not
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ class Check:
     falsepositives: tuple[Text, ...] = ()
     remedy: Optional[Text] = None
     commands: tuple[str, ...] = ()
+    commands_by: tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...] = ()  # by facts; the first that holds wins
     playbook: str = ""
     faq: tuple[str, ...] = ()
     volatile: bool = False
@@ -193,6 +195,7 @@ class Finding:
     reason: Optional[Text]
     evidence: Evidence
     right: bool = False  # unknown only because of a missing right
+    commands: tuple[str, ...] = ()  # what to type on this host to mend it
 
     @property
     def id(self) -> str:

@@ -16,7 +16,7 @@ import yaml
 from envtune import catalog
 from envtune.audit import audit
 from envtune.catalog.examples import example_data
-from envtune.model import Finding, Report
+from envtune.model import Finding, Outcome, Report
 from envtune.scene import describe_target, open_scene, recorded_options
 from envtune.snapshot import SnapshotHost
 
@@ -64,11 +64,11 @@ def judge(data: Mapping[str, Any]) -> tuple[Finding, ...]:
     return report(data).findings
 
 
-def report(data: Mapping[str, Any]) -> Report:
+def report(data: Mapping[str, Any], selected: tuple[str, ...] = ()) -> Report:
     """The report on a recorded host, without the time it took."""
     host = SnapshotHost(data)
     scene = open_scene(host, recorded_options(data.get("target") or {}))
-    findings = audit(_checks(), scene)
+    findings = audit([c for c in _checks() if not selected or c.id in selected], scene)
     facts = tuple(scene.facts[name] for name in scene.facts.names())
     return Report(host.name, "2026-01-01T00:00:00Z", 0.0, describe_target(scene.target), facts, findings)
 
@@ -77,8 +77,8 @@ Change = Callable[[dict[str, Any]], None]
 
 
 def verdicts(findings: tuple[Finding, ...]) -> set[tuple[str, str, str]]:
-    """What a report says, as a set: (check id, outcome, subject)."""
-    return {(f.id, f.outcome.value, f.subject) for f in findings}
+    """What a report says, as a set: (check id, outcome, subject); who passed is not a verdict of its own."""
+    return {(f.id, f.outcome.value, "" if f.outcome is Outcome.PASS else f.subject) for f in findings}
 
 
 def flipped(before: tuple[Finding, ...], after: tuple[Finding, ...]) -> set[str]:

@@ -31,6 +31,7 @@ def check_from(data: Row) -> Check:
         falsepositives=tuple(_text(t) for t in data.get("falsepositives", ())),
         remedy=_optional(data.get("remedy")),
         commands=tuple(data.get("commands", ())),
+        commands_by=tuple((row["when"], tuple(row["commands"])) for row in data.get("commands_by", ())),
         playbook=data.get("playbook", ""),
         faq=tuple(data.get("faq", ())),
         volatile=data.get("volatile", False),

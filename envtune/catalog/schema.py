@@ -126,6 +126,11 @@ CHECK = Record(
         Field("falsepositives", TEXTS, "When a failure is right and yet not a problem."),
         Field("remedy", Bilingual(), "What to do, and why it is safe."),
         Field("commands", LINES, "Exact commands to paste."),
+        Field(
+            "commands_by",
+            ListOf(Record((Field("when", Special("applies"), "", True), Field("commands", LINES, "", True)))),
+            "Other commands where facts say so; the first row that holds wins.",
+        ),
         Field("playbook", Str(NAME, "set-cpu-governor"), "The playbook that repairs it."),
         Field("faq", ListOf(Str(FAQ_ID, "F06")), "FAQ entries this check confirms or refutes."),
         Field("volatile", Bool(), "The value changes from second to second."),

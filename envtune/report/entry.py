@@ -105,7 +105,8 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     rows = (_severity_row(when, SEVERITIES[severity]) for when, severity in check.severity_by)
     yield Section(Text("Severity elsewhere", "其他情况下的级别"), "list", tuple(rows))
     yield Section(Text("How to fix it", "处理方法"), "text", (check.remedy,) if check.remedy else ())
-    yield Section(Text("Commands", "命令"), "code", tuple(same(line) for line in check.commands))
+    lines = [*check.commands, *(line for _, commands in check.commands_by for line in commands)]
+    yield Section(Text("Commands", "命令"), "code", tuple(same(line) for line in lines))
     playbooks = [p for p in catalogue.playbooks if check.id in p.fixes or p.id == check.playbook]
     yield Section(Text("Playbooks", "修复方案"), "list", tuple(_link(p.id, p.title) for p in playbooks))
     yield Section(Text("When a failure is no problem", "何时可以忽略"), "list", check.falsepositives)

@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional
 
 from envtune import __version__
 from envtune.audit import summary
-from envtune.model import Finding, Report, Text
+from envtune.model import Finding, Outcome, Report, Text
 
 SCHEMA = "envtune.report/1"
 
@@ -54,8 +54,10 @@ def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
 
 def remedy_text(finding: Finding, lang: str) -> Optional[str]:
     """What to do, with the commands; None where nothing is to be done."""
+    if finding.outcome is not Outcome.FAIL:
+        return None
     parts = [] if finding.check.remedy is None else [finding.check.remedy.to(lang)]
-    return "\n".join([*parts, *finding.check.commands]) or None
+    return "\n".join([*parts, *finding.commands]) or None
 
 
 def _to(text: Optional[Text], lang: str) -> Optional[str]:

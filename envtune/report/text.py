@@ -124,7 +124,7 @@ class _Page:
         yield from self._row("where", ", ".join(dict.fromkeys(printable(f.evidence.source) for f in group[:SHOWN])))
         yield from self._row("why", self._to(check.rationale))
         yield from self._row("fix", self._to(check.remedy))
-        for command in check.commands[:1]:
+        for command in dict.fromkeys(f.commands[0] for f in group[:SHOWN] if f.commands):
             yield " " * 22 + self.paint("$ " + command, "green")
 
     def _row(self, key: str, text: str) -> Iterator[str]:

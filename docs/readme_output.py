@@ -1,0 +1,46 @@
+"""The one picture of the README: a part of a real report on a recorded host, written between its markers.
+
+    python docs/readme_output.py            write it
+    python docs/readme_output.py --check    end with 1 when the README shows something else
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HOST = "910b-openeuler2203-troubled"
+SELECTED = ("CPU001", "CPU002", "NET005", "CANN003", "ENV103")
+BEGIN, END = "<!-- output -->\n```text\n", "```\n<!-- /output -->"
+
+
+def picture() -> str:
+    """What `envtune check --select ...` prints on the recorded host."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from recorded import host_data, report
+
+    from envtune.report import text
+
+    made = report(host_data(HOST), SELECTED)
+    return text.render(made, "en", width=100) + "\n"
+
+
+def updated(readme: str) -> str:
+    """The README with the picture between its markers."""
+    head, _, rest = readme.partition(BEGIN)
+    return head + BEGIN + picture() + END + rest.partition(END)[2]
+
+
+def main() -> int:
+    path = ROOT / "README.md"
+    readme = path.read_text("utf-8")
+    new = updated(readme)
+    if "--check" in sys.argv:
+        return int(new != readme)
+    path.write_text(new, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
