@@ -10,6 +10,7 @@
     |   +-- TimedOut        it did not answer within its deadline
     |   +-- Unreadable      it is there and makes no sense (not text, not a regular file, I/O error)
     |   +-- NotRecorded     the snapshot does not say whether it is there
+    +-- PlanError           a plan file is malformed or asks for what envtune never does (exit 2)
     +-- Skipped             an action has nothing to propose, and why
     +-- Verdict             a probe's own statement about its check
         +-- NotApplicable   the check does not concern this host, and which fact says so
@@ -56,6 +57,15 @@ class UsageError(EnvtuneError):
     def __init__(self, en: str, zh: str = "") -> None:
         super().__init__(en)
         self.zh = zh
+
+
+class PlanError(EnvtuneError):
+    """A plan cannot be trusted, understood or carried out here; `member` says which part of it."""
+
+    def __init__(self, member: str, en: str, zh: str = "") -> None:
+        super().__init__(f"{member}: {en}" if member else en)
+        self.zh = f"{member}：{zh}" if member and zh else zh
+        self.member = member
 
 
 class HostError(EnvtuneError, OSError):
