@@ -1433,7 +1433,7 @@ def _record_quota(recorder: Any) -> None:
 
 def record_network(recorder: Any) -> None:
     """Where the host's own name and MASTER_ADDR lead, and the peers that HCCL_WHITELIST_FILE lists."""
-    record_command(recorder, ("getent", "hosts", os.uname().nodename), (), 3.0)
+    record_command(recorder, ("getent", "hosts", recorder.uname["nodename"]), (), 3.0)
     master = recorder.variables.get("MASTER_ADDR", "").strip()
     if re.match(r"[A-Za-z0-9_][A-Za-z0-9_.-]*$", master) and not re.match(r"[0-9.]+$", master):
         record_command(recorder, ("getent", "ahosts", master), (), 3.0)
@@ -1450,7 +1450,8 @@ def record_npu(recorder: Any) -> None:
         return
     text = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")
     listed = set(re.findall(r"(?m)^\|\s*\d+(?:\s+\d+)?\s*\|\s*(\d+)\s*\|", text))
-    for row in process_table(True):
+    processes = recorder.machine.processes()
+    for row in processes if isinstance(processes, list) else ():
         if row.get("devices") or str(row["pid"]) in listed:
             _quietly(recorder.read_bytes, "/proc/%d/cgroup" % row["pid"])
 
@@ -1699,6 +1700,7 @@ class Machine:
     def __init__(self, root: str = "") -> None:
         self.root = root.rstrip("/")
         self.mounts = Mounts()
+        self._tables: Dict[str, Any] = {}
 
     def lstat(self, path: str) -> Stat:
         self.mounts.enter(self.root + path)
@@ -1724,23 +1726,50 @@ class Machine:
         """A row of `run_command`; None where commands are not run."""
         return None if self.root else run_command(argv, timeout)
 
+    def record_digest(self, path: str) -> str:
+        if path.endswith(".whl"):
+            return record_digest(wheel_record(self.root + path))
+        return record_digest(self.read_bytes(path).decode("utf-8", "replace"))
+
+    def identity(self) -> Dict[str, Any]:
+        """uname, euid, cwd and the time, in the form of the manifest."""
+        import time
+
+        names = os.uname()
+        try:
+            cwd = os.getcwd()
+        except OSError:
+            cwd = "/"  # the working directory was deleted
+        return {
+            "uname": {key: getattr(names, key) for key in ("sysname", "nodename", "release", "machine")},
+            "euid": os.geteuid(),
+            "cwd": clean(cwd),
+            "now": round(time.time(), 3),
+        }
+
+    def processes(self) -> Any:
+        """The process table, read once."""
+        if "processes" not in self._tables:
+            devices = glob_paths(Recorder(self, {}), "/dev/davinci[0-9]*")
+            self._tables["processes"] = _table(lambda: process_table(bool(devices)))
+        return self._tables["processes"]
+
     def tables(self) -> Dict[str, Any]:
         """processes, listeners, interfaces, disks; `{"error": ...}` for one that could not be read."""
         if self.root:
             return {}
-        read = {
-            "processes": lambda: process_table(bool(glob_paths(Recorder(self, {}), "/dev/davinci[0-9]*"))),
-            "listeners": _owned_listeners,
-            "interfaces": network_interfaces,
-            "disks": _disks,
-        }  # type: Dict[str, Callable[[], Any]]
-        tables = {}
-        for name, table in read.items():
-            try:
-                tables[name] = table()
-            except OSError as error:
-                tables[name] = {"error": error_word(error)}
-        return tables
+        self.processes()
+        self._tables["listeners"] = _table(_owned_listeners)
+        self._tables["interfaces"] = _table(network_interfaces)
+        self._tables["disks"] = _table(_disks)
+        return self._tables
+
+
+def _table(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except OSError as error:
+        return {"error": error_word(error)}
 
 
 def error_word(error: OSError) -> str:
@@ -1783,10 +1812,9 @@ class Recorder:
         self.target = target
         self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
         self.variables = dict(self.environ)  # of the job; record_job adds to it
-        try:
-            self.cwd = os.getcwd()
-        except OSError:
-            self.cwd = "/"
+        self.identity = machine.identity()
+        self.uname = self.identity["uname"]
+        self.cwd: str = self.identity["cwd"]
         self.files: Dict[str, Any] = {}
         self.commands: Dict[Tuple[str, ...], Dict[str, Any]] = {}
         self.covered: List[str] = []
@@ -1853,16 +1881,12 @@ class Recorder:
     def record_digest(self, path: str) -> str:
         """Keeps the digest alone; raises OSError where there is none."""
         real = self._walk(path)
-
-        def digest() -> str:
-            if path.endswith(".whl"):
-                return record_digest(wheel_record(self.machine.root + real))
-            return record_digest(self.machine.read_bytes(real).decode("utf-8", "replace"))
-
+        found = self._status(real)
+        digest = self._attempt(real, lambda: self.machine.record_digest(real), found)
         if not isinstance(self.files.get(real), str):
-            found = self._status(real)
-            self.files[real] = {"size": found.size, "record_digest": self._attempt(real, digest, found)}
-        return digest()
+            self._note(real, found)
+            self.files[real] = dict(self.files[real], record_digest=digest)
+        return str(digest)
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> Dict[str, Any]:
         """The row of `argv`, run once; a row with `error` when there is no result."""
@@ -2243,7 +2267,7 @@ def take(
 
     machine = Machine() if machine is None else machine
     recorder = Recorder(machine, target, environ)
-    now = time.time()
+    identity = recorder.identity
     record_job(recorder)
     if more is not None:
         more(recorder)
@@ -2252,24 +2276,19 @@ def take(
     record_npu(recorder)
     record_cann(recorder)
     _quietly(record_network, recorder)
-    machine_name = os.uname().machine
     named, pid = target.get("python") or "", target.get("pid")
-    _quietly(record_python, recorder, recorder.variables, recorder.cwd, machine_name, named, pid)
-    names = os.uname()
+    _quietly(record_python, recorder, recorder.variables, recorder.cwd, recorder.uname["machine"], named, pid)
     snapshot = {
         "schema": SCHEMA,
-        "host": names.nodename,
-        "taken": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
-        "now": round(now, 3),
+        "host": identity["uname"]["nodename"],
+        "taken": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(identity["now"])),
         "collector": COLLECTOR,
-        "uname": {key: getattr(names, key) for key in ("sysname", "nodename", "release", "machine")},
-        "euid": os.geteuid(),
-        "cwd": clean(recorder.cwd),
         "environ": {clean(k): clean(redact_value(k, v)) for k, v in recorder.environ.items()},
         "target": {key: value for key, value in target.items() if value is not None},
         "covered": recorder.covered,
         "files": kept_files(recorder.files),
     }  # type: Dict[str, Any]
+    snapshot.update(identity)
     if recorder.commands:
         snapshot["commands"] = [dict(row) for row in recorder.commands.values()]
     snapshot.update(machine.tables())
