@@ -12,6 +12,8 @@ from typer.core import TyperGroup
 VERBS: Mapping[str, tuple[str, str]] = {
     "check": ("check", "Is this host ready, and if not, what exactly is wrong?"),
     "snapshot": ("snapshot", "Record this host, to be judged elsewhere or by somebody else."),
+    "diagnose": ("diagnose", "Which known error is in this log, and is its cause so on this host?"),
+    "run": ("run", "Check the host, run a command, and diagnose it when it fails."),
     "explain": ("explain", "What a check, a known error or a playbook is about."),
     "list": ("list_", "The checks, FAQ entries or playbooks there are."),
 }

@@ -57,10 +57,10 @@ def command(
     lang = language(lang)
     options = TargetOptions(python, pid, _absolute(script), _absolute(env_file))
     try:
-        floor, threshold = _severity(severity), _severity(fail_on)
+        floor, threshold = severity_named(severity), severity_named(fail_on)
         if format_ not in ("text", "json"):
             fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
-        checks = _checks(catalog or [], lang, select, ignore, tag, floor)
+        checks = load_checks(catalog or [], lang, select, ignore, tag, floor)
         host, options = open_host(snapshot, options)
         report = run(host, options, checks)
     except EnvtuneError as error:
@@ -84,7 +84,7 @@ def run(host: Host, options: TargetOptions, checks: object) -> Report:
     return Report(host.name, started, time.monotonic() - clock, describe_target(scene.target), facts, findings)
 
 
-def _checks(
+def load_checks(
     catalog: List[Path],
     lang: str,
     select: Optional[List[str]],
@@ -118,7 +118,7 @@ def _absolute(path: Optional[str]) -> Optional[str]:
     return None if path is None else str(Path(path).absolute())
 
 
-def _severity(word: str) -> Severity:
+def severity_named(word: str) -> Severity:
     from envtune.errors import UsageError
     from envtune.model import Severity
 

@@ -13,6 +13,7 @@ from envtune.cli.options import colour_wanted, fail, language, terminal_width
 if TYPE_CHECKING:
     from envtune.diagnose.answer import Answer, Confirm
     from envtune.diagnose.scan import Window
+    from envtune.diagnose.sources import LogFile
     from envtune.model import Finding
     from envtune.resources import Scene
     from envtune.target import TargetOptions
@@ -53,7 +54,7 @@ def command(
     try:
         window = _window(since, until)
         options = TargetOptions(python, pid, script, env_file)
-        confirm = _confirm(catalog or [], snapshot, options) if check else None
+        confirm = confirmer(catalog or [], snapshot, options) if check else None
         found = diagnose(logs, catalog or [], window, confirm)
     except EnvtuneError as error:
         fail(str(error), str(error), lang)
@@ -66,18 +67,25 @@ def command(
 
 def diagnose(logs: Sequence[str], catalog: Sequence[Path], window: Window, confirm: Optional[Confirm]) -> Answer:
     """The answer for these logs."""
+    from envtune.diagnose.sources import find_logs
+
+    return diagnose_files(logs, find_logs(logs), catalog, window, confirm)
+
+
+def diagnose_files(
+    names: Sequence[str], files: Sequence[LogFile], catalog: Sequence[Path], window: Window, confirm: Optional[Confirm]
+) -> Answer:
+    """The answer for inputs that were found already."""
     from envtune import catalog as catalogue
     from envtune.diagnose.answer import answer
     from envtune.diagnose.patterns import Matcher, choose, patterns_of
     from envtune.diagnose.resolve import resolve
     from envtune.diagnose.scan import scan
-    from envtune.diagnose.sources import find_logs
 
-    files = find_logs(logs)
     entries = catalogue.load(tuple(catalog)).faq
     patterns = patterns_of(entries)
     found = scan(files, Matcher(patterns), choose(patterns, files), window)
-    return answer(logs, found, resolve(found, entries), confirm)
+    return answer(names, found, resolve(found, entries), confirm)
 
 
 def render(found: Answer, format_: str, lang: str) -> str:
@@ -106,7 +114,7 @@ def _window(since: Optional[str], until: Optional[str]) -> Window:
     return Window(*times)
 
 
-def _confirm(catalog: Sequence[Path], snapshot: Optional[Path], options: TargetOptions) -> Confirm:
+def confirmer(catalog: Sequence[Path], snapshot: Optional[Path], options: TargetOptions) -> Confirm:
     """Runs the confirming checks when a diagnosis asks for them; the host is opened once."""
     scenes: list[Scene] = []
 

@@ -59,11 +59,17 @@ def _diagnosis(candidate: Candidate, confirm: Optional[Confirm]) -> Diagnosis:
     if confirm is None or not ids:
         return Diagnosis(candidate, "not_checked", ())
     findings = tuple(confirm(ids))
-    return Diagnosis(candidate, verdict(findings), findings)
+    return Diagnosis(candidate, verdict(findings, candidate.entry.side), findings)
 
 
-def verdict(findings: Sequence[Finding]) -> str:
-    """confirmed: a check fails; refuted: all that apply pass; unknown: neither."""
+def verdict(findings: Sequence[Finding], side: str = "host") -> str:
+    """confirmed: a check fails; refuted: all that apply pass; unknown: neither.
+
+    Only a cause that lies in the host can be refuted by looking at the host: the script, another host or the hardware
+    may be at fault while every check here passes.
+    """
+    if side != "host":
+        return "confirmed" if any(f.outcome is Outcome.FAIL for f in findings) else "unknown"
     outcomes = {finding.outcome for finding in findings}
     if Outcome.FAIL in outcomes:
         return "confirmed"

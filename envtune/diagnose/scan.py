@@ -48,12 +48,15 @@ class Scan:
     before: tuple[str, ...] = ()  # the lines before the first error
     lines: int = 0
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
+    _last: dict[tuple[str, str], int] = field(default_factory=dict)  # the line that was counted last
     _seen: dict[tuple[str, str, Optional[int], str], int] = field(default_factory=dict)
 
     def add(self, hit: Hit) -> None:
-        """Count a hit, and keep it while there are few like it."""
+        """Count a hit (a line once for each entry), and keep it while there are few like it."""
         key = (hit.pattern.owner, hit.file.path)
-        self.counts[key] = self.counts.get(key, 0) + 1
+        if self._last.get(key) != hit.line.number:
+            self.counts[key] = self.counts.get(key, 0) + 1
+            self._last[key] = hit.line.number
         kind = (*key, hit.rank, hit.pattern.strength)
         number = self._seen.get(kind, 0)
         if number < KEPT and (number or len(self._seen) < DISTINCT):

@@ -12,11 +12,12 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Iterator, Optional, Sequence
+from typing import BinaryIO, Iterator, Mapping, Optional, Sequence
 
 from envtune.errors import UsageError
 
 BLOCK = 1 << 20  # bytes read at once; a block handed out ends with a line
+PLOGS = 64  # files of one run that are looked at, the newest
 LONGEST_LINE = 4 << 20  # a "line" longer than this is cut: a binary file has no lines
 _LOG_NAME = re.compile(
     r"\.(log|txt|out|err|stdout|stderr|gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"
@@ -34,6 +35,7 @@ class LogFile:
     rank: Optional[int] = None
     pid: Optional[int] = None
     modified: float = 0.0
+    content: Optional[bytes] = None  # of an input that is in memory; `path` is then only its name
 
 
 def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
@@ -54,6 +56,19 @@ def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
         else:
             raise UsageError(f"{argument}: no such file")
     return tuple(found)
+
+
+def find_plogs(environ: Mapping[str, str], since: float) -> tuple[LogFile, ...]:
+    """The plog files that were written since a moment (seconds since the epoch); none where there is no log tree.
+
+    Source of the places: facts D9, ASCEND_PROCESS_LOG_PATH before $HOME/ascend/log.
+    """
+    roots = [environ.get("ASCEND_PROCESS_LOG_PATH"), os.path.join(environ.get("HOME", "/root"), "ascend", "log")]
+    found: list[LogFile] = []
+    for root in roots:
+        if root and os.path.isdir(root):
+            found.extend(file for file in _in_directory(root, "") if file.modified >= since)
+    return tuple(found[:PLOGS])
 
 
 def _in_directory(folder: str, host: str) -> list[LogFile]:
@@ -91,6 +106,11 @@ def _log_file(path: str, host: str) -> LogFile:
 
 def blocks(file: LogFile) -> Iterator[bytes]:
     """The content in blocks that end with a line end (the last one may not). OSError when it cannot be read."""
+    if file.content is not None:
+        import io
+
+        yield from _whole_lines(_decoded(io.BytesIO(file.content)))
+        return
     if file.path == "-":
         yield from _whole_lines(_decoded(sys.stdin.buffer))
         return

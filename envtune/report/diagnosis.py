@@ -7,6 +7,7 @@ import re
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from envtune.diagnose.answer import Answer, Diagnosis
+from envtune.diagnose.resolve import Candidate
 from envtune.model import Outcome, Text
 from envtune.report.json import finding_data
 from envtune.report.layout import Paint, indent, pad, printable
@@ -70,7 +71,7 @@ def _row(diagnosis: Diagnosis, number: int, lang: str) -> dict[str, Any]:
         "rank": number,
         "strength": "strong" if candidate.strong else "weak",
         "count": candidate.count,
-        "lines": [{"file": h.file.path, "line": h.line.number, "text": h.line.text} for h in candidate.hits],
+        "lines": _lines(candidate),
         "groups": dict(candidate.groups),
         "where": {"rank": candidate.rank, "host": candidate.host or None},
         "verdict": diagnosis.verdict,
@@ -78,6 +79,12 @@ def _row(diagnosis: Diagnosis, number: int, lang: str) -> dict[str, Any]:
         "side": entry.side,
         "remedy": fill(entry.remedy, candidate.groups).to(lang),
     }
+
+
+def _lines(candidate: Candidate) -> list[dict[str, Any]]:
+    """The lines that speak for it, each once."""
+    found = {(h.file.path, h.line.number): h.line.text for h in candidate.hits}
+    return [{"file": path, "line": number, "text": text} for (path, number), text in found.items()]
 
 
 def render_json(answer: Answer, lang: str) -> str:
@@ -169,7 +176,8 @@ class _Page:
         for diagnosis in diagnoses:
             candidate = diagnosis.candidate
             ranks = ", ".join(str(rank) for rank in candidate.ranks)
-            note = f" (rank {ranks}: {_WORDS['waited'].to(self.lang)})" if ranks and key == "consequences" else ""
+            waited = ranks and candidate.entry.role == "waiting"
+            note = f" (rank {ranks}: {_WORDS['waited'].to(self.lang)})" if waited else ""
             hit = candidate.first
             words = f"{candidate.entry.id} {candidate.entry.title.to(self.lang)}{note}"
             yield from indent(f"{words}  {hit.file.path}:{hit.line.number}", self.width, "  ", "      ")
