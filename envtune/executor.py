@@ -6,15 +6,19 @@ nothing is installed. It is one module above the usual size because it travels a
 Every operation is written ahead: its intent, with everything needed to take it back (bytes, owner, mode, times,
 extended attributes), is on disk and fsynced before the first byte of the host changes. A run that was killed is
 therefore always one of: not begun, done, or begun with the original at hand; `interrupted` finds it, `resume` or `undo`
-end it.
+end it. Nothing else takes anything back, except the change that fails itself.
 
+Layout of the state directory (root: /var/lib/envtune, else $XDG_STATE_HOME/envtune; $ENVTUNE_STATE wins):
 
-
-Layout of the state directory (root: /var/lib/envtune, else $XDG_STATE_HOME/envtune):
-
-    lock                      flock held by the one run that may write
+    lock                      flock held by the one run that may write; its text says who
     runs/<run>/journal.jsonl  one JSON object a line, `{"crc": ..., "record": {...}}`; a torn last line is ignored
-    runs/<run>/NNNN.orig      the bytes that were there before operation NNNN
+    runs/<run>/NNNN.orig      the bytes that were there before an operation
+    runs/<run>/output.log     what commands printed
+    runs/<run>/reserve        room on the disk that the journal falls back on when the disk is full
+
+Records of a journal: begin (plan), then for every operation intent, done or same (nothing to write), reverted, stuck
+(could not be taken back); change (the result of one change), end; undo-begin, set-aside, undo-end; torn (a line that a
+killed run left unfinished).
 """
 
 import base64
@@ -24,12 +28,16 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import select
 import stat
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 SCHEMA = "envtune.journal/1"
+KERNEL = ("/sys/", "/proc/")  # written in place: these files cannot be renamed over
 Record = Dict[str, Any]
+Say = Callable[[str, Record], None]
 
 
 class Refused(Exception):
@@ -44,6 +52,10 @@ class Locked(Exception):
     """Another run holds the lock; the message says who."""
 
 
+class JournalLost(Exception):
+    """The journal cannot be written any more: the run stops where it is, and is found as interrupted."""
+
+
 def boundary(name: str) -> None:
     """Called between any two steps that a crash could separate; tests replace it to kill the process there."""
 
@@ -52,47 +64,93 @@ def boundary(name: str) -> None:
 
 
 class Journal:
-    """One run's journal, open for appending. `directory` is runs/<run>."""
+    """One run's journal, open for appending. `directory` is runs/<run>; `room` bytes are set aside for its end."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, room: int = 65536) -> None:
         self.directory = directory
         self.path = os.path.join(directory, "journal.jsonl")
-        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        _end_torn_line(self._descriptor, self.path)
+        self._reserve = os.path.join(directory, "reserve")
+        self._set_aside(room)
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._end_torn_line()
         fsync_directory(directory)
 
-    def append(self, record: Record) -> None:
-        """Write one record and have it on disk before returning."""
-        text = json.dumps(record, sort_keys=True, ensure_ascii=True)
-        line = json.dumps(
-            {"crc": binascii.crc32(text.encode("ascii")) & 0xFFFFFFFF, "record": record},
-            sort_keys=True,
-            ensure_ascii=True,
-        )
-        data = (line + "\n").encode("ascii")
-        while data:
-            data = data[os.write(self._descriptor, data) :]
-        os.fsync(self._descriptor)
+    def _set_aside(self, room: int) -> None:
+        """Have room for the last records of this run; a disk without it is full before anything has changed."""
+        descriptor = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, room)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # a file system that cannot set room aside
+                os.unlink(self._reserve)
+                raise _about(error, self.directory)
+        finally:
+            os.close(descriptor)
+
+    def _end_torn_line(self) -> None:
+        """A run that was killed inside a line left it open: close it and say which, so that it is no damage."""
+        size = os.fstat(self._descriptor).st_size
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            with open(self.path, "rb") as file:
+                number = sum(1 for _ in file)
+            self._write(b"\n" + _line({"type": "torn", "line": number}))
+
+    def append(self, record: Record, last: bool = False) -> None:
+        """Write one record and have it on disk before returning.
+
+        `last` says that it ends something that was begun: it may use the room set aside. Raises JournalLost when even
+        that is gone; OSError, with nothing written, when the disk is full for a record that begins something.
+        """
+        data = _line(record)
+        boundary("before-journal:" + str(record.get("type")))
+        try:
+            self._write(data)
+        except OSError as error:
+            if not last:
+                raise _about(error, self.path)
+            self.release()
+            try:
+                self._write(data)
+            except OSError as still:
+                raise JournalLost("%s: %s" % (self.path, still.strerror))
         boundary("journal:" + str(record.get("type")))
+
+    def _write(self, data: bytes) -> None:
+        start = os.fstat(self._descriptor).st_size
+        try:
+            left = data
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+            boundary("journal-written")
+            os.fsync(self._descriptor)
+        except BaseException:
+            os.ftruncate(self._descriptor, start)  # half a line would spoil the next one
+            raise
+
+    def release(self) -> None:
+        """Give the room back to the disk."""
+        if os.path.lexists(self._reserve):
+            os.unlink(self._reserve)
 
     def close(self) -> None:
         """Close the file."""
+        self.release()
         os.close(self._descriptor)
 
 
-def _end_torn_line(descriptor: int, path: str) -> None:
-    """A run that was killed inside a line left it open: close it, so that the next record stands on its own."""
-    size = os.fstat(descriptor).st_size
-    if size:
-        with open(path, "rb") as file:
-            file.seek(size - 1)
-            if file.read(1) != b"\n":
-                os.write(descriptor, b"\n")
+def _line(record: Record) -> bytes:
+    text = json.dumps(record, sort_keys=True, ensure_ascii=True)
+    crc = binascii.crc32(text.encode("ascii")) & 0xFFFFFFFF
+    return (json.dumps({"crc": crc, "record": record}, sort_keys=True, ensure_ascii=True) + "\n").encode("ascii")
 
 
 def read_journal(path: str) -> Tuple[List[Record], List[int]]:
-    """The records of a journal and the numbers of the lines whose checksum is wrong (a torn tail is one)."""
-    records, damaged = [], []
+    """The records of a journal, and the numbers of the damaged lines.
+
+    A line that a killed run left unfinished is no damage: what it would have told was not begun.
+    """
+    records = []  # type: List[Record]
+    damaged = []
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
@@ -100,43 +158,110 @@ def read_journal(path: str) -> Tuple[List[Record], List[int]]:
                 text = json.dumps(outer["record"], sort_keys=True, ensure_ascii=True)
                 if outer["crc"] != binascii.crc32(text.encode("ascii")) & 0xFFFFFFFF:
                     raise ValueError("checksum")
+                if not isinstance(outer["record"]["type"], str):
+                    raise ValueError("type")
                 records.append(outer["record"])
             except (ValueError, KeyError, TypeError):
-                damaged.append(number)
-    return records, damaged
+                if line.endswith(b"\n"):
+                    damaged.append(number)
+    torn = {record.get("line") for record in records if record["type"] == "torn"}
+    return records, [number for number in damaged if number not in torn]
+
+
+# ---------------------------------------------------------------------------------------------------- state, lock
 
 
 def state_directory() -> str:
-    """/var/lib/envtune for root, $XDG_STATE_HOME/envtune (~/.local/state/envtune) otherwise."""
+    """$ENVTUNE_STATE, else /var/lib/envtune for root and $XDG_STATE_HOME/envtune (~/.local/state/envtune) otherwise."""
+    named = os.environ.get("ENVTUNE_STATE")
+    if named:
+        return os.path.abspath(named)
     if os.geteuid() == 0:
         return "/var/lib/envtune"
     home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(home, "envtune")
 
 
+def open_state(state: str) -> None:
+    """Make the state directory if it is missing, and refuse one that others could write: undo writes what lies there.
+
+    Raises Refused, or OSError when it cannot be made.
+    """
+    os.makedirs(os.path.dirname(state) or "/", exist_ok=True)
+    for path in (state, os.path.join(state, "runs")):
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            pass
+        found = os.lstat(path)
+        if not stat.S_ISDIR(found.st_mode):
+            raise Refused("%s is not a directory" % path)
+        if found.st_uid != os.geteuid():
+            raise Refused("%s belongs to user %d, not to user %d" % (path, found.st_uid, os.geteuid()))
+        if found.st_mode & 0o022:
+            raise Refused("%s can be written by others (mode %o); chmod 700 it" % (path, stat.S_IMODE(found.st_mode)))
+    if os.geteuid() == 0:
+        _above_is_ours(os.path.realpath(state))
+
+
+def _above_is_ours(path: str) -> None:
+    """Whoever may rename a directory above root's state could put another one in its place."""
+    while path != "/":
+        path = os.path.dirname(path)
+        found = os.stat(path)
+        others = found.st_mode & (0o002 if found.st_gid == 0 else 0o022)
+        if found.st_uid != 0 or (others and not found.st_mode & stat.S_ISVTX):
+            raise Refused("%s, above the state directory, can be written by others than root" % path)
+
+
 class Lock:
     """The right to write, held by one run at a time; released by the kernel however that run ends."""
 
     def __init__(self, state: str, wait: float = 0.0) -> None:
-        os.makedirs(os.path.join(state, "runs"), mode=0o700, exist_ok=True)
+        open_state(state)
         self._descriptor = os.open(os.path.join(state, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         end = time.monotonic() + wait
-        while True:
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if time.monotonic() >= end:
-                    holder = os.read(self._descriptor, 200).decode("utf-8", "replace").strip()
-                    os.close(self._descriptor)
-                    raise Locked("another envtune run holds the lock: %s" % (holder or "unknown"))
-                time.sleep(0.1)
+        while not _try_lock(self._descriptor):
+            if time.monotonic() >= end:
+                who = os.pread(self._descriptor, 200, 0).decode("utf-8", "replace").strip()
+                os.close(self._descriptor)
+                raise Locked("another envtune run holds the lock: %s" % (who or "it has just begun"))
+            time.sleep(0.1)
+        self.tell("")
+
+    def tell(self, run: str) -> None:
+        """Say who holds the lock."""
+        text = "pid %d, since %s%s\n" % (os.getpid(), now(), ", run " + run if run else "")
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, ("pid %d since %s\n" % (os.getpid(), now())).encode("ascii"), 0)
+        os.pwrite(self._descriptor, text.encode("ascii"), 0)
 
     def release(self) -> None:
         """Let the next run in."""
         os.close(self._descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise
+        return False
+
+
+def holder(state: str) -> str:
+    """Who holds the lock now, in words; empty when nobody does."""
+    try:
+        descriptor = os.open(os.path.join(state, "lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        if _try_lock(descriptor):
+            return ""
+        return os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "it has just begun"
+    finally:
+        os.close(descriptor)
 
 
 def now() -> str:
@@ -154,6 +279,11 @@ def fsync_directory(path: str) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def _about(error: OSError, path: str) -> OSError:
+    """The same error with the path it is about."""
+    return OSError(error.errno, error.strerror, error.filename or path)
 
 
 # ---------------------------------------------------------------------------------------------------- files
@@ -177,20 +307,33 @@ def read_content(path: str) -> Optional[bytes]:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Refused("%s is not a regular file" % path)
-        return file.read()
+        try:
+            return file.read()
+        except OSError as error:
+            raise _about(error, path)
 
 
 def is_kernel_file(path: str) -> bool:
     """A file of /proc or /sys is written in place: it cannot be renamed over."""
-    return path.startswith(("/sys/", "/proc/"))
+    return path.startswith(KERNEL)
+
+
+def normal(path: str, data: Optional[bytes]) -> Optional[bytes]:
+    """What is compared. Kernel files answer with a newline, and tabs between numbers, whatever was written; those that
+    list their choices (`always [madvise] never`) are their choice."""
+    if data is None or not is_kernel_file(path):
+        return data
+    words = data.split()
+    chosen = [word for word in words if word.startswith(b"[") and word.endswith(b"]")]
+    return chosen[0][1:-1] if len(chosen) == 1 and len(words) > 1 else b" ".join(words)
 
 
 def describe_file(path: str) -> Record:
-    """Owner, mode, times and extended attributes (the SELinux context is one) of a file."""
+    """Owner, mode, times, number of names and extended attributes (the SELinux context is one) of a file."""
     found = os.lstat(path)
     attributes = {}
     if not is_kernel_file(path):
-        for name in os.listxattr(path, follow_symlinks=False):
+        for name in _attribute_names(path):
             value = os.getxattr(path, name, follow_symlinks=False)
             attributes[name] = base64.b64encode(value).decode("ascii")
     return {
@@ -199,70 +342,141 @@ def describe_file(path: str) -> Record:
         "gid": found.st_gid,
         "atime_ns": found.st_atime_ns,
         "mtime_ns": found.st_mtime_ns,
+        "links": found.st_nlink,
         "xattrs": attributes,
     }
 
 
-def write_file(path: str, data: bytes, like: Record, temporary: str, times: bool = False) -> None:
-    """Replace `path` by `data` in one step (kernel files: write in place). `like` gives owner, mode, attributes."""
-    if is_kernel_file(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            os.write(descriptor, data)
-        finally:
-            os.close(descriptor)
-        boundary("kernel-written")
-        return
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+def _attribute_names(file: Any) -> List[str]:
+    """The extended attributes that are carried over; the kernel makes the signatures of IMA and EVM itself."""
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            boundary("temporary-created")
-            file.write(data)
-            file.flush()
-            _dress(descriptor, like, times)
-            os.fsync(descriptor)
-        boundary("temporary-written")
-        os.rename(temporary, path)
-    except BaseException:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
+        names = os.listxattr(file)
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.ENOSYS):
+            return []
         raise
-    boundary("renamed")
-    fsync_directory(os.path.dirname(path))
+    return [name for name in names if name not in ("security.ima", "security.evm")]
+
+
+def write_file(path: str, data: bytes, like: Record, temporary: str, times: bool = False) -> None:
+    """Replace `path` by `data` in one step (kernel files: write in place). `like` gives owner, mode, attributes.
+
+    Other names of the same file (hard links) keep the old content.
+    """
+    if is_kernel_file(path):
+        _write_kernel_file(path, data)
+        return
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                boundary("temporary-created")
+                file.write(data)
+                file.flush()
+                _dress(descriptor, like, times)
+                os.fsync(descriptor)
+            boundary("temporary-written")
+            os.rename(temporary, path)
+        except BaseException:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+            raise
+        boundary("renamed")
+        fsync_directory(os.path.dirname(path))
+    except OSError as error:
+        raise _explained(error, path)
+
+
+def _write_kernel_file(path: str, data: bytes) -> None:
+    """One write, as the kernel wants it; tried again for a moment while the knob is busy."""
+    for patience in (0.05, 0.2, 0.5, None):
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                written = os.write(descriptor, data)
+            finally:
+                os.close(descriptor)
+            if written != len(data):
+                raise Failed("%s: the kernel took %d of %d bytes" % (path, written, len(data)))
+            break
+        except OSError as error:
+            if error.errno not in (errno.EBUSY, errno.EAGAIN) or patience is None:
+                raise _about(error, path)
+            time.sleep(patience)
+    boundary("kernel-written")
 
 
 def _dress(descriptor: int, like: Record, times: bool) -> None:
-    """Give an open file the owner, mode, attributes and (on undo) times of `like`."""
+    """Give an open file the owner, mode, attributes and (on undo) times of `like`; what it leaves out stays."""
     found = os.fstat(descriptor)
-    if (found.st_uid, found.st_gid) != (like["uid"], like["gid"]):
-        os.fchown(descriptor, like["uid"], like["gid"])
+    owner = (
+        found.st_uid if like.get("uid") is None else like["uid"],
+        found.st_gid if like.get("gid") is None else like["gid"],
+    )
+    if (found.st_uid, found.st_gid) != owner:
+        os.fchown(descriptor, *owner)
+    if "xattrs" in like:
+        wanted = {name: base64.b64decode(value) for name, value in like["xattrs"].items()}
+        there = {name: os.getxattr(descriptor, name) for name in _attribute_names(descriptor)}
+        for name in sorted(set(there) - set(wanted)):  # such as an access list that the directory hands down
+            os.removexattr(descriptor, name)
+        for name in sorted(wanted):
+            if there.get(name) != wanted[name]:
+                os.setxattr(descriptor, name, wanted[name])
     os.fchmod(descriptor, like["mode"])
-    for name, value in like.get("xattrs", {}).items():
-        try:
-            os.setxattr(descriptor, name, base64.b64decode(value))
-        except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.EPERM) or name != "security.selinux":
-                raise
     if times:
         os.utime(descriptor, ns=(like["atime_ns"], like["mtime_ns"]))
 
 
 def remove_file(path: str) -> None:
     """Remove a file, and have that on disk."""
-    os.unlink(path)
-    boundary("removed")
-    fsync_directory(os.path.dirname(path))
+    try:
+        os.unlink(path)
+        boundary("removed")
+        fsync_directory(os.path.dirname(path))
+    except OSError as error:
+        raise _explained(error, path)
+
+
+GET_FLAGS, IMMUTABLE, APPEND_ONLY = 0x80086601, 0x10, 0x20  # FS_IOC_GETFLAGS and two of its bits
+
+
+def _explained(error: OSError, path: str) -> OSError:
+    """The error about `path`, naming the flag of chattr that explains a refusal even root gets."""
+    words = error.strerror or str(error)
+    if error.errno in (errno.EPERM, errno.EACCES):
+        for place in (path, os.path.dirname(path)):
+            flags = _flags(place)
+            if flags & (IMMUTABLE | APPEND_ONLY):
+                words += " (%s has the attribute %s of chattr)" % (place, "i" if flags & IMMUTABLE else "a")
+    return OSError(error.errno, words, path)
+
+
+def _flags(path: str) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return int.from_bytes(fcntl.ioctl(descriptor, GET_FLAGS, bytes(8))[:4], "little")
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return 0
 
 
 # ---------------------------------------------------------------------------------------------------- operations
 #
 # An operation is a mapping with `op`: file, run, swap or signal. Each kind has
 #   look(operation)             what is there now, as text that can be compared: Refused when it may not be touched
+#   wanted(operation)           what `look` says when it is done; empty when that cannot be known before
 #   keep(operation, store)      everything needed to take it back, as a record; bytes go to `store`
 #   do(operation, kept)         the write itself; raises OSError or Failed
 #   done(operation, kept)       whether the host is now as the operation wants it
+#   foreign(operation, kept, step)  what is there now, when it is neither what was there nor what we left, else empty
+#   copy(operation, store)      keep what is there now; the name of the copy, or None
 #   revert(operation, kept)     the way back
 #   reverted(operation, kept)   whether the host is as it was
+#   tidy(operation, kept)       remove what a killed run left beside it
+# Everything from `foreign` on may be called again and again, after a crash at any point of it.
 
 
 class Store:
@@ -270,103 +484,119 @@ class Store:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        self._number = len([n for n in os.listdir(directory) if n.endswith(".orig")])
 
     def put(self, data: bytes) -> str:
-        """Keep bytes, on disk before this returns; the name to `get` them by."""
-        self._number += 1
-        name = "%04d.orig" % self._number
-        with open(os.path.join(self.directory, name), "xb", opener=_private) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        fsync_directory(self.directory)
+        """Keep bytes, on disk before this returns; the name to `open` them by."""
+        return self.fill(lambda file: file.write(data))
+
+    def fill(self, write: Callable[[IO[bytes]], Any]) -> str:
+        """Keep what `write` writes to a file; nothing is left of it when that fails."""
+        numbers = [int(n[:-5]) for n in os.listdir(self.directory) if n.endswith(".orig") and n[:-5].isdigit()]
+        name = "%04d.orig" % (max(numbers + [0]) + 1)
+        path = os.path.join(self.directory, name)
+        try:
+            with open(path, "xb", opener=_private) as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            fsync_directory(self.directory)
+        except OSError as error:
+            if os.path.lexists(path):
+                os.unlink(path)
+            raise OSError(error.errno, "the original could not be kept: %s" % error.strerror, path)
         boundary("original-kept")
         return name
 
-    def get(self, name: str) -> bytes:
-        """The bytes kept under that name."""
-        with open(os.path.join(self.directory, os.path.basename(name)), "rb") as file:
-            return file.read()
+    def open(self, name: str) -> IO[bytes]:
+        """What is kept under that name."""
+        return open(os.path.join(self.directory, os.path.basename(name)), "rb")
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 class FileOperation:
-    """`{op: file, path, expect, content|null, mode, uid, gid}`: one regular or kernel file; content null removes it.
+    """`{op: file, path, content|null, expect?, mode?, uid?, gid?}`: one regular or kernel file; null removes it.
 
-    `expect` is the digest of what must be there now. A new file gets mode (default 0644) and the caller's owner unless
-    `uid`/`gid` are given; an existing one keeps its own.
+    `content` is base64; `expect` is the digest of what must be there now. A new file gets mode (default 0644) and the
+    writer's owner unless `uid`/`gid` are given; an existing one keeps its own. Missing directories are made (0755).
     """
 
     def look(self, operation: Record) -> str:
-        path = operation["path"]
-        if path != os.path.normpath(path) or not path.startswith("/"):
-            raise Refused("%s is not a plain absolute path" % path)
-        return digest(normal(path, read_content(path)))
-
-    def keep(self, operation: Record, store: Store) -> Record:
-        path = operation["path"]
-        data = read_content(path)
-        kept: Record = {"temporary": "%s.envtune-%d" % (path, os.getpid())}
-        if data is not None:
-            kept.update(original=store.put(data), was=digest(normal(path, data)), meta=describe_file(path))
-        else:
-            kept.update(was="absent", missing=_missing_parents(path))
-        return kept
-
-    def do(self, operation: Record, kept: Record, store: Store) -> None:
-        path, content = operation["path"], operation["content"]
-        if content is None:
-            remove_file(path)
-            return
-        like = kept.get("meta")
-        if like is None:
-            for parent in kept["missing"]:
-                if not os.path.isdir(parent):
-                    os.mkdir(parent, 0o755)
-            like = {
-                "mode": operation.get("mode", 0o644),
-                "uid": operation.get("uid", os.geteuid()),
-                "gid": operation.get("gid", os.getegid()),
-            }
-        write_file(path, base64.b64decode(content), like, kept["temporary"])
-
-    def done(self, operation: Record, kept: Record) -> bool:
-        return self.look(operation) == self.wanted(operation)
+        return digest(normal(operation["path"], read_content(operation["path"])))
 
     def wanted(self, operation: Record) -> str:
         """The digest of what the operation writes."""
         content = operation["content"]
         return digest(None if content is None else normal(operation["path"], base64.b64decode(content)))
 
+    def keep(self, operation: Record, store: Store) -> Record:
+        path = operation["path"]
+        kept = {"temporary": os.path.join(os.path.dirname(path), ".envtune-%d" % os.getpid())}  # type: Record
+        data = read_content(path)
+        if data is None:
+            kept.update(was="absent", missing=_missing_parents(path))
+        else:
+            kept.update(original=store.put(data), was=digest(normal(path, data)), meta=describe_file(path))
+        return kept
+
+    def do(self, operation: Record, kept: Record, store: Store) -> None:
+        path, content = operation["path"], operation["content"]
+        if self.look(operation) != kept["was"]:
+            raise Refused("%s was changed by somebody else at this moment" % path)
+        if content is None:
+            remove_file(path)
+            return
+        like = kept.get("meta")
+        if like is None:
+            for parent in kept["missing"]:
+                _make_directory(parent)
+            like = {"mode": operation.get("mode", 0o644), "uid": operation.get("uid"), "gid": operation.get("gid")}
+        write_file(path, base64.b64decode(content), like, kept["temporary"])
+
+    def done(self, operation: Record, kept: Record) -> bool:
+        return bool(self.look(operation) == self.wanted(operation))
+
+    def foreign(self, operation: Record, kept: Record, step: Record) -> str:
+        found = self.look(operation)
+        if is_kernel_file(operation["path"]) and step["state"] != "done":
+            return ""  # the kernel may have made something else of what was written
+        return "" if found in (kept["was"], self.wanted(operation), step.get("now")) else found
+
+    def copy(self, operation: Record, store: Store) -> Optional[str]:
+        data = read_content(operation["path"])
+        return None if data is None else store.put(data)
+
     def revert(self, operation: Record, kept: Record, store: Store) -> None:
         path = operation["path"]
         if kept["was"] == "absent":
             if read_content(path) is not None:
                 remove_file(path)
-            for parent in reversed(kept["missing"]):
-                try:
-                    os.rmdir(parent)
-                except OSError:
-                    break  # somebody uses it now
-        else:
-            write_file(path, store.get(kept["original"]), kept["meta"], kept["temporary"], times=True)
+            return
+        with store.open(kept["original"]) as file:
+            data = file.read()
+        if digest(normal(path, data)) != kept["was"]:
+            raise Failed("the original of %s kept in %s is damaged" % (path, kept["original"]))
+        if is_kernel_file(path):
+            data = (normal(path, data) or b"") + b"\n"
+        for parent in _missing_parents(path):
+            _make_directory(parent)
+        write_file(path, data, kept["meta"], kept["temporary"], times=True)
 
     def reverted(self, operation: Record, kept: Record) -> bool:
         return bool(self.look(operation) == kept["was"])
 
     def tidy(self, operation: Record, kept: Record) -> None:
-        """Remove what a killed run left beside the file."""
+        """Remove the temporary file, and the directories that were made for a file which is not there."""
         if os.path.lexists(kept["temporary"]):
             os.unlink(kept["temporary"])
-
-
-def normal(path: str, data: Optional[bytes]) -> Optional[bytes]:
-    """What is compared: kernel files answer with a newline, and tabs between numbers, whatever was written."""
-    return b" ".join(data.split()) if data is not None and is_kernel_file(path) else data
+        if kept["was"] == "absent" and not os.path.lexists(operation["path"]):
+            for parent in reversed(kept["missing"]):
+                try:
+                    os.rmdir(parent)
+                except OSError:
+                    break  # never made, or somebody uses it now
 
 
 def _missing_parents(path: str) -> List[str]:
@@ -374,37 +604,56 @@ def _missing_parents(path: str) -> List[str]:
     missing = []
     parent = os.path.dirname(path)
     while not os.path.isdir(parent):
+        if os.path.lexists(parent):
+            raise Refused("%s is not a directory" % parent)
         missing.append(parent)
         parent = os.path.dirname(parent)
     return missing[::-1]
 
 
+def _make_directory(path: str) -> None:
+    try:
+        os.mkdir(path, 0o755)
+        os.chmod(path, 0o755 | stat.S_IMODE(os.stat(path).st_mode) & 0o7000)  # the caller's umask is not the host's
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+    except OSError as error:
+        raise _explained(error, path)
+    boundary("directory-made")
+    fsync_directory(os.path.dirname(path))
+
+
 class RunOperation:
-    """`{op: run, argv, check: {argv, contains?}, undo?: {argv, find?: {argv, pattern}}, timeout, env?}`: one command.
+    """`{op: run, argv, check: {argv, contains?}, undo?: {argv, find?: {argv, pattern}}, timeout?, env?}`: one command.
 
     `check` tells whether its effect is there: exit 0 and, with `contains`, that text in its output. `find` fills named
     groups of `pattern` in the output of a command into the undo command (`{handle}`), so that the way back names the
-    very rule that was added.
+    very rule that was added. Without `undo` there is no way back.
     """
 
     def look(self, operation: Record) -> str:
         return "applied" if _holds(operation["check"], operation.get("env")) else "not-applied"
 
+    def wanted(self, operation: Record) -> str:
+        """A command's effect is there."""
+        return "applied"
+
     def keep(self, operation: Record, store: Store) -> Record:
         return {"was": self.look(operation)}
 
     def do(self, operation: Record, kept: Record, store: Store) -> None:
-        code, tail = run_logged(operation["argv"], operation.get("timeout", 600), operation.get("env"), store.directory)
+        _run_or_fail(operation["argv"], operation, 600, store.directory)
         boundary("command-ended")
-        if code != 0:
-            raise Failed("%s ended with %s: %s" % (" ".join(operation["argv"]), code, tail))
 
     def done(self, operation: Record, kept: Record) -> bool:
         return self.look(operation) == "applied"
 
-    def wanted(self, operation: Record) -> str:
-        """A command's effect is there or not."""
-        return "applied"
+    def foreign(self, operation: Record, kept: Record, step: Record) -> str:
+        return ""  # the effect is there or not
+
+    def copy(self, operation: Record, store: Store) -> Optional[str]:
+        return None
 
     def revert(self, operation: Record, kept: Record, store: Store) -> None:
         undo = operation.get("undo")
@@ -414,16 +663,14 @@ class RunOperation:
             raise Refused("%s has no way back" % " ".join(operation["argv"]))
         argv = list(undo["argv"])
         if "find" in undo:
-            import re
-
             text = _output(undo["find"]["argv"], operation.get("env"))
             found = re.search(undo["find"]["pattern"], text)
             if found is None:
                 raise Failed("%s: not found any more: %s" % (" ".join(argv), undo["find"]["pattern"]))
-            argv = [part.format(**found.groupdict()) if "{" in part else part for part in argv]
-        code, tail = run_logged(argv, operation.get("timeout", 600), operation.get("env"), store.directory)
-        if code != 0:
-            raise Failed("%s ended with %s: %s" % (" ".join(argv), code, tail))
+            for name, value in found.groupdict().items():
+                argv = [part.replace("{%s}" % name, value or "") for part in argv]
+        _run_or_fail(argv, operation, 600, store.directory)
+        boundary("undo-command-ended")
 
     def reverted(self, operation: Record, kept: Record) -> bool:
         return bool(self.look(operation) == kept["was"])
@@ -438,79 +685,153 @@ def _environment(extra: Optional[Dict[str, str]]) -> Dict[str, str]:
     return env
 
 
-def _output(argv: List[str], env: Optional[Dict[str, str]]) -> str:
-    import subprocess
-
-    found = subprocess.run(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=_environment(env),
-        timeout=60,
-    )
-    return found.stdout.decode("utf-8", "replace")
-
-
-def _holds(check: Record, env: Optional[Dict[str, str]]) -> bool:
+def _ask(argv: List[str], env: Optional[Dict[str, str]]) -> Tuple[int, str]:
+    """(exit status, output) of a command that only reads."""
     import subprocess
 
     try:
         found = subprocess.run(
-            check["argv"],
+            argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=_environment(env),
             timeout=60,
         )
-    except OSError:
-        return False
     except subprocess.TimeoutExpired:
-        raise Failed("%s did not answer within 60 s" % " ".join(check["argv"]))
-    return found.returncode == 0 and check.get("contains", "") in found.stdout.decode("utf-8", "replace")
+        raise Failed("%s did not answer within 60 s" % " ".join(argv))
+    return found.returncode, found.stdout.decode("utf-8", "replace")
+
+
+def _output(argv: List[str], env: Optional[Dict[str, str]]) -> str:
+    return _ask(argv, env)[1]
+
+
+def _holds(check: Record, env: Optional[Dict[str, str]]) -> bool:
+    try:
+        code, text = _ask(check["argv"], env)
+    except OSError:
+        return False  # a program that is not there has done nothing
+    return code == 0 and check.get("contains", "") in text
 
 
 OUTPUT = None  # type: Optional[Callable[[str], None]]  # where the lines of long commands go while they run
+MARK = "ENVTUNE_RUN"  # in the environment of every command: the run it belongs to
+
+
+def _run_or_fail(argv: List[str], operation: Record, timeout: float, directory: str) -> None:
+    code, tail = run_logged(argv, operation.get("timeout", timeout), operation.get("env"), directory)
+    if code != 0:
+        raise Failed("%s ended with %s: %s" % (" ".join(argv), code, tail))
 
 
 def run_logged(argv: List[str], timeout: float, env: Optional[Dict[str, str]], directory: str) -> Tuple[int, str]:
     """Run a long command: every line to the run's output.log and to OUTPUT. (exit status, last lines).
 
-    At the deadline its whole process group is killed.
+    At the deadline, and when this run is stopped, its whole process group is killed. Raises Failed at the deadline.
     """
     import signal
     import subprocess
-    import threading
 
-    tail: List[str] = []
+    marked = dict(_environment(env), **{MARK: os.path.basename(directory)})
+    log = _Log(os.path.join(directory, "output.log"), argv)
     child = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=_environment(env),
+        env=marked,
         start_new_session=True,
     )
-    timer = threading.Timer(timeout, lambda: os.killpg(child.pid, signal.SIGKILL))
-    timer.start()
     try:
-        with open(os.path.join(directory, "output.log"), "ab", opener=_private) as log:
-            log.write(("$ %s\n" % " ".join(argv)).encode("utf-8", "replace"))
-            assert child.stdout is not None
-            for line in child.stdout:
-                log.write(line)
-                text = line.decode("utf-8", "replace").rstrip("\n")
-                tail = tail[-19:] + [text]
-                if OUTPUT is not None:
-                    OUTPUT(text)
-        return child.wait(), " | ".join(tail[-5:])
+        assert child.stdout is not None
+        boundary("command-started")
+        if not _follow(child, child.stdout.fileno(), log, time.monotonic() + timeout):
+            raise Failed("%s did not end within %d s: %s" % (" ".join(argv), timeout, log.tail()))
+        return child.wait(), log.tail()
     finally:
-        timer.cancel()
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        if child.stdout is not None:
+            child.stdout.close()
+        log.close()
+
+
+def _follow(child: Any, descriptor: int, log: "_Log", end: float) -> bool:
+    """Log what the command prints until it ends; False at the deadline. Does not wait for daemons it leaves behind."""
+    while True:
+        ended = child.poll() is not None
+        ready, _, _ = select.select([descriptor], [], [], 0.1)
+        data = os.read(descriptor, 65536) if ready else b""
+        log.write(data)
+        if ended and not data:
+            return True
+        if ready and not data:  # it closed its output and is still running
+            time.sleep(0.05)
+        if not ended and time.monotonic() > end:
+            return False
+
+
+class _Log:
+    """The output of a command: to a file, to OUTPUT, and its last lines at hand."""
+
+    def __init__(self, path: str, argv: List[str]) -> None:
+        self._file = open(path, "ab", 0, opener=_private)  # noqa: SIM115 (closed by close)
+        self._lines = []  # type: List[str]
+        self._rest = b""
+        self._keep(("$ %s\n" % " ".join(argv)).encode("utf-8", "replace"))
+
+    def _keep(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError:
+            pass  # a full disk is no reason to stop the command
+
+    def write(self, data: bytes) -> None:
+        self._keep(data)
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        for line in lines:
+            self._tell(line)
+
+    def _tell(self, line: bytes) -> None:
+        global OUTPUT
+        text = line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]
+        self._lines = self._lines[-19:] + [text]
+        if OUTPUT is not None:
+            try:
+                OUTPUT(text)
+            except OSError:
+                OUTPUT = None  # nobody reads any more
+
+    def tail(self) -> str:
+        return " | ".join(line for line in self._lines[-5:] if line)
+
+    def close(self) -> None:
+        if self._rest:
+            self._tell(self._rest)
+        self._file.close()
+
+
+def left_behind(run: str) -> List[int]:
+    """The commands of a killed run that are still running (their environment names the run)."""
+    mark = ("%s=%s" % (MARK, run)).encode("ascii")
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open("/proc/%s/environ" % name, "rb") as file:
+                    row = process_identity(int(name))
+                    if mark in file.read().split(b"\0") and row is not None and row[2] != "Z":
+                        found.append(int(name))
+            except OSError:
+                continue
+    return sorted(found)
 
 
 class SwapOperation:
-    """`{op: swap, root, touches: [names], steps: [argv], verify: [argv], timeout, env?}`: replace trees by commands.
+    """`{op: swap, root, touches: [names], steps: [argv], verify: [argv], timeout?, env?}`: replace trees by commands.
 
     `touches` names everything below `root` that the commands may create, change or remove. All of it is kept in one
     archive first; if a step or a verification fails, it is put back. The way back needs no network.
@@ -519,73 +840,97 @@ class SwapOperation:
     def look(self, operation: Record) -> str:
         state = hashlib.sha256()
         for name in sorted(operation["touches"]):
-            for path in _walk(os.path.join(operation["root"], _plain(name))):
+            for path in _walk(os.path.join(operation["root"], name)):
                 state.update(path.encode("utf-8", "surrogateescape") + b"\0")
                 if os.path.islink(path):
                     state.update(os.readlink(path).encode("utf-8", "surrogateescape"))
                 elif os.path.isfile(path) and not path.endswith(".pyc"):
                     with open(path, "rb") as file:
-                        state.update(hashlib.sha256(file.read()).digest())
+                        state.update(_file_digest(file))
         return "sha256:" + state.hexdigest()
-
-    def keep(self, operation: Record, store: Store) -> Record:
-        import io
-        import tarfile
-
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as archive:
-            for name in operation["touches"]:
-                path = os.path.join(operation["root"], _plain(name))
-                if os.path.lexists(path):
-                    archive.add(path, arcname=name)
-        return {"was": self.look(operation), "original": store.put(buffer.getvalue())}
-
-    def do(self, operation: Record, kept: Record, store: Store) -> None:
-        for argv in list(operation["steps"]) + list(operation["verify"]):
-            code, tail = run_logged(argv, operation.get("timeout", 1800), operation.get("env"), store.directory)
-            boundary("swap-step")
-            if code != 0:
-                raise Failed("%s ended with %s: %s" % (" ".join(argv), code, tail))
-
-    def done(self, operation: Record, kept: Record) -> bool:
-        for argv in operation["verify"]:
-            if not _holds({"argv": argv}, operation.get("env")):
-                return False
-        return bool(self.look(operation) != kept["was"])
 
     def wanted(self, operation: Record) -> str:
         """What the trees will look like is known only afterwards; the journal's `done` record holds it."""
         return ""
 
+    def keep(self, operation: Record, store: Store) -> Record:
+        was = self.look(operation)
+        name = self.copy(operation, store)
+        with store.open(str(name)) as file:
+            sum_ = _file_digest(file).hex()
+        temporary = os.path.join(operation["root"], ".envtune-%d" % os.getpid())
+        return {"was": was, "original": name, "sha256": sum_, "temporary": temporary}
+
+    def copy(self, operation: Record, store: Store) -> Optional[str]:
+        import tarfile
+
+        def fill(file: IO[bytes]) -> None:
+            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+                for name in operation["touches"]:
+                    path = os.path.join(operation["root"], name)
+                    if os.path.lexists(path):
+                        archive.add(path, arcname=name)
+
+        return store.fill(fill)
+
+    def do(self, operation: Record, kept: Record, store: Store) -> None:
+        for argv in list(operation["steps"]) + list(operation["verify"]):
+            _run_or_fail(argv, operation, 1800, store.directory)
+            boundary("swap-step")
+        for name in operation["touches"]:
+            _settle(os.path.join(operation["root"], name))
+
+    def done(self, operation: Record, kept: Record) -> bool:
+        return bool(self.look(operation) != kept["was"])  # `do` has run the verification
+
+    def foreign(self, operation: Record, kept: Record, step: Record) -> str:
+        found = self.look(operation)
+        return found if step["state"] == "done" and found not in (kept["was"], step["now"]) else ""
+
     def revert(self, operation: Record, kept: Record, store: Store) -> None:
-        import io
         import shutil
         import tarfile
 
-        for name in operation["touches"]:
-            path = os.path.join(operation["root"], _plain(name))
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path)
-            elif os.path.lexists(path):
-                os.unlink(path)
-        boundary("swap-cleared")
-        with tarfile.open(fileobj=io.BytesIO(store.get(kept["original"])), mode="r") as archive:
-            for member in archive:
-                _plain(member.name)
-                archive.extract(member, operation["root"], numeric_owner=True)
-        boundary("swap-restored")
+        with store.open(kept["original"]) as file:
+            if _file_digest(file).hex() != kept["sha256"]:
+                raise Failed("the archive %s of what was there is damaged" % kept["original"])
+            file.seek(0)
+            new, old = os.path.join(kept["temporary"], "new"), os.path.join(kept["temporary"], "old")
+            os.makedirs(new, 0o700)
+            os.mkdir(old, 0o700)
+            with tarfile.open(fileobj=file, mode="r") as archive:
+                if hasattr(tarfile, "fully_trusted_filter"):
+                    archive.extraction_filter = staticmethod(tarfile.fully_trusted_filter)
+                archive.extractall(new, numeric_owner=True)
+        boundary("swap-unpacked")
+        for number, name in enumerate(operation["touches"]):
+            path, source = os.path.join(operation["root"], name), os.path.join(new, name)
+            if os.path.lexists(path):
+                os.rename(path, os.path.join(old, str(number)))
+                boundary("swap-cleared")
+            if os.path.lexists(source):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.rename(source, path)
+                boundary("swap-restored")
+            _settle(path)
+        shutil.rmtree(kept["temporary"])
 
     def reverted(self, operation: Record, kept: Record) -> bool:
         return bool(self.look(operation) == kept["was"])
 
     def tidy(self, operation: Record, kept: Record) -> None:
-        """Nothing is left beside the trees."""
+        """Remove the half of a way back that a killed run left; the archive still holds everything."""
+        import shutil
+
+        if os.path.lexists(kept["temporary"]):
+            shutil.rmtree(kept["temporary"])
 
 
-def _plain(name: str) -> str:
-    if name.startswith("/") or ".." in name.split("/"):
-        raise Refused("%s leaves the directory" % name)
-    return name
+def _file_digest(file: IO[bytes]) -> bytes:
+    state = hashlib.sha256()
+    for block in iter(lambda: file.read(1 << 20), b""):
+        state.update(block)
+    return state.digest()
 
 
 def _walk(path: str) -> Iterator[str]:
@@ -599,8 +944,23 @@ def _walk(path: str) -> Iterator[str]:
                     yield below
 
 
+def _settle(path: str) -> None:
+    """Have a tree that commands wrote on disk."""
+    for place in _walk(path):
+        if os.path.isdir(place) and not os.path.islink(place):
+            fsync_directory(place)
+        elif os.path.isfile(place) and not os.path.islink(place):
+            descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    if os.path.isdir(os.path.dirname(path)):
+        fsync_directory(os.path.dirname(path))
+
+
 class SignalOperation:
-    """`{op: signal, pid, started, uid, grace, kill}`: TERM one process, KILL it after `grace` s if `kill` is true.
+    """`{op: signal, pid, started, uid, grace, kill?}`: TERM one process, KILL it after `grace` s if `kill` is true.
 
     `started` (clock ticks since boot) and `uid` name the process; another one under the same number is never touched.
     """
@@ -608,13 +968,17 @@ class SignalOperation:
     def look(self, operation: Record) -> str:
         pid = operation["pid"]
         row = process_identity(pid)
-        if row is None or row[0] != operation["started"]:
+        if row is None or row[0] != operation["started"] or row[2] == "Z":
             return "gone"
         if row[1] != operation["uid"]:
             raise Refused("process %d belongs to user %d now" % (pid, row[1]))
         if pid in _ancestors(os.getpid()):
             raise Refused("process %d is envtune itself or started it" % pid)
         return "running"
+
+    def wanted(self, operation: Record) -> str:
+        """A signalled process is gone."""
+        return "gone"
 
     def keep(self, operation: Record, store: Store) -> Record:
         return {"was": self.look(operation)}
@@ -626,9 +990,10 @@ class SignalOperation:
         for number, patience in signals:
             if not self._send(operation, number):
                 return
+            boundary("signalled")
             end = time.monotonic() + patience
             while time.monotonic() < end:
-                if self._gone(operation["pid"], operation["started"]):
+                if self.look(operation) == "gone":
                     return
                 time.sleep(0.05)
         raise Failed("process %d is still there" % operation["pid"])
@@ -659,24 +1024,20 @@ class SignalOperation:
         finally:
             os.close(descriptor)
 
-    @staticmethod
-    def _gone(pid: int, started: int) -> bool:
-        row = process_identity(pid)
-        return row is None or row[0] != started or row[2] == "Z"
-
     def done(self, operation: Record, kept: Record) -> bool:
-        return self._gone(operation["pid"], operation["started"])
+        return self.look(operation) == "gone"
 
-    def wanted(self, operation: Record) -> str:
-        """A signalled process is gone."""
-        return "gone"
+    def foreign(self, operation: Record, kept: Record, step: Record) -> str:
+        return ""
+
+    def copy(self, operation: Record, store: Store) -> Optional[str]:
+        return None
 
     def revert(self, operation: Record, kept: Record, store: Store) -> None:
-        if kept["was"] == "running" and self.done(operation, kept):
-            raise Refused("an ended process cannot be brought back")
+        raise Refused("process %d has ended and cannot be brought back" % operation["pid"])
 
     def reverted(self, operation: Record, kept: Record) -> bool:
-        return bool(kept["was"] == "gone") or not self.done(operation, kept)
+        return bool(self.look(operation) == kept["was"])
 
     def tidy(self, operation: Record, kept: Record) -> None:
         """Nothing is left beside a signal."""
@@ -704,12 +1065,190 @@ def _ancestors(pid: int) -> List[int]:
     return found
 
 
-OPERATIONS: Dict[str, Any] = {
+OPERATIONS = {
     "file": FileOperation(),
     "run": RunOperation(),
     "swap": SwapOperation(),
     "signal": SignalOperation(),
-}
+}  # type: Dict[str, Any]
+
+
+# ---------------------------------------------------------------------------------------------------- plans
+
+
+def _is_path(value: Any) -> bool:
+    return (
+        isinstance(value, str)
+        and value.startswith("/")
+        and not value.startswith("//")
+        and "\0" not in value
+        and value == os.path.normpath(value)
+        and value != "/"
+    )
+
+
+def _is_below(value: Any) -> bool:
+    """A plain relative path that stays below its directory."""
+    return isinstance(value, str) and not value.startswith("/") and _is_path("/" + value) and value != "."
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_argv(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(_is_text(word) for word in value) and bool(value[0])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e6
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_mode(value: Any) -> bool:
+    return _is_count(value) and value <= 0o7777
+
+
+def _is_pid(value: Any) -> bool:
+    return _is_count(value) and value > 1
+
+
+def _is_content(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return isinstance(value, str) and base64.b64decode(value, validate=True) is not None
+    except ValueError:
+        return False
+
+
+def _is_env(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_text(k) and k and "=" not in k and _is_text(v) for k, v in value.items())
+
+
+def _is_check(value: Any) -> bool:
+    return _has(value, {"argv": _is_argv}, {"contains": _is_text})
+
+
+def _is_find(value: Any) -> bool:
+    return _has(value, {"argv": _is_argv, "pattern": _is_pattern}, {})
+
+
+def _is_pattern(value: Any) -> bool:
+    try:
+        return _is_text(value) and re.compile(value) is not None
+    except re.error:
+        return False
+
+
+def _is_undo(value: Any) -> bool:
+    return _has(value, {"argv": _is_argv}, {"find": _is_find})
+
+
+def _has(value: Any, needed: Dict[str, Any], optional: Dict[str, Any]) -> bool:
+    return isinstance(value, dict) and not _fault(value, needed, optional)
+
+
+def _is_list(judge: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(judge(item) for item in value)
+
+
+# kind -> (what an operation must have, what it may have)
+FIELDS = {
+    "file": ({"path": _is_path, "content": _is_content}, {"mode": _is_mode, "uid": _is_count, "gid": _is_count}),
+    "run": ({"argv": _is_argv, "check": _is_check}, {"undo": _is_undo, "timeout": _is_number, "env": _is_env}),
+    "swap": (
+        {
+            "root": _is_path,
+            "touches": _is_list(_is_below),
+            "steps": _is_list(_is_argv),
+            "verify": _is_list(_is_argv),
+        },
+        {"timeout": _is_number, "env": _is_env},
+    ),
+    "signal": (
+        {"pid": _is_pid, "started": _is_count, "uid": _is_count, "grace": _is_number},
+        {"kill": lambda value: isinstance(value, bool)},
+    ),
+}  # type: Dict[str, Tuple[Dict[str, Any], Dict[str, Any]]]
+
+
+def operation_fault(operation: Any) -> str:
+    """What is wrong with the shape of an operation, as `member: why`; empty when it is one of ours."""
+    if not isinstance(operation, dict) or not isinstance(operation.get("op"), str):
+        return "op: missing"
+    if operation["op"] not in FIELDS:
+        return "op: there is no kind of operation called %s" % operation["op"]
+    needed, optional = FIELDS[operation["op"]]
+    rest = {name: value for name, value in operation.items() if name != "op"}
+    return _fault(rest, needed, dict(optional, expect=_is_text))
+
+
+def _fault(found: Record, needed: Dict[str, Any], optional: Dict[str, Any]) -> str:
+    for name in needed:
+        if name not in found:
+            return "%s: missing" % name
+    for name, value in found.items():
+        judge = needed.get(name) or optional.get(name)
+        if judge is None:
+            return "%s: unknown" % name
+        if not judge(value):
+            return "%s: not allowed: %s" % (name, json.dumps(value, default=repr)[:120])
+    return ""
+
+
+def plan_fault(plan: Any) -> str:
+    """What is wrong with the shape of a plan, as `member: why`; empty when it can be carried out."""
+    if not isinstance(plan, dict) or not isinstance(plan.get("changes"), list):
+        return "changes: missing"
+    seen = set()
+    for number, change in enumerate(plan["changes"]):
+        where = "changes[%d]" % number
+        if not isinstance(change, dict):
+            return "%s: not a mapping" % where
+        if not isinstance(change.get("id"), str) or not re.match("[A-Za-z0-9._-]{1,40}$", change["id"]):
+            return "%s.id: not allowed" % where
+        if change["id"] in seen:
+            return "%s.id: %s occurs twice" % (where, change["id"])
+        seen.add(change["id"])
+        if not isinstance(change.get("operations"), list):
+            return "%s.operations: missing" % where
+        for index, operation in enumerate(change["operations"]):
+            fault = operation_fault(operation)
+            if fault:
+                return "%s.operations[%d].%s" % (where, index, fault)
+    return ""
+
+
+def stale(plan: Record) -> Dict[str, str]:
+    """Change id -> why what is there now is not what the plan expected. Reads only.
+
+    A later operation on the same thing is expected to find what the earlier one leaves, so only the first is judged.
+    """
+    found = {}  # type: Dict[str, str]
+    seen = set()
+    for change in plan["changes"]:
+        for operation in change["operations"]:
+            thing = (operation["op"], str(operation.get("path") or operation.get("root") or operation.get("argv")))
+            if thing in seen or "expect" not in operation:
+                continue
+            seen.add(thing)
+            kind = OPERATIONS[operation["op"]]
+            try:
+                there = kind.look(operation)
+                if there not in (operation["expect"], kind.wanted(operation)):
+                    found.setdefault(change["id"], _unexpected(operation, there))
+            except (Refused, Failed, OSError) as error:
+                found.setdefault(change["id"], describe_error(error))
+    return found
+
+
+def _unexpected(operation: Record, there: str) -> str:
+    thing = operation.get("path") or operation.get("root") or " ".join(operation.get("argv", [])) or operation["op"]
+    return "%s is not what the plan expected (found %s, planned for %s)" % (thing, there, operation["expect"])
 
 
 # ---------------------------------------------------------------------------------------------------- runs
@@ -718,95 +1257,155 @@ OPERATIONS: Dict[str, Any] = {
 class Run:
     """One journalled run. `say(event, record)` is told what happens, for progress."""
 
-    def __init__(self, state: str, name: str, say: Optional[Callable[[str, Record], None]] = None) -> None:
+    def __init__(self, state: str, name: str, say: Optional[Say] = None, room: int = 65536) -> None:
         self.name = name
         self.directory = os.path.join(state, "runs", name)
         if not os.path.isdir(self.directory):
             os.mkdir(self.directory, 0o700)
             fsync_directory(os.path.dirname(self.directory))
-        self.journal = Journal(self.directory)
+        self.journal = Journal(self.directory, room)
         self.store = Store(self.directory)
-        self.say = say or (lambda event, record: None)
+        self._say = say
 
-    def note(self, kind: str, **fields: Any) -> None:
+    def note(self, kind: str, last: bool = False, **fields: Any) -> None:
         """Journal one record and report it."""
         record = dict(fields, type=kind, time=now())
-        self.journal.append(record)
-        self.say(kind, record)
+        self.journal.append(record, last)
+        self.tell(kind, record)
 
-    def apply(self, change: Record) -> Record:
-        """All operations of one change, or none: a failed one takes its predecessors back. The result record."""
-        finished: List[Tuple[int, Record, Record]] = []
-        result = {"change": change["id"], "status": "done", "error": None}
-        for number, operation in enumerate(change["operations"]):
+    def tell(self, kind: str, record: Record) -> None:
+        """Report something that is not journalled."""
+        if self._say is not None:
             try:
-                kept = self._perform(change, number, operation)
-                finished.append((number, operation, kept))
-            except (Refused, Failed, OSError, ValueError, KeyError) as error:
-                status = "refused" if isinstance(error, Refused) else "failed"
-                result = {"change": change["id"], "status": status, "error": describe_error(error)}
-                for back in reversed(finished):
-                    self._take_back(change["id"], *back)
-                break
-        self.note("change", **result)
+                self._say(kind, record)
+            except OSError:
+                self._say = None  # nobody listens any more; that is no reason to stop
+
+    def apply(self, change: Record, kept: Optional[Dict[int, Record]] = None) -> Record:
+        """All operations of one change, or none: a failed one takes its predecessors back. The result record.
+
+        `kept` holds the operations that a killed run had done already.
+        """
+        steps = dict(kept or {})  # type: Dict[int, Record]
+        result = {"change": change["id"], "status": "done", "error": None}
+        self.tell("start", change)
+        try:
+            for number, operation in enumerate(change["operations"]):
+                if number not in steps:
+                    self._perform(change, number, operation, steps)
+        except (KeyboardInterrupt, Exception) as error:
+            if isinstance(error, JournalLost):
+                raise
+            status = "refused" if isinstance(error, Refused) else "failed"
+            status = "stopped" if isinstance(error, KeyboardInterrupt) else status
+            result.update(status=status, error=describe_error(error))
+            for number in sorted(steps, reverse=True):
+                back = self.take_back((change["id"], number), steps[number])
+                if back["error"]:
+                    result["error"] = "%s; %s" % (result["error"], back["error"])
+                    result["left"] = True
+        self.note("change", last=True, **result)
         return result
 
-    def _perform(self, change: Record, number: int, operation: Record) -> Record:
+    def _perform(self, change: Record, number: int, operation: Record, steps: Dict[int, Record]) -> None:
         kind = OPERATIONS[operation["op"]]
         found = kind.look(operation)
-        expected = operation.get("expect")
-        if expected is not None and found != expected:
-            raise Refused(
-                "%s is not what the plan expected (found %s, planned for %s)" % (change["target"], found, expected)
-            )
+        if found == kind.wanted(operation):
+            self.note("same", change=change["id"], number=number)
+            return
+        if operation.get("expect", found) != found:
+            raise Refused(_unexpected(operation, found))
         kept = kind.keep(operation, self.store)
         self.note("intent", change=change["id"], number=number, operation=operation, kept=kept)
-        try:
-            kind.do(operation, kept, self.store)
-            if not kind.done(operation, kept):
-                raise Failed("%s does not hold what was written" % change["target"])
-        except BaseException as error:
-            if isinstance(error, (Refused, Failed, OSError, ValueError)):
-                self._take_back(change["id"], number, operation, kept)
-            raise
-        self.note("done", change=change["id"], number=number, now=kind.look(operation))
-        return kept  # type: ignore[no-any-return]
+        steps[number] = {"state": "intent", "operation": operation, "kept": kept}
+        kind.do(operation, kept, self.store)
+        if not kind.done(operation, kept):
+            raise Failed("%s does not hold what was written" % (operation.get("path") or change.get("target")))
+        left = kind.look(operation)
+        self.note("done", last=True, change=change["id"], number=number, now=left)
+        steps[number].update(state="done", now=left)
 
-    def _take_back(self, change: str, number: int, operation: Record, kept: Record) -> None:
+    def take_back(self, key: Tuple[str, int], step: Record, force: bool = False) -> Record:
+        """Take one step back; refused where somebody changed the thing since, unless `force`, which keeps a copy."""
+        result = {"change": key[0], "number": key[1], "status": "undone", "error": None}  # type: Record
+        if "operation" not in step:
+            return dict(result, status="failed", error="the journal's line that says what was there is damaged")
+        operation, kept = step["operation"], step["kept"]
         kind = OPERATIONS[operation["op"]]
         try:
             kind.tidy(operation, kept)
             if not kind.reverted(operation, kept):
+                self._copy_foreign(kind, key, step, force, result)
                 kind.revert(operation, kept, self.store)
-            if not kind.reverted(operation, kept):
-                raise Failed("what was there before could not be put back")
-            self.note("reverted", change=change, number=number)
-        except (Refused, Failed, OSError) as error:
-            self.note("stuck", change=change, number=number, error=describe_error(error))
+                if not kind.reverted(operation, kept):
+                    raise Failed("what was there before could not be put back")
+            kind.tidy(operation, kept)
+            self.note("reverted", last=True, change=key[0], number=key[1])
+        except (Refused, Failed, OSError, ValueError) as error:
+            result.update(status="refused" if isinstance(error, Refused) else "failed", error=describe_error(error))
+            self.note("stuck", last=True, change=key[0], number=key[1], error=result["error"])
+        return result
+
+    def _copy_foreign(self, kind: Any, key: Tuple[str, int], step: Record, force: bool, result: Record) -> None:
+        operation = step["operation"]
+        foreign = kind.foreign(operation, step["kept"], step)
+        if not foreign:
+            return
+        if not force:
+            result["foreign"] = foreign
+            thing = operation.get("path") or operation.get("root")
+            raise Refused("%s was changed since (found %s, this run left %s)" % (thing, foreign, step.get("now")))
+        copy = kind.copy(operation, self.store)
+        if copy is not None:
+            result["copy"] = os.path.join(self.directory, copy)
+        self.note("set-aside", last=True, change=key[0], number=key[1], copy=copy)
 
 
 def describe_error(error: BaseException) -> str:
     """The error in one line, with the path where there is one."""
     if isinstance(error, OSError) and error.strerror:
         return "%s: %s" % (error.filename, error.strerror) if error.filename else error.strerror
-    return "%s" % error or type(error).__name__
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped by the user"
+    if isinstance(error, (Refused, Failed, Locked, JournalLost)):
+        return "%s" % error
+    return "%s: %s" % (type(error).__name__, error)
 
 
-def apply_plan(
-    plan: Record, state: str, say: Optional[Callable[[str, Record], None]] = None, wait: float = 0.0
-) -> Tuple[str, List[Record]]:
-    """Carry out every change of `plan`: (run name, one result per change). Raises Locked."""
+def apply_plan(plan: Record, state: str, say: Optional[Say] = None, wait: float = 0.0) -> Tuple[str, List[Record]]:
+    """Carry out every change of `plan`: (run name, one result per change).
+
+    Ctrl-C takes the change in hand back and begins no further one. Raises Refused (the plan is malformed, or an earlier
+    run was interrupted), Locked after `wait` seconds, JournalLost, OSError when there is no room for a journal.
+    """
+    fault = plan_fault(plan)
+    if fault:
+        raise Refused("malformed plan: %s" % fault)
     lock = Lock(state, wait)
     try:
+        broken = interrupted(state)
+        if broken:
+            raise Refused("run %s was interrupted; finish or undo it first" % broken[0].name)
         name = _new_name(state)
-        run = Run(state, name, say)
+        lock.tell(name)
+        steps = sum(len(change["operations"]) for change in plan["changes"])
+        run = Run(state, name, say, 16384 + 1024 * (steps + len(plan["changes"])))
         run.note("begin", schema=SCHEMA, plan=plan, pid=os.getpid(), uid=os.geteuid())
-        results = [run.apply(change) for change in plan["changes"]]
-        run.note("end", results=results)
-        run.journal.close()
+        results = []  # type: List[Record]
+        _apply_all(run, plan["changes"], results)
         return name, results
     finally:
         lock.release()
+
+
+def _apply_all(run: Run, changes: List[Record], results: List[Record]) -> None:
+    for change in changes:
+        if results and results[-1]["status"] == "stopped":
+            results.append({"change": change["id"], "status": "stopped", "error": "not begun"})
+        else:
+            results.append(run.apply(change))
+    run.note("end", last=True, results=results)
+    run.journal.close()
 
 
 def _new_name(state: str) -> str:
@@ -814,78 +1413,155 @@ def _new_name(state: str) -> str:
     number = 0
     while True:
         name = stamp if number == 0 else "%s-%d" % (stamp, number)
-        if not os.path.exists(os.path.join(state, "runs", name)):
+        if not os.path.lexists(os.path.join(state, "runs", name)):
             return name
         number += 1
 
 
 class Past:
-    """What the journal of one run says. `steps` maps (change, number) to its latest records."""
+    """What the journal of one run says. `steps` maps (change, number) to its latest records, in the order they began.
+
+    `doing` is what was under way when the journal ends: apply, undo, or empty. `damaged` are lines that cannot be read.
+    """
 
     def __init__(self, state: str, name: str) -> None:
+        if not re.match("[0-9]{8}-[0-9]{6}(-[0-9]+)?$", name):
+            raise Refused("%s is not the name of a run" % name)
         self.name = name
         self.directory = os.path.join(state, "runs", name)
-        self.records, self.damaged = read_journal(os.path.join(self.directory, "journal.jsonl"))
-        begins = [r for r in self.records if r["type"] == "begin"]
-        self.begin: Record = begins[0] if begins else {}
-        self.ended = any(r["type"] in ("end", "undone") for r in self.records)
-        self.steps: Dict[Tuple[str, int], Record] = {}
+        self.path = os.path.join(self.directory, "journal.jsonl")
+        if not os.path.exists(self.path):
+            raise Refused("there is no run %s" % name)
+        self.records, self.damaged = read_journal(self.path)
+        self.begin = {}  # type: Record
+        self.undoing = {}  # type: Record
+        self.doing = ""
+        self.steps = {}  # type: Dict[Tuple[str, int], Record]
         for record in self.records:
-            if record["type"] in ("intent", "done", "reverted", "stuck"):
-                step = self.steps.setdefault((record["change"], record["number"]), {})
-                step["state"] = record["type"]
-                if record["type"] == "intent":
-                    step.update(operation=record["operation"], kept=record["kept"])
-                if record["type"] == "done":
-                    step["now"] = record["now"]
+            self._take(record)
+
+    def _take(self, record: Record) -> None:
+        kind = record["type"]
+        if kind == "begin":
+            self.begin, self.doing = record, "apply"
+            if record.get("schema") != SCHEMA:
+                raise Refused("run %s is of another version (%s)" % (self.name, record.get("schema")))
+        elif kind == "end":
+            self.doing = ""
+        elif kind == "undo-begin":
+            self.undoing, self.doing = dict(record, before=self.doing), "undo"
+        elif kind == "undo-end":
+            self.doing = self.undoing.get("before", "") if self.undoing.get("change") else ""
+        elif kind in ("intent", "done", "reverted", "stuck"):
+            key = (record["change"], record["number"])
+            if kind == "intent":
+                self.steps.pop(key, None)  # begun again: it is the latest step now
+            step = self.steps.setdefault(key, {})
+            if not (kind == "stuck" and step.get("state") == "done"):
+                step["state"] = kind
+            step.update({name: record[name] for name in ("operation", "kept", "now") if name in record})
 
     @property
     def plan(self) -> Record:
-        """The plan of the run; empty when it was killed before it was journalled."""
+        """The plan of the run; without changes when it was killed before it was journalled."""
         return self.begin.get("plan", {"changes": []})  # type: ignore[no-any-return]
 
+    @property
+    def status(self) -> str:
+        """interrupted, applied, partly, failed, undone, partly-undone, or empty when nothing was begun."""
+        if self.doing:
+            return "interrupted"
+        if self.steps and not self.open_steps():
+            return "undone" if self.undoing else "failed"
+        good = [result for result in self.results() if result["status"] == "done"]
+        if not self.results():
+            return "empty"
+        if self.undoing:
+            return "partly-undone"
+        return "applied" if len(good) == len(self.plan["changes"]) else "partly" if good else "failed"
+
     def results(self) -> List[Record]:
-        """The result of every change that was finished."""
-        return [r for r in self.records if r["type"] == "change"]
+        """The latest result of every change that was finished."""
+        return list({r["change"]: r for r in self.records if r["type"] == "change"}.values())
 
     def open_steps(self, change: Optional[str] = None) -> List[Tuple[str, int]]:
         """The steps whose effect is (or may be) on the host, the latest first."""
-        live = [key for key, step in self.steps.items() if step["state"] in ("intent", "done", "stuck")]
+        live = [key for key, step in self.steps.items() if step["state"] != "reverted"]
         return [key for key in reversed(live) if change is None or key[0] == change]
 
 
 def history(state: str) -> List[Past]:
-    """Every run, the oldest first."""
+    """Every run, the oldest first; a run of another version is left out."""
     folder = os.path.join(state, "runs")
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    return [Past(state, n) for n in names if os.path.exists(os.path.join(folder, n, "journal.jsonl"))]
+    found = []
+    for name in sorted(os.listdir(folder), key=_in_time) if os.path.isdir(folder) else []:
+        try:
+            past = Past(state, name)
+        except Refused:
+            continue
+        if past.records or past.damaged:
+            found.append(past)
+    return found
+
+
+def _in_time(name: str) -> Tuple[str, int]:
+    stamp, _, number = name.partition("-")[2].partition("-")
+    return name[:9] + stamp, int(number) if number.isdigit() else 0
 
 
 def interrupted(state: str) -> List[Past]:
-    """The runs that were killed: neither ended nor undone."""
-    return [past for past in history(state) if past.begin and not past.ended]
+    """The runs that were killed in the middle; not the one that is under way."""
+    who = holder(state)
+    return [past for past in history(state) if past.doing and not who.endswith("run " + past.name)]
 
 
-def resume(state: str, name: str, say: Optional[Callable[[str, Record], None]] = None) -> List[Record]:
-    """Finish a killed run: what is done stays, what was begun is ended, what was not begun is done. Raises Locked."""
-    lock = Lock(state)
+def resume(state: str, name: str, say: Optional[Say] = None, wait: float = 0.0) -> List[Record]:
+    """Finish a killed run: what is done stays, what was begun is ended, what was not begun is done.
+
+    A run that was killed while it was undone is undone further. Raises Refused, Locked, JournalLost, OSError.
+    """
+    lock = Lock(state, wait)
     try:
-        past = Past(state, name)
+        past = _past(state, name, lock)
+        if not past.doing:
+            raise Refused("run %s was not interrupted" % name)
         run = Run(state, name, say)
-        finished = {r["change"] for r in past.results()}
+        if past.doing == "undo":
+            return _undo(run, past, past.undoing.get("change"), past.undoing.get("force", False))
+        if past.damaged or not past.begin:
+            raise Refused("damaged lines in %s: %s; undo the run instead" % (past.path, past.damaged))
         results = past.results()
-        for change in past.plan["changes"]:
-            if change["id"] in finished:
-                continue
-            for key in past.open_steps(change["id"]):  # back to where the change began, then the whole change again
-                step = past.steps[key]
-                run._take_back(change["id"], key[1], step["operation"], step["kept"])
-            results.append(run.apply(change))
-        run.note("end", results=results)
+        finished = {result["change"] for result in results}
+        rest = [change for change in past.plan["changes"] if change["id"] not in finished]
+        ready = []
+        for change in rest:
+            kept, stuck = _rewind(run, past, change["id"])
+            if stuck:
+                results.append({"change": change["id"], "status": "failed", "error": stuck, "left": True})
+                run.note("change", last=True, **results[-1])
+            else:
+                ready.append((change, kept))
+        for change, kept in ready:
+            results.append(run.apply(change, kept))
+        run.note("end", last=True, results=results)
         run.journal.close()
         return results
     finally:
         lock.release()
+
+
+def _rewind(run: Run, past: Past, change: str) -> Tuple[Dict[int, Record], Optional[str]]:
+    """Take back what was only begun of a change: (the steps that are done, why it cannot be taken back)."""
+    kept = {}
+    for key in past.open_steps(change):
+        step = past.steps[key]
+        if step["state"] == "done":
+            kept[key[1]] = step
+            continue
+        back = run.take_back(key, step)
+        if back["error"] and step.get("operation", {}).get("op") not in ("run", "signal"):
+            return {}, str(back["error"])  # a command without a way back is simply tried again
+    return kept, None
 
 
 def undo(
@@ -893,82 +1569,75 @@ def undo(
     name: str,
     change: Optional[str] = None,
     force: bool = False,
-    say: Optional[Callable[[str, Record], None]] = None,
+    say: Optional[Say] = None,
+    wait: float = 0.0,
 ) -> List[Record]:
-    """Take back a run, or one change of it, the latest step first. One result per step. Raises Locked.
+    """Take back a run, or one change of it, the latest step first. One result per step.
 
     A step is refused where somebody changed the thing since; with `force` what is there now is kept in the run's
-    directory first.
+    directory first (`copy` in the result). Raises Refused, Locked, JournalLost, OSError.
     """
-    lock = Lock(state)
+    lock = Lock(state, wait)
     try:
-        past = Past(state, name)
-        run = Run(state, name, say)
-        results = [_undo_step(run, past.steps[key], key, force) for key in past.open_steps(change)]
-        if change is None and all(r["status"] == "undone" for r in results):
-            run.note("undone")
-        run.journal.close()
-        return results
+        past = _past(state, name, lock)
+        if change is not None and change not in {c["id"] for c in past.plan["changes"]} | {k[0] for k in past.steps}:
+            raise Refused("run %s has no change %s" % (name, change))
+        return _undo(Run(state, name, say), past, change, force)
     finally:
         lock.release()
 
 
-def _undo_step(run: Run, step: Record, key: Tuple[str, int], force: bool) -> Record:
-    operation, kept = step["operation"], step["kept"]
-    kind = OPERATIONS[operation["op"]]
-    result = {"change": key[0], "number": key[1], "status": "undone", "error": None}
-    try:
-        kind.tidy(operation, kept)
-        if not kind.reverted(operation, kept):
-            found = kind.look(operation)
-            known = {step.get("now"), kind.wanted(operation)} if step["state"] == "done" else {kind.wanted(operation)}
-            changed = operation["op"] in ("file", "swap") and found not in known
-            if changed and step["state"] != "done" and operation["op"] == "swap":
-                changed = False  # killed in the middle: a half-done swap is ours
-            if changed and not force:
-                raise Refused("somebody changed it since: found %s, we left %s" % (found, step.get("now")))
-            if changed and operation["op"] == "file":
-                run.note(
-                    "set-aside",
-                    change=key[0],
-                    number=key[1],
-                    copy=run.store.put(read_content(operation["path"]) or b""),
-                )
-            kind.revert(operation, kept, run.store)
-            if not kind.reverted(operation, kept):
-                raise Failed("what was there before could not be put back")
-        run.note("reverted", change=key[0], number=key[1])
-    except (Refused, Failed, OSError) as error:
-        result.update(status="refused" if isinstance(error, Refused) else "failed", error=describe_error(error))
-    return result
+def _undo(run: Run, past: Past, change: Optional[str], force: bool) -> List[Record]:
+    run.note("undo-begin", change=change, force=force)
+    results = [run.take_back(key, past.steps[key], force) for key in past.open_steps(change)]
+    if past.damaged and change is None:
+        words = "damaged lines in %s: %s; what they told was not undone" % (past.path, past.damaged)
+        results.append({"change": "", "number": -1, "status": "failed", "error": words})
+    for step in past.steps.values():  # directories that an earlier undo of one change had to leave
+        if "operation" in step and step["operation"]["op"] == "file":
+            OPERATIONS["file"].tidy(step["operation"], step["kept"])
+    run.note("undo-end", last=True, results=results)
+    run.journal.close()
+    return results
+
+
+def _past(state: str, name: str, lock: Lock) -> Past:
+    """A run that may be continued now."""
+    past = Past(state, name)
+    running = left_behind(name)
+    if running:
+        words = ", ".join(str(pid) for pid in running)
+        raise Refused("a command of run %s is still running: process %s; wait for it or end it" % (name, words))
+    lock.tell(name)
+    return past
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """`python3 executor.py apply PLAN.json | undo RUN [CHANGE] | resume RUN | pending`: the writing end by itself."""
+    """`executor.py apply PLAN.json|- | undo RUN [CHANGE] | resume RUN | pending`: the writing end by itself."""
     import sys
 
     words = sys.argv[1:] if argv is None else argv
-    state = os.environ.get("ENVTUNE_STATE") or state_directory()
+    state = state_directory()
+    name = words[1] if len(words) > 1 else ""
+    results = []  # type: List[Record]
     try:
         if words[:1] == ["apply"] and len(words) == 2:
-            with sys.stdin if words[1] == "-" else open(words[1], encoding="utf-8") as file:
+            with sys.stdin if name == "-" else open(name, encoding="utf-8") as file:
                 name, results = apply_plan(json.load(file), state)
-            sys.stdout.write(json.dumps({"run": name, "results": results}) + "\n")
         elif words[:1] == ["undo"] and len(words) in (2, 3):
-            results = undo(state, words[1], words[2] if len(words) == 3 else None)
-            sys.stdout.write(json.dumps({"run": words[1], "results": results}) + "\n")
+            results = undo(state, name, words[2] if len(words) == 3 else None)
         elif words[:1] == ["resume"] and len(words) == 2:
-            results = resume(state, words[1])
-            sys.stdout.write(json.dumps({"run": words[1], "results": results}) + "\n")
+            results = resume(state, name)
         elif words == ["pending"]:
-            results = []
             sys.stdout.write(json.dumps([past.name for past in interrupted(state)]) + "\n")
+            return 0
         else:
             sys.stderr.write((main.__doc__ or "") + "\n")
             return 2
-    except (Locked, Refused, OSError, ValueError) as error:
+    except (Locked, Refused, JournalLost, OSError, ValueError) as error:
         sys.stderr.write("envtune executor: %s\n" % describe_error(error))
         return 2
+    sys.stdout.write(json.dumps({"run": name, "results": results}) + "\n")
     return 0 if all(r["status"] in ("done", "undone") for r in results) else 1
 
 
