@@ -11,8 +11,7 @@ import json
 import os
 import stat
 import zlib
-from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from envtune import __version__
 from envtune.catalog.trust import distrust
@@ -21,8 +20,7 @@ from envtune.model import Text
 FORMAT = 1
 
 
-@dataclass(frozen=True)
-class Cached:
+class Cached(NamedTuple):
     """What a cache file holds: the stamp and content hash of its sources, and the compiled form made from them."""
 
     stamp: str

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Iterator, NamedTuple, Sequence
 
 import envtune
 from envtune.catalog.trust import distrust
@@ -22,8 +21,7 @@ SITE = "/etc/envtune"
 _NO_CHECKS = ("faq", "examples")
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """A directory that holds `checks/` and `playbooks/`; `own` is the shipped one."""
 
     directory: str
@@ -31,8 +29,7 @@ class Layer:
     flat: bool = False  # the directory itself holds the checks
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """One catalogue file. `kind` is checks, faq or playbooks; `shown` its path as a complaint names it."""
 
     path: str

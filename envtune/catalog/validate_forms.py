@@ -31,6 +31,11 @@ def probe(node: Node, complaints: Complaints) -> None:
     parameters = _parameters(kind, complaints)
     if parameters is None:
         return
+    _call(kind, arguments, parameters, complaints)
+
+
+def _call(kind: Node, arguments: Node, parameters: Mapping[str, inspect.Parameter], complaints: Complaints) -> None:
+    """The arguments of a probe or an action against its signature; none at all may be written as nothing."""
     if arguments.kind == "null" or not arguments.value:
         arguments = Node("mapping", (), arguments.line, arguments.column)
     elif not wanted(arguments, "mapping", complaints, "{argument: value}"):
@@ -43,20 +48,22 @@ def _parameters(kind: Node, complaints: Complaints) -> Optional[Mapping[str, ins
     from envtune import resources
 
     try:
-        return resources.probe_arguments(kind.value)
-    except KeyError:
-        unknown_word(kind, ("a probe", "已知的探测器"), resources.probe_kinds(), complaints)
+        try:
+            return resources.probe_arguments(kind.value)
+        except KeyError:
+            unknown_word(kind, ("a probe", "已知的探测器"), resources.probe_kinds(), complaints)
     except Exception as error:  # a resource module that cannot be imported is our fault, and still must be named
-        complaints.about(kind, f"its module cannot be imported: {error!r}", f"其模块无法导入：{error!r}")
+        complaints.about(kind, f"its Python code cannot be imported: {error!r}", f"其 Python 代码无法导入：{error!r}")
     return None
 
 
 def _arguments(
     kind: Node, arguments: Node, parameters: Mapping[str, inspect.Parameter], complaints: Complaints
 ) -> None:
-    from envtune.resources import find_probe
+    from envtune.resources import find_action, find_probe
 
-    scope = getattr(inspect.unwrap(find_probe(kind.value)), "__globals__", {})
+    function = find_action(kind.value) if kind.value in schema.STEPS else find_probe(kind.value)
+    scope = getattr(inspect.unwrap(function), "__globals__", {})
     for name, parameter in parameters.items():
         value = arguments.get(name)
         hint = _hint(parameter.annotation, scope)
@@ -242,7 +249,22 @@ def steps(node: Node, complaints: Complaints) -> None:
         elif kind.value == "instructions":
             _instructions(arguments, complaints)
         else:
-            wanted(arguments, "mapping", complaints, "{argument: value}")
+            parameters = _action_parameters(kind, complaints)
+            if parameters is not None:
+                _call(kind, arguments, parameters, complaints)
+
+
+def _action_parameters(kind: Node, complaints: Complaints) -> Optional[Mapping[str, inspect.Parameter]]:
+    from envtune import resources
+
+    try:
+        return resources.action_arguments(kind.value)
+    except KeyError:
+        words = f"there is no action {kind.value} yet; write instructions"
+        complaints.about(kind, words, f"尚无 {kind.value} 动作；请写 instructions")
+    except Exception as error:  # as for probes
+        complaints.about(kind, f"its Python code cannot be imported: {error!r}", f"其 Python 代码无法导入：{error!r}")
+    return None
 
 
 def _instructions(node: Node, complaints: Complaints) -> None:
