@@ -88,7 +88,7 @@ def _signature(row: Row) -> Signature:
 def _step(row: Row) -> Step:
     ((kind, arguments),) = row.items()
     if kind != "instructions":
-        return Step(kind, arguments)
+        return Step(kind, arguments or {})
     return Step(kind, {}, _pairs(arguments["en"], arguments["zh"]))
 
 

@@ -102,10 +102,25 @@ def find_probe(kind: str) -> Probe:
     return _probes[kind]
 
 
+def action_arguments(kind: str) -> dict[str, inspect.Parameter]:
+    """The keyword arguments of an action that a playbook gives; `options` comes from the command line."""
+    found = _keywords(find_action(kind))
+    return {name: parameter for name, parameter in found.items() if name != "options"}
+
+
+def wants_options(action: Action) -> bool:
+    """Whether the action takes the FixOptions of the command line."""
+    return "options" in _keywords(action)
+
+
+def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(function).parameters
+    return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
 def probe_arguments(kind: str) -> dict[str, inspect.Parameter]:
     """The keyword arguments a probe takes, for checking a catalogue file against them."""
-    parameters = inspect.signature(find_probe(kind)).parameters
-    return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    return _keywords(find_probe(kind))
 
 
 def probe_kinds() -> tuple[str, ...]:
