@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import random
 import time
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import pytest
 from rule_walks import ALL, PORTS, recorded, walk
@@ -320,3 +321,46 @@ def test_regions() -> None:
     )
     assert regions.address_text(regions.peers(4), 4) == "1.0.0.0-126.255.255.255, 128.0.0.0-223.255.255.255"
     assert PORTS
+
+
+@pytest.mark.parametrize(
+    ("name", "parse"),
+    [
+        ("firewalld-rich.json", parse_json),
+        ("firewalld-rich.nft", parse_text),
+        ("ufw-peer.nft", parse_text),
+        ("kubernetes.iptables-save", parse_save),
+        ("ufw-peer.iptables-save", parse_save),
+    ],
+)
+def test_damaged_listings(name: str, parse: Callable[[str, int], list[Table]]) -> None:
+    """Bytes lost, doubled or changed: refused or walked, no other error, no hang."""
+    dice = random.Random(name)
+    text = recorded(name)
+    refused = 0
+    for _ in range(60):
+        damaged = list(text)
+        for _ in range(dice.choice([1, 3, 20])):
+            at = dice.randrange(len(damaged))
+            damaged[at] = dice.choice(["", damaged[at] * 2, chr(dice.choice([0, 9, 34, 45, 123, 125, 178, 0x4E00]))])
+        try:
+            assert walk(parse("".join(damaged), 4)) is not None
+        except (Malformed, TooLarge):
+            refused += 1
+    assert refused < 60, "some damage is harmless"
+
+
+def test_every_zone_text_is_read_or_doubted() -> None:
+    for text in (
+        "",
+        "\n",
+        "public",
+        "public (active)\n  target: %%REJECT%%\n  ports: ²/tcp 1-/tcp -/tcp x\n  rich rules: \n\trule x\n",
+    ):
+        assert "open" not in walk([zone_table(text, 4)])
+    for text in (
+        "",
+        "Status: active",
+        "Status: active\nDefault: deny (incoming)\n\n²/tcp    ALLOW IN    x\nAnywhere on eth0   ALLOW IN  Anywhere\n",
+    ):
+        assert "open" not in walk([ufw_table(text, 4)])

@@ -7,8 +7,7 @@ have, or for the peers' addresses where the job names them (HCCL_WHITELIST_FILE,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.host import Host
@@ -17,6 +16,7 @@ from envtune.resources import Scene, probe
 from envtune.resources import firewall_region as regions
 from envtune.resources.firewall_match import Packet, named
 from envtune.resources.firewall_region import Intervals, Region
+from envtune.resources.firewall_remedy import opening
 from envtune.resources.firewall_rules import Rule
 from envtune.resources.firewall_sources import RuleSets, rule_sets, without_dormant
 from envtune.resources.firewall_walk import Outcome, TooLarge, connect
@@ -40,8 +40,7 @@ INNER = (
 )
 
 
-@dataclass(frozen=True)
-class Peers:
+class Peers(NamedTuple):
     """The addresses connections come from; `complete` when they are all there are."""
 
     family: int
@@ -50,8 +49,7 @@ class Peers:
     complete: bool
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """The interface peers come by and the addresses of this host they use there; None: not known."""
 
     name: Optional[str]
@@ -90,10 +88,11 @@ def _master_port(scene: Scene) -> Optional[int]:
         known = master(scene)
     except Undetermined:
         return None
-    if not (text.isdigit() and 0 < int(text) < 65536):
+    port = regions.decimal(text)
+    if port is None or not 0 < port < 65536:
         return None
     away = (known is not None and known.own is False) or (nodes(variables).rank or 0) > 0
-    return None if away else int(text)
+    return None if away else port
 
 
 def _peers(scene: Scene) -> Peers:
@@ -103,7 +102,7 @@ def _peers(scene: Scene) -> Peers:
     except Undetermined:
         return Peers(4, regions.peers(4), (), False)
     job = nodes(variables)
-    if job.count == 1:
+    if job.size == 1:
         reason = Text(f"a job on a single node has no peers ({job.source})", f"单机任务没有其他节点（{job.source}）")
         raise NotApplicable(reason, scene.target.environment.source, job.source)
     addresses = known.addresses if known is not None else ()
@@ -113,17 +112,16 @@ def _peers(scene: Scene) -> Peers:
         return Peers(version, listed, listed, True)
     away = [a for a in addresses if (":" in a) == (version == 6)] if known is not None and known.own is False else []
     named_ones = regions.intervals((regions.number(a, version),) * 2 for a in away)
-    complete = job.count == 2 and bool(named_ones)
+    complete = job.size == 2 and bool(named_ones)
     return Peers(version, named_ones if complete else regions.peers(version), named_ones, complete)
 
 
-def _whitelist(host: Host, variables: object, family: int) -> Intervals:
+def _whitelist(host: Host, variables: Mapping[str, str], family: int) -> Intervals:
     """The hosts of HCCL_WHITELIST_FILE when HCCL_WHITELIST_DISABLE=0 makes it count (facts D7: JSON, host_ip)."""
     import json
 
-    settings = variables if isinstance(variables, dict) else {}
-    path = settings.get("HCCL_WHITELIST_FILE", "")
-    if settings.get("HCCL_WHITELIST_DISABLE") != "0" or not path.startswith("/"):
+    path = variables.get("HCCL_WHITELIST_FILE", "")
+    if variables.get("HCCL_WHITELIST_DISABLE") != "0" or not path.startswith("/"):
         return ()
     try:
         listed = json.loads(host.read(path))["host_ip"]
@@ -140,7 +138,7 @@ def _reading(
     packet = Packet(everything, peers.family, False, frozenset(), "new")
     try:
         outcomes = [
-            (way, connect(sets.tables, replace(packet, interface=way.name, own=way.own)))
+            (way, connect(sets.tables, packet._replace(interface=way.name, own=way.own)))
             for way in _ways(scene, peers.family, hccl)
         ]
     except TooLarge:
@@ -168,7 +166,7 @@ def _ways(scene: Scene, family: int, hccl: Optional[HcclPorts]) -> list[Way]:
 
 def _faced(one: Interface, family: int) -> Interface:
     plain = (address.partition("%")[0] for address in one.addresses)
-    return replace(one, addresses=tuple(a for a in plain if (":" in a) == (family == 6) and not is_loopback(a)))
+    return one._replace(addresses=tuple(a for a in plain if (":" in a) == (family == 6) and not is_loopback(a)))
 
 
 def _named_by_job(scene: Scene, facing: Sequence[Interface], hccl: bool) -> list[Interface]:
@@ -180,11 +178,11 @@ def _named_by_job(scene: Scene, facing: Sequence[Interface], hccl: bool) -> list
         return []
     if hccl:
         address = variables.get("HCCL_IF_IP", "").strip()
-        exact = [replace(one, addresses=(address,)) for one in facing if address in one.addresses]
+        exact = [one._replace(addresses=(address,)) for one in facing if address in one.addresses]
         return exact or [one for one in facing if _chosen(one.name, variables.get("HCCL_SOCKET_IFNAME", "").strip())]
     mine = known.addresses if known is not None and known.own else ()
     return [
-        replace(one, addresses=tuple(a for a in one.addresses if a in mine))
+        one._replace(addresses=tuple(a for a in one.addresses if a in mine))
         for one in facing
         if any(a in mine for a in one.addresses)
     ]
@@ -243,7 +241,9 @@ class _Judge:
         nodes_zh = f"对 {regions.address_text(who, self.peers.family)} " if who else ""
         by = f"`{rule.text}` ({rule.where})" if rule is not None else "-"
         shown = Text(f"{ports} closed{peers} by {by}", f"{ports} {nodes_zh}被 `{by}` 拦截".replace("``", "`"))
-        return Reading(self.subject, "closed", _evidence(self.sets, rule), shown, _wanted(self.sets))
+        front = front_end(self.sets)
+        let_in = opening(self.sets.tables, rule, front, self.ports, self.peers.known, self.peers.family)
+        return Reading(self.subject, "closed", _evidence(self.sets, rule), shown, _wanted(self.sets), commands=let_in)
 
     @staticmethod
     def _deciding(shut: Sequence[Outcome], fatal: Region) -> Optional[Rule]:
@@ -267,9 +267,8 @@ class _Judge:
             return self._untold(*self._partly(found, shut))
         if self.sets.gaps:
             gap = next((g for g in self.sets.gaps if not g.right), self.sets.gaps[0])
-            return replace(
-                self._untold(gap.reason, Evidence(gap.source, gap.text)), right=all(g.right for g in self.sets.gaps)
-            )
+            untold = self._untold(gap.reason, Evidence(gap.source, gap.text))
+            return untold._replace(right=all(g.right for g in self.sets.gaps))
         return None
 
     def _partly(self, found: Sequence[Outcome], shut: Sequence[Outcome]) -> tuple[Text, Evidence]:

@@ -102,9 +102,10 @@ def _port(word: str) -> Condition:
     if protocol not in ("tcp", ""):
         return match.never
     low, dash, high = ports.partition("-")
-    if not (low.isdigit() and (not dash or high.isdigit())):
+    first, last = regions.decimal(low), regions.decimal(high if dash else low)
+    if first is None or last is None:
         return match.unknown
-    return match.port("destination", ((int(low), int(high or low)),))
+    return match.port("destination", regions.intervals([(first, last)]))
 
 
 def _rich(line: str, family: int) -> tuple[tuple[Condition, ...], str]:
@@ -165,7 +166,7 @@ def _ufw_to(text: str, family: int) -> Condition:
         return match.always
     ports, _, protocol = words[0].partition("/")
     named = len(words) == 1 or words[1].startswith("(")
-    if not named or not re.fullmatch(r"[\d,:]+", ports):
+    if not named or not re.fullmatch(r"[0-9,:]+", ports):
         return match.unknown
     if protocol not in ("", "tcp"):
         return match.never

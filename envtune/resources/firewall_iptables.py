@@ -5,7 +5,6 @@ Both write rules as the command line that made them. Source: iptables(8), iptabl
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Callable, Optional, Sequence
 
 from envtune.resources.firewall_iptables_options import conditions_of
@@ -159,15 +158,15 @@ def split_words(line: str) -> list[str]:
 def _changes(target: str, options: Sequence[str]) -> Optional[Callable[[Packet], Packet]]:
     """What a target that lets the packet go on changes for later rules."""
     if target == "NOTRACK" or (target == "CT" and "--notrack" in options):
-        return lambda packet: replace(packet, state="untracked")
+        return lambda packet: packet._replace(state="untracked")
     if target == "HMARK":
-        return lambda packet: replace(packet, mark=None)
+        return lambda packet: packet._replace(mark=None)
     if target == "MARK":
         return _marked(options)
     if target == "CONNMARK":
         if "--restore-mark" in options:
-            return lambda packet: replace(packet, mark=packet.mark if packet.ctmark == packet.mark == 0 else None)
-        return lambda packet: replace(packet, ctmark=0 if "--save-mark" in options and packet.mark == 0 else None)
+            return lambda packet: packet._replace(mark=packet.mark if packet.ctmark == packet.mark == 0 else None)
+        return lambda packet: packet._replace(ctmark=0 if "--save-mark" in options and packet.mark == 0 else None)
     return None
 
 
@@ -175,7 +174,7 @@ def _marked(options: Sequence[str]) -> Callable[[Packet], Packet]:
     try:
         low, high = (int(part, 0) for part in (options[1] + "/0xffffffff").split("/")[:2])
     except (ValueError, IndexError):
-        return lambda packet: replace(packet, mark=None)
+        return lambda packet: packet._replace(mark=None)
     rules: dict[str, Callable[[int], int]] = {
         "--set-xmark": lambda mark: (mark & ~high) ^ low,
         "--set-mark": lambda mark: (mark & ~(high | low)) | low,
@@ -184,4 +183,4 @@ def _marked(options: Sequence[str]) -> Callable[[Packet], Packet]:
         "--xor-mark": lambda mark: mark ^ low,
     }
     rule = rules.get(options[0])
-    return lambda packet: replace(packet, mark=None if rule is None or packet.mark is None else rule(packet.mark))
+    return lambda packet: packet._replace(mark=None if rule is None or packet.mark is None else rule(packet.mark))

@@ -8,8 +8,7 @@ possible.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Optional, Sequence
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence
 
 from envtune.resources import firewall_region as regions
 from envtune.resources.firewall_region import Intervals, Region
@@ -17,8 +16,7 @@ from envtune.resources.firewall_region import Intervals, Region
 Answer = tuple[Region, Region]  # surely, possibly
 
 
-@dataclass(frozen=True)
-class Packet:
+class Packet(NamedTuple):
     """One packet of a new TCP connection between a peer and a port of this host, for every peer and port at once."""
 
     everything: Region  # our ports x the peers' addresses

@@ -6,9 +6,9 @@ What an expression asks is in firewall_nft_expr.py; here is the frame: tables, c
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any, Callable, Mapping, Optional, Sequence
 
+from envtune.resources import firewall_region as regions
 from envtune.resources.firewall_match import Condition, Packet, either, unknown
 from envtune.resources.firewall_nft_expr import Listing, matching, membership
 from envtune.resources.firewall_nft_words import rule_words
@@ -153,8 +153,8 @@ def priority(value: Any) -> int:
     for word in words:
         if word in "+-":
             sign = 1 if word == "+" else -1
-        elif word.isdigit():
-            base += sign * int(word)
+        elif (told := regions.decimal(word)) is not None:
+            base += sign * told
         elif word in PRIORITIES:
             base += PRIORITIES[word]
         else:
@@ -199,7 +199,7 @@ class _Build:
         elif kind == "mangle":
             self.changes.append(_mangle(body))
         elif kind == "notrack":
-            self.changes.append(lambda packet: replace(packet, state="untracked"))
+            self.changes.append(lambda packet: packet._replace(state="untracked"))
         elif kind == "vmap":
             self.verdicts = _verdict_map(body, self.listing)
         elif kind in _VERDICTS or kind == "xt":
@@ -256,9 +256,9 @@ def _mangle(body: Mapping[str, Any]) -> Change:
     key, new = body["key"], body.get("value")
     if key == {"meta": {"key": "mark"}}:
         known = new if isinstance(new, int) else None
-        return lambda packet: replace(packet, mark=known)
+        return lambda packet: packet._replace(mark=known)
     if "ct" in key:
-        return lambda packet: replace(packet, ctmark=None)
+        return lambda packet: packet._replace(ctmark=None)
     return lambda packet: packet  # priority, DSCP, segment size: no rule we follow asks for them
 
 

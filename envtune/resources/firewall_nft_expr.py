@@ -5,8 +5,7 @@ Whatever is not listed here answers "perhaps"; it is never taken for a yes or a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.resources import firewall_match as match
 from envtune.resources import firewall_region as regions
@@ -16,8 +15,7 @@ from envtune.resources.firewall_region import Intervals
 Asks = Callable[[Sequence[Any]], Condition]  # values -> whether the packet's value is one of them
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """The named sets and maps of a table; `written` are those that packets themselves add to."""
 
     sets: Mapping[str, Mapping[str, Any]]

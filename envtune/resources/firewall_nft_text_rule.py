@@ -72,7 +72,8 @@ class Tokens:
 
     def block(self) -> list[str]:
         """The words up to the brace that closes the one just taken."""
-        found, depth = [], 1
+        found: list[str] = []
+        depth = 1
         while True:
             word = self.take()
             depth += (word == "{") - (word == "}")

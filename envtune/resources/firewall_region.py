@@ -8,7 +8,7 @@ regions apart; nothing is ever sampled, so a verdict on a region is one on every
 from __future__ import annotations
 
 import socket
-from typing import Iterable, Sequence
+from typing import Iterable, Optional, Sequence
 
 Intervals = tuple[tuple[int, int], ...]
 Row = tuple[int, int, Intervals]
@@ -131,6 +131,11 @@ def addresses_of(part: Region) -> Intervals:
     return intervals(pair for _, _, addresses in part for pair in addresses)
 
 
+def decimal(text: str) -> Optional[int]:
+    """A whole number in plain digits, None for anything else (signs, other scripts' digits, absurd lengths)."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
+
+
 def number(address: str, family: int) -> int:
     """An address as an integer; ValueError when it is none of this family."""
     try:
@@ -156,8 +161,8 @@ def network(text: str, family: int) -> tuple[int, int]:
     width = 32 if family == 4 else 128
     if not length:
         bits = width
-    elif length.isdigit():
-        bits = int(length)
+    elif (told := decimal(length)) is not None:
+        bits = told
     else:
         mask = number(length, family)
         bits = bin(mask).count("1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Optional, Sequence
+from typing import Callable, NamedTuple, Optional, Sequence
 
 from envtune.resources.firewall_match import Condition, Packet
 
@@ -18,8 +18,7 @@ ELSEWHERE = "elsewhere"  # redirected, or handed to a program: whether a connect
 UNKNOWN = "unknown"  # an action we do not follow
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule: when all conditions hold, the action. `text` is the rule as a person would type it."""
 
     text: str
@@ -46,8 +45,7 @@ class Chain:
         return self._rules
 
 
-@dataclass(frozen=True)
-class BaseChain:
+class BaseChain(NamedTuple):
     """Where packets enter a table: `hook` is prerouting, input, output, postrouting, ingress or egress."""
 
     chain: Chain

@@ -16,7 +16,7 @@ firewall-cmd (a Python program, 300 ms) and ufw are never started: what they set
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Optional, Sequence, Union
+from typing import Callable, NamedTuple, Optional, Sequence, Union
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded
 from envtune.facts import host_error_text
@@ -34,8 +34,7 @@ _NO_RIGHT = ("not permitted", "permission denied", "must be root")
 Parse = Callable[[str, int], list[Table]]
 
 
-@dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """Rules that may exist and were not read; `right` when only a right is missing."""
 
     reason: Text
@@ -143,8 +142,7 @@ def _iptables(host: Host, family: int, found: RuleSets, nft: bool) -> None:
         if not isinstance(answer, Gap):
             saved, tables = answer
             warned = "legacy tables present" in saved.stdout + saved.stderr
-            _supersede(found, tables)
-            _take(found, saved, tables)
+            _take(found, saved, _merge(found, tables))
     _legacy(host, family, prefix, found, saved is not None and not warned)
 
 
@@ -190,14 +188,26 @@ _LEGACY_MISSING = Text(
 )
 
 
-def _supersede(found: RuleSets, tables: Sequence[Table]) -> None:
-    """iptables' own words say more about a table than nft's view of it, when both show the same chains."""
-    chains = {table.name: set(table.chains) for table in tables}
-    found.tables = [
-        table
-        for table in found.tables
-        if not (table.foreign and table.family in ("ip", "ip6") and set(table.chains) <= chains.get(table.name, set()))
-    ]
+def _merge(found: RuleSets, tables: Sequence[Table]) -> list[Table]:
+    """Of a table that both nft and iptables-save show, keep one view: iptables' where nft lacks the words for it."""
+    kept = list(tables)
+    for table in list(found.tables):
+        twin = next((one for one in tables if table.family in ("ip", "ip6") and _twins(table, one)), None)
+        if twin is not None and table.foreign:
+            found.tables.remove(table)
+        elif twin is not None:
+            kept.remove(twin)
+    return kept
+
+
+def _twins(shown: Table, saved: Table) -> bool:
+    """One table seen twice: the same name, chains and numbers of rules. (iptables-save adds empty built-in chains.)"""
+    if shown.name != saved.name or not set(shown.chains) <= set(saved.chains):
+        return False
+    return all(
+        len(chain.rules) == (len(shown.chains[name].rules) if name in shown.chains else 0)
+        for name, chain in saved.chains.items()
+    )
 
 
 def _take(found: RuleSets, result: CommandResult, tables: Sequence[Table]) -> None:

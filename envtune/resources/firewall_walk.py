@@ -8,8 +8,8 @@ only where the other answer would have changed the outcome. Source: nft(8), ipta
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Optional, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Optional, Sequence
 
 from envtune.resources import firewall_region as regions
 from envtune.resources.firewall_match import Packet
@@ -39,8 +39,7 @@ class TooLarge(Exception):
     """The walk looked at more rules than it may."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What becomes of a part of the connections: `verdict` open, closed or unknown, and the rule that decides."""
 
     verdict: str
@@ -48,8 +47,7 @@ class Outcome:
     rule: Optional[Rule] = None
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """Connections that met the same rules so far. `accept` and `drop` are rules that may have ended their way."""
 
     part: Region
@@ -59,8 +57,7 @@ class Piece:
     by: Optional[Rule] = None  # what let it pass at the input hook
 
 
-@dataclass(frozen=True)
-class _End:
+class _End(NamedTuple):
     verdict: str  # accept | drop
     piece: Piece
     rule: Rule
@@ -71,16 +68,15 @@ INWARD, OUTWARD = ("ingress", "prerouting", "input"), ("output", "postrouting", 
 
 def connect(tables: Sequence[Table], packet: Packet) -> list[Outcome]:
     """What becomes of every new connection that `packet` stands for; raises TooLarge when a rule set is absurd."""
-    first = _Walk(tables, replace(packet, reply=False, flags=SYN, state="new"), INWARD, True)
+    first = _Walk(tables, packet._replace(reply=False, flags=SYN, state="new"), INWARD, True)
     outcomes = first.run()
-    later = replace(
-        packet,
+    later = packet._replace(
         state=None if first.untracked else "established",
         ctmark=None if first.marked else packet.ctmark,
     )
-    answer = _Walk(tables, replace(later, reply=True, flags=ANSWER), OUTWARD, False)
+    answer = _Walk(tables, later._replace(reply=True, flags=ANSWER), OUTWARD, False)
     outcomes = _narrow(outcomes, answer.run())
-    return _narrow(outcomes, _Walk(tables, replace(later, reply=False, flags=DATA), INWARD, False).run())
+    return _narrow(outcomes, _Walk(tables, later._replace(reply=False, flags=DATA), INWARD, False).run())
 
 
 def _narrow(before: list[Outcome], after: list[Outcome]) -> list[Outcome]:
@@ -125,7 +121,7 @@ class _Walk:
     def _base(self, table: Table, base: BaseChain, pieces: list[Piece]) -> list[_End]:
         if base.opaque:
             return [_End(ACCEPT, _blind(piece, table, base), Rule("", base.where)) for piece in pieces]
-        entered = [replace(piece, packet=self._seen_at(piece.packet, base)) for piece in pieces]
+        entered = [piece._replace(packet=self._seen_at(piece.packet, base)) for piece in pieces]
         flow = self._chain(table, base.chain, entered, None, ())
         policy = Rule(f"policy {base.policy}", base.where)
         return flow.ended + [_end(base.policy, piece, policy) for piece in flow.through]
@@ -134,9 +130,9 @@ class _Walk:
         """The packet as this base chain sees it: before connection tracking every state reads `invalid`."""
         if base.hook in ("prerouting", "output") and packet.state not in (None, "untracked"):
             if base.priority < CONNTRACK:
-                return replace(packet, state="invalid")
+                return packet._replace(state="invalid")
             if base.priority == CONNTRACK:
-                return replace(packet, state=None)
+                return packet._replace(state=None)
         return packet
 
     def _passed(self, base: BaseChain, end: _End) -> Piece:
@@ -146,7 +142,7 @@ class _Walk:
         by = piece.by
         if base.hook == "input" and not base.nat and not base.opaque and (by is None or not _is_policy(end.rule)):
             by = end.rule
-        return replace(piece, packet=replace(piece.packet, state=state), accept=None, by=by)
+        return piece._replace(packet=piece.packet._replace(state=state), accept=None, by=by)
 
     def _chain(
         self, table: Table, chain: Chain, pieces: Sequence[Piece], doubt: Optional[Rule], path: tuple[str, ...]
@@ -188,11 +184,11 @@ class _Walk:
     def _certain(self, table: Table, rule: Rule, piece: Piece, path: tuple[str, ...], flow: _Flow) -> None:
         """The rule applies to this piece."""
         if rule.changes is not None:
-            piece = replace(piece, packet=self._changed(piece.packet, rule.changes(piece.packet)))
+            piece = piece._replace(packet=self._changed(piece.packet, rule.changes(piece.packet)))
         if rule.action in (ACCEPT, DROP):
             flow.ended.append(_end(rule.action, piece, rule))
         elif rule.action == ELSEWHERE:
-            flow.ended.append(_End(ACCEPT, replace(piece, drop=piece.drop or rule), rule))
+            flow.ended.append(_End(ACCEPT, piece._replace(drop=piece.drop or rule), rule))
         elif rule.action == RETURN:
             flow.through.append(piece)
         elif rule.action == NOTHING:
@@ -214,11 +210,11 @@ class _Walk:
         cause = unsure or rule
         if rule.changes is not None:
             changed = self._changed(piece.packet, rule.changes(piece.packet))
-            piece = replace(piece, packet=_blurred(piece.packet, changed))
+            piece = piece._replace(packet=_blurred(piece.packet, changed))
         if rule.action == ACCEPT:
-            piece = replace(piece, accept=piece.accept or cause)
+            piece = piece._replace(accept=piece.accept or cause)
         elif rule.action in (DROP, ELSEWHERE):
-            piece = replace(piece, drop=piece.drop or cause)
+            piece = piece._replace(drop=piece.drop or cause)
         elif rule.action in (JUMP, GOTO) and self._callable(table, rule, path):
             inner = self._chain(table, table.chains[rule.target], [piece], cause, path)
             after = cause if rule.action == GOTO else unsure
@@ -262,13 +258,13 @@ def _split(rule: Rule, piece: Piece) -> tuple[Optional[Piece], Optional[Piece], 
 
 
 def _part(piece: Piece, part: Region) -> Optional[Piece]:
-    return replace(piece, part=part) if part else None
+    return piece._replace(part=part) if part else None
 
 
 def _end(verdict: str, piece: Piece, rule: Rule) -> _End:
     """The end of a base chain: a drop after what may have been an accept is itself only a doubt."""
     if verdict == DROP and piece.accept is not None:
-        return _End(ACCEPT, replace(piece, drop=piece.drop or piece.accept), rule)
+        return _End(ACCEPT, piece._replace(drop=piece.drop or piece.accept), rule)
     return _End(verdict, piece, rule)
 
 
@@ -278,13 +274,12 @@ def _is_policy(rule: Rule) -> bool:
 
 def _doubted(piece: Piece, rule: Rule) -> Piece:
     """After an action that may have been any."""
-    return replace(piece, accept=piece.accept or rule, drop=piece.drop or rule)
+    return piece._replace(accept=piece.accept or rule, drop=piece.drop or rule)
 
 
 def _blurred(before: Packet, after: Packet) -> Packet:
     """What is known when a change may or may not have happened."""
-    return replace(
-        before,
+    return before._replace(
         mark=before.mark if before.mark == after.mark else None,
         ctmark=before.ctmark if before.ctmark == after.ctmark else None,
         state=before.state if before.state == after.state else None,
@@ -294,9 +289,9 @@ def _blurred(before: Packet, after: Packet) -> Packet:
 def _blind(piece: Piece, table: Table, base: BaseChain) -> Piece:
     """A family whose packets are not modelled: harmless unless something in it can drop."""
     if base.policy == DROP:
-        return replace(piece, drop=piece.drop or Rule("policy drop", base.where))
+        return piece._replace(drop=piece.drop or Rule("policy drop", base.where))
     for chain in table.chains.values():
         for rule in chain.rules:
             if rule.action in (DROP, ELSEWHERE, UNKNOWN):
-                return replace(piece, drop=piece.drop or rule)
+                return piece._replace(drop=piece.drop or rule)
     return piece

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterable, Mapping, Optional
+from typing import Iterable, Mapping, NamedTuple, Optional
 
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded
 from envtune.facts import host_error_text
@@ -17,17 +16,15 @@ PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")
 LOOKUP = 3.0  # seconds a name may take
 
 
-@dataclass(frozen=True)
-class Nodes:
+class Nodes(NamedTuple):
     """What the job's variables say of its size; None where they are silent. `source` names the variables used."""
 
-    count: Optional[int]
+    size: Optional[int]
     rank: Optional[int]  # of this node; 0 is the master
     source: str
 
 
-@dataclass(frozen=True)
-class Master:
+class Master(NamedTuple):
     """MASTER_ADDR: what it says, where it leads, and whether that is this host (None: cannot be told)."""
 
     text: str
@@ -95,7 +92,7 @@ def _judge_master(found: Master, job: Nodes) -> tuple[Optional[bool], Text]:
 
 def _judge_own(found: Master, job: Nodes) -> tuple[bool, Text]:
     if all(is_loopback(address) for address in found.addresses):
-        if job.count is not None and job.count > 1:
+        if job.size is not None and job.size > 1:
             return False, Text("each of the nodes would call itself", "每个节点都会连到自己")
         return True, Text("this host, for a job on a single node", "本机，仅限单机任务")
     if job.rank is not None and job.rank > 0:
@@ -105,7 +102,7 @@ def _judge_own(found: Master, job: Nodes) -> tuple[bool, Text]:
 
 
 def _judge_other(job: Nodes) -> tuple[Optional[bool], Text]:
-    if job.count == 1:
+    if job.size == 1:
         return False, Text(
             f"not an address of this single node ({job.source})", f"不是本机地址，而任务只有一个节点（{job.source}）"
         )
@@ -114,7 +111,7 @@ def _judge_other(job: Nodes) -> tuple[Optional[bool], Text]:
             f"this host is the master ({job.source}) and does not have it",
             f"本机是主节点（{job.source}），却没有该地址",
         )
-    if job.count is not None or job.rank is not None:
+    if job.size is not None or job.rank is not None:
         return True, Text(
             "an address of another node; that it is the master's only the master can tell",
             "其他节点的地址；是否为主节点的地址只有主节点能确认",
@@ -159,11 +156,10 @@ def nodes(variables: Mapping[str, str]) -> Nodes:
     used: list[str] = []
 
     def number(name: str) -> Optional[int]:
-        text = variables.get(name, "").strip()
-        if not text.isdigit():
-            return None
-        used.append(f"{name}={text}")
-        return int(text)
+        found = regions.decimal(variables.get(name, "").strip())
+        if found is not None:
+            used.append(f"{name}={found}")
+        return found
 
     count = number("NNODES") or number("GROUP_WORLD_SIZE")
     if count is None:

@@ -6,8 +6,7 @@ HCCL_HOST_SOCKET_PORT_RANGE; Documentation/networking/ip-sysctl of the kernel; p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterable, Optional
+from typing import Iterable, NamedTuple, Optional
 
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.facts import host_error_text
@@ -24,8 +23,7 @@ RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 _SHOWN_LISTENERS = 8
 
 
-@dataclass(frozen=True)
-class HcclPorts:
+class HcclPorts(NamedTuple):
     """The host ports HCCL binds, and why it is these. `fault` says why the settings cannot work."""
 
     ports: Intervals
@@ -69,10 +67,10 @@ def _based_ports(text: str, count: int, because: Text, source: str) -> HcclPorts
     setting = f"HCCL_IF_BASE_PORT={text}"
     why = Text(f"{setting}; {because.en}", f"{setting}；{because.zh}")
     evidence = Evidence(source, setting)
-    if not (text.isdigit() and BASE_RANGE[0] <= int(text) <= BASE_RANGE[1]):
+    base = regions.decimal(text)
+    if base is None or not BASE_RANGE[0] <= base <= BASE_RANGE[1]:
         fault = Text(f"{setting} is not a number from 1024 to 65520", f"{setting} 不是 1024 到 65520 之间的数")
         return HcclPorts((), why, evidence, fault)
-    base = int(text)
     if base + count - 1 > 65535:
         fault = Text(
             f"{setting} leaves no room for {count} ports below 65536",
@@ -101,12 +99,9 @@ def _named_ports(scene: Scene, text: str, source: str) -> HcclPorts:
 def ports_per_job(scene: Scene) -> tuple[int, Text, str]:
     """16 or 32 ports, why, and the source: 16 up to CANN 8.2.RC1, 32 from 8.3; where it cannot be told, 32."""
     fact = scene.facts["cann"]
-    if fact.value is None:
-        return (
-            32,
-            Text("without a CANN version the larger count of 32", "无 CANN 版本信息，按较大的 32 个端口计"),
-            fact.source,
-        )
+    if fact.value is None or fact.value == "none":
+        larger = Text("without a CANN version the larger count of 32", "无 CANN 版本信息，按较大的 32 个端口计")
+        return 32, larger, fact.source
     generation = _generation(fact.value)
     if generation is None or generation == (8, 2, ""):
         words = f"CANN {fact.value}"
@@ -118,9 +113,9 @@ def ports_per_job(scene: Scene) -> tuple[int, Text, str]:
 def _generation(version: str) -> Optional[tuple[object, ...]]:
     """(8, 2, "RC1"): major, minor, and for 8.2 the release candidate that the sources speak of."""
     parts = version.upper().split(".")
-    if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
+    major, minor = (regions.decimal(part) for part in (*parts, "", "")[:2])
+    if major is None or minor is None:
         return None
-    major, minor = int(parts[0]), int(parts[1])
     if (major, minor) == (8, 2):
         return (8, 2, "RC1") if parts[2:3] == ["RC1"] else (8, 2, "")
     return major, minor
@@ -203,7 +198,14 @@ def _reservation(host: Host, found: HcclPorts) -> Reading:
         )
     shown = Text(f"{words.en} ({found.why.en})", f"{words.zh}（{found.why.zh}）")
     evidence = Evidence(RESERVED, f"{RESERVED}: {regions.port_text(kept) or '(empty)'}\n{EPHEMERAL}: {span}")
-    return Reading(subject, value, evidence, shown, Text("reserved", "已预留"))
+    commands = _reserving(regions.intervals((*kept, *exposed))) if exposed else ()
+    return Reading(subject, value, evidence, shown, Text("reserved", "已预留"), commands=commands)
+
+
+def _reserving(ports: Intervals) -> tuple[str, ...]:
+    """Reserve now and at the next boot; what is reserved already stays, since the list is replaced as a whole."""
+    setting = f"net.ipv4.ip_local_reserved_ports={regions.port_text(ports).replace(' ', '')}"
+    return f"sudo sysctl -w {setting}", f"echo {setting} | sudo tee /etc/sysctl.d/95-envtune.conf"
 
 
 def _taken(scene: Scene, found: HcclPorts) -> list[Reading]:
@@ -217,9 +219,15 @@ def _taken(scene: Scene, found: HcclPorts) -> list[Reading]:
         words = f"port {regions.port_text(found.ports)}"
         return [Reading(words, "free", Evidence("/proc/net/tcp", "no listener"), free, free)]
     return [
-        Reading(f"port {port}", "taken", Evidence("/proc/net/tcp", where), owner_text(owners), free)
+        Reading(
+            f"port {port}", "taken", Evidence("/proc/net/tcp", where), owner_text(owners), free, commands=_who(port)
+        )
         for port, where, owners in rows[:_SHOWN_LISTENERS]
     ]
+
+
+def _who(port: int) -> tuple[str, ...]:
+    return (f"sudo ss -ltnp 'sport = :{port}'",)
 
 
 def listening(scene: Scene, ports: Intervals) -> list[tuple[int, str, list[Listener]]]:
@@ -276,7 +284,8 @@ def master_port(scene: Scene) -> Iterable[Reading]:
     setting = Evidence(source, f"MASTER_PORT={text}")
     wanted = Text("a free port from 1024 to 65535", "1024 到 65535 之间的空闲端口")
     word = text.strip()
-    if not (word.isdigit() and 1024 <= int(word) <= 65535):
+    port = regions.decimal(word)
+    if port is None or not 1024 <= port <= 65535:
         shown = Text(
             f"{text or '(empty)'}: not a number from 1024 to 65535", f"{text or '（空）'}：不是 1024 到 65535 之间的数"
         )
@@ -285,7 +294,7 @@ def master_port(scene: Scene) -> Iterable[Reading]:
     if (known is not None and known.own is False) or (nodes(variables).rank or 0) > 0:
         shown = Text(f"{word}; bound by the master, which is another host", f"{word}；由主节点绑定，主节点是另一台主机")
         return [Reading("MASTER_PORT", "right", setting, shown, wanted)]
-    return [_bindable(scene, int(word), wanted)]
+    return [_bindable(scene, port, wanted)]
 
 
 def _bindable(scene: Scene, port: int, wanted: Text) -> Reading:
