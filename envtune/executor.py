@@ -741,6 +741,7 @@ def run_logged(argv: List[str], timeout: float, env: Optional[Dict[str, str]], d
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=marked,
+        cwd="/",  # `python -m` looks for modules in the current directory first
         start_new_session=True,
     )
     try:
@@ -831,15 +832,21 @@ def left_behind(run: str) -> List[int]:
 
 
 class SwapOperation:
-    """`{op: swap, root, touches: [names], steps: [argv], verify: [argv], timeout?, env?}`: replace trees by commands.
+    """`{op: swap, root, touches, steps, verify, prepare?, holds?, wheels?, site?, timeout?, env?}`: replace trees.
 
-    `touches` names everything below `root` that the commands may create, change or remove. All of it is kept in one
-    archive first; if a step or a verification fails, it is put back. The way back needs no network.
+    `touches` names everything below `root` that the commands may create, change or remove; the last part of a name may
+    be a shell pattern (`Pillow-*`). All of it is kept in one archive first; if a step or a verification fails, it is
+    put back. The way back needs no network.
+
+    `prepare` runs before and writes only below `{work}`, an empty directory of this run (also in `env`, `steps` and
+    `wheels`). `holds` maps names below `root` to the digest they must have for anything to begin. `wheels` are the
+    paths or patterns of the wheels that the steps install into `site` (below `root`): nothing is replaced unless all
+    their files lie in `touches`, and afterwards each must be there with the bytes it has in the wheel.
     """
 
     def look(self, operation: Record) -> str:
         state = hashlib.sha256()
-        for name in sorted(operation["touches"]):
+        for name in _expand(operation["root"], operation["touches"]):
             for path in _walk(os.path.join(operation["root"], name)):
                 state.update(path.encode("utf-8", "surrogateescape") + b"\0")
                 if os.path.islink(path):
@@ -853,32 +860,77 @@ class SwapOperation:
         """What the trees will look like is known only afterwards; the journal's `done` record holds it."""
         return ""
 
+    def unmet(self, operation: Record) -> str:
+        """Why it must not begin: a file that the plan rests on is another one now; empty when all are as expected."""
+        for name, expected in sorted(operation.get("holds", {}).items()):
+            path = os.path.join(operation["root"], name)
+            found = digest(read_content(path))
+            if found != expected:
+                return "%s is not what the plan expected (found %s, planned for %s)" % (path, found, expected)
+        return ""
+
     def keep(self, operation: Record, store: Store) -> Record:
-        was = self.look(operation)
-        name = self.copy(operation, store)
+        self._must_hold(operation)
+        work = _new_directory(os.path.join(store.directory, "work"))
+        try:
+            self._commands(operation, operation.get("prepare", []), work, store)
+            self._covered(operation, self._wheels(operation, work))
+            self._must_hold(operation)  # preparing may take minutes
+            was = self.look(operation)
+            name = self.copy(operation, store)
+        except BaseException:
+            _remove_tree(work)
+            raise
         with store.open(str(name)) as file:
             sum_ = _file_digest(file).hex()
         temporary = os.path.join(operation["root"], ".envtune-%d" % os.getpid())
-        return {"was": was, "original": name, "sha256": sum_, "temporary": temporary}
+        return {"was": was, "original": name, "sha256": sum_, "temporary": temporary, "work": work}
+
+    def _must_hold(self, operation: Record) -> None:
+        unmet = self.unmet(operation)
+        if unmet:
+            raise Refused(unmet)
 
     def copy(self, operation: Record, store: Store) -> Optional[str]:
         import tarfile
 
         def fill(file: IO[bytes]) -> None:
             with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
-                for name in operation["touches"]:
-                    path = os.path.join(operation["root"], name)
-                    if os.path.lexists(path):
-                        archive.add(path, arcname=name)
+                for name in _expand(operation["root"], operation["touches"]):
+                    archive.add(os.path.join(operation["root"], name), arcname=name)
 
         return store.fill(fill)
 
     def do(self, operation: Record, kept: Record, store: Store) -> None:
-        for argv in list(operation["steps"]) + list(operation["verify"]):
-            _run_or_fail(argv, operation, 1800, store.directory)
-            boundary("swap-step")
-        for name in operation["touches"]:
+        work = kept["work"]
+        before = os.umask(0o022)  # what is installed is for others, too, whatever root's umask is
+        try:
+            self._commands(operation, operation["steps"], work, store)
+            site = os.path.join(operation["root"], operation.get("site", ""))
+            _compare_wheels(site, self._wheels(operation, work))
+            self._commands(operation, operation["verify"], work, store)
+        finally:
+            os.umask(before)
+            _remove_tree(work)
+        for name in _expand(operation["root"], operation["touches"]):
             _settle(os.path.join(operation["root"], name))
+
+    def _commands(self, operation: Record, commands: List[List[str]], work: str, store: Store) -> None:
+        env = {name: value.replace("{work}", work) for name, value in operation.get("env", {}).items()}
+        for argv in commands:
+            words = [word.replace("{work}", work) for word in argv]
+            _run_or_fail(words, dict(operation, env=env), 1800, store.directory)
+            boundary("swap-step")
+
+    def _wheels(self, operation: Record, work: str) -> List[str]:
+        return [_one_file(pattern.replace("{work}", work)) for pattern in operation.get("wheels", [])]
+
+    def _covered(self, operation: Record, wheels: List[str]) -> None:
+        """Refuse wheels that would write beside what was kept: that could not be taken back."""
+        for wheel in wheels:
+            for place, _ in _wheel_places(wheel, operation.get("site", "")):
+                if not _is_touched(place, operation["touches"]):
+                    raise Refused("%s would write %s, which the plan does not name" % (wheel, place))
 
     def done(self, operation: Record, kept: Record) -> bool:
         return bool(self.look(operation) != kept["was"])  # `do` has run the verification
@@ -891,6 +943,7 @@ class SwapOperation:
         import shutil
         import tarfile
 
+        root, touches = operation["root"], operation["touches"]
         with store.open(kept["original"]) as file:
             if _file_digest(file).hex() != kept["sha256"]:
                 raise Failed("the archive %s of what was there is damaged" % kept["original"])
@@ -903,8 +956,8 @@ class SwapOperation:
                     archive.extraction_filter = staticmethod(tarfile.fully_trusted_filter)
                 archive.extractall(new, numeric_owner=True)
         boundary("swap-unpacked")
-        for number, name in enumerate(operation["touches"]):
-            path, source = os.path.join(operation["root"], name), os.path.join(new, name)
+        for number, name in enumerate(sorted(set(_expand(root, touches)) | set(_expand(new, touches)))):
+            path, source = os.path.join(root, name), os.path.join(new, name)
             if os.path.lexists(path):
                 os.rename(path, os.path.join(old, str(number)))
                 boundary("swap-cleared")
@@ -922,8 +975,94 @@ class SwapOperation:
         """Remove the half of a way back that a killed run left; the archive still holds everything."""
         import shutil
 
+        _remove_tree(kept.get("work", ""))
         if os.path.lexists(kept["temporary"]):
             shutil.rmtree(kept["temporary"])
+
+
+def _expand(root: str, names: List[str]) -> List[str]:
+    """The names below `root` that are there; the last part of a name may be a shell pattern."""
+    import fnmatch
+
+    found = set()
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        if not any(mark in last for mark in "*?["):
+            found |= {name} if os.path.lexists(os.path.join(root, name)) else set()
+        elif os.path.isdir(os.path.join(root, folder)):
+            for one in fnmatch.filter(os.listdir(os.path.join(root, folder)), last):
+                found.add(folder + "/" + one if folder else one)
+    return sorted(found)
+
+
+def _is_touched(place: str, names: List[str]) -> bool:
+    """Whether a path below the root is one of the names or lies below one."""
+    import fnmatch
+
+    for name in names:
+        depth = name.count("/") + 1
+        if fnmatch.fnmatchcase("/".join(place.split("/")[:depth]), name):
+            return True
+    return False
+
+
+def _new_directory(path: str) -> str:
+    """An empty directory of our own of that name, with a place for temporary files in it."""
+    _remove_tree(path)
+    os.mkdir(path, 0o700)
+    os.mkdir(os.path.join(path, "tmp"), 0o700)
+    return path
+
+
+def _remove_tree(path: str) -> None:
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _one_file(pattern: str) -> str:
+    import glob
+
+    found = [pattern] if os.path.isfile(pattern) else glob.glob(pattern)
+    if len(found) != 1:
+        raise Failed("%s: %s" % (pattern, "no such file" if not found else "several files: " + ", ".join(found)))
+    return found[0]
+
+
+def _wheel_places(wheel: str, site: str) -> Iterator[Tuple[str, Optional[str]]]:
+    """(path below the root, member) of every file a wheel installs; no member where the installer changes the bytes."""
+    import zipfile
+
+    with zipfile.ZipFile(wheel) as archive:
+        for member in archive.namelist():
+            parts = member.split("/")
+            if member.endswith("/"):
+                continue
+            if ".." in parts or member.startswith("/"):
+                raise Refused("%s holds a file outside of its own tree: %s" % (wheel, member))
+            kind = parts[1] if parts[0].endswith(".data") and len(parts) > 2 else "purelib"
+            rest = "/".join(parts[2:] if parts[0].endswith(".data") else parts)
+            if kind in ("purelib", "platlib"):
+                changed = rest.endswith(".dist-info/RECORD")
+                yield (site + "/" + rest if site else rest), (None if changed else member)
+            elif kind in ("scripts", "data"):
+                yield ("bin/" if kind == "scripts" else "") + rest, None
+            else:
+                raise Refused("%s holds %s, whose place is not known" % (wheel, member))
+
+
+def _compare_wheels(site: str, wheels: List[str]) -> None:
+    """Every file of the wheels is there, with the bytes it has in the wheel."""
+    import zipfile
+
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            for place, member in _wheel_places(wheel, ""):
+                if member is None:
+                    continue
+                found = read_content(os.path.join(site, place))
+                if found != archive.read(member):
+                    raise Failed("%s is not what %s holds" % (os.path.join(site, place), wheel))
 
 
 def _file_digest(file: IO[bytes]) -> bytes:
@@ -1167,7 +1306,14 @@ FIELDS = {
             "steps": _is_list(_is_argv),
             "verify": _is_list(_is_argv),
         },
-        {"timeout": _is_number, "env": _is_env},
+        {
+            "prepare": _is_list(_is_argv),
+            "holds": _is_env,
+            "wheels": _is_list(_is_text),
+            "site": _is_below,
+            "timeout": _is_number,
+            "env": _is_env,
+        },
     ),
     "signal": (
         {"pid": _is_pid, "started": _is_count, "uid": _is_count, "grace": _is_number},
@@ -1233,11 +1379,16 @@ def stale(plan: Record) -> Dict[str, str]:
     for change in plan["changes"]:
         for operation in change["operations"]:
             thing = (operation["op"], str(operation.get("path") or operation.get("root") or operation.get("argv")))
-            if thing in seen or "expect" not in operation:
+            if thing in seen or not ("expect" in operation or "holds" in operation):
                 continue
             seen.add(thing)
             kind = OPERATIONS[operation["op"]]
             try:
+                if "holds" in operation:
+                    unmet = kind.unmet(operation)
+                    if unmet:
+                        found.setdefault(change["id"], unmet)
+                    continue
                 there = kind.look(operation)
                 if there not in (operation["expect"], kind.wanted(operation)):
                     found.setdefault(change["id"], _unexpected(operation, there))
