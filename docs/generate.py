@@ -17,6 +17,7 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 from envtune.catalog import Catalogue, json_schema
 from envtune.catalog.layers import Layer, content, sources
 from envtune.model import Check, FaqEntry, Outcome, Severity, Text
+from envtune.plan_file import plan_schema
 from envtune.report.entry import Entry, Section, head, label, sections
 from envtune.report.json import SCHEMA
 from envtune.report.text import FAMILIES, SEVERITIES
@@ -45,7 +46,7 @@ def pages() -> dict[str, str]:
             made.update(_grouped(folder, entries, catalogue, lang))
     schemas = {"check": "checks", "faq": "faq", "playbook": "playbooks"}
     found = {name: json_schema.document(kind) for name, kind in schemas.items()}
-    for name, document in {**found, "report": report_schema()}.items():
+    for name, document in {**found, "report": report_schema(), "plan": plan_schema()}.items():
         made[f"schema/{name}.json"] = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
     return made
 

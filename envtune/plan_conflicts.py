@@ -1,0 +1,56 @@
+"""Which change owns which thing: two changes of one plan never write the same one behind each other's back."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Iterator, Mapping
+
+from envtune import executor
+from envtune.model import Change
+
+
+class Claims:
+    """The things that the changes admitted so far write."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, str] = {}  # thing -> id of the change
+        self._left: dict[str, str] = {}  # path -> digest of what the last change leaves there
+
+    def rival(self, change: Change) -> str:
+        """The id of the change that owns something this one writes; empty when there is none.
+
+        A file that is expected to hold what the earlier change leaves is a continuation, not a conflict.
+        """
+        for operation in change.operations:
+            for thing in _things(operation):
+                owner = self._owners.get(thing)
+                if owner is not None and operation.get("expect") != self._left.get(thing, ""):
+                    return owner
+        return ""
+
+    def take(self, change: Change) -> None:
+        """Note what the change writes."""
+        for operation in change.operations:
+            for thing in _things(operation):
+                self._owners[thing] = change.id
+                if operation["op"] == "file":
+                    self._left[thing] = written(operation)
+
+
+def written(operation: Mapping[str, Any]) -> str:
+    """The digest of what a file operation leaves."""
+    content = operation["content"]
+    data = None if content is None else base64.b64decode(content)
+    return executor.digest(executor.normal(operation["path"], data))
+
+
+def _things(operation: Mapping[str, Any]) -> Iterator[str]:
+    kind = operation["op"]
+    if kind == "file":
+        yield str(operation["path"])
+    elif kind == "swap":
+        yield from (f"{operation['root']}/{name}" for name in operation["touches"])
+    elif kind == "signal":
+        yield f"process {operation['pid']}"
+    else:
+        yield " ".join(operation["argv"])
