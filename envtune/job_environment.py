@@ -8,7 +8,6 @@ are not judged at all, and a named script or env file is then judged alone, what
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Mapping, Optional
 
 from envtune.errors import Denied, HostError, Missing
@@ -101,7 +100,7 @@ def _with_env_file(host: Host, path: str, under: JobEnvironment) -> JobEnvironme
     known = {**(under.variables or {}), **{name: value for name, value in found.items() if value is not None}}
     untold = {name: reason for name, reason in under.untold.items() if name not in known}
     if under.variables is not None:
-        return replace(under, variables=known, source=f"{path} over {under.source}", untold=untold, places=places)
+        return under._replace(variables=known, source=f"{path} over {under.source}", untold=untold, places=places)
     for name in set(found) - set(known):
         untold[name] = under.reason or Text("passed on from a shell that is not read", "取自未读取的 shell")
     return JobEnvironment(known, f"{path} alone", untold=untold, places=places)

@@ -1,7 +1,7 @@
 """The words of the project as frozen data. Imports nothing of ours.
 
-Named tuples and not frozen dataclasses: making a class of the latter costs 0.8-1.2 ms, of the former 0.2 ms, and a run of
-`check` that may cost 200 ms makes some fifty of them.
+Named tuples and not frozen dataclasses: making a class of the latter costs 0.8-1.2 ms, of the former 0.2 ms, and a run
+of `check` that may cost 200 ms makes some fifty of them.
 """
 
 from __future__ import annotations
@@ -296,5 +296,5 @@ class Change(NamedTuple):
     cures: tuple[str, ...] = ()  # further checks whose findings it cures, beside `finding`
     # What the checks are run on afterwards (fields of TargetOptions), where the job named before cannot show the
     # effect: a variable written to a file is seen by the jobs that read that file, not by this shell.
-    verify: Mapping[str, Any] = field(default_factory=dict)
+    verify: Mapping[str, Any] = {}
     id: str = ""  # C01, C02, ... in the plan

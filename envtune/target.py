@@ -6,15 +6,13 @@ shell would get. Nothing is started: interpreters are resolved by reading links,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Iterator, Mapping, Optional
+from typing import Iterator, Mapping, NamedTuple, Optional
 
 from envtune.errors import Undetermined
 from envtune.model import Text
 
 
-@dataclass(frozen=True)
-class TargetOptions:
+class TargetOptions(NamedTuple):
     """How the user named the job; all empty means: what this shell would start."""
 
     python: Optional[str] = None
@@ -28,8 +26,7 @@ class TargetOptions:
         return self.pid is not None or self.script is not None or self.env_file is not None
 
 
-@dataclass(frozen=True)
-class PythonTarget:
+class PythonTarget(NamedTuple):
     """The interpreter of the job. `sites` are its site-packages directories in import order, PYTHONPATH excluded."""
 
     path: str  # as it was named or found on PATH
@@ -41,8 +38,7 @@ class PythonTarget:
     chosen: Text  # why this one
 
 
-@dataclass(frozen=True)
-class JobEnvironment:
+class JobEnvironment(NamedTuple):
     """The variables a job gets, or the reason why they cannot be told; `source` says where from.
 
     Of a launch script some variables may be known and others not: `untold` says why, by name, and `rest` why any
@@ -53,9 +49,9 @@ class JobEnvironment:
     source: str
     reason: Optional[Text] = None
     right: bool = False  # the only reason is a missing right
-    untold: Mapping[str, Text] = field(default_factory=dict)
+    untold: Mapping[str, Text] = {}
     rest: Optional[Text] = None
-    places: Mapping[str, str] = field(default_factory=dict)  # variable -> file:line that set it, where one did
+    places: Mapping[str, str] = {}  # variable -> file:line that set it, where one did
 
     def untold_reason(self, name: str) -> Optional[Text]:
         """Why the variable cannot be told; None when it can (also that it is not set)."""
@@ -95,8 +91,7 @@ class ToldVariables(Mapping[str, str]):
         return len(self._known)
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """The job that is judged: its interpreter and its environment, or the reason why one of them cannot be told."""
 
     options: TargetOptions

@@ -11,9 +11,8 @@ porting guide 003:1567, 2688, 3048, 3297.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from posixpath import join
-from typing import Iterable, Mapping, Optional
+from typing import Iterable, Mapping, NamedTuple, Optional
 
 from envtune.errors import Denied, HostError, Missing, Undetermined
 from envtune.facts import host_error_text
@@ -30,14 +29,13 @@ LINKS = ("cann", "ascend-toolkit/latest", "nnae/latest", "latest")
 HOME_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH")
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """Everything of CANN on a host. `active` is what the job uses, and `why`; `untold` what could not be looked at."""
 
     installs: tuple[Install, ...] = ()
     broken: tuple[Broken, ...] = ()
     active: Optional[Install] = None
-    why: Text = field(default_factory=lambda: Text("", ""))
+    why: Text = Text("", "")
     untold: tuple[HostError, ...] = ()
 
 

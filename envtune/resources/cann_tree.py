@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from posixpath import basename, dirname, join
-from typing import Optional, Union
+from typing import NamedTuple, Optional, Union
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Unreadable
 from envtune.host import Host, exists, is_dir, realpath
@@ -16,8 +15,7 @@ COMPONENTS = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "hccl")
 _VERSIONED = re.compile(r"^(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?:cann|latest)))(?:/|$)")
 
 
-@dataclass(frozen=True)
-class Install:
+class Install(NamedTuple):
     """One CANN install: `path` as links and variables name it, `real` the version directory behind it."""
 
     path: str
@@ -37,8 +35,7 @@ class Install:
         return tuple(join(root, path) for root in roots for path in below)
 
 
-@dataclass(frozen=True)
-class Broken:
+class Broken(NamedTuple):
     """A name that should lead to an install and does not."""
 
     path: str

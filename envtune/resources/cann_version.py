@@ -9,9 +9,8 @@ reported.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from posixpath import basename, join
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from envtune.errors import HostError, Missing, NotRecorded
 from envtune.facts import host_error_text
@@ -24,8 +23,7 @@ PACKAGES = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "fwkacllib")
 _VERSION = re.compile(r"(?:cann-)?(\d+(?:[.-]\w+)+)")
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """What the files of one tree tell about its version; `notes` where they disagree."""
 
     version: Optional[str]
@@ -36,8 +34,7 @@ class Told:
     reason: Optional[Text] = None
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(NamedTuple):
     """One statement about the version."""
 
     version: str

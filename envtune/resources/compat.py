@@ -7,9 +7,8 @@ vendor, `downstream` a combination that a project above ships. What no row speak
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import Iterable, Mapping, Optional
+from typing import Iterable, Mapping, NamedTuple, Optional
 
 from envtune.model import Evidence, Reading, Text
 from envtune.resources.version_files import same_version
@@ -29,8 +28,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One statement of the matrix, columns as in the file."""
 
     relation: str
@@ -99,8 +97,7 @@ def cann_of_internal(number: str) -> Optional[str]:
     return None
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the matrix says of one pair: matched, compatible, contradicted, or unknown; and the rows it rests on."""
 
     tier: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterable, Optional
+from typing import Iterable, NamedTuple, Optional
 
 from envtune.errors import Missing, Undetermined, Unreadable
 from envtune.host import Host, is_dir
@@ -16,8 +15,7 @@ DEFAULT_BASE = "/usr/local/Ascend"
 DEVICES = ("/dev/davinci_manager", "/dev/davinci[0-9]*")
 
 
-@dataclass(frozen=True)
-class Package:
+class Package(NamedTuple):
     """A driver or firmware package as its version.info tells it; empty where the file is silent."""
 
     path: str

@@ -7,36 +7,36 @@ have, or for the peers' addresses where the job names them (HCCL_WHITELIST_FILE,
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.model import Evidence, Interface, Reading, Text
 from envtune.resources import Scene, probe
 from envtune.resources import firewall_region as regions
-from envtune.resources.firewall_match import Packet, named
 from envtune.resources.firewall_region import Intervals, Region
-from envtune.resources.firewall_remedy import opening
-from envtune.resources.firewall_rules import Rule
 from envtune.resources.firewall_sources import RuleSets, rule_sets, without_dormant
-from envtune.resources.firewall_walk import Outcome, TooLarge, connect
 from envtune.resources.network import is_loopback, master, nodes
 from envtune.resources.ports import HcclPorts, hccl_ports
 
+if TYPE_CHECKING:
+    from envtune.resources.firewall_rules import Rule
+    from envtune.resources.firewall_walk import Outcome
+
 # Interfaces of container and virtual machine software: no peer comes by them.
 INNER = (
-    "docker*",
-    "br-*",
-    "virbr*",
-    "cni*",
-    "flannel*",
-    "cali*",
-    "veth*",
-    "lxc*",
-    "lxdbr*",
-    "podman*",
-    "kube-*",
-    "tap*",
+    "docker",
+    "br-",
+    "virbr",
+    "cni",
+    "flannel",
+    "cali",
+    "veth",
+    "lxc",
+    "lxdbr",
+    "podman",
+    "kube-",
+    "tap",
 )
 
 
@@ -134,8 +134,13 @@ def _whitelist(host: Host, variables: Mapping[str, str], family: int) -> Interva
 def _reading(
     scene: Scene, subject: str, ports: Intervals, peers: Peers, sets: RuleSets, hccl: Optional[HcclPorts]
 ) -> Reading:
-    everything = regions.box(ports, peers.addresses)
-    packet = Packet(everything, peers.family, False, frozenset(), "new")
+    judge = _Judge(subject, ports, peers, sets, hccl)
+    if not sets.tables:
+        return judge.reading([(Way(None, None), [])])
+    from envtune.resources.firewall_match import Packet
+    from envtune.resources.firewall_walk import TooLarge, connect
+
+    packet = Packet(regions.box(ports, peers.addresses), peers.family, False, frozenset(), "new")
     try:
         outcomes = [
             (way, connect(sets.tables, packet._replace(interface=way.name, own=way.own)))
@@ -143,7 +148,7 @@ def _reading(
         ]
     except TooLarge:
         return Reading(subject, None, _evidence(sets, None), expected=_wanted(sets), reason=_TOO_LARGE)
-    return _Judge(subject, ports, peers, sets, hccl).reading(outcomes)
+    return judge.reading(outcomes)
 
 
 _TOO_LARGE = Text("the rule set is too large to follow every way through it", "规则集过大，无法逐条推演")
@@ -157,7 +162,7 @@ def _ways(scene: Scene, family: int, hccl: Optional[HcclPorts]) -> list[Way]:
         return [Way(None, None)]
     facing = [one for one in table if one.up and one.addresses]
     wanted = _named_by_job(scene, facing, hccl is not None)
-    outer = [one for one in facing if not any(named(one.name, pattern, "*") for pattern in INNER)]
+    outer = [one for one in facing if not any(one.name.startswith(start) for start in INNER)]
     chosen = wanted or outer or facing
     return [
         Way(one.name, regions.intervals((regions.number(a, family),) * 2 for a in one.addresses)) for one in chosen
@@ -241,6 +246,8 @@ class _Judge:
         nodes_zh = f"对 {regions.address_text(who, self.peers.family)} " if who else ""
         by = f"`{rule.text}` ({rule.where})" if rule is not None else "-"
         shown = Text(f"{ports} closed{peers} by {by}", f"{ports} {nodes_zh}被 `{by}` 拦截".replace("``", "`"))
+        from envtune.resources.firewall_remedy import opening
+
         front = front_end(self.sets)
         let_in = opening(self.sets.tables, rule, front, self.ports, self.peers.known, self.peers.family)
         return Reading(self.subject, "closed", _evidence(self.sets, rule), shown, _wanted(self.sets), commands=let_in)

@@ -9,7 +9,6 @@ from typing import Callable, Optional, Sequence
 
 from envtune.resources.firewall_iptables_options import conditions_of
 from envtune.resources.firewall_match import Packet, unknown
-from envtune.resources.firewall_nft import Malformed
 from envtune.resources.firewall_rules import (
     ACCEPT,
     DROP,
@@ -21,6 +20,7 @@ from envtune.resources.firewall_rules import (
     UNKNOWN,
     BaseChain,
     Chain,
+    Malformed,
     Rule,
     Table,
 )

@@ -23,6 +23,7 @@ from envtune.resources.firewall_rules import (
     UNKNOWN,
     BaseChain,
     Chain,
+    Malformed,
     Rule,
     Table,
 )
@@ -56,10 +57,6 @@ _GUESSES = frozenset({"limit", "quota", "ct count", "meter", "socket"})
 _XT_TARGETS = {"REJECT": DROP, "LOG": NOTHING, "NFLOG": NOTHING, "AUDIT": NOTHING, "CHECKSUM": NOTHING}
 Change = Callable[[Packet], Packet]
 Key = tuple[str, str]  # family, table
-
-
-class Malformed(Exception):
-    """The text is not what the command writes."""
 
 
 def parse_json(text: str, family: int) -> list[Table]:

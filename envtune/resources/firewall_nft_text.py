@@ -10,9 +10,9 @@ import re
 from typing import Any, Optional
 
 from envtune.resources import firewall_nft_text_rule as rules
-from envtune.resources.firewall_nft import Malformed, tables
+from envtune.resources.firewall_nft import tables
 from envtune.resources.firewall_nft_text_rule import Tokens, Unclear
-from envtune.resources.firewall_rules import Table
+from envtune.resources.firewall_rules import Malformed, Table
 
 _TOKEN = re.compile(r'"[^"]*"|\n|[!<>=]=|[{}(),;=]|[^\s{}(),;="!<>]+|[!<>]')
 _HANDLE = re.compile(r"\s*# handle \d+\s*$")

@@ -6,7 +6,7 @@ import re
 from typing import Any, Sequence
 
 from envtune.resources import firewall_region as regions
-from envtune.resources.firewall_nft import Malformed
+from envtune.resources.firewall_rules import Malformed
 
 Expr = list[dict[str, Any]]
 
@@ -92,7 +92,7 @@ def parse(words: Sequence[str]) -> Expr:
             at = tokens.at
             done += _statement(tokens)
         return done
-    except (Unclear, Malformed, ValueError):
+    except (Unclear, ValueError):
         return [*done, {" ".join(["?", *tokens.words[at:]]): None}]
 
 

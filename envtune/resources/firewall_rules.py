@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Callable, NamedTuple, Optional, Sequence
 
 from envtune.resources.firewall_match import Condition, Packet
@@ -29,19 +28,23 @@ class Rule(NamedTuple):
     changes: Optional[Callable[[Packet], Packet]] = None  # what later rules can ask for: mark, notrack
 
 
-@dataclass
+class Malformed(ValueError):
+    """The text is not what the command writes."""
+
+
 class Chain:
     """A chain; `load` compiles its rules when a packet first gets here."""
 
-    name: str
-    load: Callable[[], Sequence[Rule]]
-    _rules: Optional[Sequence[Rule]] = None
+    def __init__(self, name: str, load: Callable[[], Sequence[Rule]]) -> None:
+        self.name = name
+        self._load = load
+        self._rules: Optional[Sequence[Rule]] = None
 
     @property
     def rules(self) -> Sequence[Rule]:
         """The rules in their order."""
         if self._rules is None:
-            self._rules = tuple(self.load())
+            self._rules = tuple(self._load())
         return self._rules
 
 
@@ -57,13 +60,13 @@ class BaseChain(NamedTuple):
     opaque: bool = False  # of a family or hook that sees other packets than ours: arp, bridge, netdev, ingress
 
 
-@dataclass
 class Table:
     """The chains of one table; jumps stay inside it."""
 
-    family: str
-    name: str
-    chains: dict[str, Chain] = field(default_factory=dict)
-    bases: list[BaseChain] = field(default_factory=list)
-    foreign: bool = False  # nftables shows it, iptables wrote it, in words only iptables knows
-    source: str = ""  # the command that told it
+    def __init__(self, family: str, name: str) -> None:
+        self.family = family
+        self.name = name
+        self.chains: dict[str, Chain] = {}
+        self.bases: list[BaseChain] = []
+        self.foreign = False  # nftables shows it, iptables wrote it, in words only iptables knows
+        self.source = ""  # the command that told it

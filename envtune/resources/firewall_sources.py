@@ -15,23 +15,21 @@ firewall-cmd (a Python program, 300 ms) and ufw are never started: what they set
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Callable, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Callable, NamedTuple, Optional, Sequence, Union
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded
 from envtune.facts import host_error_text
 from envtune.host import Host, exists
 from envtune.model import CommandResult, Text
-from envtune.resources.firewall_frontends import frontend_tables
-from envtune.resources.firewall_iptables import parse_listing, parse_save
-from envtune.resources.firewall_nft import Malformed, parse_json
-from envtune.resources.firewall_rules import Table
+
+if TYPE_CHECKING:
+    from envtune.resources.firewall_rules import Table
 
 NFT_JSON, NFT_TEXT = ("nft", "-j", "list", "ruleset"), ("nft", "list", "ruleset")
-DEADLINE = 10.0  # seconds; 50,000 elements take 0.2
+DEADLINE = 10.0  # seconds
 _NO_RIGHT = ("not permitted", "permission denied", "must be root")
 
-Parse = Callable[[str, int], list[Table]]
+Parse = Callable[[str, int], "list[Table]"]
 
 
 class Gap(NamedTuple):
@@ -43,13 +41,13 @@ class Gap(NamedTuple):
     right: bool = False
 
 
-@dataclass
 class RuleSets:
     """Every table that was read, and the gaps. `told` are the commands and files that said so."""
 
-    tables: list[Table] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
-    told: list[tuple[str, str]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        self.gaps: list[Gap] = []
+        self.told: list[tuple[str, str]] = []
 
 
 def rule_sets(host: Host, family: int) -> RuleSets:
@@ -58,19 +56,62 @@ def rule_sets(host: Host, family: int) -> RuleSets:
     nft = _nft(host, family, found)
     _iptables(host, family, found, nft)
     if not found.told:
-        for table in frontend_tables(host, family):
-            found.tables.append(table)
+        from envtune.resources.firewall_frontends import frontend_tables
+
+        found.tables += frontend_tables(host, family)
     return found
+
+
+# The parsers are imported when there is something to parse: most hosts have no rules at all.
+
+
+def _nft_json(text: str, family: int) -> list[Table]:
+    if '"chain"' not in text:  # no chain, no rule: it only has to be whole
+        return _no_chain(text)
+    from envtune.resources.firewall_nft import parse_json
+
+    return parse_json(text, family)
+
+
+def _no_chain(text: str) -> list[Table]:
+    import json
+
+    try:
+        if isinstance(json.loads(text)["nftables"], list):
+            return []
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    raise ValueError("no list of nftables")
+
+
+def _nft_text(text: str, family: int) -> list[Table]:
+    if not text.strip():
+        return []
+    from envtune.resources.firewall_nft_text import parse_text
+
+    return parse_text(text, family)
+
+
+def _save(text: str, family: int) -> list[Table]:
+    if not text.strip():
+        return []
+    from envtune.resources.firewall_iptables import parse_save
+
+    return parse_save(text, family)
+
+
+def _listing(text: str, family: int) -> list[Table]:
+    from envtune.resources.firewall_iptables import parse_listing
+
+    return parse_listing(text, family)
 
 
 def _nft(host: Host, family: int, found: RuleSets) -> bool:
     """Whether nftables' rules are known."""
-    answer = _ask(host, NFT_JSON, family, parse_json)
+    answer = _ask(host, NFT_JSON, family, _nft_json)
     if isinstance(answer, Gap) and (not host.live or "JSON" in answer.text):
-        from envtune.resources.firewall_nft_text import parse_text
-
-        second = _ask(host, NFT_TEXT, family, parse_text)
-        answer = second if not isinstance(second, Gap) or answer.source == " ".join(NFT_TEXT) else answer
+        second = _ask(host, NFT_TEXT, family, _nft_text)
+        answer = answer if isinstance(second, Gap) else second
     if not isinstance(answer, Gap):
         _take(found, *answer)
         return True
@@ -134,9 +175,9 @@ def _iptables(host: Host, family: int, found: RuleSets, nft: bool) -> None:
     warned = False
     saved: Optional[CommandResult] = None
     if foreign or not nft or not host.live:
-        answer = _ask(host, (f"{prefix}-save",), family, parse_save)
+        answer = _ask(host, (f"{prefix}-save",), family, _save)
         if isinstance(answer, Gap) and not host.live:
-            second = _ask(host, (prefix, "-S"), family, parse_listing)
+            second = _ask(host, (prefix, "-S"), family, _listing)
             if not isinstance(second, Gap):
                 _take(found, *second)  # of the filter table only
         if not isinstance(answer, Gap):
@@ -166,7 +207,7 @@ def _legacy(host: Host, family: int, prefix: str, found: RuleSets, saved: bool) 
     if host.live and names is not None and not names:
         found.told.append((_names_file(family), "(empty)"))
         return
-    answer = _ask(host, (f"{prefix}-legacy-save",), family, parse_save)
+    answer = _ask(host, (f"{prefix}-legacy-save",), family, _save)
     if not isinstance(answer, Gap):
         _take(found, *answer)
     elif names or (names is None and not saved):
@@ -233,7 +274,7 @@ def _ask(host: Host, argv: Sequence[str], family: int, parse: Parse) -> Union[tu
         return Gap(_failed(line, said, right), line, said, right)
     try:
         return result, parse(result.stdout, family)
-    except Malformed as error:
+    except ValueError as error:  # Malformed, or nothing of the kind
         reason = Text(f"the output of `{line}` is not a whole rule set", f"`{line}` 的输出不是完整的规则集")
         return Gap(reason, line, str(error))
 

@@ -8,7 +8,6 @@ only where the other answer would have changed the outcome. Source: nft(8), ipta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, Optional, Sequence
 
 from envtune.resources import firewall_region as regions
@@ -148,7 +147,7 @@ class _Walk:
         self, table: Table, chain: Chain, pieces: Sequence[Piece], doubt: Optional[Rule], path: tuple[str, ...]
     ) -> _Flow:
         """Pieces through one chain. `doubt` is a rule that may or may not have led here: then nothing ends for sure."""
-        flow = _Flow([], [], [(piece, doubt) for piece in pieces])
+        flow = _Flow([(piece, doubt) for piece in pieces])
         path = (*path, chain.name)
         for rule in chain.rules:
             self.steps += len(flow.going)
@@ -229,11 +228,11 @@ class _Walk:
         return rule.target in table.chains and rule.target not in path and len(path) < DEPTH
 
 
-@dataclass
 class _Flow:
-    ended: list[_End]  # their way through the base chain is over
-    through: list[Piece]  # at the end of this chain
-    going: list[tuple[Piece, Optional[Rule]]]  # at the next rule; with the doubt whether they get there
+    def __init__(self, going: list[tuple[Piece, Optional[Rule]]]) -> None:
+        self.ended: list[_End] = []  # their way through the base chain is over
+        self.through: list[Piece] = []  # at the end of this chain
+        self.going = going  # at the next rule; with the doubt whether they get there
 
 
 def _split(rule: Rule, piece: Piece) -> tuple[Optional[Piece], Optional[Piece], Optional[Piece]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
-from typing import Iterable, Iterator, Mapping, Optional, Sequence
+from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.model import Evidence, Reading, Text
@@ -24,8 +23,7 @@ _IN_SCRIPT = re.compile(r"--device[-_]list[=\s]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """What devices there are: their node numbers, and the model (None when it cannot be told)."""
 
     nodes: tuple[int, ...]
@@ -34,8 +32,7 @@ class Limits:
     ascending: bool  # CANN 8 and later take ASCEND_RT_VISIBLE_DEVICES in ascending order only
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong; `only` names the model it is wrong on, where it is not wrong everywhere."""
 
     text: Text

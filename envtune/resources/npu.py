@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Mapping, Optional
+from typing import TYPE_CHECKING, Mapping, NamedTuple, Optional
 
 from envtune.errors import HostError, Missing, NotRecorded, Undetermined
 from envtune.facts import host_error_text
@@ -32,16 +31,14 @@ TRAINING_FIRST = ("A3", "910B", "910A", "310P", "310")
 FIRST_910 = ("910a", "910proa", "910premiuma", "910b", "910prob")
 
 
-@dataclass(frozen=True)
-class Accelerator:
+class Accelerator(NamedTuple):
     """A Huawei accelerator on PCI: address in lower case, PCI device id such as 0xd802."""
 
     address: str
     device: str
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What `npu-smi info` said: a table, or the failure instead of one (then the table is empty)."""
 
     table: NpuTable

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Sequence
+from typing import Mapping, NamedTuple, Optional, Sequence
 
 from envtune.model import Text
 
@@ -25,16 +25,14 @@ _COLUMNS: Mapping[str, str] = {"npu id": "npu", "phy-id": "node", "device": "nod
 _STEMS = ("power", "temp", "hugepages", "memory", "hbm", "process id in container", "process id", "process name")
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(NamedTuple):
     """Used of total: MB for memory, pages for huge pages."""
 
     used: int
     total: int
 
 
-@dataclass(frozen=True)
-class NpuDevice:
+class NpuDevice(NamedTuple):
     """One chip; power in W, temperature in C. `node` is N of /dev/davinciN where a column says so (Phy-ID, Device)."""
 
     npu: int
@@ -51,8 +49,7 @@ class NpuDevice:
     raw: str = ""  # its lines in the table
 
 
-@dataclass(frozen=True)
-class NpuProcess:
+class NpuProcess(NamedTuple):
     """One row of the process table: `pid` in the host's numbering, `inner` in the container's; memory in MB."""
 
     npu: int
@@ -64,8 +61,7 @@ class NpuProcess:
     raw: str = ""
 
 
-@dataclass(frozen=True)
-class NpuTable:
+class NpuTable(NamedTuple):
     """Both tables. `incomplete` says what of the devices is missing; `untold` are NPUs without a word on processes."""
 
     version: str
@@ -83,8 +79,7 @@ class NpuTable:
         return device.npu if single else None
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """Why there is no table: a return code or a word, what it means, and whether a missing right can cause it."""
 
     code: str

@@ -8,8 +8,7 @@ guide 003:1431-1454).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Iterable, Optional
+from typing import Iterable, NamedTuple, Optional
 
 from envtune import collector
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
@@ -25,8 +24,7 @@ BROKEN = "broken"
 VARIANTS = (("avx2", "AVX2"), ("sse4_1", "SSE4"))
 
 
-@dataclass(frozen=True)
-class Imported:
+class Imported(NamedTuple):
     """The Pillow that `import PIL` gets: `kind` is pillow, pillow-simd or broken (metadata without a package)."""
 
     kind: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterable, Mapping, Optional, Sequence
+from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.model import Evidence, Process, Reading, Text, same
@@ -22,8 +21,7 @@ TOOLS = ("msprof", "aoe")
 NONE = Text("none", "无")
 
 
-@dataclass(frozen=True)
-class Holder:
+class Holder(NamedTuple):
     """A process on one device: `process` is its row in this host's table, None when it is not there; memory in MB."""
 
     pid: int
@@ -32,8 +30,7 @@ class Holder:
     process: Optional[Process]
 
 
-@dataclass(frozen=True)
-class Holding:
+class Holding(NamedTuple):
     """The processes on one device; `holders` is None when nobody tells them, and `reason` says why."""
 
     subject: str

@@ -7,8 +7,7 @@ METADATA is read only for those a check asks for. Damage is a named problem, nev
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Iterable, Mapping, Optional, Union
+from typing import Iterable, Mapping, NamedTuple, Optional, Union
 
 from envtune import collector
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable
@@ -22,16 +21,14 @@ from envtune.target import PythonTarget
 NONE = "none"  # the value of a fact about something that is not installed
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Something in a site directory that is damaged, and what."""
 
     path: str
     what: Text
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(NamedTuple):
     """Everything on the import path of the job's Python, the current and the script's directory left out."""
 
     python: PythonTarget
@@ -39,7 +36,7 @@ class Environment:
     names: Mapping[str, frozenset[str]]  # entry -> what lies in it
     found: Mapping[str, tuple[Distribution, ...]]  # normalised name -> in import order
     problems: tuple[Problem, ...]
-    closed: Mapping[str, HostError] = field(default_factory=dict)  # entries that could not be listed
+    closed: Mapping[str, HostError] = {}  # entries that could not be listed
 
 
 def environment(scene: Scene) -> Environment:

@@ -9,9 +9,8 @@ Sources: porting guide 003:3038-3048; README of Ascend/pytorch by branch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from posixpath import basename, dirname
-from typing import Iterable, Optional
+from typing import Iterable, NamedTuple, Optional
 
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined
 from envtune.facts import host_error_text
@@ -26,8 +25,7 @@ WHEEL_PLACES = ("fwkacllib/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64",
 TREE_PLACES = ("python/site-packages", "*-linux*/python/site-packages", "compiler/python/site-packages")
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """What a package should be: a wheel of the CANN, or its dist-info in the tree's own site-packages."""
 
     path: str  # of the wheel or RECORD

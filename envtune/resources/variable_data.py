@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import pkgutil
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
 
 from envtune.model import Text
 from envtune.resources import Scene
@@ -49,8 +48,7 @@ def only_torch_npu(name: str) -> bool:
 Position = tuple[tuple[int, ...], tuple[int, ...]]  # (torch line, release), each comparable
 
 
-@dataclass(frozen=True)
-class TorchNpu:
+class TorchNpu(NamedTuple):
     """The torch_npu of the job, placed among the branches: between `low` and `high`, both ends included."""
 
     version: str

@@ -7,14 +7,12 @@ allocator's parser NPUCachingAllocator.cpp (PYTORCH_NPU_ALLOC_CONF), CANN enviro
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping, NamedTuple, Optional
 
 from envtune.model import Text, same
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(NamedTuple):
     """`good` is None when it cannot be told, and then `why` says what is missing."""
 
     good: Optional[bool]
