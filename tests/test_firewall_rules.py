@@ -14,9 +14,9 @@ from rule_walks import ALL, PORTS, recorded, walk
 from envtune.resources import firewall_region as regions
 from envtune.resources.firewall_frontends import ufw_table, zone_table
 from envtune.resources.firewall_iptables import parse_listing, parse_save
-from envtune.resources.firewall_nft import Malformed, parse_json
+from envtune.resources.firewall_nft import parse_json
 from envtune.resources.firewall_nft_text import items, parse_text
-from envtune.resources.firewall_rules import Table
+from envtune.resources.firewall_rules import Malformed, Table
 from envtune.resources.firewall_walk import TooLarge
 
 
