@@ -5,6 +5,7 @@ PYTHON ?=
 PYTEST_ARGS ?=
 ARGS ?=
 CACHE := $(CURDIR)/.cache
+unexport PYTHONDONTWRITEBYTECODE # without bytecode every run would compile all of it again: 0.15 s
 MARKED := root or slow or firewall or sshd or compiler
 # For tools of ours; `check` gets the caller's own TMPDIR, because the free space there is one of the things it judges.
 TOOLS := export XDG_CACHE_HOME="$(CACHE)" PIP_CACHE_DIR="$(CACHE)/pip" TMPDIR="$(CACHE)/tmp" PYTHON="$(PYTHON)"; \

@@ -1,0 +1,153 @@
+"""What `envtune check --format json` costs: CPU time of the whole process, children included, and peak memory.
+
+    make bench                       20 rounds
+    make bench ARGS="--rounds 5"
+    make bench ARGS="--no-neighbour" without pytest-testinfra, which is fetched once
+
+In every round each program runs once, one after the other, so that a busy machine slows all of them; ratios are taken
+within a round and their median is shown. The first round warms the caches (bytecode, catalogue) and is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Mapping, NamedTuple, Sequence
+
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / ".cache" / "bench"
+NO_OP = """\
+import typer
+
+app = typer.Typer()
+
+
+@app.command()
+def main(name: str = typer.Option("", help="Nothing.")) -> None:
+    pass
+
+
+app()
+"""
+NEIGHBOUR = "pytest-testinfra, 30 checks"
+BASE = "typer no-op"
+OURS = "envtune check --format json"
+
+
+class Cost(NamedTuple):
+    """Of one run: user and system time of the process and its children, wall time (seconds); peak memory (MiB)."""
+
+    cpu: float
+    wall: float
+    memory: float
+
+
+def run(argv: Sequence[str]) -> Cost:
+    """Run to the end, with the output thrown away; a program that cannot do its work is no measurement."""
+    began = time.perf_counter()
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    child = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", env=environ
+    )
+    assert child.stderr is not None
+    errors = child.stderr.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode not in (0, 1, 3):
+        sys.exit(f"{' '.join(argv)}: {child.returncode}\n{errors.decode()}")
+    return Cost(usage.ru_utime + usage.ru_stime, time.perf_counter() - began, usage.ru_maxrss / 1024)
+
+
+def programs(neighbour: bool) -> Mapping[str, Sequence[str]]:
+    """{name: argv}; what has to be made for them is made."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    no_op = CACHE / "no_op.py"
+    no_op.write_text(NO_OP, "utf-8")
+    found: dict[str, Sequence[str]] = {
+        "python -c pass": [sys.executable, "-c", "pass"],
+        BASE: [sys.executable, str(no_op)],
+        OURS: [str(Path(sys.executable).parent / "envtune"), "check", "--format", "json"],
+    }
+    if neighbour:
+        found[NEIGHBOUR] = [
+            *(str(testinfra()), "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("--hosts=local://", str(ROOT / "benchmarks" / "neighbour_checks.py"), f"--rootdir={CACHE}"),
+        ]
+    return found
+
+
+def testinfra() -> Path:
+    """The Python of a virtual environment that holds pytest-testinfra."""
+    folder = CACHE / "testinfra"
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        sys.stderr.write("fetching pytest-testinfra, once\n")
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        subprocess.run([str(python), "-m", "pip", "-q", "install", "pytest-testinfra"], check=True)
+        (folder / "ready").touch()
+    return python
+
+
+def measure(found: Mapping[str, Sequence[str]], rounds: int) -> dict[str, list[Cost]]:
+    """`rounds` costs of each, taken in turn."""
+    costs: dict[str, list[Cost]] = {name: [] for name in found}
+    for number in range(rounds + 1):
+        for name, argv in found.items():
+            cost = run(argv)
+            if number > 0:
+                costs[name].append(cost)
+        sys.stderr.write(f"\rround {number} of {rounds}" + ("\n" if number == rounds else ""))
+    return costs
+
+
+def table(costs: Mapping[str, Sequence[Cost]]) -> str:
+    """Medians with their range, and the median of the ratios to the no-op within each round."""
+    lines = [
+        f"| program | CPU ms | min-max | wall ms | peak MiB | CPU, times the {BASE} |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, own in costs.items():
+        ratio = statistics.median(cost.cpu / base.cpu for cost, base in zip(own, costs[BASE]))
+        of = _column(own)
+        lines.append(
+            f"| {name} | {of(lambda c: c.cpu * 1000, statistics.median):.0f} "
+            f"| {of(lambda c: c.cpu * 1000, min):.0f}-{of(lambda c: c.cpu * 1000, max):.0f} "
+            f"| {of(lambda c: c.wall * 1000, statistics.median):.0f} "
+            f"| {of(lambda c: c.memory, max):.1f} | {ratio:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def _column(costs: Sequence[Cost]) -> Callable[[Callable[[Cost], float], Callable[[list[float]], float]], float]:
+    return lambda value, summary: summary([value(cost) for cost in costs])
+
+
+def machine() -> str:
+    """What the figures depend on."""
+    from importlib.metadata import version
+
+    tools = [name for name in ("firewall-cmd", "ufw", "nft", "iptables-save") if shutil.which(name)]
+    return (
+        f"Python {platform.python_version()}, typer {version('typer')}, {os.cpu_count()} CPUs, {platform.machine()}; "
+        f"firewall programs: {', '.join(tools) or 'none'}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--no-neighbour", action="store_true")
+    chosen = parser.parse_args()
+    costs = measure(programs(not chosen.no_neighbour), chosen.rounds)
+    sys.stdout.write(f"{machine()}; {chosen.rounds} rounds\n\n{table(costs)}\n")
+
+
+if __name__ == "__main__":
+    main()
