@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 DEPTH = 60  # nesting of quotes, substitutions and blocks; real scripts stay below ten
 REDIRECTIONS = frozenset(("<", ">", ">>", "<<", "<<-", "<<<", "<>", ">|", ">&", "<&", "&>", "&>>"))
-_PLAIN = re.compile(r"[^\s|&;()<>'\"\\$`]+")
+_PLAIN = re.compile(r"[^ \t\n|&;()<>'\"\\$`]+")  # a carriage return is a character like any other
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
 _OPERATOR = re.compile(r";;&|;;|;&|&&|\|\||\|&|&>>|&>|<<<|<<-|<<|<>|>>|>\||>&|<&|[|&;()<>]")
 _INSIDE = re.compile(r"[^'\"\\$`(){}]+")
@@ -39,6 +39,7 @@ class Token:
 
 def tokens(text: str) -> list[Token]:
     """The tokens of a script; the last one is `end`, its text empty or what is wrong there (`en|zh`)."""
+    text = text.replace("\r\n", "\n")
     ends = [at.start() for at in re.finditer("\n", text)]
     found: list[Token] = []
     try:
@@ -64,6 +65,7 @@ def _scan(text: str, ends: list[int], found: list[Token]) -> None:
             at = size if end < 0 else end
             continue
         kind, end = _token_at(text, at)
+        end = max(end, at + 1)  # a character that begins nothing (a lone carriage return) is a word of its own
         token = Token(kind, text[at + 2 : end - 2] if kind == "arith" else text[at:end], bisect_right(ends, at - 1) + 1)
         at = end
         if kind == "word" and found and found[-1].text in ("<<", "<<-") and found[-1].kind == "op":
@@ -84,7 +86,12 @@ def _token_at(text: str, at: int) -> tuple[str, int]:
     if text.startswith(("<(", ">("), at):
         return "word", end_of_parens(text, at + 1)
     operator = _OPERATOR.match(text, at)
-    return ("op", operator.end()) if operator is not None else ("word", _end_of_word(text, at))
+    if operator is not None:
+        return "op", operator.end()
+    end = _end_of_word(text, at)
+    if end == at:
+        raise Broken(at, f"unexpected {text[at]!r}", f"意外的 {text[at]!r}")
+    return "word", end
 
 
 def _after_documents(text: str, at: int, documents: list[tuple[str, bool]]) -> int:
