@@ -1365,6 +1365,7 @@ STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/etc/systemd/system/*.wants/ondemand.service",
     "/etc/systemd/system/*.wants/power-profiles-daemon.service",
     "/etc/systemd/system/*.wants/tuned.service",
+    "/proc/net/dev",
     "/proc/net/netfilter",
     "/proc/self/ns/*",
     "/run/systemd/system",
@@ -1909,7 +1910,7 @@ class Recorder:
             if part == "..":
                 done = os.path.dirname(done)
                 continue
-            step = os.path.join(done, part)
+            step = done + "/" + part if done != "/" else "/" + part
             found = self._lstat(step)
             through = (parts or follow) and step.startswith(KERNEL_TREES) and not self.machine.root
             if found.kind != "link" or through or not (parts or follow):
@@ -1921,8 +1922,10 @@ class Recorder:
             hops -= 1
             if hops < 0:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-            target = clean(self.machine.readlink(step))
-            self.files[step] = {"link": target}
+            entry = self.files.get(step)
+            if entry is None or "link" not in entry:
+                entry = self.files[step] = {"link": clean(self.machine.readlink(step))}
+            target = entry["link"]
             done = "/" if target.startswith("/") else done
             parts = [p for p in target.split("/") if p not in ("", ".")] + parts
         return done
