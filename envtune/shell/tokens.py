@@ -39,7 +39,6 @@ class Token:
 
 def tokens(text: str) -> list[Token]:
     """The tokens of a script; the last one is `end`, its text empty or what is wrong there (`en|zh`)."""
-    text = text.replace("\r\n", "\n")
     ends = [at.start() for at in re.finditer("\n", text)]
     found: list[Token] = []
     try:
@@ -65,7 +64,6 @@ def _scan(text: str, ends: list[int], found: list[Token]) -> None:
             at = size if end < 0 else end
             continue
         kind, end = _token_at(text, at)
-        end = max(end, at + 1)  # a character that begins nothing (a lone carriage return) is a word of its own
         token = Token(kind, text[at + 2 : end - 2] if kind == "arith" else text[at:end], bisect_right(ends, at - 1) + 1)
         at = end
         if kind == "word" and found and found[-1].text in ("<<", "<<-") and found[-1].kind == "op":
