@@ -136,7 +136,8 @@ def _without_nft(host: Host) -> Optional[tuple[str, str]]:
     path = "/proc/net/netfilter"
     try:
         if not exists(host, path):
-            return path, "this kernel has no netfilter"
+            # Only where /proc/net itself can be seen: its absence from a bare recording proves nothing.
+            return (path, "this kernel has no netfilter") if exists(host, "/proc/net/dev") else None
         path = "/proc/modules"
         modules = host.read(path).splitlines()
     except HostError:
