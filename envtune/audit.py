@@ -33,9 +33,11 @@ def audit(
             progress(check)
         answer = worker.call(lambda check=check: examine(check, scene), check.deadline)  # type: ignore[misc]
         if answer is None:
+            worker.end()
             worker = _Worker()
             answer = (_hung(check),)
         found.extend(answer)
+    worker.end()
     return tuple(found)
 
 
@@ -157,13 +159,20 @@ class _Worker:
     """One daemon thread that runs calls one after the other."""
 
     def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Optional[Callable[[], Any]]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
         while True:
-            self._answers.put(self._calls.get()())
+            function = self._calls.get()
+            if function is None:
+                return
+            self._answers.put(function())
+
+    def end(self) -> None:
+        """No more calls: the thread ends, a hung one as soon as it comes back."""
+        self._calls.put(None)
 
     def call(self, function: Callable[[], Any], deadline: float) -> Any:
         """The function's answer, None when there is none before the deadline (in seconds)."""
