@@ -23,6 +23,11 @@ def read_environment(host: Host, options: TargetOptions) -> JobEnvironment:
     """The job's variables, or the reason why they cannot be told."""
     if options.pid is not None:
         return process_environment(host, options.pid)
+    return declared_environment(host, options)
+
+
+def declared_environment(host: Host, options: TargetOptions) -> JobEnvironment:
+    """What a job started by the named script, with the named env file, from this shell would get."""
     shell = shell_environment(host)
     if options.env_file is not None:
         shell = _with_env_file(host, options.env_file, shell)

@@ -103,6 +103,8 @@ class Run:
         except Broken as problem:
             place = f"{self.frame.path}:{problem.line}"
             en, zh = problem.what
+            if "\r\n" in text:  # for a shell the carriage return belongs to the word: `fi` is not `fi` then
+                en, zh = f"{en} (the file has Windows line ends)", f"{zh}（文件使用 Windows 换行符）"
             state.forget(Text(f"{place} cannot be followed: {en}", f"{place} 无法解析：{zh}"))
         except RecursionError:
             place = self.frame.path
