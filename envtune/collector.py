@@ -1222,7 +1222,8 @@ def _record_entry(host: Any, entry: str) -> None:
     for name in LOCATED_MODULES:
         if name in here:
             _quietly(host.stat, entry + "/" + name)
-            _quietly(host.stat, entry + "/" + name + "/__init__.py")
+            if not _is_there(host, entry + "/" + name + "/__init__.py", True):
+                _quietly(host.listdir, entry + "/" + name)  # what uninstalling left, or a namespace package
     for path in TOLD_FILES:
         if path.split("/")[0] in here:
             _quietly(host.read_bytes, entry + "/" + path)
@@ -1299,6 +1300,7 @@ FILES = (  # the content is kept
     "/etc/security/limits.d/*.conf",
     "/etc/sysconfig/cpupower",
     "/etc/sysctl.conf",
+    "/etc/systemd/system/envtune-governor.service",
     "/etc/system-release",
     "/etc/sysctl.d/*.conf",
     "/etc/ufw/ufw.conf",
@@ -1362,12 +1364,16 @@ STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/etc/rc[2-5].d/S*cpufrequtils",
     "/etc/systemd/system",
     "/etc/systemd/system/*.wants/cpupower.service",
+    "/etc/systemd/system/*.wants/envtune-governor.service",
     "/etc/systemd/system/*.wants/ondemand.service",
     "/etc/systemd/system/*.wants/power-profiles-daemon.service",
     "/etc/systemd/system/*.wants/tuned.service",
     "/proc/net/dev",
     "/proc/net/netfilter",
-    "/proc/self/ns/*",
+    "/proc/self/ns/cgroup",
+    "/proc/self/ns/mnt",
+    "/proc/self/ns/net",
+    "/proc/self/ns/pid",
     "/run/systemd/system",
     "/tmp",
     "/usr/lib/linux-tools/*/cpupower",
@@ -1391,7 +1397,7 @@ COMMANDS = (
 )  # type: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...]], ...]
 
 
-PROGRAMS = ("apt-get", "dnf", "yum", "zypper", "cpupower")  # whose presence a check asks for
+PROGRAMS = ("env", "apt-get", "dnf", "yum", "zypper", "cpupower")  # whose presence a check asks for
 TUNED_PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 
 

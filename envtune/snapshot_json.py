@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from typing import Any
@@ -15,7 +16,7 @@ def read_json(member: str, content: bytes) -> Any:
     """The value in `content`; raises SnapshotError naming `member`."""
     try:
         return json.loads(
-            content.decode("utf-8-sig"),
+            content[3 if content.startswith(codecs.BOM_UTF8) else 0 :].decode("utf-8"),
             parse_int=_whole,
             parse_float=_finite,
             parse_constant=_no_constant,

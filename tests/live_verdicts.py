@@ -1,0 +1,53 @@
+"""Audits the machine live and from a snapshot taken at once; run by test_snapshot_live.py as a program of its own.
+
+`live_verdicts.py [UID]` prints `{"live": [...], "recorded": [...]}`; with UID everything after the imports is done as
+that user.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from envtune import catalog, collector
+from envtune.audit import audit
+from envtune.host import Host, LocalHost
+from envtune.scene import open_scene, recorded_options
+from envtune.snapshot_file import open_snapshot
+from envtune.target import TargetOptions
+
+
+def verdicts(checks: Any, host: Host, options: TargetOptions) -> list[list[str]]:
+    found = audit(checks, open_scene(host, options))
+    return sorted([f.id, f.subject, f.outcome.value, f.expected.en if f.expected else ""] for f in found)
+
+
+def both(checks: Any, options: TargetOptions) -> dict[str, list[list[str]]]:
+    target = {"python": options.python, "pid": options.pid, "script": options.script, "env_file": options.env_file}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "host.tar.gz")
+        collector.write_new(str(path), collector.pack(collector.take(target)))
+        host = open_snapshot(path)
+        return {
+            "live": verdicts(checks, LocalHost(), options),
+            "recorded": verdicts(checks, host, recorded_options(host.data["target"])),
+        }
+
+
+def main(arguments: list[str]) -> None:
+    checks = catalog.load().checks
+    if arguments:
+        # What is imported lazily is imported now: the other user may not enter the home of this one's Python.
+        both(checks, TargetOptions())
+        os.setgroups([])
+        os.setgid(int(arguments[0]))
+        os.setuid(int(arguments[0]))
+    sys.stdout.write(json.dumps(both(checks, TargetOptions())))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
