@@ -63,7 +63,8 @@ def make_plan(
     findings: Iterable[Finding], playbooks: Iterable[Playbook], scene: Scene, options: FixOptions = FixOptions()
 ) -> Plan:
     """What would cure the failed findings, in the order in which it would be done. Never raises for a host's sake."""
-    failed = [finding for finding in findings if finding.outcome is Outcome.FAIL]
+    every = tuple(findings)
+    failed = [finding for finding in every if finding.outcome is Outcome.FAIL]
     draft = _Draft(scene, options)
     for playbook in sorted(playbooks, key=_rank):
         own = [finding for finding in failed if finding.id in playbook.fixes]
@@ -72,6 +73,9 @@ def make_plan(
     for finding in failed:
         if not draft.speaks_of(finding.id):
             draft.skip([finding], *_by_hand(finding))
+    for finding in every:
+        if finding.outcome in (Outcome.UNKNOWN, Outcome.ERROR):
+            draft.skip([finding], _untold(finding))
     return Plan(scene.host.name, tuple(draft.changes), tuple(draft.skipped), _target(scene))
 
 
@@ -87,6 +91,11 @@ def _target(scene: Scene) -> dict[str, Any]:
     if scene.target.python is not None and given.pid is None:
         named["python"] = scene.target.python.path
     return {name: value for name, value in named.items() if value is not None}
+
+
+def _untold(finding: Finding) -> Text:
+    reason = finding.reason or same("?")
+    return Text(f"it could not be told whether it is wrong: {reason.en}", f"无法判断是否有问题：{reason.zh}")
 
 
 def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
@@ -210,7 +219,9 @@ def commands(change: Change) -> Iterator[str]:
         if kind == "run":
             yield " ".join(map(shlex.quote, operation["argv"]))
         elif kind == "swap":
-            yield from (" ".join(map(shlex.quote, argv)) for argv in operation["steps"])
+            yield from (
+                " ".join(map(shlex.quote, argv)) for argv in (*operation.get("prepare", ()), *operation["steps"])
+            )
         elif kind == "signal":
             yield f"kill {operation['pid']}"
         else:

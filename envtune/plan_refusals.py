@@ -90,7 +90,7 @@ def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
 
 
 def _commands(operation: Mapping[str, Any]) -> Iterator[Sequence[str]]:
-    yield from (*operation.get("steps", ()), *operation.get("verify", ()))
+    yield from (*operation.get("prepare", ()), *operation.get("steps", ()), *operation.get("verify", ()))
     undo = operation.get("undo") or {}
     for part in (operation, operation.get("check") or {}, undo, undo.get("find") or {}):
         if "argv" in part:

@@ -11,6 +11,9 @@ from typer.core import TyperGroup
 # verb -> (module, one line of help); the order is the order of --help
 VERBS: Mapping[str, tuple[str, str]] = {
     "check": ("check", "Is this host ready, and if not, what exactly is wrong?"),
+    "fix": ("fix", "What would repair this host; with --apply, repair it and check again."),
+    "undo": ("undo", "Take back what a run of fix changed."),
+    "history": ("history", "What fix changed on this host, run by run."),
     "snapshot": ("snapshot", "Record this host, to be judged elsewhere or by somebody else."),
     "diagnose": ("diagnose", "Which known error is in this log, and is its cause so on this host?"),
     "run": ("run", "Check the host, run a command, and diagnose it when it fails."),

@@ -120,11 +120,14 @@ class _Page:
         if not skipped:
             return
         yield self.paint(_LEFT.to(self.lang), "bold")
+        alike: dict[tuple[Text, tuple[Text, ...]], list[str]] = {}
         for one in skipped:
-            subject = f" [{printable(one.subject)}]" if one.subject else ""
-            start = f"  {one.finding}{subject}  "
-            yield from indent(printable(one.reason.to(self.lang)), self.width, start, " " * 6)
-            for number, step in enumerate(one.steps, 1):
+            name = f"{one.finding} [{printable(one.subject)}]" if one.subject else one.finding
+            alike.setdefault((one.reason, one.steps), []).append(name)
+        for (reason, steps), names in alike.items():
+            yield from indent(", ".join(names), self.width, "  ", "  ")
+            yield from indent(printable(reason.to(self.lang)), self.width, " " * 6, " " * 6)
+            for number, step in enumerate(steps, 1):
                 mark = f"      {number}. "
                 yield from indent(printable(step.to(self.lang)), self.width, mark, " " * len(mark))
         yield ""

@@ -1,0 +1,370 @@
+"""Carrying a plan out: what is there, consent, the executor, the same checks again."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence
+
+import typer
+
+from envtune import executor
+from envtune.cli.options import USAGE, colour_wanted, terminal_width
+from envtune.errors import PlanError, UsageError
+from envtune.model import Change, Check, Finding, Severity
+from envtune.plan import FixOptions, Plan, cured, executable, make_plan
+from envtune.plan_consent import Consent, Held, sort_changes, unknown_changes
+from envtune.plan_outcome import Written, exit_status, settle
+from envtune.target import TargetOptions
+
+if TYPE_CHECKING:
+    from envtune.catalog import Catalogue
+    from envtune.host import Host
+
+Verdict = tuple[Finding, ...]
+
+
+@dataclass
+class Request:
+    """One call of `envtune fix`."""
+
+    catalogue: Catalogue
+    checks: tuple[Check, ...]
+    saved: Optional[Plan]
+    target: TargetOptions
+    options: FixOptions
+    snapshot: Optional[Path]
+    lang: str
+    format: str
+    floor: Severity
+    wait: float = 0.0
+    yes: bool = False
+    consent: Consent = field(default_factory=Consent)
+
+    def consent_to(
+        self, words: Sequence[str], select: Sequence[str], changes: Sequence[str], yes: bool, everything: bool
+    ) -> None:
+        """Take what the command line consents to."""
+        named = tuple(piece.strip() for part in (*words, *select) for piece in part.split(","))
+        picked = tuple(piece.strip().upper() for part in changes for piece in part.split(","))
+        self.yes, self.consent = yes, Consent(named, picked, everything)
+
+    def say(self, en: str, zh: str) -> None:
+        """A line to stderr, in the user's language."""
+        typer.echo(zh if self.lang == "zh" else en, err=True)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A plan, and the findings it starts from."""
+
+    plan: Plan
+    findings: Verdict
+    target: TargetOptions
+
+    def exit_code(self, floor: Severity) -> int:
+        """What `fix` without --apply ends with: 1 when there is something to do or something wrong."""
+        return 1 if self.plan.changes else exit_status(self.findings, (), floor)
+
+
+def note_interrupted(request: Request, writing: bool) -> None:
+    """Say what an earlier run left; nothing is written on top of it."""
+    from envtune.cli.pending import told_of_interrupted
+
+    if told_of_interrupted(executor.state_directory(), request.lang) and writing:
+        raise typer.Exit(USAGE)
+
+
+def make(request: Request) -> Made:
+    """The plan: made from what the checks find here, or the saved one together with what they find."""
+    from envtune.cli.check import open_host
+
+    target = _saved_target(request)
+    host, target = open_host(request.snapshot, target)
+    if not request.checks:
+        return Made(request.saved or Plan(host.name, (), ()), (), target)
+    findings, scene = _examine(host, target, request.checks)
+    if request.saved is not None:
+        return Made(_shown(request.saved), findings, target)
+    playbooks = request.catalogue.playbooks
+    options = request.options
+    if options.env_file is None and target.env_file is not None:
+        options = FixOptions(options.peers, options.wheels, target.env_file, options.pid, options.owner)
+    return Made(make_plan(findings, playbooks, scene, options), findings, target)
+
+
+def _saved_target(request: Request) -> TargetOptions:
+    """The job that the plan was made for, unless another one is named now."""
+    if request.saved is None or request.target != TargetOptions():
+        return request.target
+    return TargetOptions(**request.saved.target)
+
+
+def _examine(host: Host, target: TargetOptions, checks: Sequence[Check]) -> tuple[Verdict, Any]:
+    from envtune.audit import audit
+    from envtune.scene import open_scene
+
+    scene = open_scene(host, target)
+    return audit(checks, scene), scene
+
+
+def _shown(plan: Plan) -> Plan:
+    """A saved plan with the diff that its operations really make: what a file says about itself need not be true."""
+    import base64
+
+    changes = []
+    for change in plan.changes:
+        files = [operation for operation in change.operations if operation["op"] == "file"]
+        if len(files) == 1:
+            content = files[0]["content"]
+            after = "" if content is None else base64.b64decode(content).decode("utf-8", "replace")
+            change = change._replace(target=files[0]["path"], before=_content(files[0]["path"]), after=after)
+        changes.append(change)
+    return Plan(plan.host, tuple(changes), plan.skipped, plan.target)
+
+
+def _content(path: str) -> str:
+    try:
+        return (executor.read_content(path) or b"").decode("utf-8", "replace")
+    except (OSError, executor.Refused) as error:
+        return f"({executor.describe_error(error)})"
+
+
+# ---------------------------------------------------------------------- apply
+
+
+def apply(request: Request, made: Made) -> int:
+    """Ask, write, check again, report. The exit status."""
+    plan = made.plan
+    for name in unknown_changes(plan.changes, request.consent):
+        raise UsageError(f"--change {name}: the plan has no such change", f"--change {name}：计划中没有这项改动")
+    if request.saved is not None:
+        _refuse_stale(plan)
+    ready, held = sort_changes(plan.changes, request.consent, os.geteuid() == 0)
+    ready, held = _ask_each(request, plan.changes, ready, held)
+    if request.format == "text":
+        _print_plan(request, plan)
+    if ready and not _agreed(request, ready):
+        return USAGE
+    written = _write(request, made, ready, held)
+    after = _again(request, made, ready, written)
+    findings = settle(made.findings, after, plan.changes, written)
+    if not written.run and not held and request.format == "text":
+        return exit_status(findings, (), request.floor)
+    _report(request, made, findings, written)
+    _print_rest(request, plan, [one.change for one in held if one.why == "root"], written)
+    return exit_status(findings, written.results.values(), request.floor)
+
+
+def _refuse_stale(plan: Plan) -> None:
+    """Nothing of a saved plan is carried out when any of it no longer fits what is there."""
+    found = executor.stale(executable(plan.changes))
+    if found:
+        lines = "\n".join(f"  {id_}: {why}" for id_, why in found.items())
+        raise PlanError(
+            "",
+            f"the plan does not fit this host any more; make a new one:\n{lines}",
+            f"该计划与主机现状不符，请重新生成：\n{lines}",
+        )
+
+
+def _print_plan(request: Request, plan: Plan) -> None:
+    from envtune.report import plan as report
+
+    typer.echo(report.render(plan, request.lang, width=terminal_width(), colour=colour_wanted()))
+
+
+def _ask_each(
+    request: Request, planned: Sequence[Change], ready: list[Change], held: list[Held]
+) -> tuple[list[Change], list[Held]]:
+    """On a terminal, ask for every change that wants consent of its own; --yes does not answer for them."""
+    if not sys.stdin.isatty():
+        return ready, held
+    rest = []
+    for one in held:
+        words = f"{one.change.id} {one.change.finding} {one.change.target}"
+        zh = f"{words}：需单独确认，是否执行？"
+        allowed = os.geteuid() == 0 or not one.change.root
+        if one.why == "consent" and allowed and _ask(zh if request.lang == "zh" else f"{words}: do this, too?"):
+            ready = [*ready, one.change]
+        else:
+            rest.append(one)
+    order = {change.id: number for number, change in enumerate(planned)}
+    return sorted(ready, key=lambda change: order[change.id]), rest
+
+
+def _agreed(request: Request, ready: Sequence[Change]) -> bool:
+    """The one question; without a terminal it must have been answered by --yes."""
+    if request.yes:
+        return True
+    from envtune.report.plan import table
+
+    count = len(ready)
+    if not sys.stdin.isatty():
+        request.say(
+            f"envtune: {count} changes are ready; nobody can be asked here: say --yes",
+            f"envtune：有 {count} 项改动待执行；此处无法询问，请加 --yes",
+        )
+        return False
+    for line in table(ready, request.lang, terminal_width()):
+        typer.echo(line, err=True)
+    words = f"执行以上 {count} 项改动？" if request.lang == "zh" else f"Make these {count} changes?"
+    if _ask(words):
+        return True
+    request.say("envtune: nothing was changed", "envtune：未做任何改动")
+    return False
+
+
+def _ask(words: str) -> bool:
+    try:
+        return bool(typer.confirm(words, default=False, err=True))
+    except typer.Abort:
+        return False
+
+
+def _write(request: Request, made: Made, ready: Sequence[Change], held: Sequence[Held]) -> Written:
+    if not ready:
+        return Written("", {}, tuple(held))
+    progress = Progress(request.lang, len(ready))
+    plan = {"host": made.plan.host, "target": dict(made.plan.target), **executable(ready)}
+    name, results = guarded(request.lang, progress, lambda: executor.apply_plan(plan, _state(), progress, request.wait))
+    return Written(name, {result["change"]: result for result in results}, tuple(held))
+
+
+def _state() -> str:
+    return executor.state_directory()
+
+
+def guarded(lang: str, progress: Progress, work: Callable[[], Any]) -> Any:
+    """Run the executor: long commands shown while they run, its refusals as words of ours."""
+    executor.OUTPUT = progress.output
+    try:
+        return work()
+    except (executor.Locked, executor.Refused) as error:
+        raise UsageError(str(error), str(error)) from None
+    except executor.JournalLost as error:
+        en = f"the journal cannot be written any more, the run stopped where it was: {error}"
+        raise UsageError(en, f"日志无法继续写入，运行已停在当前位置：{error}") from None
+    except OSError as error:
+        words = executor.describe_error(error)
+        hint = "nothing was changed; $ENVTUNE_STATE names another directory for the journal"
+        raise UsageError(f"{words}: {hint}", f"{words}：未做任何改动；可用 $ENVTUNE_STATE 指定其他日志目录") from None
+    finally:
+        executor.OUTPUT = None
+
+
+class Progress:
+    """Tells on stderr what happens, a line per change, and what long commands print."""
+
+    _WORDS: Mapping[str, tuple[str, str]] = {
+        "done": ("done", "完成"),
+        "failed": ("failed", "失败"),
+        "refused": ("refused", "拒绝"),
+        "stopped": ("stopped", "已停止"),
+        "undone": ("undone", "已撤销"),
+    }
+
+    def __init__(self, lang: str, total: int) -> None:
+        self._lang, self._total, self._number = lang, total, 0
+
+    def __call__(self, kind: str, record: Mapping[str, Any]) -> None:
+        from envtune.report.layout import printable
+
+        if kind == "start":
+            self._number += 1
+            typer.echo(f"[{self._number}/{self._total}] {record['id']} {printable(record['target'])}", err=True)
+        elif kind == "change":
+            words = self._WORDS[record["status"]][self._lang == "zh"]
+            error = f": {printable(record['error'])}" if record["error"] else ""
+            typer.echo(f"      {words}{error}", err=True)
+
+    def output(self, line: str) -> None:
+        """A line of a running command."""
+        from envtune.report.layout import printable
+
+        typer.echo(f"      | {printable(line)}", err=True)
+
+
+# ---------------------------------------------------------------------- afterwards
+
+
+def _again(request: Request, made: Made, ready: Sequence[Change], written: Written) -> Verdict:
+    """The same checks on a host that is read anew; where a change says so, on the job that shows its effect."""
+    from envtune.host import LocalHost
+
+    if not written.run:
+        return made.findings
+    done = [change for change in ready if written.results[change.id]["status"] == "done"]
+    elsewhere: dict[str, Mapping[str, Any]] = {}
+    for change in done:
+        if change.verify:
+            elsewhere.update(dict.fromkeys(cured(change), change.verify))
+    here = [check for check in request.checks if check.id not in elsewhere]
+    found = list(_examine(LocalHost(), made.target, here)[0]) if here else []
+    for verify in {repr(sorted(v.items())): v for v in elsewhere.values()}.values():
+        checks = [check for check in request.checks if elsewhere.get(check.id) == verify]
+        found += _examine(LocalHost(), TargetOptions(**verify), checks)[0]
+    order = {check.id: number for number, check in enumerate(request.checks)}
+    return tuple(sorted(found, key=lambda finding: order[finding.id]))
+
+
+def _report(request: Request, made: Made, findings: Verdict, written: Written) -> None:
+    from envtune.report import fix as report
+
+    if request.format == "json":
+        typer.echo(report.render_json(made.plan, findings, written, request.lang))
+    else:
+        typer.echo(report.render(made.findings, findings, written, request.lang, terminal_width(), colour_wanted()))
+
+
+def _print_rest(request: Request, plan: Plan, rest: Sequence[Change], written: Written) -> None:
+    """What needs root, as a plan that root applies and as the commands it stands for."""
+    if not rest:
+        return
+    import shlex
+
+    from envtune.plan import commands
+    from envtune.plan_file import render
+    from envtune.report.layout import printable
+
+    path = os.path.join(_state(), f"needs-root-{written.run or 'plan'}.json")
+    text = render(Plan(plan.host, tuple(rest), (), plan.target), request.lang)
+    guarded(request.lang, Progress(request.lang, 0), lambda: _save(path, text))
+    request.say(f"\n{len(rest)} changes need root. As root:", f"\n有 {len(rest)} 项改动需要 root。请以 root 执行：")
+    line = ["sudo", sys.executable, "-m", "envtune", "fix", "--plan", path, "--apply"]
+    typer.echo("  " + " ".join(map(shlex.quote, line)), err=True)
+    request.say("which does", "其内容为")
+    for change in rest:
+        for command in commands(change):
+            typer.echo(f"  {change.id}  {printable(command)}", err=True)
+
+
+def _save(path: str, text: str) -> None:
+    executor.open_state(os.path.dirname(path))
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
+    """`envtune fix --finish RUN`: end what a killed run began; 0 when everything it planned is done."""
+    import json
+
+    from envtune.cli.options import fail
+    from envtune.errors import EnvtuneError
+
+    progress = Progress(lang, 0)
+    try:
+        results = guarded(lang, progress, lambda: executor.resume(executor.state_directory(), name, None, wait))
+    except EnvtuneError as error:
+        fail(error.to("en"), error.to("zh"), lang)
+    if format_ == "json":
+        typer.echo(json.dumps({"run": name, "results": results}, ensure_ascii=False))
+    else:
+        from envtune.report.fix import result_lines
+
+        for line in result_lines(results, lang):
+            typer.echo(line)
+    good = all(result["status"] in ("done", "undone") for result in results)
+    return 0 if good else 1

@@ -1,0 +1,94 @@
+"""`envtune history`: what `envtune fix` changed on this host, run by run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional
+
+import typer
+
+from envtune.cli.options import fail, language
+
+if TYPE_CHECKING:
+    from envtune.executor import Past
+
+HELP = """What `envtune fix` changed on this host: the runs, the oldest first, and what became of their changes."""
+_STATUS: Mapping[str, tuple[str, str]] = {
+    "interrupted": ("INTERRUPTED", "已中断"),
+    "applied": ("applied", "已完成"),
+    "partly": ("applied in part", "部分完成"),
+    "failed": ("nothing was changed", "未做改动"),
+    "undone": ("undone", "已撤销"),
+    "partly-undone": ("undone in part", "部分撤销"),
+    "empty": ("nothing was begun", "未开始"),
+}
+
+
+def command(
+    format_: str = typer.Option("text", "--format", "-f", help="text or json."),
+    lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
+) -> None:
+    import json
+
+    from envtune import executor
+    from envtune.cli.pending import told_of_interrupted
+
+    lang = language(lang)
+    if format_ not in ("text", "json"):
+        fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
+    state = executor.state_directory()
+    try:
+        runs = executor.history(state)
+        told_of_interrupted(state, lang)
+    except OSError as error:
+        words = executor.describe_error(error)
+        fail(words, words, lang)
+    if format_ == "json":
+        rows = [_data(past) for past in runs]
+        typer.echo(json.dumps({"schema": "envtune.history/1", "runs": rows}, ensure_ascii=False, indent=1))
+        return
+    for past in runs:
+        for line in _lines(past, lang):
+            typer.echo(line)
+    if not runs:
+        typer.echo(f"{state}：没有运行记录" if lang == "zh" else f"{state}: no run")
+
+
+def _data(past: Past) -> dict[str, Any]:
+    results = {result["change"]: result for result in past.results()}
+    open_ = {change for change, _ in past.open_steps()}
+    changes = []
+    for change in past.plan["changes"]:
+        result = results.get(change["id"], {"status": "begun" if change["id"] in open_ else "not begun", "error": None})
+        undone = (
+            past.undoing and result["status"] == "done" and change["id"] not in open_ and _wrote(past, change["id"])
+        )
+        row = {name: change.get(name, "") for name in ("id", "finding", "action", "target", "view")}
+        row.update(status="undone" if undone else result["status"], error=result["error"])
+        changes.append(row)
+    row = {"run": past.name, "begun": past.begin.get("time", ""), "status": past.status, "changes": changes}
+    return {**row, "journal": past.path, "damaged": past.damaged}
+
+
+def _wrote(past: Past, change: str) -> bool:
+    return any(key[0] == change for key in past.steps)
+
+
+def _lines(past: Past, lang: str) -> Iterator[str]:
+    from envtune.report.layout import pad, printable
+
+    data = _data(past)
+    zh = lang == "zh"
+    yield f"{past.name}  {_STATUS[past.status][zh]}"
+    for change in data["changes"]:
+        words = printable(f"{change['finding']}  {change['target']}".strip())
+        error = f"  ({printable(change['error'])})" if change["error"] else ""
+        yield f"  {pad(change['id'], 5)} {pad(_change_word(change['status'], zh), 10)} {words}{error}"
+    if past.damaged:
+        lines = ", ".join(str(number) for number in past.damaged)
+        yield f"  {past.path}：第 {lines} 行已损坏" if zh else f"  {past.path}: damaged lines: {lines}"
+
+
+def _change_word(status: str, zh: bool) -> str:
+    words = {"done": "完成", "failed": "失败", "refused": "拒绝", "stopped": "已停止"}
+    more = {"begun": "已开始", "not begun": "未开始", "undone": "已撤销"}
+    return {**words, **more}[status] if zh else status
