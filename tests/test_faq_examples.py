@@ -1,0 +1,60 @@
+"""Every line an FAQ entry says it matches, and every near miss: `test_match[F06-0]`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Iterator
+
+import pytest
+import yaml
+from conftest import ROOT
+
+from envtune.catalog.entries import faq_from
+from envtune.diagnose.literals import required_literals
+from envtune.diagnose.patterns import Matcher, Pattern, choose, patterns_of
+from envtune.diagnose.scan import Scan, scan
+from envtune.diagnose.sources import LogFile
+from envtune.model import FaqEntry
+
+FILES = sorted((ROOT / "checks" / "faq").glob("*.yaml"))
+
+
+@cache
+def entries() -> tuple[FaqEntry, ...]:
+    return tuple(faq_from(yaml.safe_load(path.read_text("utf-8"))) for path in FILES)
+
+
+@cache
+def matcher() -> Matcher:
+    return Matcher(patterns_of(entries()))
+
+
+def found_in(text: str) -> Scan:
+    file = LogFile("log", content=(text + "\n").encode("utf-8"))
+    return scan([file], matcher(), choose(matcher().patterns, [file]))
+
+
+def examples(kind: str) -> Iterator[Any]:
+    for path in FILES:
+        data = yaml.safe_load(path.read_text("utf-8"))
+        for number, text in enumerate(data["examples"][kind]):
+            yield pytest.param(data["id"], text, id=f"{data['id']}-{number}")
+
+
+@pytest.mark.parametrize(("entry", "text"), list(examples("match")))
+def test_match(entry: str, text: str) -> None:
+    assert entry in {hit.pattern.owner for hit in found_in(text).hits}
+
+
+@pytest.mark.parametrize(("entry", "text"), list(examples("near_miss")))
+def test_near_miss(entry: str, text: str) -> None:
+    assert entry not in {hit.pattern.owner for hit in found_in(text).hits}
+
+
+@pytest.mark.parametrize("pattern", [pytest.param(p, id=f"{p.owner}-{p.index}") for p in matcher().patterns])
+def test_every_expression_can_be_searched_for_by_its_literals(pattern: Pattern) -> None:
+    assert required_literals(pattern.regex), pattern.regex
+
+
+def test_the_bare_code_of_an_npu_error_is_no_diagnosis() -> None:
+    assert found_in("RuntimeError: NPU error, error code is 500000").hits == []
