@@ -1341,9 +1341,7 @@ FILES = (  # the content is kept
     "/sys/class/dmi/id/sys_vendor",
     "/sys/class/net/*/mtu",
     "/sys/class/net/*/operstate",
-    "/sys/devices/system/cpu/cpu*/cpufreq/*",
     "/sys/devices/system/cpu/cpufreq/boost",
-    "/sys/devices/system/cpu/cpufreq/policy*/*",
     "/sys/devices/system/cpu/intel_pstate/*",
     "/sys/devices/system/cpu/online",
     "/sys/devices/system/cpu/smt/*",
@@ -1453,7 +1451,7 @@ def record_npu(recorder: Any) -> None:
     """npu-smi, which takes seconds on a full server, and what tells a service from a process that lost its parent."""
     recorder.glob("/sys/bus/pci/devices/*/physfn")
     record_command(recorder, ("npu-smi", "info"), (), 20.0)
-    if recorder.machine.root or not recorder.glob("/dev/davinci[0-9]*"):
+    if not recorder.machine.runs or not recorder.glob("/dev/davinci[0-9]*"):
         return
     text = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")
     listed = set(re.findall(r"(?m)^\|\s*\d+(?:\s+\d+)?\s*\|\s*(\d+)\s*\|", text))
@@ -1706,6 +1704,7 @@ class Machine:
 
     def __init__(self, root: str = "") -> None:
         self.root = root.rstrip("/")
+        self.runs = not self.root  # whether commands are run and tables read
         self.mounts = Mounts()
         self._tables: Dict[str, Any] = {}
 
@@ -1731,7 +1730,7 @@ class Machine:
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> Optional[Dict[str, Any]]:
         """A row of `run_command`; None where commands are not run."""
-        return None if self.root else run_command(argv, timeout)
+        return run_command(argv, timeout) if self.runs else None
 
     def record_digest(self, path: str) -> str:
         if path.endswith(".whl"):
@@ -1763,7 +1762,7 @@ class Machine:
 
     def tables(self) -> Dict[str, Any]:
         """processes, listeners, interfaces, disks; `{"error": ...}` for one that could not be read."""
-        if self.root:
+        if not self.runs:
             return {}
         self.processes()
         self._tables["listeners"] = _table(_owned_listeners)
@@ -1860,7 +1859,7 @@ class Recorder:
             self._note(real, found)
             raise OSError(errno.EINVAL, "not a regular file", path)
         data = self._attempt(real, lambda: self.machine.read_bytes(real), found)
-        kept = redact_file(real, python_excerpt(real, bytes(data)))
+        kept = redact_file(real, excerpt(real, bytes(data)))
         self.files[real] = _content(kept)
         return kept
 
@@ -2085,6 +2084,42 @@ def _names_or_none(host: Any, folder: str) -> List[str]:
         return []
 
 
+CPUFREQ = "/sys/devices/system/cpu"
+CPUFREQ_FILES = (  # scaling_cur_freq is left out: the kernel may take 10 ms to measure it, on each CPU
+    "affected_cpus", "cpuinfo_max_freq", "cpuinfo_min_freq", "energy_performance_preference", "related_cpus",
+    "scaling_available_governors", "scaling_driver", "scaling_governor", "scaling_max_freq", "scaling_min_freq",
+)  # fmt: skip
+
+
+def record_cpufreq(recorder: Recorder) -> None:
+    """The frequency policies; on kernels without policy directories, the directory of each CPU."""
+    folder = CPUFREQ + "/cpufreq/policy*/"
+    if not recorder.glob(folder + "scaling_governor"):
+        folder = CPUFREQ + "/cpu[0-9]*/cpufreq/"
+    paths = [path for name in CPUFREQ_FILES for path in recorder.glob(folder + name)]
+    for path in paths + [CPUFREQ + "/cpu0/cpufreq/scaling_driver"]:
+        _quietly(recorder.read_bytes, path)
+
+
+def excerpt(path: str, data: bytes) -> bytes:
+    """What is kept of a file: all of it, or the part of a long one that checks read."""
+    return cpuinfo_excerpt(data) if path == "/proc/cpuinfo" else python_excerpt(path, data)
+
+
+def cpuinfo_excerpt(data: bytes) -> bytes:
+    """The first CPU in full; of the others what differs from it, without what differs by nature."""
+    stanzas = data.split(b"\n\n")
+    first = set(stanzas[0].split(b"\n"))
+    kept = [stanzas[0]]
+    for stanza in stanzas[1:]:
+        lines = [line for line in stanza.split(b"\n") if line not in first and not re.match(_CPU_OWN, line)]
+        kept.append(b"\n".join(lines))
+    return b"\n\n".join(kept)
+
+
+_CPU_OWN = rb"(cpu MHz|bogomips|BogoMIPS|apicid|initial apicid|core id|physical id|siblings|cpu cores)\s*:"
+
+
 def record_tables(recorder: Recorder) -> None:
     """Everything the tables above name."""
     for pattern in FILES:
@@ -2106,7 +2141,7 @@ def record_command(recorder: Recorder, argv: Sequence[str], needed: Sequence[str
     places = list(needed) or [folder + "/" + argv[0] for folder in SYSTEM_PATH.split(":")]
     if any(_is_there(recorder, path, True) for path in places):
         recorder.run(argv, timeout)
-    elif not recorder.machine.root:
+    elif recorder.machine.runs:
         recorder.commands[tuple(argv)] = {"argv": list(argv), "error": "missing"}
 
 
@@ -2281,6 +2316,7 @@ def take(
     if more is not None:
         more(recorder)
     record_tables(recorder)
+    record_cpufreq(recorder)
     record_system(recorder)
     record_npu(recorder)
     record_cann(recorder)
