@@ -32,7 +32,7 @@ import re
 import select
 import stat
 import time
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 SCHEMA = "envtune.journal/1"
 KERNEL = ("/sys/", "/proc/")  # written in place: these files cannot be renamed over
@@ -304,13 +304,15 @@ def read_content(path: str) -> Optional[bytes]:
         if error.errno == errno.ELOOP:
             raise Refused("%s is a symbolic link; name the file it points to" % path)
         raise
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Refused("%s is not a regular file" % path)
-        try:
+        with open(descriptor, "rb", closefd=False) as file:
             return file.read()
-        except OSError as error:
-            raise _about(error, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path)
+    finally:
+        os.close(descriptor)
 
 
 def is_kernel_file(path: str) -> bool:
@@ -391,7 +393,8 @@ def _write_kernel_file(path: str, data: bytes) -> None:
     """One write, as the kernel wants it; tried again for a moment while the knob is busy."""
     for patience in (0.05, 0.2, 0.5, None):
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            # as a shell's `>` does; the kernel's own files ignore O_TRUNC, a file system put in their place does not
+            descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 written = os.write(descriptor, data)
             finally:
@@ -625,11 +628,14 @@ def _make_directory(path: str) -> None:
 
 
 class RunOperation:
-    """`{op: run, argv, check: {argv, contains?}, undo?: {argv, find?: {argv, pattern}}, timeout?, env?}`: one command.
+    """`{op: run, argv, check: {argv, contains?}, undo?: {argv, find?: {argv, pattern}}, census?, timeout?, env?}`.
 
     `check` tells whether its effect is there: exit 0 and, with `contains`, that text in its output. `find` fills named
     groups of `pattern` in the output of a command into the undo command (`{handle}`), so that the way back names the
     very rule that was added. Without `undo` there is no way back.
+
+    `census: {argv, pattern}` lists things (the installed packages), one for every match of the pattern's group; the
+    word `{new}` of the undo command becomes those that the command added and that are still there.
     """
 
     def look(self, operation: Record) -> str:
@@ -640,11 +646,32 @@ class RunOperation:
         return "applied"
 
     def keep(self, operation: Record, store: Store) -> Record:
-        return {"was": self.look(operation)}
+        kept = {"was": self.look(operation)}
+        if "census" in operation:
+            name = store.put("\n".join(sorted(self._census(operation))).encode("utf-8"))
+            kept["census"] = os.path.join(store.directory, name)
+        return kept
 
     def do(self, operation: Record, kept: Record, store: Store) -> None:
         _run_or_fail(operation["argv"], operation, 600, store.directory)
         boundary("command-ended")
+        if "census" in kept:
+            added = sorted(self._census(operation) - _lines(kept["census"]))
+            with open(kept["census"] + ".new", "wb", opener=_private) as file:
+                file.write("\n".join(added).encode("utf-8"))
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _census(self, operation: Record) -> Set[str]:
+        env = operation.get("env")
+        return set(re.findall(operation["census"]["pattern"], _output(operation["census"]["argv"], env)))
+
+    def _added(self, operation: Record, kept: Record) -> List[str]:
+        """What the command added and is still there; after a kill all that was not there before it."""
+        there = self._census(operation)
+        if os.path.exists(kept["census"] + ".new"):
+            return sorted(there & _lines(kept["census"] + ".new"))
+        return sorted(there - _lines(kept["census"]))
 
     def done(self, operation: Record, kept: Record) -> bool:
         return self.look(operation) == "applied"
@@ -657,7 +684,7 @@ class RunOperation:
 
     def revert(self, operation: Record, kept: Record, store: Store) -> None:
         undo = operation.get("undo")
-        if kept["was"] == "applied" or self.look(operation) == "not-applied":
+        if kept["was"] == "applied" or self.reverted(operation, kept):
             return
         if not undo:
             raise Refused("%s has no way back" % " ".join(operation["argv"]))
@@ -669,14 +696,24 @@ class RunOperation:
                 raise Failed("%s: not found any more: %s" % (" ".join(argv), undo["find"]["pattern"]))
             for name, value in found.groupdict().items():
                 argv = [part.replace("{%s}" % name, value or "") for part in argv]
+        if "census" in kept:
+            added = self._added(operation, kept)
+            argv = [word for part in argv for word in (added if part == "{new}" else [part])]
         _run_or_fail(argv, operation, 600, store.directory)
         boundary("undo-command-ended")
 
     def reverted(self, operation: Record, kept: Record) -> bool:
+        if "census" in kept:
+            return not self._added(operation, kept)
         return bool(self.look(operation) == kept["was"])
 
     def tidy(self, operation: Record, kept: Record) -> None:
         """Nothing is left beside a command."""
+
+
+def _lines(path: str) -> Set[str]:
+    with open(path, "rb") as file:
+        return {line for line in file.read().decode("utf-8").split("\n") if line}
 
 
 def _environment(extra: Optional[Dict[str, str]]) -> Dict[str, str]:
@@ -839,9 +876,10 @@ class SwapOperation:
     put back. The way back needs no network.
 
     `prepare` runs before and writes only below `{work}`, an empty directory of this run (also in `env`, `steps` and
-    `wheels`). `holds` maps names below `root` to the digest they must have for anything to begin. `wheels` are the
-    paths or patterns of the wheels that the steps install into `site` (below `root`): nothing is replaced unless all
-    their files lie in `touches`, and afterwards each must be there with the bytes it has in the wheel.
+    `wheels`). `holds` maps names below `root` to the digest they must have for anything to begin (`absent`, or
+    `present` for any content). `wheels` are the paths or patterns of the wheels that the steps install into `site`
+    (below `root`): nothing is replaced unless all their files lie in `touches`, and afterwards each must be there with
+    the bytes it has in the wheel.
     """
 
     def look(self, operation: Record) -> str:
@@ -865,7 +903,7 @@ class SwapOperation:
         for name, expected in sorted(operation.get("holds", {}).items()):
             path = os.path.join(operation["root"], name)
             found = digest(read_content(path))
-            if found != expected:
+            if found != expected and not (expected == "present" and found != "absent"):
                 return "%s is not what the plan expected (found %s, planned for %s)" % (path, found, expected)
         return ""
 
@@ -1298,7 +1336,10 @@ def _is_list(judge: Callable[[Any], bool]) -> Callable[[Any], bool]:
 # kind -> (what an operation must have, what it may have)
 FIELDS = {
     "file": ({"path": _is_path, "content": _is_content}, {"mode": _is_mode, "uid": _is_count, "gid": _is_count}),
-    "run": ({"argv": _is_argv, "check": _is_check}, {"undo": _is_undo, "timeout": _is_number, "env": _is_env}),
+    "run": (
+        {"argv": _is_argv, "check": _is_check},
+        {"undo": _is_undo, "census": _is_find, "timeout": _is_number, "env": _is_env},
+    ),
     "swap": (
         {
             "root": _is_path,

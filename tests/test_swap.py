@@ -128,3 +128,38 @@ def test_files_for_others_whatever_the_umask(prefix: Path, tmp_path: Path) -> No
         os.umask(before)
     assert result["status"] == "done", result
     assert (prefix / SITE / "tool/new.py").stat().st_mode & 0o044 == 0o044
+
+
+def test_the_way_back_names_what_the_command_added_and_nothing_else(tmp_path: Path) -> None:
+    """What a package manager installs beside what it was asked for goes as well; what others installed since stays."""
+    pool = tmp_path / "pool"
+    pool.mkdir()
+    (pool / "base").touch()
+    operation = {
+        "op": "run",
+        "argv": ["touch", f"{pool}/wanted", f"{pool}/needed"],
+        "check": {"argv": ["test", "-e", f"{pool}/wanted"]},
+        "census": {"argv": ["ls", str(pool)], "pattern": r"(?m)^(\S+)$"},
+        "undo": {"argv": ["sh", "-c", f'cd {pool} && rm "$@"', "remove", "{new}"]},
+    }
+    run, result = apply(tmp_path / "s", operation)
+    assert result["status"] == "done", result
+    (pool / "theirs").touch()
+    (pool / "wanted").unlink()  # somebody removed one part of it already
+    assert executor.undo(str(tmp_path / "s"), run)[0]["status"] == "undone"
+    assert sorted(p.name for p in pool.iterdir()) == ["base", "theirs"]
+
+
+def test_a_command_that_stops_half_way_is_taken_back(tmp_path: Path) -> None:
+    pool = tmp_path / "pool"
+    pool.mkdir()
+    operation = {
+        "op": "run",
+        "argv": ["sh", "-c", f"touch {pool}/needed; exit 1"],
+        "check": {"argv": ["test", "-e", f"{pool}/wanted"]},
+        "census": {"argv": ["ls", str(pool)], "pattern": r"(?m)^(\S+)$"},
+        "undo": {"argv": ["sh", "-c", f'cd {pool} && rm "$@"', "remove", "{new}"]},
+    }
+    _, result = apply(tmp_path / "s", operation)
+    assert result["status"] == "failed"
+    assert list(pool.iterdir()) == []

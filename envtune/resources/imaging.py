@@ -77,20 +77,29 @@ def offers_pillow_version(text: str) -> bool:
 
 def pillow_version_import(head: str, path: str) -> Optional[tuple[str, bool]]:
     """(the import line, whether a try catches its failure) of PILLOW_VERSION; None when it is not imported."""
-    if "PILLOW_VERSION" not in head:
+    found = _found_imports(head, path)
+    if not found:
         return None
+    bare = [node for node, guarded in found if not guarded]
+    node = bare[0] if bare else found[0][0]
+    return head.splitlines()[node.lineno - 1].strip(), not bare
+
+
+def bare_import(head: str, path: str) -> Optional[ast.ImportFrom]:
+    """The import of PILLOW_VERSION that no try catches; None when there is none."""
+    return next((node for node, guarded in _found_imports(head, path) if not guarded), None)
+
+
+def _found_imports(head: str, path: str) -> list[tuple[ast.ImportFrom, bool]]:
+    if "PILLOW_VERSION" not in head:
+        return []
     try:
         tree = ast.parse(head)
     except (SyntaxError, ValueError) as error:
         raise Undetermined(
             Text(f"{path} is not a Python source: {error}", f"{path} 不是有效的 Python 源码：{error}"), path
         ) from None
-    found = list(_imports(tree.body, guarded=False))
-    bare = [node for node, guarded in found if not guarded]
-    if not found:
-        return None
-    node = bare[0] if bare else found[0][0]
-    return head.splitlines()[node.lineno - 1].strip(), not bare
+    return list(_imports(tree.body, guarded=False))
 
 
 def _imports(body: Iterable[ast.stmt], guarded: bool) -> Iterator[tuple[ast.ImportFrom, bool]]:

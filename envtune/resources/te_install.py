@@ -1,0 +1,104 @@
+"""te, topi and hccl of the job's Python replaced by what the active CANN ships, or removed where it ships none.
+
+The version says nothing (0.4.0 over many releases), so that the wheels are installed with --force-reinstall and
+compared byte by byte. They are not imported afterwards: that needs the environment of set_env.sh, not only the files.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Optional, Sequence
+
+from envtune import collector
+from envtune.errors import Skipped
+from envtune.model import Finding, Text
+from envtune.resources import Scene, python_env
+from envtune.resources.cann import active_install
+from envtune.resources.cann_tree import Install, install_root
+from envtune.resources.python_env import Distribution
+from envtune.resources.python_installation import Installation
+from envtune.resources.python_place import main_entry
+from envtune.resources.te import PACKAGES, wheel_paths
+
+
+def choose(scene: Scene, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
+    """One installation per directory that holds (or is to hold) one of the packages the findings name."""
+    install = active_install(scene)
+    names = [name for name in PACKAGES if any(f.subject == name for f in findings)]
+    if not names:
+        raise Skipped(Text("the findings name no package", "检查结果中没有给出包名"))
+    copies = {name: _copy(scene, name) for name in PACKAGES}
+    entries = {name: _entry(scene, copies, name) for name in names}
+    ids = tuple(dict.fromkeys(f.id for f in findings))
+    for entry in dict.fromkeys(entries.values()):
+        here = [name for name in names if entries[name] == entry]
+        yield _installation(scene, install, entry, here, copies, ids)
+
+
+def _copy(scene: Scene, name: str) -> Optional[Distribution]:
+    """The copy that pip installed, beside any CANN tree."""
+    rows = python_env.every(scene, name)
+    return next((row for row in rows if install_root(scene.host, row.metadata) is None), None)
+
+
+def _entry(scene: Scene, copies: dict[str, Optional[Distribution]], name: str) -> str:
+    """Where the old copy lies, else where its companions lie, else where pip installs."""
+    for one in (name, *PACKAGES):
+        copy = copies[one]
+        if copy is not None:
+            return copy.entry
+    return main_entry(scene)
+
+
+def _installation(
+    scene: Scene,
+    install: Install,
+    entry: str,
+    names: Sequence[str],
+    copies: dict[str, Optional[Distribution]],
+    ids: tuple[str, ...],
+) -> Installation:
+    wheels = {name: found for name in names for found in [_wheel(scene, install, name)] if found}
+    remove = tuple(copy for name in names for copy in [copies[name]] if copy is not None)
+    gone = [name for name in names if name not in wheels]
+    if not wheels and not remove:
+        raise Skipped(Text(f"{install.real} ships no {names[0]}", f"{install.real} 中没有 {names[0]}"))
+    words = [f"{name} of CANN {install.version or '?'} ({path})" for name, path in wheels.items()]
+    words += [f"no {name} beside the one of {install.real}" for name in gone]
+    modules = dict.fromkeys(names)
+    for path in wheels.values():
+        modules.update(dict.fromkeys(_top_level(scene, path)))
+    return Installation(
+        entry=entry,
+        remove=remove,
+        requirements=tuple(wheels.values()),
+        names=tuple(names),
+        modules=tuple(modules),
+        after="; ".join(words),
+        findings=ids,
+        subject=", ".join(names),
+        wheels=tuple(wheels.values()),
+        note=_note(bool(wheels)),
+    )
+
+
+def _wheel(scene: Scene, install: Install, name: str) -> Optional[str]:
+    """The newest of its wheels in the tree."""
+    found = wheel_paths(scene.host, install, name)
+    return max(found, key=lambda path: path.rpartition("/")[2]) if found else None
+
+
+def _top_level(scene: Scene, wheel: str) -> Iterable[str]:
+    """The names a wheel installs at the top; a recording does not hold them, nor is a large wheel read twice."""
+    try:
+        return collector.wheel_top_level(scene.host.read_bytes(wheel))
+    except OSError:
+        return ()  # the executor looks again, and refuses a wheel that holds more than it kept
+
+
+def _note(installs: bool) -> Text:
+    if installs:
+        return Text(
+            "compared with the wheel byte by byte afterwards; importing te needs the environment of set_env.sh",
+            "安装后与 wheel 逐字节比对；导入 te 还需要 set_env.sh 的环境",
+        )
+    return Text("the tree's own is used once PYTHONPATH names it", "PYTHONPATH 指向安装目录后即使用其自带的版本")
