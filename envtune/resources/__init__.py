@@ -77,7 +77,17 @@ def action(kind: str) -> Callable[[A], A]:
 
 
 # action kind -> module of envtune.resources that holds it
-_ACTIONS: dict[str, str] = {}
+_ACTIONS: dict[str, str] = {
+    "package.install": "package_install",
+    "python.install": "python_install",
+    "python.patch": "python_patch",
+    "sysfs.write": "sysfs",
+    "sysctl.set": "sysctl",
+    "file.dropin": "file_dropin",
+    "service.enable": "service",
+    "env.export": "env_export",
+    "process.terminate": "process_end",
+}
 
 
 def find_action(kind: str) -> Action:

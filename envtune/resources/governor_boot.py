@@ -9,6 +9,7 @@ and power-profiles-daemon.
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import Iterable, Mapping, NamedTuple, Optional
 
 from envtune.errors import Missing, Undetermined
@@ -19,12 +20,14 @@ from envtune.resources.cpufreq import policies
 from envtune.resources.platform import BINARY_DIRECTORIES, find_binary
 
 UNITS = "/etc/systemd/system"
+OWN_UNIT = "envtune-governor.service"
 CPUPOWER_FILES = (
     "/etc/sysconfig/cpupower",  # RHEL, openEuler
     "/etc/default/cpupower",
     "/etc/default/cpupower-service",
     "/etc/cpupower-service.conf",
 )
+TUNED_ACTIVE = "/etc/tuned/active_profile"
 TUNED_PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 
 
@@ -73,15 +76,7 @@ def governor(scene: Scene) -> Iterable[Reading]:
     """
     scene.once(policies)
     host = scene.host
-    owners = (
-        _tuned,
-        _power_profiles,
-        _ondemand,
-        _cpupower_service,
-        _cpufrequtils,
-        _command_line,
-    )  # the last word first
-    settings = [setting for setting in (owner(host) for owner in owners) if setting is not None]
+    settings = boot_settings(host)
     if not settings:
         if not exists(host, UNITS):
             raise Undetermined(Text("systemd is not used here", "此处未使用 systemd"), UNITS)
@@ -95,6 +90,12 @@ def governor(scene: Scene) -> Iterable[Reading]:
         )
         return [Reading("boot", None, Evidence(first.source, first.text), reason=reason)]
     return [Reading("boot", first.governor, Evidence(first.source, first.text), _words(settings))]
+
+
+def boot_settings(host: Host) -> list[BootSetting]:
+    """Everything that sets the governor at boot, the one with the last word first."""
+    owners = (_tuned, _power_profiles, _ondemand, _own_unit, _cpupower_service, _cpufrequtils, _command_line)
+    return [setting for setting in (owner(host) for owner in owners) if setting is not None]
 
 
 def _words(settings: list[BootSetting]) -> Text:
@@ -118,6 +119,18 @@ def _read(host: Host, path: str) -> Optional[str]:
         return host.read(path)
     except Missing:
         return None
+
+
+def _own_unit(host: Host) -> Optional[BootSetting]:
+    """The unit that `envtune fix CPU005` writes; it is ordered behind cpupower's."""
+    if enabled(host, OWN_UNIT) is None:
+        return None
+    path = f"{UNITS}/{OWN_UNIT}"
+    text = _read(host, path)
+    if text is None:
+        return None  # a link without its unit starts nothing
+    found = re.search(r"^ExecStart=.*echo ([a-z]+) >", text, re.MULTILINE)
+    return BootSetting(OWN_UNIT, found[1] if found else "", path, text)
 
 
 def _cpupower_service(host: Host) -> Optional[BootSetting]:
@@ -184,36 +197,44 @@ def _ondemand(host: Host) -> Optional[BootSetting]:
 
 def _tuned(host: Host) -> Optional[BootSetting]:
     """What the active profile says under `[cpu]`; None when tuned is off or its profile leaves the governor alone."""
-    if enabled(host, "tuned.service") is None:
-        return None
-    path = "/etc/tuned/active_profile"
-    names = (_read(host, path) or "").split()
-    for name in reversed(names):
+    for name in reversed(tuned_profiles(host) or []):
         found = tuned_governor(host, name)
         if found is not None:
             return BootSetting(f"tuned ({name})", found[0], found[1], f"governor={found[0]}")
     return None
 
 
-def tuned_governor(host: Host, profile: str, depth: int = 0) -> Optional[tuple[str, str]]:
+def tuned_governor(host: Host, profile: str) -> Optional[tuple[str, str]]:
     """(governor, file) that a tuned profile sets, its `include=` followed; None when it sets none."""
+    found = tuned_option(host, profile, "cpu", "governor")
+    # `a|b`: the first that the kernel offers
+    return None if found is None else (found[0].split("|")[0].strip(), found[1])
+
+
+def tuned_option(host: Host, profile: str, section: str, key: str, depth: int = 0) -> Optional[tuple[str, str]]:
+    """(value, file) of an option of a tuned profile, its `include=` followed; None when it sets none."""
     text, path = _profile(host, profile)
     sections = ini_sections(text)
-    wanted = sections.get("cpu", {}).get("governor", "")
-    if wanted:
-        return wanted.split("|")[0].strip(), path  # `a|b`: the first that the kernel offers
+    value = sections.get(section, {}).get(key, "")
+    if value:
+        return value, path
     for parent in reversed(sections.get("main", {}).get("include", "").replace(",", " ").split()):
-        found = tuned_governor(host, parent, depth + 1) if depth < 8 else None
+        found = tuned_option(host, parent, section, key, depth + 1) if depth < 8 else None
         if found is not None:
             return found
     return None
 
 
+def tuned_profiles(host: Host) -> Optional[list[str]]:
+    """The active profiles, the last one wins; None when tuned is not started at boot."""
+    if enabled(host, "tuned.service") is None:
+        return None
+    return (_read(host, TUNED_ACTIVE) or "").split()
+
+
 def _profile(host: Host, profile: str) -> tuple[str, str]:
     if "/" in profile or profile.startswith("."):
-        raise Undetermined(
-            Text(f"tuned profile {profile} is no name", f"tuned 配置名 {profile} 无效"), "/etc/tuned/active_profile"
-        )
+        raise Undetermined(Text(f"tuned profile {profile} is no name", f"tuned 配置名 {profile} 无效"), TUNED_ACTIVE)
     for folder in TUNED_PROFILES:
         path = posixpath.join(folder, profile, "tuned.conf")
         text = _read(host, path)
@@ -221,7 +242,7 @@ def _profile(host: Host, profile: str) -> tuple[str, str]:
             return text, path
     raise Undetermined(
         Text(f"tuned uses the profile {profile}, which is not there", f"tuned 使用配置 {profile}，但未找到该配置"),
-        "/etc/tuned/active_profile",
+        TUNED_ACTIVE,
     )
 
 

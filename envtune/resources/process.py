@@ -123,21 +123,42 @@ def residual(scene: Scene) -> Iterable[Reading]:
 def _residual_reading(scene: Scene, holding: Holding, own: frozenset[int]) -> Reading:
     if holding.holders is None:
         return Reading(holding.subject, None, holding.evidence, reason=holding.reason, right=holding.right)
-    left: list[Text] = []
-    doubts: list[Text] = []
-    for holder in holding.holders:
-        if holder.process is None:
-            doubts.append(_stranger(scene, holder))
-        elif holder.process.pid not in own:
-            sign, certain = _sign(scene, holder.process)
-            if sign is not None:
-                (left if certain else doubts).append(_describe(scene, holder, holder.process, sign))
+    rows, doubts = _judged(scene, holding, own)
+    left = [_describe(scene, holder, process, sign) for holder, process, sign in rows]
     if left:
         wanted = Text("no process whose job has ended", "没有任务已结束却仍残留的进程")
         return Reading(holding.subject, tuple(t.en for t in left), holding.evidence, _join(left), wanted)
     if doubts:
         return Reading(holding.subject, None, holding.evidence, reason=_join(doubts))
     return Reading(holding.subject, (), holding.evidence, NONE)
+
+
+def left_over(scene: Scene) -> tuple[tuple[str, Process, Text], ...]:
+    """(device, process, what shows it) of every process that is certain to be left over, once per process."""
+    own = job_pids(scene)
+    found: dict[int, tuple[str, Process, Text]] = {}
+    for holding in holdings(scene):
+        for _, process, sign in _judged(scene, holding, own)[0]:
+            found.setdefault(process.pid, (holding.subject, process, sign))
+    return tuple(found.values())
+
+
+def _judged(
+    scene: Scene, holding: Holding, own: frozenset[int]
+) -> tuple[list[tuple[Holder, Process, Text]], list[Text]]:
+    """The holders that are left over, and the doubts about others."""
+    left: list[tuple[Holder, Process, Text]] = []
+    doubts: list[Text] = []
+    for holder in holding.holders or ():
+        if holder.process is None:
+            doubts.append(_stranger(scene, holder))
+        elif holder.process.pid not in own:
+            sign, certain = _sign(scene, holder.process)
+            if sign is not None and certain:
+                left.append((holder, holder.process, sign))
+            elif sign is not None:
+                doubts.append(_describe(scene, holder, holder.process, sign))
+    return left, doubts
 
 
 def _stranger(scene: Scene, holder: Holder) -> Text:
@@ -183,7 +204,7 @@ def _is_service(scene: Scene, process: Process) -> bool:
 
 
 def _describe(scene: Scene, holder: Holder, process: Process, sign: Text) -> Text:
-    en, zh = _age(scene.host.now - process.started)
+    en, zh = age(scene.host.now - process.started)
     argv = " ".join(process.argv[:2])[:80] or process.name  # no further: arguments may hold secrets
     memory = "" if holder.memory is None else f", {holder.memory} MB"
     return Text(
@@ -192,7 +213,8 @@ def _describe(scene: Scene, holder: Holder, process: Process, sign: Text) -> Tex
     )
 
 
-def _age(seconds: float) -> tuple[str, str]:
+def age(seconds: float) -> tuple[str, str]:
+    """A duration in its largest whole unit, in both languages."""
     for size, en, zh in ((86400, "d", "天"), (3600, "h", "小时"), (60, "min", "分钟")):
         if seconds >= size:
             return f"{int(seconds // size)} {en}", f"{int(seconds // size)} {zh}"

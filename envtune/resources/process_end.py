@@ -1,0 +1,137 @@
+"""Ending left-over processes, one by one: by number and start time, never by name.
+
+The porting guide's `pkill -9 python` (003:3311) ends the Pythons of every user, firewalld and this tool with them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Iterable, Optional, Sequence
+
+from envtune.errors import HostError, Skipped
+from envtune.facts import host_error_text
+from envtune.model import Change, Finding, Process, Text
+from envtune.resources import Scene, action
+from envtune.resources.process import age, left_over
+
+if TYPE_CHECKING:
+    from envtune.plan import FixOptions
+
+USER_HZ = 100  # clock ticks per second in /proc/<pid>/stat on x86_64 and aarch64
+
+
+@action("process.terminate")
+def terminate(scene: Scene, findings: Sequence[Finding], *, grace: int = 10, options: FixOptions) -> Iterable[Change]:
+    """TERM, after `grace` seconds KILL, for every left-over process that this user may end; one change per process.
+
+    Another user's process is ended only as root, when its number and its owner were named.
+    """
+    wanted = options.pid if options.owner is not None else None
+    changes: list[Change] = []
+    left: list[Text] = []
+    for device, process, sign in left_over(scene):
+        if wanted is not None and process.pid != wanted:
+            continue
+        why = _hands_off(scene, process, options)
+        if why is None:
+            try:
+                changes.append(_change(scene, findings, device, process, sign, grace))
+                continue
+            except HostError as error:
+                why = host_error_text(error)
+            except Skipped as error:
+                why = error.reason
+        left.append(
+            Text(f"pid {process.pid} ({process.user}): {why.en}", f"pid {process.pid}（{process.user}）：{why.zh}")
+        )
+    note = (
+        Text("left alone: " + "; ".join(t.en for t in left), "不处理：" + "；".join(t.zh for t in left))
+        if left
+        else None
+    )
+    if not changes:
+        raise Skipped(note or Text("no left-over process is there any more", "已没有残留进程"))
+    return [change._replace(note=note) for change in changes]
+
+
+def _hands_off(scene: Scene, process: Process, options: FixOptions) -> Optional[Text]:
+    """Why this process is not ended; None when it may be."""
+    if process.state == "Z":
+        return Text(
+            f"a zombie cannot be ended; it goes when its parent {process.ppid} collects it or ends",
+            f"僵尸进程无法终止；待其父进程 {process.ppid} 回收或结束后消失",
+        )
+    if process.pid in _ancestors(scene):
+        return Text("it is envtune itself or started it", "它是 envtune 自身或其祖先进程")
+    uid = scene.host.stat(f"/proc/{process.pid}").uid if _there(scene, process) else None
+    if uid is None:
+        return Text("it has ended", "它已结束")
+    if options.owner is not None and options.owner != process.user:
+        return Text(f"it is not {options.owner}'s", f"它不属于 {options.owner}")
+    if uid == scene.host.euid or (
+        scene.host.euid == 0 and options.owner == process.user and options.pid == process.pid
+    ):
+        return None
+    named = f"--pid {process.pid} --owner {process.user}"
+    return Text(
+        f"another user's: ask them; root can end it with {named}",
+        f"属于其他用户：请先与其确认；root 可用 {named} 终止",
+    )
+
+
+def _there(scene: Scene, process: Process) -> bool:
+    try:
+        scene.host.stat(f"/proc/{process.pid}")
+    except HostError:
+        return False
+    return True
+
+
+def _ancestors(scene: Scene) -> frozenset[int]:
+    """Envtune's own process and what started it."""
+    try:
+        own = int(scene.host.read("/proc/self/stat").split()[0])
+    except (HostError, ValueError, IndexError):
+        return frozenset()
+    parents = {process.pid: process.ppid for process in scene.host.processes()}
+    found = {own}
+    while parents.get(own, 0) > 0 and parents[own] not in found:
+        own = parents[own]
+        found.add(own)
+    return frozenset(found)
+
+
+def _change(scene: Scene, findings: Sequence[Finding], device: str, process: Process, sign: Text, grace: int) -> Change:
+    ids = tuple(dict.fromkeys(finding.id for finding in findings))
+    en, _ = age(scene.host.now - process.started)
+    parent = next((p.name for p in scene.host.processes() if p.pid == process.ppid), "gone")
+    line = " ".join(process.argv[:2])[:120] or process.name  # no further: arguments may hold secrets
+    uid = scene.host.stat(f"/proc/{process.pid}").uid
+    started = _started(scene, process)
+    signal = {"op": "signal", "pid": process.pid, "started": started, "uid": uid, "grace": grace, "kill": True}
+    return Change(
+        finding=ids[0],
+        subject=device,
+        playbook="",
+        action="process.terminate",
+        target=f"process {process.pid}",
+        before=f"pid {process.pid} of {process.user}, {en} old, parent {process.ppid} ({parent}), {sign.en}: {line}",
+        after=f"ended: TERM, and KILL if it is still there after {grace} s",
+        view="live",
+        operations=(signal,),
+        safety="confirm",
+        disruption="job",
+        root=uid != scene.host.euid,
+        undoable=False,
+        cures=ids[1:],
+    )
+
+
+def _started(scene: Scene, process: Process) -> int:
+    """The start of the process in clock ticks since boot: with its number, what names it for good."""
+    fields = scene.host.read(f"/proc/{process.pid}/stat").rpartition(")")[2].split()
+    boot = next(line for line in scene.host.read("/proc/stat").splitlines() if line.startswith("btime "))
+    ticks = int(fields[19])
+    if abs(int(boot.split()[1]) + ticks / USER_HZ - process.started) > 1:
+        words = f"pid {process.pid} is another process by now"
+        raise Skipped(Text(words, f"pid {process.pid} 现已是另一个进程"))
+    return ticks
