@@ -1374,8 +1374,11 @@ STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/proc/self/ns/pid",
     "/run/systemd/system",
     "/tmp",
+    "/opt/*gcc*/lib64/libstdc++.so.6",
     "/usr/lib/linux-tools/*/cpupower",
+    "/usr/local/*gcc*/lib64/libstdc++.so.6",
     "/usr/local/Ascend/*",
+    "/usr/local/hdf5",
     "/var/log/npu/slog",
 )
 LISTINGS = (  # the names in the directory
@@ -1634,13 +1637,14 @@ def _noted_path(recorder: Any, path: str, key: str) -> str:
 def record_job(recorder: Any) -> None:
     """The environment the job gets: --pid, --script, --env-file. Sets `recorder.variables` as far as reading tells."""
     pid, script, env_file = (recorder.target.get(key) for key in ("pid", "script", "env_file"))
+    for path in (env_file, script):
+        if path:
+            _quietly(_follow_script, recorder, path, 0)
     if pid is not None:
         _record_process(recorder, pid)
-        return
-    if env_file:
-        _quietly(_follow_script, recorder, env_file, 0)
-    if script:
-        _quietly(_follow_script, recorder, script, 0)
+    whitelist = recorder.variables.get("HCCL_WHITELIST_FILE", "")
+    if whitelist.startswith("/"):
+        _quietly(recorder.read_bytes, whitelist)
 
 
 def _record_process(recorder: Any, pid: int) -> None:
@@ -1659,6 +1663,9 @@ def _record_process(recorder: Any, pid: int) -> None:
 def _follow_script(recorder: Any, path: str, depth: int) -> None:
     """Record a script and every file that it sources by a path that reading tells; note what it exports."""
     path = os.path.normpath(os.path.join(recorder.cwd, path))
+    recorder.followed = followed = getattr(recorder, "followed", []) + [path]
+    if followed.count(path) > 3:  # scripts that source each other in a circle
+        return
     text = recorder.read_bytes(path).decode("utf-8", "replace")
     variables = dict(recorder.variables)
     variables["0"] = path
@@ -1673,11 +1680,13 @@ def _follow_script(recorder: Any, path: str, depth: int) -> None:
         ):
             target = _expanded(sourced, variables).strip("\"'")
             if depth < 8 and "$" not in target and target:
-                _quietly(_follow_script, recorder, os.path.join(recorder.cwd, target), depth + 1)
+                for folder in dict.fromkeys((recorder.cwd, os.path.dirname(path))):
+                    _quietly(_follow_script, recorder, os.path.join(folder, target), depth + 1)
         for other in re.findall(r"(?:^|[;&|{(])\s*(?:exec\s+|nohup\s+)?(?:bash|sh)\s+([^-\s;&|)][^\s;&|)]*)", line):
             target = _expanded(other, variables).strip("\"'")
             if depth < 8 and "$" not in target:
-                _quietly(_follow_script, recorder, os.path.join(recorder.cwd, target), depth + 1)
+                for folder in dict.fromkeys((recorder.cwd, os.path.dirname(path))):
+                    _quietly(_follow_script, recorder, os.path.join(folder, target), depth + 1)
 
 
 # ---------------------------------------------------------------------------------------------------- recorder

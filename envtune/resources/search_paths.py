@@ -11,7 +11,7 @@ from typing import Iterable, Optional
 
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.facts import host_error_text
-from envtune.host import Host, exists, is_dir
+from envtune.host import Host, is_dir
 from envtune.model import Evidence, Reading, Text
 from envtune.resources import Scene, probe
 
@@ -120,8 +120,8 @@ def gcc_runtime(scene: Scene) -> Iterable[Reading]:
 
 def gcc_homes(host: Host) -> tuple[str, ...]:
     """Prefixes that hold a gcc and its C++ runtime."""
-    found = [path for pattern in GCC_HOMES for path in host.glob(pattern)]
-    return tuple(path for path in found if exists(host, path + "/lib64/libstdc++.so.6"))
+    suffix = "/lib64/libstdc++.so.6"
+    return tuple(path[: -len(suffix)] for pattern in GCC_HOMES for path in host.glob(pattern + suffix))
 
 
 @probe("search_paths.hdf5")

@@ -65,6 +65,21 @@ def _pcie_and_roce(scene: Scene, variables: Mapping[str, str]) -> Optional[Answe
     return Answer(illegal, shown)
 
 
+def _whitelist(scene: Scene, variables: Mapping[str, str]) -> Optional[Answer]:
+    """A whitelist that is on needs its file. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
+    if variables.get("HCCL_WHITELIST_DISABLE") != "0":
+        return None
+    path = variables.get("HCCL_WHITELIST_FILE", "")
+    if path:
+        return Answer(
+            False, Text(f"HCCL_WHITELIST_DISABLE 0 with {path}", f"HCCL_WHITELIST_DISABLE 为 0，文件为 {path}")
+        )
+    shown = Text(
+        "HCCL_WHITELIST_DISABLE 0, HCCL_WHITELIST_FILE unset", "HCCL_WHITELIST_DISABLE 为 0，HCCL_WHITELIST_FILE 未设置"
+    )
+    return Answer(True, shown)
+
+
 def _stream_queue(scene: Scene, variables: Mapping[str, str]) -> Optional[Answer]:
     """PER_STREAM_QUEUE=1 needs a task queue. Source: Ascend/pytorch docs/zh/api/environment_variable."""
     if variables.get("PER_STREAM_QUEUE") != "1":
@@ -143,6 +158,14 @@ RULES: tuple[tuple[tuple[str, ...], Rule, Text], ...] = (
         ("HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"),
         _pcie_and_roce,
         Text("one of them 1 and the other 0 or unset, or both 0", "其一为 1、另一为 0 或不设置，或两者均为 0"),
+    ),
+    (
+        ("HCCL_WHITELIST_DISABLE", "HCCL_WHITELIST_FILE"),
+        _whitelist,
+        Text(
+            "HCCL_WHITELIST_FILE with HCCL_WHITELIST_DISABLE 0",
+            "HCCL_WHITELIST_DISABLE 为 0 时须设置 HCCL_WHITELIST_FILE",
+        ),
     ),
     (
         ("PER_STREAM_QUEUE", "TASK_QUEUE_ENABLE"),
