@@ -151,14 +151,32 @@ def test_front_ends_prove_closed_and_never_open() -> None:
     found = finding(closed)
     assert found.outcome is Outcome.FAIL
     assert found.expected is not None and "ufw" in found.expected.en
+    assert (found.evidence.source, found.commands) == (
+        "ufw status verbose",
+        ("sudo ufw allow proto tcp from <peer> to any port 60000:60031",),
+    )
     assert finding({"ufw status verbose": recorded("ufw-any.status")}).outcome is Outcome.UNKNOWN
     assert finding({"ufw status verbose": "Status: inactive\n"}).outcome is Outcome.UNKNOWN
     zone = "public (active)\n  target: default\n  interfaces: eth0\n  services: ssh\n  ports: %s\n  rich rules: \n"
     state = {"firewall-cmd --state": "running\n"}
-    assert finding({**state, "firewall-cmd --list-all": zone % ""}).outcome is Outcome.FAIL
+    found = finding({**state, "firewall-cmd --list-all": zone % ""})
+    assert found.outcome is Outcome.FAIL
+    assert found.evidence.source == "firewall-cmd --list-all"
+    assert [line.split(" --add")[0] for line in found.commands] == [
+        "sudo firewall-cmd --zone=public",
+        "sudo firewall-cmd --permanent --zone=public",
+    ]
     assert finding({**state, "firewall-cmd --list-all": zone % "60000-60015/tcp"}).outcome is Outcome.FAIL
     assert finding({**state, "firewall-cmd --list-all": zone % "60000-60031/tcp"}).outcome is Outcome.UNKNOWN
     assert finding({"firewall-cmd --state": {"rc": 252, "stderr": "not running\n"}}).outcome is Outcome.UNKNOWN
+
+
+def test_a_front_end_that_runs_is_not_overlooked_for_want_of_a_program() -> None:
+    missing = {line: {"error": "missing"} for line in (NFT, SAVE, LEGACY)}
+    files = {"/proc/modules": None, "/proc/net/netfilter": None}
+    assert finding(missing, files).outcome is Outcome.PASS
+    assert finding({**missing, "ufw status verbose": recorded("ufw-drop.status")}, files).outcome is Outcome.FAIL
+    assert finding({**missing, "ufw status verbose": recorded("ufw-any.status")}, files).outcome is Outcome.UNKNOWN
 
 
 def test_the_rules_owner_is_named() -> None:

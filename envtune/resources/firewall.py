@@ -2,133 +2,46 @@
 
 The rule sets themselves are evaluated (firewall_walk.py), not their front ends' settings; firewall_sources.py says
 which commands are read, in which order. A verdict holds for every port asked about and for every address a peer can
-have, or for the peers' addresses where the job names them (HCCL_WHITELIST_FILE, two nodes with MASTER_ADDR).
+have, or for the peers' addresses where the user or the job names them (firewall_peers.py).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterable, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Iterable, Optional, Sequence
 
-from envtune.errors import HostError, NotApplicable, Undetermined
-from envtune.host import Host
-from envtune.model import Evidence, Interface, Reading, Text
+from envtune.model import Evidence, Reading, Text
 from envtune.resources import Scene, probe
 from envtune.resources import firewall_region as regions
+from envtune.resources.firewall_peers import Peers, Way, peers_of, questions, ways
 from envtune.resources.firewall_region import Intervals, Region
 from envtune.resources.firewall_sources import RuleSets, rule_sets, without_dormant
-from envtune.resources.network import is_loopback, master, nodes
-from envtune.resources.ports import HcclPorts, hccl_ports
+from envtune.resources.ports import HcclPorts
 
 if TYPE_CHECKING:
     from envtune.resources.firewall_rules import Rule
     from envtune.resources.firewall_walk import Outcome
 
-# Interfaces of container and virtual machine software: no peer comes by them.
-INNER = (
-    "docker",
-    "br-",
-    "virbr",
-    "cni",
-    "flannel",
-    "cali",
-    "veth",
-    "lxc",
-    "lxdbr",
-    "podman",
-    "kube-",
-    "tap",
-)
-
-
-class Peers(NamedTuple):
-    """The addresses connections come from; `complete` when they are all there are."""
-
-    family: int
-    addresses: Intervals
-    known: Intervals  # peers named by the job
-    complete: bool
-
-
-class Way(NamedTuple):
-    """The interface peers come by and the addresses of this host they use there; None: not known."""
-
-    name: Optional[str]
-    own: Optional[Intervals]
-
 
 @probe("firewall.peers")
 def from_peers(scene: Scene) -> Iterable[Reading]:
     """MASTER_PORT (where this host is the master) and HCCL's ports: open to the peers, closed, or cannot be told."""
-    peers = _peers(scene)
-    sets = rule_sets(scene.host, peers.family)
-    readings = _readings(scene, peers, sets)
-    if any(reading.value != "open" for reading in readings) and without_dormant(scene.host, sets):
-        return _readings(scene, peers, sets)
-    return readings
+    everybody = peers_of(scene)
+    for peers in everybody:
+        mark = " (IPv6)" if len(everybody) > 1 and peers.family == 6 else ""
+        sets = rule_sets(scene.host, peers.family)
+        readings = _readings(scene, peers, sets)
+        if any(reading.value != "open" for reading in readings) and without_dormant(scene.host, sets):
+            readings = _readings(scene, peers, sets)
+        yield from (reading._replace(subject=reading.subject + mark) for reading in readings)
 
 
 def _readings(scene: Scene, peers: Peers, sets: RuleSets) -> list[Reading]:
-    readings = []
-    port = _master_port(scene)
-    if port is not None:
-        readings.append(_reading(scene, f"MASTER_PORT {port}", ((port, port),), peers, sets, None))
-    found = hccl_ports(scene)
-    if found.fault is not None:
-        readings.append(Reading("HCCL", None, found.evidence, reason=found.fault))
-    else:
-        readings.append(_reading(scene, found.subject, found.ports, peers, sets, found))
-    return readings
-
-
-def _master_port(scene: Scene) -> Optional[int]:
-    """The port peers connect to on this host; None on a worker, or when none is set (network checks judge it)."""
-    try:
-        variables = scene.target.variables()
-        text = variables.get("MASTER_PORT", "").strip()
-        known = master(scene)
-    except Undetermined:
-        return None
-    port = regions.decimal(text)
-    if port is None or not 0 < port < 65536:
-        return None
-    away = (known is not None and known.own is False) or (nodes(variables).rank or 0) > 0
-    return None if away else port
-
-
-def _peers(scene: Scene) -> Peers:
-    try:
-        variables = scene.target.variables()
-        known = master(scene)
-    except Undetermined:
-        return Peers(4, regions.peers(4), (), False)
-    job = nodes(variables)
-    if job.size == 1:
-        reason = Text(f"a job on a single node has no peers ({job.source})", f"单机任务没有其他节点（{job.source}）")
-        raise NotApplicable(reason, scene.target.environment.source, job.source)
-    addresses = known.addresses if known is not None else ()
-    version = 6 if addresses and all(":" in address for address in addresses) else 4
-    listed = _whitelist(scene.host, variables, version)
-    if listed:
-        return Peers(version, listed, listed, True)
-    away = [a for a in addresses if (":" in a) == (version == 6)] if known is not None and known.own is False else []
-    named_ones = regions.intervals((regions.number(a, version),) * 2 for a in away)
-    complete = job.size == 2 and bool(named_ones)
-    return Peers(version, named_ones if complete else regions.peers(version), named_ones, complete)
-
-
-def _whitelist(host: Host, variables: Mapping[str, str], family: int) -> Intervals:
-    """The hosts of HCCL_WHITELIST_FILE when HCCL_WHITELIST_DISABLE=0 makes it count (facts D7: JSON, host_ip)."""
-    import json
-
-    path = variables.get("HCCL_WHITELIST_FILE", "")
-    if variables.get("HCCL_WHITELIST_DISABLE") != "0" or not path.startswith("/"):
-        return ()
-    try:
-        listed = json.loads(host.read(path))["host_ip"]
-        own = {address for one in host.interfaces() for address in one.addresses}
-        return regions.intervals((regions.number(address, family),) * 2 for address in listed if address not in own)
-    except (HostError, ValueError, KeyError, TypeError, AttributeError):
-        return ()
+    return [
+        Reading(one.subject, None, one.hccl.evidence, reason=one.hccl.fault)
+        if one.hccl is not None and one.hccl.fault is not None
+        else _reading(scene, one.subject, one.ports, peers, sets, one.hccl)
+        for one in questions(scene)
+    ]
 
 
 def _reading(
@@ -144,7 +57,7 @@ def _reading(
     try:
         outcomes = [
             (way, connect(sets.tables, packet._replace(interface=way.name, own=way.own)))
-            for way in _ways(scene, peers.family, hccl)
+            for way in ways(scene, peers.family, hccl)
         ]
     except TooLarge:
         return Reading(subject, None, _evidence(sets, None), expected=_wanted(sets), reason=_TOO_LARGE)
@@ -152,55 +65,6 @@ def _reading(
 
 
 _TOO_LARGE = Text("the rule set is too large to follow every way through it", "规则集过大，无法逐条推演")
-
-
-def _ways(scene: Scene, family: int, hccl: Optional[HcclPorts]) -> list[Way]:
-    """The interfaces peers can come by: the one the job names, else every one that faces the network."""
-    try:
-        table = [_faced(one, family) for one in scene.host.interfaces()]
-    except HostError:
-        return [Way(None, None)]
-    facing = [one for one in table if one.up and one.addresses]
-    wanted = _named_by_job(scene, facing, hccl is not None)
-    outer = [one for one in facing if not any(one.name.startswith(start) for start in INNER)]
-    chosen = wanted or outer or facing
-    return [
-        Way(one.name, regions.intervals((regions.number(a, family),) * 2 for a in one.addresses)) for one in chosen
-    ] or [Way(None, None)]
-
-
-def _faced(one: Interface, family: int) -> Interface:
-    plain = (address.partition("%")[0] for address in one.addresses)
-    return one._replace(addresses=tuple(a for a in plain if (":" in a) == (family == 6) and not is_loopback(a)))
-
-
-def _named_by_job(scene: Scene, facing: Sequence[Interface], hccl: bool) -> list[Interface]:
-    """HCCL_IF_IP before HCCL_SOCKET_IFNAME (facts D7); for MASTER_PORT, the interface that has MASTER_ADDR."""
-    try:
-        variables = scene.target.variables()
-        known = master(scene)
-    except Undetermined:
-        return []
-    if hccl:
-        address = variables.get("HCCL_IF_IP", "").strip()
-        exact = [one._replace(addresses=(address,)) for one in facing if address in one.addresses]
-        return exact or [one for one in facing if _chosen(one.name, variables.get("HCCL_SOCKET_IFNAME", "").strip())]
-    mine = known.addresses if known is not None and known.own else ()
-    return [
-        one._replace(addresses=tuple(a for a in one.addresses if a in mine))
-        for one in facing
-        if any(a in mine for a in one.addresses)
-    ]
-
-
-def _chosen(name: str, words: str) -> bool:
-    """HCCL_SOCKET_IFNAME: `eth` a prefix, `=eth0` exact, `^eth` all others."""
-    if not words:
-        return False
-    mode, rest = (words[0], words[1:]) if words[0] in "=^" else ("", words)
-    parts = [part for part in rest.split(",") if part]
-    hit = any(name == part if mode == "=" else name.startswith(part) for part in parts)
-    return not hit if mode == "^" else hit
 
 
 class _Judge:

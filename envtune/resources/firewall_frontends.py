@@ -53,10 +53,10 @@ def _run(host: Host, argv: Sequence[str]) -> Optional[CommandResult]:
         return None
 
 
-def _table(name: str, chain: str, rules: Sequence[Rule], policy: str) -> Table:
-    table = Table(name, chain)
-    table.chains[chain] = Chain(chain, lambda: rules)
-    table.bases.append(BaseChain(table.chains[chain], "input", 0, policy, f"{name} {chain}"))
+def _table(family: str, name: str, rules: Sequence[Rule], policy: str) -> Table:
+    table = Table(family, name)
+    table.chains["input"] = Chain("input", lambda: rules)
+    table.bases.append(BaseChain(table.chains["input"], "input", 0, policy, f"{family} {name} input"))
     return table
 
 
@@ -65,7 +65,7 @@ def zone_table(text: str, family: int) -> Table:
     lines = text.splitlines() or [""]
     zone = (lines[0].split() or ["?"])[0]
     fields = _zone_fields(lines[1:])
-    where = f"firewalld {zone}"
+    where = f"firewalld {zone} input"
     rules = [Rule("established", where, (match.state(("established",)),), ACCEPT)]
     rules += [Rule(line, where, *_rich(line, family)) for line in fields.get("rich rules", []) if line]
     rules += [Rule(f"ports: {word}", where, (_port(word),), ACCEPT) for word in _words(fields, "ports")]
@@ -139,14 +139,14 @@ def _source(text: str, family: int) -> Condition:
 def ufw_table(text: str, family: int) -> Table:
     """ufw's default and its rules in their order; the first that matches decides."""
     default = re.search(r"^Default: (\w+) \(incoming\)", text, re.MULTILINE)
-    rules = [Rule("established", "ufw input", (match.state(("established",)),), ACCEPT)]
+    rules = [Rule("established", "ufw rules input", (match.state(("established",)),), ACCEPT)]
     for line in text.splitlines():
         found = _UFW_RULE.match(line.strip())
         if found is not None and found["way"] in (None, "IN"):
-            rules.append(Rule(line.strip(), "ufw input", *_ufw_rule(found, family)))
+            rules.append(Rule(line.strip(), "ufw rules input", *_ufw_rule(found, family)))
     if default is None:
-        rules.append(Rule("Default: not shown", "ufw input", (match.unknown,), UNKNOWN))
-    return _table("ufw", "input", rules, "accept" if default is not None and default[1] == "allow" else "drop")
+        rules.append(Rule("Default: not shown", "ufw rules input", (match.unknown,), UNKNOWN))
+    return _table("ufw", "rules", rules, "accept" if default is not None and default[1] == "allow" else "drop")
 
 
 def _ufw_rule(found: re.Match[str], family: int) -> tuple[tuple[Condition, ...], str]:

@@ -102,6 +102,8 @@ def _line(table: Table, line: str, lines: dict[str, list[str]], family: int) -> 
     if line.startswith("["):  # iptables-save -c writes the counters first
         line = line.partition("] ")[2]
     words = line.split(None, 2)
+    if not words:
+        raise Malformed(line)
     if line.startswith(":") and len(words) >= 2:
         _chain(table, words[0][1:], words[1], lines, family)
     elif words[0] == "-P" and len(words) == 3:

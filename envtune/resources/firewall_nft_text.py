@@ -23,7 +23,10 @@ Item = dict[str, Any]
 
 def parse_text(text: str, family: int) -> list[Table]:
     """The tables a packet of IPv4 (4) or IPv6 (6) passes; Malformed when the text is cut off."""
-    return tables(items(text), family)
+    try:
+        return tables(items(text), family)
+    except (LookupError, TypeError, RecursionError) as error:
+        raise Malformed(str(error)) from None
 
 
 def items(text: str) -> list[Item]:

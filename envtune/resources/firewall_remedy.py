@@ -30,7 +30,8 @@ def opening(
     if any(base.chain.name == chain and base.hook not in ("input", "prerouting") for base in table.bases):
         return ()
     if front == "firewalld":
-        return _firewalld(chain, ports, names, family)
+        zone = table.name if table.family == "firewalld" else _zone(chain)
+        return _firewalld(zone, ports, names, family)
     if front == "ufw":
         listed = ",".join(_span(pair, ":") for pair in ports)
         return tuple(f"sudo ufw allow proto tcp from {name} to any port {listed}" for name in names)
@@ -45,9 +46,14 @@ def _span(pair: tuple[int, int], mark: str) -> str:
     return str(pair[0]) if pair[0] == pair[1] else f"{pair[0]}{mark}{pair[1]}"
 
 
-def _firewalld(chain: str, ports: Intervals, names: Sequence[str], family: int) -> tuple[str, ...]:
-    zone = _ZONE.fullmatch(chain)
-    where = f" --zone={zone[1]}" if zone is not None else ""
+def _zone(chain: str) -> str:
+    """The zone whose chain this is; empty for another chain of firewalld, then its default zone is changed."""
+    found = _ZONE.fullmatch(chain)
+    return found[1] if found is not None else ""
+
+
+def _firewalld(zone: str, ports: Intervals, names: Sequence[str], family: int) -> tuple[str, ...]:
+    where = f" --zone={zone}" if zone else ""
     done = []
     for name in names:
         for pair in ports:

@@ -48,6 +48,7 @@ class RuleSets:
         self.tables: list[Table] = []
         self.gaps: list[Gap] = []
         self.told: list[tuple[str, str]] = []
+        self.listed = False  # a listing of rules was read, not only the absence of a program or a module
 
 
 def rule_sets(host: Host, family: int) -> RuleSets:
@@ -55,11 +56,22 @@ def rule_sets(host: Host, family: int) -> RuleSets:
     found = RuleSets()
     nft = _nft(host, family, found)
     _iptables(host, family, found, nft)
-    if not found.told:
-        from envtune.resources.firewall_frontends import frontend_tables
-
-        found.tables += frontend_tables(host, family)
+    if not found.listed and not host.live:
+        _front_ends(host, family, found)
     return found
+
+
+def _front_ends(host: Host, family: int, found: RuleSets) -> None:
+    """What firewalld and ufw say of themselves, where no listing is recorded: it is not all there may be."""
+    from envtune.resources.firewall_frontends import frontend_tables
+
+    for table in frontend_tables(host, family):
+        found.tables.append(table)
+        reason = Text(
+            f"{table.family} runs, and the kernel's own rules are not recorded: others may stand beside its settings",
+            f"{table.family} 正在运行，而未记录内核中的规则：除其设置外可能还有其他规则",
+        )
+        found.gaps.append(Gap(reason, table.source))
 
 
 # The parsers are imported when there is something to parse: most hosts have no rules at all.
@@ -257,6 +269,7 @@ def _take(found: RuleSets, result: CommandResult, tables: Sequence[Table]) -> No
         table.source = result.line
     found.tables += tables
     found.told.append((result.line, result.stdout))
+    found.listed = True
 
 
 def _ask(host: Host, argv: Sequence[str], family: int, parse: Parse) -> Union[tuple[CommandResult, list[Table]], Gap]:
