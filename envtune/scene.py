@@ -27,9 +27,10 @@ def open_scene(host: Host, options: TargetOptions = UNNAMED) -> Scene:
 
 
 def recorded_options(target: Mapping[str, Any]) -> TargetOptions:
-    """The options a snapshot was taken with (its `target` mapping)."""
+    """The options a snapshot was taken with (its `target` mapping); `peers` where an example names them."""
     names = ("python", "pid", "script", "env_file")
-    return TargetOptions(**{name: target[name] for name in names if target.get(name) is not None})
+    named = {name: target[name] for name in names if target.get(name) is not None}
+    return TargetOptions(**named, peers=tuple(target.get("peers", ())))
 
 
 def describe_target(target: Target) -> dict[str, str]:

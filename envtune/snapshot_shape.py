@@ -140,6 +140,8 @@ def _target(value: Mapping[str, Any]) -> dict[str, Any]:
     }
     if value.get("pid") is not None:
         found["pid"] = whole("target.pid", value["pid"])
+    if value.get("peers") is not None:
+        found["peers"] = texts("target.peers", value["peers"])
     return found
 
 

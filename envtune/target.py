@@ -19,6 +19,7 @@ class TargetOptions(NamedTuple):
     pid: Optional[int] = None
     script: Optional[str] = None
     env_file: Optional[str] = None
+    peers: tuple[str, ...] = ()  # addresses and networks of the job's other hosts
 
     @property
     def named(self) -> bool:

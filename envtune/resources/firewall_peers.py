@@ -1,4 +1,4 @@
-"""Who connects to this host, to which of its ports, and by which interfaces: what a verdict on a packet filter is about.
+"""Who connects to this host, to which of its ports, and by which interfaces: what a packet filter is judged for.
 
 The peers are those the user named (`--peer`, a hostfile, Slurm's node list), else those the job names
 (HCCL_WHITELIST_FILE, two nodes with MASTER_ADDR), else any address there can be.

@@ -198,6 +198,18 @@ def _interval_text(low: int, high: int, family: int) -> str:
     return f"{first}-{socket.inet_ntop(_FAMILIES[family], high.to_bytes(width // 8, 'big'))}"
 
 
+def networks(pairs: Intervals, family: int) -> tuple[str, ...]:
+    """Exactly these addresses as networks and single addresses: every front end takes those, and few take ranges."""
+    width = 32 if family == 4 else 128
+    done = []
+    for low, high in pairs:
+        while low <= high:
+            bits = min((low & -low).bit_length() - 1 if low else width, (high - low + 1).bit_length() - 1)
+            done.append(_interval_text(low, low + (1 << bits) - 1, family))
+            low += 1 << bits
+    return tuple(done)
+
+
 def port_text(pairs: Intervals) -> str:
     """`29688, 60000-60031`."""
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in pairs)

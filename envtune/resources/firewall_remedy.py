@@ -23,9 +23,9 @@ def opening(
 ) -> tuple[str, ...]:
     """What to type so that the peers reach `ports`; nothing where the rule that closes is not on the way in."""
     table = next((t for t in tables if rule is not None and rule.where.startswith(f"{t.family} {t.name} ")), None)
-    if table is None or rule is None or len(peers) > _MOST:
+    names = regions.networks(peers, family) or (UNNAMED,)
+    if table is None or rule is None or len(names) > _MOST:
         return ()
-    names = [regions.address_text((pair,), family) for pair in peers] or [UNNAMED]
     chain = rule.where.split(" ", 2)[2]
     if any(base.chain.name == chain and base.hook not in ("input", "prerouting") for base in table.bases):
         return ()
