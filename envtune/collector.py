@@ -104,6 +104,19 @@ def wheel_record(data: Any) -> str:
         raise OSError(errno.EINVAL, "not a readable wheel: %s" % error)
 
 
+def wheel_top_level(data: bytes) -> List[str]:
+    """The packages and modules at the top of a wheel; raises OSError when it is not one."""
+    import io
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = [name.split("/")[0] for name in archive.namelist()]
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise OSError(errno.EINVAL, "not a readable wheel: %s" % error)
+    return sorted({name for name in names if not name.endswith((".dist-info", ".data"))})
+
+
 # ---------------------------------------------------------------------------------------------------- mounts
 
 # File systems whose answer comes from another machine or process, which may be gone; then a read hangs for ever.
@@ -1462,6 +1475,7 @@ def record_npu(recorder: Any) -> None:
     for row in processes if isinstance(processes, list) else ():
         if row.get("devices") or str(row["pid"]) in listed:
             _quietly(recorder.read_bytes, "/proc/%d/cgroup" % row["pid"])
+            _quietly(recorder.read_bytes, "/proc/%d/environ" % row["pid"])
 
 
 # Where CANN is installed below a base such as /usr/local/Ascend, and what the checks read of an install.
@@ -1868,7 +1882,7 @@ class Recorder:
             self._note(real, found)
             raise OSError(errno.EINVAL, "not a regular file", path)
         data = self._attempt(real, lambda: self.machine.read_bytes(real), found)
-        kept = redact_file(real, excerpt(real, bytes(data)))
+        kept = redact_file(real, excerpt(real, bytes(data)), self.target.get("pid"))
         self.files[real] = _content(kept)
         return kept
 
@@ -2135,7 +2149,8 @@ def record_tables(recorder: Recorder) -> None:
         for path in recorder.glob(pattern):
             _quietly(recorder.read_bytes, path)
     for pattern in STATS:
-        recorder.glob(pattern)
+        for path in recorder.glob(pattern):
+            _quietly(recorder.stat, path)  # behind the link, too
     for path in LISTINGS:
         _quietly(recorder.listdir, path)
     for pattern in RECORDS:
@@ -2289,11 +2304,25 @@ def _redacted_word(word: str, before: str, asking: bool) -> str:
     return redact_text(word)
 
 
-def redact_file(path: str, data: bytes) -> bytes:
-    """The content of a file as it may be kept."""
-    if re.match(r"/proc/[0-9]+/(environ|cmdline)$", path):
+# What is kept of the environment of a process that was not named: what a training job is tuned by, nothing private.
+JOB_VARIABLE = re.compile(
+    r"(ACL|ASCEND|ATB|COMBINED|CPU_AFFINITY|DEVICE_|DISABLE_|DUMP_|DYNAMIC|GE_|HCCL|HOST_|HOSTAPI|INDUCTOR|INF_NAN|JOB_ID"
+    r"|LOCAL_|MASTER_|MULTI_STREAM|NPU|OMP_|OOM|P2P_HCCL|PERF_DUMP|PER_STREAM|PROFILING|PTCOPY|PYTORCH|RANK|RESUME"
+    r"|SCALAR|STREAMS|SWITCH|TASK_QUEUE|TBE|TE_|TOOLCHAIN|TORCH|TRI_COMBINED|WORLD_SIZE|\w*HCCL"
+    r"|(?:LD_LIBRARY_PATH|PATH|PYTHONHOME|PYTHONPATH)=)"
+)
+
+
+def redact_file(path: str, data: bytes, job: Optional[int] = None) -> bytes:
+    """The content of a file as it may be kept; `job` is the process that was named by --pid."""
+    of_process = re.match(r"/proc/([0-9]+)/(environ|cmdline)$", path)
+    if of_process:
         rows = data.decode("utf-8", "surrogateescape").split("\0")
-        words = [redact_argv([row])[0] for row in rows] if path.endswith("environ") else redact_argv(rows)
+        if of_process.group(2) == "environ":
+            named = of_process.group(1) == str(job)
+            words = [redact_argv([row])[0] for row in rows if named or not row or JOB_VARIABLE.match(row)]
+        else:
+            words = redact_argv(rows)
         return "\0".join(words).encode("utf-8", "surrogateescape")
     if path.startswith(KERNEL_TREES) and path != "/proc/cmdline":
         return data

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
-from envtune.collector import REDACTED, Machine, Recorder, redact_argv, redact_file, redact_text, redact_value, take
+from envtune.collector import (
+    JOB_VARIABLE,
+    REDACTED,
+    Machine,
+    Recorder,
+    redact_argv,
+    redact_file,
+    redact_text,
+    redact_value,
+    secret_name,
+    take,
+)
 
 SECRET = "Zq8vK2mT0pLx7RwY"
 
@@ -141,7 +154,7 @@ def test_a_launch_script_keeps_its_meaning() -> None:
 
 def test_the_environment_of_a_process_keeps_its_names() -> None:
     data = f"PATH=/bin\0HF_TOKEN={SECRET}\0MASTER_PORT=29500\0".encode()
-    assert redact_file("/proc/77/environ", data) == f"PATH=/bin\0HF_TOKEN={REDACTED}\0MASTER_PORT=29500\0".encode()
+    assert redact_file("/proc/77/environ", data, 77) == f"PATH=/bin\0HF_TOKEN={REDACTED}\0MASTER_PORT=29500\0".encode()
     line = f"python\0t.py\0--token\0{SECRET}\0".encode()
     assert redact_file("/proc/77/cmdline", line) == f"python\0t.py\0--token\0{REDACTED}\0".encode()
 
@@ -183,3 +196,18 @@ def test_a_megabyte_of_anything_is_looked_through_in_time(piece: str) -> None:
 
 def test_a_secret_behind_another_assignment() -> None:
     assert redact_text(f"--extra=token={SECRET}") == f"--extra=token={REDACTED}"
+
+
+def test_of_a_process_nobody_named_only_what_tunes_training_is_kept() -> None:
+    data = b"HOME=/home/anna\0TASK_QUEUE_ENABLE=1\0PROMPT=ask\0PATH=/bin\0HCCL_BUFFSIZE=200\0DB_USER=anna\0"
+    assert redact_file("/proc/78/environ", data, 77) == b"TASK_QUEUE_ENABLE=1\0PATH=/bin\0HCCL_BUFFSIZE=200\0"
+
+
+def test_every_variable_the_checks_judge_is_kept_and_not_taken_for_a_secret() -> None:
+    table = json.loads((ROOT / "envtune" / "data" / "variables.json").read_text("utf-8"))
+    names = (
+        [row["name"] for row in table["variables"]] if isinstance(table["variables"], list) else [*table["variables"]]
+    )
+    for name in [*names, *table["reads"]]:
+        assert not secret_name(name), name
+        assert JOB_VARIABLE.match(f"{name}=1"), name
