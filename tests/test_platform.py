@@ -9,7 +9,7 @@ from conftest import example_scene
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envtune.resources.cpufreq import cpu_numbers
+from envtune.numbers import cpu_numbers, whole_number
 from envtune.resources.hardware import cpu_name, is_model
 from envtune.resources.memory import total_bytes
 from envtune.resources.platform import distribution, parse_os_release, parse_release_line
@@ -133,6 +133,22 @@ def test_memory(text: str, size: Any) -> None:
 )
 def test_cpu_numbers(text: str, numbers: tuple[int, ...]) -> None:
     assert cpu_numbers(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("2600000\n", 2600000),
+        (" 0 ", 0),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 5000, None),
+        ("-1", None),
+        ("٣", None),
+        ("", None),
+    ],
+)
+def test_whole_number(text: str, number: Any) -> None:
+    assert whole_number(text) == number
 
 
 @given(st.text())

@@ -13,6 +13,7 @@ from envtune.errors import HostError, Missing, NotApplicable, NotRecorded
 from envtune.facts import host_error_text
 from envtune.host import Host
 from envtune.model import Evidence, Reading, Text
+from envtune.numbers import cpu_numbers, whole_number
 from envtune.resources import Scene, probe
 from envtune.subjects import join_subjects
 
@@ -48,7 +49,7 @@ def policies(scene: Scene) -> tuple[str, ...]:
 
 def _number(path: str) -> int:
     digits = "".join(c for c in path[len(ROOT) :] if c.isdigit())
-    return int(digits or 0)
+    return whole_number(digits) or 0
 
 
 def subject(host: Host, folder: str) -> str:
@@ -61,17 +62,6 @@ def subject(host: Host, folder: str) -> str:
         if cpus:
             return join_subjects(f"cpu{number}" for number in cpus)
     return f"cpu{_number(folder)}"
-
-
-def cpu_numbers(text: str) -> tuple[int, ...]:
-    """The numbers of `0 1 2 3` (affected_cpus) or of `0-3,8` (a kernel CPU list), sorted; empty when it is neither."""
-    numbers: set[int] = set()
-    for part in text.replace(",", " ").split():
-        first, _, last = part.partition("-")
-        if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) > 1 << 16:
-            return ()
-        numbers.update(range(int(first), int(last or first) + 1))
-    return tuple(sorted(numbers))
 
 
 def _governor(host: Host, folder: str) -> Reading:
@@ -176,15 +166,15 @@ def _ceiling(host: Host, folder: str) -> Reading:
     allowed, possible = f"{folder}/scaling_max_freq", f"{folder}/cpuinfo_max_freq"
     cpus = subject(host, folder)
     try:
-        texts = host.read(allowed).strip(), host.read(possible).strip()
+        texts = host.read(allowed), host.read(possible)
     except HostError as error:
         return Reading(cpus, None, Evidence(error.path, str(error)), reason=host_error_text(error))
-    if not all(text.isdecimal() for text in texts) or int(texts[1]) == 0:
+    limit, top = whole_number(texts[0]), whole_number(texts[1])
+    if limit is None or not top:
         reason = Text(
             f"{allowed} and cpuinfo_max_freq are not two frequencies", f"{allowed} 与 cpuinfo_max_freq 不是频率值"
         )
         return Reading(cpus, None, Evidence(allowed, " ".join(texts)), reason=reason)
-    top, limit = int(texts[1]), int(texts[0])
     shown = Text(f"{limit} of {top} kHz", f"{limit} / {top} kHz")
     evidence = Evidence(allowed, f"scaling_max_freq {limit}\ncpuinfo_max_freq {top}")
     return Reading(cpus, limit * 100 // top, evidence, shown, Text(f"{top} kHz", f"{top} kHz"))
@@ -197,11 +187,11 @@ def _pstate_limit(host: Host, path: str, turned: bool) -> Optional[Reading]:
         return None  # another driver
     except HostError as error:
         return Reading(posixpath.basename(path), None, Evidence(path, str(error)), reason=host_error_text(error))
-    name, value = posixpath.basename(path), text.strip()
-    if not value.isdecimal():
+    name, number = posixpath.basename(path), whole_number(text)
+    if number is None:
         reason = Text(f"{path} is not a number", f"{path} 不是数字")
         return Reading(name, None, Evidence(path, text), reason=reason)
-    number = int(value)
+    value = str(number)
     expected = Text("0", "0") if turned else Text("100", "100")
     return Reading(
         name, (0 if number else 100) if turned else number, Evidence(path, text), Text(value, value), expected

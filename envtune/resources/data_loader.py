@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Iterable, Iterator, NamedTuple, Optional, Sequence
 
-from envtune.errors import HostError, NotApplicable, Undetermined
+from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.model import Evidence, Reading, Text
+from envtune.numbers import cpu_numbers, whole_number
 from envtune.resources import Scene, probe
-from envtune.resources.cpufreq import cpu_numbers
 from envtune.resources.platform import online_cpus
 
 # The launch scripts of the porting guide say `--workers 40` and `--workers=160` (003:588, 003:596).
@@ -85,9 +85,10 @@ def usable_cpus(host: Host, process: str) -> Limit:
 
 
 def _read(host: Host, path: str) -> Optional[str]:
+    """The text, None when it is not there; a limit that may not be read or was not recorded is no missing limit."""
     try:
         return host.read(path)
-    except HostError:
+    except Missing:
         return None
 
 
@@ -128,7 +129,7 @@ def _quota_v1(host: Host, path: str) -> Optional[Limit]:
 
 
 def _limit(quota: str, period: str, source: str) -> Optional[Limit]:
-    quota, period = quota.strip(), period.strip()
-    if not quota.isdecimal() or not period.isdecimal() or int(period) == 0:
+    allowed, interval = whole_number(quota), whole_number(period)
+    if allowed is None or not interval:
         return None  # `max`, -1: no limit
-    return Limit(max(1, -(-int(quota) // int(period))), source)
+    return Limit(max(1, -(-allowed // interval)), source)

@@ -6,6 +6,7 @@ from typing import Iterable, Optional
 
 from envtune.errors import Undetermined
 from envtune.model import Evidence, Reading, Text
+from envtune.numbers import whole_number
 from envtune.resources import Scene, probe
 
 MEMINFO = "/proc/meminfo"
@@ -34,6 +35,7 @@ def total_bytes(text: str) -> Optional[int]:
     """MemTotal of /proc/meminfo (`MemTotal:  792723456 kB`) in bytes; None when it is not there."""
     for line in text.splitlines():
         words = line.split()
-        if words[:1] == ["MemTotal:"] and len(words) == 3 and words[1].isdecimal() and words[2] == "kB":
-            return int(words[1]) * 1024
+        if words[:1] == ["MemTotal:"] and len(words) == 3 and words[2] == "kB":
+            size = whole_number(words[1])
+            return None if size is None else size * 1024
     return None

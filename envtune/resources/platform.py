@@ -8,6 +8,7 @@ from typing import Iterable, Mapping, Optional
 from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.model import Evidence, Fact, Reading, Text, same
+from envtune.numbers import cpu_numbers
 from envtune.resources import Scene, probe
 
 # Words of `ID` and `ID_LIKE` in os-release, per package family. Source: porting guide 003:1391-1399, 2814-2820, 2905;
@@ -142,13 +143,10 @@ def fact_cpus(scene: Scene) -> Fact:
 def online_cpus(host: Host) -> int:
     """The size of the kernel's list `0-3,8`."""
     path = "/sys/devices/system/cpu/online"
-    count = 0
-    for part in host.read(path).strip().split(","):
-        first, _, last = part.partition("-")
-        try:
-            count += int(last or first) - int(first) + 1
-        except ValueError:
-            raise Undetermined(Text(f"{path} is not a CPU list", f"{path} 不是 CPU 列表"), path, part) from None
+    text = host.read(path)
+    count = len(cpu_numbers(text))
+    if count == 0:
+        raise Undetermined(Text(f"{path} is not a CPU list", f"{path} 不是 CPU 列表"), path, text)
     return count
 
 

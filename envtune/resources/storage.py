@@ -9,6 +9,7 @@ from envtune.errors import HostError, Missing
 from envtune.facts import host_error_text
 from envtune.host import Host
 from envtune.model import Disk, Evidence, Reading, Text
+from envtune.numbers import whole_number
 from envtune.resources import Scene, probe
 
 SECTOR = (
@@ -51,9 +52,10 @@ def _nvme(host: Host, path: str, wanted: Text) -> Reading:
         text = host.read(path)
     except HostError as error:
         return Reading(name, None, Evidence(path, str(error)), reason=host_error_text(error))
-    if not text.strip().isdecimal():
+    sectors = whole_number(text)
+    if sectors is None:
         return Reading(name, None, Evidence(path, text), reason=Text(f"{path} is not a number", f"{path} 不是数字"))
-    size = int(text) * SECTOR / 1e12
+    size = sectors * SECTOR / 1e12
     words = f"{size:.2f} TB"
     return Reading(name, size, Evidence(path, text), Text(words, words), wanted)
 
