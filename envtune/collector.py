@@ -1421,7 +1421,9 @@ def record_system(recorder: Any) -> None:
         for name in PROGRAMS:
             _quietly(recorder.stat, folder + "/" + name)
     _quietly(_record_tuned, recorder)
-    _quietly(_record_quota, recorder)
+    for process in {"self", str(recorder.target.get("pid") or "self")}:
+        _quietly(recorder.read_bytes, "/proc/%s/status" % process)
+        _quietly(_record_quota, recorder, process)
 
 
 def _record_tuned(recorder: Any) -> None:
@@ -1437,8 +1439,8 @@ def _record_tuned(recorder: Any) -> None:
             break
 
 
-def _record_quota(recorder: Any) -> None:
-    for line in recorder.read("/proc/self/cgroup").splitlines():
+def _record_quota(recorder: Any, process: str) -> None:
+    for line in recorder.read("/proc/%s/cgroup" % process).splitlines():
         controllers, _, path = line.partition(":")[2].partition(":")
         if controllers and "cpu" not in controllers.split(","):
             continue
