@@ -40,7 +40,7 @@ def test_the_shipped_catalogue_has_no_complaint() -> None:
     files = sources(Layer(str(ROOT), own=True))
     rows = compile_rows([(file, content(file)) for file in files], {})
     for kind in schema.KINDS:
-        assert [row["file"] for row in rows[kind]] == [f.shown for f in files if f.kind == kind]
+        assert sorted(row["file"] for row in rows[kind]) == sorted(f.shown for f in files if f.kind == kind)
 
 
 def test_every_reference_leads_to_an_entry() -> None:

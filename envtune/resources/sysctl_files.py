@@ -25,7 +25,7 @@ MAIN = "/etc/sysctl.conf"
 
 
 class Line(NamedTuple):
-    """One setting of a file. `key` is the path below /proc/sys; `value` is None for `-key`, which excludes from globs."""
+    """One setting. `key` is the path below /proc/sys; `value` is None for `-key`, which excludes it from globs."""
 
     key: str
     value: Optional[str]

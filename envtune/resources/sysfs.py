@@ -124,8 +124,8 @@ def _rivals(scene: Scene, value: str) -> tuple[Text, ...]:
         return (host_error_text(error),)
     found = [
         Text(
-            f"{one.owner} sets {one.governor or 'a governor of its own'} at boot and when it is restarted ({one.source})",
-            f"{one.owner} 在启动或重启服务时设置 {one.governor or '其自身的调速器'}（{one.source}）",
+            f"{one.owner} sets {one.governor or 'a governor of its own'} when it is started ({one.source})",
+            f"{one.owner} 启动时设置 {one.governor or '其自身的调速器'}（{one.source}）",
         )
         for one in settings
         if one.governor != value
