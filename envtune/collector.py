@@ -1113,7 +1113,11 @@ TOLD_FILES = (
     "apex/optimizers/__init__.py", "torch_npu/optim/__init__.py",
 )  # fmt: skip
 HOOKED_FILE = "torch/nn/modules/module.py"  # 40 KB, read only where mmcv or mmdet meets an old torch
-TOLD_PLACES = (
+TOLD_PASS_OF = (
+    "admin", "auth", "become", "database", "db", "docker", "ftp", "git", "key", "ldap", "login", "mail", "mongo", "mysql",
+    "pg", "postgres", "proxy", "redis", "registry", "root", "smtp", "ssh", "sudo", "user",
+)  # fmt: skip
+_PLACES = (
     "torch/__init__.py", "torch/npu/__init__.py", "torch/npu/amp/__init__.py", "torch/utils/dumper.py",
     "torch/contrib/npu/optimized_lib/__init__.py", "torch_npu/npu/amp/__init__.py", "torch_npu/contrib/__init__.py",
     "apex/optimizers/npu_fused_sgd.py", "apex/amp/__init__.py", "te/__init__.py", "topi/__init__.py",
@@ -2234,7 +2238,9 @@ def _secret_word(words: Sequence[str], place: int) -> bool:
         return before not in _TEXT_TOKENS and after in ([], ["value"], ["id"], ["secret"])
     if word == "tokens":
         return before in ("access", "api", "auth", "secret")
-    if word in ("key", "keys", "auth", "signature", "pass", "pwd"):
+    if word == "pass":  # also what a compiler does once over a graph
+        return (before in _PASS_OF or len(words) == 1) and not after
+    if word in ("key", "keys", "auth", "signature", "pwd"):
         return after in ([], ["id"], ["value"], ["secret"])
     return word in _SECRET_WORDS
 

@@ -38,6 +38,7 @@ SECRET = "Zq8vK2mT0pLx7RwY"
         "GITHUB_TOKEN",
         "DB_PASSWORD",
         "MYSQL_PWD",
+        "DB_PASS",
         "SSHPASS_SECRET",
         "SSH_KEY_PASSPHRASE",
         "SSH_PRIVATE_KEY",
