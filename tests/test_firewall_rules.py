@@ -154,6 +154,7 @@ IPTABLES_QUESTIONS: list[tuple[str, dict[str, str]]] = [
     ("-A INPUT -p tcp --sport 1:1023 -j ACCEPT", {"closed": ALL}),
     ("-A INPUT -p tcp --sport 1024:65535 -j ACCEPT", {"open": ALL}),
     ("-A INPUT -p tcp --sport 40000:50000 -j ACCEPT", {"unknown": ALL}),
+    ("-A INPUT -p tcp ! --sport 40000:50000 -j ACCEPT", {"unknown": ALL}),
     ("-A INPUT -m state --state NEW -j ACCEPT", {"open": ALL}),
     ("-A INPUT -m conntrack --ctstate DNAT -j ACCEPT", {"closed": ALL}),
     ("-A INPUT -p tcp -m tcp --tcp-flags FIN,SYN,RST,PSH,ACK,URG NONE -j DROP\n-A INPUT -j ACCEPT", {"open": ALL}),
@@ -189,6 +190,7 @@ def test_the_interface_is_not_known() -> None:
 
 def test_our_address_is_not_known() -> None:
     assert walk(nft("ip daddr 192.0.2.10 accept"), own=None) == {"unknown": ALL}
+    assert walk(nft("ip daddr != 192.0.2.10 accept"), own=None) == {"unknown": ALL}
     assert walk(nft("ip daddr 224.0.0.0/4 drop", "accept"), own=None) == {"open": ALL}
 
 
