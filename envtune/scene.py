@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Mapping, Union
 
 from envtune.facts import Facts, gatherers
 from envtune.host import Host
@@ -10,7 +10,7 @@ from envtune.job_environment import read_environment
 from envtune.model import Text
 from envtune.python_target import find_python
 from envtune.resources import Scene
-from envtune.target import Target, TargetOptions
+from envtune.target import JobEnvironment, PythonTarget, Target, TargetOptions
 
 UNNAMED = TargetOptions()
 
@@ -18,12 +18,24 @@ UNNAMED = TargetOptions()
 def open_scene(host: Host, options: TargetOptions = UNNAMED) -> Scene:
     """The scene of one run. Reads only what names the target; everything else is read when a check asks."""
     environment = read_environment(host, options)
-    found = find_python(host, options, environment.variables)
+    found = _python_of(host, options, environment)
     python, reason = (None, found) if isinstance(found, Text) else (found, None)
     facts = Facts(gatherers())
     scene = Scene(host, facts, Target(options, python, reason, environment))
     facts.attach(scene)
     return scene
+
+
+def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:
+    """The job's interpreter by its own PATH; a script or env file that is judged alone gets the reader's."""
+    known = environment.variables
+    if known is not None and options.python is None and options.pid is None:
+        untold = environment.untold_reason("PATH")
+        if untold is not None:
+            return untold
+        if "PATH" not in known and "PATH" in host.environ:
+            known = {**known, "PATH": host.environ["PATH"]}
+    return find_python(host, options, known)
 
 
 def recorded_options(target: Mapping[str, Any]) -> TargetOptions:
