@@ -1113,11 +1113,7 @@ TOLD_FILES = (
     "apex/optimizers/__init__.py", "torch_npu/optim/__init__.py",
 )  # fmt: skip
 HOOKED_FILE = "torch/nn/modules/module.py"  # 40 KB, read only where mmcv or mmdet meets an old torch
-TOLD_PASS_OF = (
-    "admin", "auth", "become", "database", "db", "docker", "ftp", "git", "key", "ldap", "login", "mail", "mongo", "mysql",
-    "pg", "postgres", "proxy", "redis", "registry", "root", "smtp", "ssh", "sudo", "user",
-)  # fmt: skip
-_PLACES = (
+TOLD_PLACES = (
     "torch/__init__.py", "torch/npu/__init__.py", "torch/npu/amp/__init__.py", "torch/utils/dumper.py",
     "torch/contrib/npu/optimized_lib/__init__.py", "torch_npu/npu/amp/__init__.py", "torch_npu/contrib/__init__.py",
     "apex/optimizers/npu_fused_sgd.py", "apex/amp/__init__.py", "te/__init__.py", "topi/__init__.py",
@@ -2210,16 +2206,12 @@ _ASKING = re.compile(
     r"(?:[^\n;&|]{0,200}?\s)??-[paw]\s*)([^\s;&|-][^\s;&|]*)"
 )
 _ASKING_PROGRAM = re.compile(r"(?:.*/)?(sshpass|mysql\w*|mariadb\w*|redis-cli|mongo\w*|ldap\w+)$")
-_PLACES = (
-    "file",
-    "path",
-    "dir",
-    "sock",
-    "home",
-    "url",
-    "host",
-    "port",
-)  # such a name holds where it is, not what it is
+_PASS_OF = (
+    "admin", "auth", "become", "database", "db", "docker", "ftp", "git", "key", "ldap", "login", "mail", "mongo",
+    "mysql", "pg", "postgres", "proxy", "redis", "registry", "root", "smtp", "ssh", "sudo", "user",
+)  # fmt: skip
+# A name that ends so holds where it is, not what it is.
+_PLACES = ("file", "path", "dir", "sock", "home", "url", "host", "port")
 
 
 def secret_name(name: str) -> bool:
