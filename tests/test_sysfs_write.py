@@ -1,4 +1,4 @@
-"""Writing the governor: on a recorded host as a plan, and on a tree of 192 policies against the kernel's own refusals."""
+"""Writing the governor: on a recorded host as a plan, and on 192 policies against the kernel's own refusals."""
 
 from __future__ import annotations
 
@@ -93,13 +93,20 @@ def test_who_else_owns_the_governor() -> None:
     }
     (change,) = planned(files=files).changes
     words = " | ".join(rival.en for rival in change.rivals)
-    for name in ("tuned (powersave) sets ondemand", "power-profiles-daemon", "cpupower.service sets powersave", "thermald"):
+    for name in (
+        "tuned (powersave) sets ondemand",
+        "power-profiles-daemon",
+        "cpupower.service sets powersave",
+        "thermald",
+    ):
         assert name in words
 
 
 def test_a_tuned_profile_that_is_gone_is_named_and_stops_nothing() -> None:
     files = governors("powersave")
-    files["/etc/systemd/system/multi-user.target.wants/tuned.service"] = {"link": "/usr/lib/systemd/system/tuned.service"}
+    files["/etc/systemd/system/multi-user.target.wants/tuned.service"] = {
+        "link": "/usr/lib/systemd/system/tuned.service"
+    }
     files["/etc/tuned/active_profile"] = "lost\n"
     (change,) = planned(files=files).changes
     assert "lost" in change.rivals[0].en
@@ -177,12 +184,14 @@ run_name, results = fixing.apply(made, state)
 os.open = opened
 told = {target.split("policy")[1].split("/")[0]: [row["status"], row["error"]] for target, row in results.items()}
 after = read()
-again = [(f.id, f.outcome.value, f.subject) for f in fixing.find(fixing.local_scene({"container": "false", "vm": "false"}), "CPU001")]
+later = fixing.local_scene({"container": "false", "vm": "false"})
+again = [(f.id, f.outcome.value, f.subject) for f in fixing.find(later, "CPU001")]
 kept = sum(len(step["kept"]["original"]) > 0 for step in executor.Past(state, run_name).steps.values())
 past = executor.Past(state, run_name).status
 wrong = fixing.undo(run_name, state)
+rivals = [str(c.rivals) for c in made.changes if "policy9/" in c.target]
 print(json.dumps({"before": before, "after": after, "told": told, "again": again, "kept": kept, "past": past,
-                  "wrong": wrong, "back": read(), "rivals": [str(c.rivals) for c in made.changes if "policy9/" in c.target]}))
+                  "wrong": wrong, "back": read(), "rivals": rivals}))
 """
 
 

@@ -40,7 +40,15 @@ def set_key(scene: Scene, findings: Sequence[Finding], *, key: str, value: str =
         live = " ".join(scene.host.read(path).split())
     except Missing:
         raise Skipped(Text(f"this kernel has no {key}", f"内核没有参数 {key}")) from None
-    changes = [*_live(scene, key, path, live, wanted), *_boot(scene, key, live, wanted)]
+    changes = list(_live(scene, key, path, live, wanted))
+    try:
+        changes += _boot(scene, key, live, wanted)
+    except Skipped as skipped:
+        why = skipped.reason
+        note = Text(f"until the next boot only: {why.en}", f"仅在下次启动前有效：{why.zh}")
+        if not changes:
+            raise
+        changes = [change._replace(note=note) for change in changes]
     if not changes:
         raise Skipped(Text(f"{key} is set already, now and for the next boot", f"{key} 当前和下次启动均已设置"))
     return changes
