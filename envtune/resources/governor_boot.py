@@ -17,7 +17,7 @@ from envtune.host import Host, exists
 from envtune.model import Evidence, Reading, Text
 from envtune.resources import Scene, probe
 from envtune.resources.cpufreq import policies
-from envtune.resources.platform import BINARY_DIRECTORIES, find_binary
+from envtune.resources.platform import BINARY_DIRECTORIES, find_binary, programs_visible
 
 UNITS = "/etc/systemd/system"
 OWN_UNIT = "envtune-governor.service"
@@ -51,6 +51,7 @@ def cpupower(scene: Scene) -> Iterable[Reading]:
     host = scene.host
     path = find_binary(host, "cpupower")
     if path is None:
+        programs_visible(host)
         searched = BINARY_DIRECTORIES[0] + "/cpupower"
         shown = Text("not installed", "未安装")
         return [Reading("cpupower", "missing", Evidence(searched, ""), shown, _for_this_kernel(host))]

@@ -187,17 +187,20 @@ def package_manager(scene: Scene) -> Iterable[Reading]:
         if path is not None:
             shown = Text(f"{manager} ({name}, {family.value} family)", f"{manager}（{name}，{family.value} 系列）")
             return [Reading("packages", manager, Evidence(path, path), shown)]
-    if find_binary(scene.host, "env") is None:
-        raise Undetermined(
-            Text(
-                "none of the system's programs can be seen here: an incomplete recording",
-                "看不到任何系统程序：快照不完整",
-            ),
-            f"{BINARY_DIRECTORIES[0]}/{managers[0]}",
-        )
+    programs_visible(scene.host)
     wanted = " | ".join(managers)
     shown = Text(f"{name}, {family.value} family, but no {wanted}", f"{name}，{family.value} 系列，但没有 {wanted}")
     return [Reading("packages", "missing", Evidence(f"{BINARY_DIRECTORIES[0]}/{managers[0]}", ""), shown, same(wanted))]
+
+
+def programs_visible(host: Host) -> None:
+    """Undetermined where not even `env` can be seen: then the absence of a program is no evidence."""
+    if find_binary(host, "env") is None:
+        reason = Text(
+            "none of the system's programs can be seen here: an incomplete recording",
+            "看不到任何系统程序：快照不完整",
+        )
+        raise Undetermined(reason, f"{BINARY_DIRECTORIES[0]}/env")
 
 
 def find_binary(host: Host, name: str) -> Optional[str]:

@@ -37,6 +37,7 @@ def nvme(scene: Scene, *, recommended: float) -> Iterable[Reading]:
     paths = [path for path in host.glob("/sys/block/nvme*n*/size") if _is_whole(path)]
     if paths:
         return [_nvme(host, path, wanted) for path in paths]
+    host.listdir("/sys/block")  # where no disk at all can be seen, the absence of one is no evidence
     return [Reading("nvme", 0, Evidence("/sys/block/nvme*"), Text("no NVMe disk", "没有 NVMe 硬盘"), wanted)]
 
 
