@@ -45,6 +45,8 @@ _SAME_AS: Mapping[str, str] = {
     **dict.fromkeys(("mamba", "micromamba"), "conda"),
     "firewall-offline-cmd": "firewall-cmd",
 }
+# Packages go only as the way back of the command that added them, and only those it added (executor: `census`).
+_EXACT_WAYS_BACK = (["dpkg", "--remove", "{new}"], ["rpm", "-e", "{new}"])
 _FIREWALLS = re.compile(
     "(firewalld|ufw|nftables|iptables|ip6tables|shorewall6?|ferm|netfilter-persistent)([.]service)?"
 )
@@ -78,6 +80,8 @@ def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
     if kind == "file":
         return _file_refusal(operation["path"], operation["content"] is None)
     for argv in _commands(operation):
+        if list(argv) in _EXACT_WAYS_BACK and "census" in operation:
+            continue
         found = _command_refusal(argv)
         if found is not None:
             return found
@@ -92,7 +96,8 @@ def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
 def _commands(operation: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     yield from (*operation.get("prepare", ()), *operation.get("steps", ()), *operation.get("verify", ()))
     undo = operation.get("undo") or {}
-    for part in (operation, operation.get("check") or {}, undo, undo.get("find") or {}):
+    more = (operation.get("check") or {}, operation.get("census") or {}, undo, undo.get("find") or {})
+    for part in (operation, *more):
         if "argv" in part:
             yield part["argv"]
 
@@ -157,13 +162,13 @@ def _python_refusal(words: Sequence[str]) -> Optional[Text]:
     return None
 
 
-_REACHING_OUT = re.compile(r"\b(subprocess|os\.(system|popen|exec|spawn|kill|remove|unlink|rmdir)|shutil|eval|exec)\b")
-
-
 def _code_refusal(code: str) -> Optional[Text]:
-    if _REACHING_OUT.search(code):
-        return Text("envtune's own line of Python only reads", "envtune 传给 Python 的代码只做读取")
-    return None
+    """The job's Python is given imports, and the one line that proves Pillow; no other code comes with a plan."""
+    from envtune.resources.pillow_install import SMOKE
+
+    if code == SMOKE or re.fullmatch(r"import [A-Za-z_][\w.]*(, [A-Za-z_][\w.]*)*", code):
+        return None
+    return Text(f"envtune does not run python -c {code}", f"envtune 不运行 python -c {code}")
 
 
 # ---------------------------------------------------------------------- files
