@@ -1395,6 +1395,7 @@ STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/var/log/npu/slog",
 )
 LISTINGS = (  # the names in the directory
+    "/sys/block",
     "/usr/local",
     "/usr/local/Ascend",
 )
