@@ -142,13 +142,16 @@ def _set(run: Run, arguments: Sequence[Value], state: State) -> Status:
 
 def _cd(run: Run, arguments: Sequence[Value], state: State) -> Status:
     target: Value = arguments[-1] if arguments else state.lookup("HOME") or ""
-    state.cwd = None if isinstance(target, Text) or target in ("-", "") else absolute(target, state.cwd)
-    if state.cwd is None:
-        return None
+    goal = None if isinstance(target, Text) or target in ("-", "") else absolute(target, state.cwd)
     try:
-        return run.host.stat(state.cwd).kind == "dir" or None
-    except HostError:
+        found = goal is not None and run.host.stat(goal).kind == "dir"
+    except Missing:  # stays where it is, unless the script has made the directory itself
+        state.cwd = None
         return None
+    except HostError:
+        found = False
+    state.cwd = goal
+    return found or None
 
 
 def _popd(run: Run, arguments: Sequence[Value], state: State) -> Status:

@@ -90,8 +90,7 @@ def _printed(run: Run, fields: Sequence[Value], state: State) -> Optional[Value]
 def _printed_path(run: Run, command: Sequence[str], path: str, state: State) -> Optional[str]:
     """What a command that takes one path prints; `cd` moves and prints nothing."""
     if command == ["cd"]:
-        state.cwd = absolute(path, state.cwd)
-        return None if state.cwd is None else ""
+        return "" if BUILTINS["cd"](run, [path], state) is not False and state.cwd is not None else None
     if command == ["dirname"]:
         return (posixpath.dirname(path.rstrip("/") or "/") or ".") + "\n"
     if command == ["basename"]:

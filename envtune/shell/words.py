@@ -21,6 +21,7 @@ _PLAIN_QUOTED = re.compile(r'[^"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PARAMETER = re.compile(r"(#?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?(.*)", re.DOTALL)
 _PARAMETER_OPERATOR = re.compile(r":?[-=+?]|##?|%%?|//?|:")
+_BLANKS = (" ", "\t", "\n")  # the default IFS: what splits an unquoted expansion
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b"}
 
 
@@ -84,8 +85,8 @@ def fields_of(raw: str, shell: Shell) -> list[Value]:
         if part.literal or part.quoted or isinstance(part.text, Text):
             current = _added(current, part.text)
             continue
-        pieces = part.text.split()
-        if part.text[:1].isspace() and current is not None:
+        pieces = re.findall(r"[^ \t\n]+", part.text)
+        if part.text[:1] in _BLANKS and current is not None:
             done.append(current)
             current = None
         for number, piece in enumerate(pieces):
@@ -93,7 +94,7 @@ def fields_of(raw: str, shell: Shell) -> list[Value]:
                 done.append(current)
                 current = None
             current = _added(current, piece)
-        if pieces and part.text[-1:].isspace() and current is not None:
+        if pieces and part.text[-1] in _BLANKS and current is not None:
             done.append(current)
             current = None
     return done if current is None else [*done, current]
