@@ -17,58 +17,14 @@ import struct
 import sys
 import termios
 import tty
-from collections import deque
-from dataclasses import dataclass, field
-from typing import Deque, Iterator, Mapping, Optional, Sequence
+from typing import Iterator, Mapping, Optional, Sequence
+
+from envtune.launch_end import Ended, Ring
 
 CHUNK = 1 << 20
 PIPE_SIZE = 1 << 20
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 F_SETPIPE_SZ = 1031  # linux/fcntl.h; the fcntl module names it from Python 3.10 on
-
-
-@dataclass
-class Ring:
-    """The last `limit` bytes of a stream, kept in the pieces they came in."""
-
-    limit: int = 4 << 20
-    total: int = 0
-    _pieces: Deque[bytes] = field(default_factory=deque)
-    _held: int = 0
-
-    def add(self, piece: bytes) -> None:
-        """Append, and forget the oldest pieces beyond the limit."""
-        self.total += len(piece)
-        self._pieces.append(piece)
-        self._held += len(piece)
-        while self._held - len(self._pieces[0]) >= self.limit:
-            self._held -= len(self._pieces.popleft())
-
-    def text(self) -> bytes:
-        """What is kept; begins with a whole line when something was forgotten."""
-        kept = b"".join(self._pieces)[-self.limit :]
-        return kept if self.total <= len(kept) else kept[kept.find(b"\n") + 1 :]
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How the command ended: `status` as waitpid gives it, and the last output of both streams (one on a terminal)."""
-
-    status: int
-    out: Ring
-    err: Ring
-
-    @property
-    def code(self) -> int:
-        """The exit code a shell would show: 128 + n for signal n."""
-        if os.WIFSIGNALED(self.status):
-            return 128 + os.WTERMSIG(self.status)
-        return os.WEXITSTATUS(self.status)
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended other than with 0."""
-        return self.status != 0
 
 
 def run_command(argv: Sequence[str], env: Mapping[str, str], capture: bool = True) -> Ended:
@@ -78,22 +34,6 @@ def run_command(argv: Sequence[str], env: Mapping[str, str], capture: bool = Tru
     if sys.stdout.isatty():
         return _Job(argv, env, _Terminal()).run()
     return _Job(argv, env, _Pipes()).run()
-
-
-def end_as(status: int) -> None:
-    """End this process as the child ended: with its exit code, or by its signal (without a second core file)."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if os.WIFSIGNALED(status):
-        import resource
-
-        number = os.WTERMSIG(status)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-        signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
-        os.kill(os.getpid(), number)
-        os._exit(128 + number)  # the signal was ignored or blocked by our parent
-    os._exit(os.WEXITSTATUS(status))
 
 
 class _Pipes:
@@ -181,7 +121,7 @@ class _Terminal:
 class _Job:
     """One child from start to end."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], wires: "_Pipes | _Terminal | None") -> None:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], wires: _Pipes | _Terminal | None) -> None:
         self._argv, self._env, self._wires = list(argv), dict(env), wires
         self._rings = {1: Ring(), 2: Ring()}
         self._pid = 0
@@ -241,11 +181,8 @@ class _Job:
         typed = self._wires.typed() if self._wires else None
         status: Optional[int] = None
         with selectors.DefaultSelector() as selector:
-            selector.register(wake, selectors.EVENT_READ)
-            for source in routes:
+            for source in (wake, *routes, *([0] if typed is not None else [])):
                 selector.register(source, selectors.EVENT_READ)
-            if typed is not None:
-                selector.register(0, selectors.EVENT_READ)
             while status is None or routes:
                 # After the child's end only what is already in its pipes matters: a daemon it left may keep them open.
                 events = selector.select(None if status is None else 0.2)
@@ -267,9 +204,7 @@ class _Job:
         try:
             piece = os.read(source, CHUNK)
         except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.EINTR):
-                return True
-            return False  # EIO: the child closed its terminal
+            return error.errno in (errno.EAGAIN, errno.EINTR)  # EIO: the child closed its terminal
         if not piece:
             return False
         self._rings[target].add(piece)

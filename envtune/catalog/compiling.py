@@ -20,7 +20,6 @@ PLANNED = frozenset([*(f"F{n:02}" for n in range(1, 26)), *(f"X{n:02}" for n in 
 _CJK = "\u4e00-\u9fff"
 _MARKS = "\u3001-\u3011\uff01-\uff0f\uff1a-\uff1f\u201c\u201d"
 _WIDE_GAP = re.compile(f"(?<=[{_CJK}{_MARKS}]) +(?=[{_CJK}{_MARKS}])|(?<=[{_MARKS}]) +|(?<=[^ ]) +(?=[{_MARKS}])")
-_COMING = re.compile("ENV[0-9]{3}|NET101")  # TEMPORARY: checks that FAQ entries name and that are being written
 # key of an entry -> the kind it refers to
 _REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
     "checks": (("faq", "faq"), ("playbook", "playbooks")),
@@ -141,11 +140,7 @@ def _check_references(entry: _Entry, rows: Mapping[str, Mapping[str, Any]]) -> N
             "playbooks": ("a playbook", "修复方案"),
         }[kind]
         for node in value.value if value.kind == "list" else (value,):
-            if (
-                node.kind == "text"
-                and node.value not in known
-                and not (kind == "checks" and _COMING.fullmatch(node.value))
-            ):
+            if node.kind == "text" and node.value not in known:
                 unknown_word(node, (what[0], f"已知的{what[1]}"), sorted(known), entry.complaints)
 
 

@@ -13,7 +13,7 @@ import typer
 from envtune.cli.options import fail, language
 
 if TYPE_CHECKING:
-    from envtune.launch import Ended
+    from envtune.launch_end import Ended
     from envtune.model import Finding
 
 HELP = """Check the host, run a command, and diagnose it when it fails.
@@ -48,7 +48,8 @@ def command(
     catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More checks and entries."),
 ) -> None:
     from envtune.errors import EnvtuneError
-    from envtune.launch import end_as, run_command
+    from envtune.launch import run_command
+    from envtune.launch_end import end_as
 
     lang = language(lang)
     try:

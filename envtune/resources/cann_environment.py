@@ -180,7 +180,7 @@ def _none_set(scene: Scene, install: Install) -> Reading:
 def aicpu(scene: Scene) -> Iterable[Reading]:
     """Whether ASCEND_AICPU_PATH leads to a directory that holds the AICPU kernels of PyTorch operators.
 
-    Source: porting guide 003:3285-3297. The kernels lie there as a library or packed in an archive; a newer tree in
+    Source: porting guide 003:3285-3297. The kernels lie there as a library or packed in an archive; a tree in
     which no AICPU directory is to be seen at all is not judged.
     """
     install = active_install(scene)
@@ -194,10 +194,10 @@ def aicpu(scene: Scene) -> Iterable[Reading]:
     if not value.startswith("/") or not is_dir(scene.host, value):
         shown = Text(f"{value} is not a directory", f"{value} 不是目录")
         return [Reading("ASCEND_AICPU_PATH", False, evidence, shown, expected)]
-    return [_kernels(scene.host, install, value.rstrip("/"), expected, evidence)]
+    return [_kernels(scene.host, value.rstrip("/"), expected, evidence)]
 
 
-def _kernels(host: Host, install: Install, root: str, expected: Text, evidence: Evidence) -> Reading:
+def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Reading:
     subject = "ASCEND_AICPU_PATH"
     places = [place for place in (join(root, name) for name in AICPU_PLACES) if is_dir(host, place)]
     packed = [path for name in AICPU_ARCHIVES for path in host.glob(join(root, name))]
@@ -209,8 +209,8 @@ def _kernels(host: Host, install: Install, root: str, expected: Text, evidence: 
         for depth in AICPU_DEPTH:
             for path in host.glob(f"{place}/{depth}{AICPU_KERNELS}"):
                 return Reading(subject, True, Evidence(path, evidence.text), Text(path, path), expected)
-    if places or packed or install.generation == "fwkacllib":
-        searched = ", ".join([*places, *packed] or [join(root, name) for name in AICPU_PLACES])
+    if places or packed:
+        searched = ", ".join([*places, *packed])
         shown = Text(
             f"{root}: neither {AICPU_KERNELS} nor an archive of AICPU kernels below {searched}",
             f"{root}：{searched} 下既没有 {AICPU_KERNELS}，也没有 AICPU 算子压缩包",
