@@ -75,8 +75,9 @@ def command(
         raise typer.Exit(finish_run(finish, lang, format_, wait))
     try:
         prepared = _prepare(lang, [*(words or []), *(select or [])], faq, ignore, tag, severity, catalog, plan)
-        target = _target(python, pid, script, env_file)
-        options = _fix_options(prepared.checks, peer, hostfile, wheels, owner, target)
+        # with --owner the number is not the job's: it is the process to end, which must not be spared as the job's own
+        target = _target(python, None if owner else pid, script, env_file)
+        options = _fix_options(prepared.checks, peer, hostfile, wheels, pid, owner, target)
         request = _request(prepared, target, options, snapshot, lang, format_, fail_on, wait)
         request.consent_to(words or [], select or [], change or [], yes, yes_confirm)
         code = _run(request, apply)
@@ -162,6 +163,7 @@ def _fix_options(
     peer: Optional[List[str]],
     hostfile: Optional[Path],
     wheels: Optional[Path],
+    pid: Optional[int],
     owner: Optional[str],
     target: TargetOptions,
 ) -> FixOptions:
@@ -175,7 +177,7 @@ def _fix_options(
         raise UsageError(f"--wheels {wheels}: not a directory", f"--wheels {wheels}：不是目录")
     nodes = os.environ.get("SLURM_JOB_NODELIST", "") if any(check.family == "NET" for check in checks) else ""
     peers = read_peers(peer or [], hostfile, nodes)
-    return FixOptions(peers, str(wheels.absolute()) if wheels else None, target.env_file, target.pid, owner)
+    return FixOptions(peers, str(wheels.absolute()) if wheels else None, target.env_file, pid, owner)
 
 
 def _request(
