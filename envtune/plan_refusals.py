@@ -12,6 +12,7 @@ import re
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from envtune.model import Text
+from envtune.plan_firewall import firewall_refusal
 
 # program -> words it may not be given (a whole word of its command line; a regular expression)
 _PACKAGE_WORDS = "upgrade|dist-upgrade|full-upgrade|distro-sync|autoremove|purge|update-minimal|dup|up|update|clean"
@@ -121,7 +122,7 @@ def _command_refusal(argv: Sequence[str]) -> Optional[Text]:
     wrong = _forbidden(PROGRAMS[name], words)
     if wrong:
         return Text(f"envtune does not run {name} {wrong}", f"envtune 不运行 {name} {wrong}")
-    return _python_refusal(words) if name == "python" else None
+    return _python_refusal(words) if name == "python" else firewall_refusal(name, argv)
 
 
 def _program(path: str) -> str:

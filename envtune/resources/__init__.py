@@ -87,6 +87,7 @@ _ACTIONS: dict[str, str] = {
     "service.enable": "service",
     "env.export": "env_export",
     "process.terminate": "process_end",
+    "firewall.allow": "firewall_allow",
 }
 
 

@@ -193,10 +193,10 @@ def _wanted(sets: RuleSets) -> Text:
 
 
 def front_end(sets: RuleSets) -> str:
-    """firewalld or ufw by the chains they make; empty when neither did."""
-    for table in sets.tables:
-        if table.name == "firewalld" or table.family == "firewalld" or "INPUT_ZONES" in table.chains:
-            return "firewalld"
-        if table.family == "ufw" or any(name.startswith(("ufw-", "ufw6-")) for name in table.chains):
-            return "ufw"
-    return ""
+    """firewalld or ufw where one of them made the rules; empty when neither did."""
+    if not sets.tables:
+        return ""
+    from envtune.resources.firewall_rules import owner_of
+
+    owners = map(owner_of, sets.tables)
+    return next((owner for owner in owners if owner in ("firewalld", "ufw")), "")

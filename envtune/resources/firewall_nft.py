@@ -123,7 +123,11 @@ def _add_chain(table: Table, body: Mapping[str, Any], rules: Sequence[Mapping[st
     where = f"{table.family} {table.name} {name}"
 
     def load() -> list[Rule]:
-        return [one for rule in rules for one in compile_rule(rule.get("expr", []), where, listing)]
+        return [
+            one._replace(handle=regions.decimal(str(rule.get("handle"))) or 0)
+            for rule in rules
+            for one in compile_rule(rule.get("expr", []), where, listing)
+        ]
 
     chain = table.chains[name] = Chain(name, load)
     if body.get("hook"):

@@ -26,6 +26,7 @@ class Rule(NamedTuple):
     action: str = NOTHING
     target: str = ""  # of jump and goto
     changes: Optional[Callable[[Packet], Packet]] = None  # what later rules can ask for: mark, notrack
+    handle: int = 0  # nftables' number of the rule; 0 where the listing does not tell it
 
 
 class Malformed(ValueError):
@@ -70,3 +71,22 @@ class Table:
         self.bases: list[BaseChain] = []
         self.foreign = False  # nftables shows it, iptables wrote it, in words only iptables knows
         self.source = ""  # the command that told it
+
+
+_BUILT_IN = frozenset({"filter", "nat", "mangle", "raw", "security"})
+
+
+def owner_of(table: Table) -> str:
+    """Whose rules these are, by the chains and tables each tool makes."""
+    if table.name == "firewalld" or table.family == "firewalld" or "INPUT_ZONES" in table.chains:
+        return "firewalld"
+    if table.family == "ufw" or any(name.startswith(("ufw-", "ufw6-")) for name in table.chains):
+        return "ufw"
+    if table.family == "iptables" or (table.family in ("ip", "ip6") and table.name in _BUILT_IN and _upper(table)):
+        return "iptables"
+    return "nftables"
+
+
+def _upper(table: Table) -> bool:
+    """iptables on nftables calls its base chains INPUT, OUTPUT, ...; nft's own users write them small."""
+    return bool(table.bases) and all(base.chain.name.isupper() for base in table.bases)

@@ -1,0 +1,74 @@
+"""The closed list of what a plan may tell a packet filter: one rule that lets named peers reach named ports, in or out.
+
+Nothing else: no rule that accepts from everywhere, no policy, no flush, no reload, nothing stopped. Every command that
+firewall_change.py makes has a form here; whatever has none is refused, also in a plan that was loaded from a file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping, Optional, Sequence
+
+from envtune.model import Text
+
+WIDEST = 8  # bits of the widest network that can still be a cluster's
+
+_NAME = r"[A-Za-z0-9_.+/-]+"
+_SOURCE = r"(?P<source>[0-9A-Fa-f.:/]+)"
+_SET = r"(?P<source>[0-9A-Fa-f.:/]+|\{ [0-9A-Fa-f.:/, ]+ \})"
+_MARK = "envtune:[0-9a-f]+"
+_COLON_PORTS = r"[0-9]+(?::[0-9]+)?(?:,[0-9]+(?::[0-9]+)?)*"
+_DASH_PORTS = r"(?:[0-9]+(?:-[0-9]+)?|\{ [0-9, -]+ \})"
+_PLACE = rf"(?:ip|ip6|inet) {_NAME} {_NAME}"
+_RICH = rf'rule family="ipv[46]" source address="{_SOURCE}" port port="[0-9]+(?:-[0-9]+)?" protocol="tcp" accept'
+_FORMS: Mapping[str, tuple[str, ...]] = {
+    "nft": (
+        rf"(?:insert|add) rule {_PLACE}(?: position [0-9]+)? ip6? saddr {_SET} tcp dport {_DASH_PORTS} "
+        rf'accept comment "{_MARK}"',
+        rf"delete rule {_PLACE} handle (?:\{{handle\}}|[0-9]+)",
+        rf"(?:-a |-j )?list (?:ruleset|chain {_PLACE})",
+    ),
+    "iptables": (
+        rf"-w (?:-t {_NAME} )?(?:-I {_NAME} [0-9]+|-[ACD] {_NAME}) -p tcp -s {_SOURCE} -m multiport "
+        rf"--dports {_COLON_PORTS} -m comment --comment {_MARK} -j ACCEPT",
+        r"-V|-S",
+    ),
+    "ufw": (
+        rf"(?:delete )?allow from {_SOURCE} to any port {_COLON_PORTS} proto tcp(?: comment {_MARK})?",
+        r"show added|status(?: verbose)?",
+    ),
+    "firewall-cmd": (
+        rf"(?:--permanent )?--zone={_NAME} --(?:add|query|remove)-rich-rule={_RICH}",
+        rf"--state|(?:--permanent )?(?:--zone={_NAME} )?--(?:list|get)-[a-z-]+",
+    ),
+}
+
+
+def firewall_refusal(program: str, argv: Sequence[str]) -> Optional[Text]:
+    """Why this command of a firewall is not run; None for one of the known forms and for other programs."""
+    forms = _FORMS.get(program)
+    if forms is None:
+        return None
+    line = " ".join(argv[1:])
+    found = next((match for form in forms if (match := re.fullmatch(form, line))), None)
+    if found is None:
+        return Text(
+            f"envtune gives {program} only rules for named peers and ports, not: {line}",
+            f"envtune 只通过 {program} 增删针对指定节点和端口的规则，不执行：{line}",
+        )
+    for source in re.split("[, {}]+", found.groupdict().get("source") or ""):
+        if source and not _is_narrow(source):
+            return Text(
+                f"{source} is everybody, or nobody that can be a peer", f"{source} 表示所有主机，或不可能是节点地址"
+            )
+    return None
+
+
+def _is_narrow(source: str) -> bool:
+    import ipaddress
+
+    try:
+        network = ipaddress.ip_network(source)
+    except ValueError:
+        return False
+    return network.prefixlen >= WIDEST

@@ -1,0 +1,97 @@
+"""Let the peers of the job, and nobody else, reach its ports through this host's own packet filters.
+
+Only ports that NET004 finds closed are opened, for peers that are known by address. Where no peer is named the finding
+is skipped: a port is never opened to everybody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Iterable, Optional, Sequence
+
+from envtune.errors import NotApplicable, Skipped
+from envtune.model import Change, Finding, Text
+from envtune.resources import Scene, action
+from envtune.resources import firewall_region as regions
+from envtune.resources.firewall_change import Wanted, changes_of
+from envtune.resources.firewall_opening import Case, Opening, openings
+from envtune.resources.firewall_peers import Peers, peers_of, questions, ways
+from envtune.resources.firewall_sources import RuleSets, rule_sets, without_dormant
+
+if TYPE_CHECKING:
+    from envtune.plan import FixOptions
+
+WIDEST = 8  # bits of the widest network that can still be a cluster's
+
+
+@action("firewall.allow")
+def allow(scene: Scene, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
+    """Open the ports that are closed to the peers, in every packet filter on their way; one change a place and view."""
+    scene = _with_peers(scene, options.peers)
+    done: list[Change] = []
+    for peers in _known_peers(scene):
+        done += _changes(scene, findings, peers)
+    if not done:
+        raise Skipped(Text("the ports are open to these peers", "这些端口已对指定节点开放"))
+    return done
+
+
+def _with_peers(scene: Scene, peers: tuple[str, ...]) -> Scene:
+    if not peers or scene.target.options.peers == peers:
+        return scene
+    options = scene.target.options._replace(peers=peers)
+    return Scene(scene.host, scene.facts, scene.target._replace(options=options))
+
+
+def _known_peers(scene: Scene) -> tuple[Peers, ...]:
+    try:
+        found = peers_of(scene)
+    except NotApplicable as verdict:
+        raise Skipped(verdict.reason) from None
+    if not all(peers.complete for peers in found):
+        raise Skipped(
+            Text(
+                "the ports are opened for named peers only: give --peer ADDRESS, --hostfile FILE, or run it inside the "
+                "Slurm job",
+                "只对指定的节点放行：请用 --peer 地址、--hostfile 文件 指定，或在 Slurm 作业中运行",
+            )
+        )
+    for peers in found:
+        for network in regions.networks(peers.addresses, peers.family):
+            if int(network.partition("/")[2] or WIDEST) < WIDEST:
+                raise Skipped(
+                    Text(
+                        f"{network} is nearly everybody; name the peers' own network",
+                        f"{network} 几乎等于所有主机；请指定节点所在网段",
+                    )
+                )
+    return found
+
+
+def _changes(scene: Scene, findings: Sequence[Finding], peers: Peers) -> list[Change]:
+    sets = rule_sets(scene.host, peers.family)
+    without_dormant(scene.host, sets)
+    places: dict[tuple[int, str, str], tuple[Opening, regions.Intervals, list[str]]] = {}
+    for question in questions(scene):
+        if question.hccl is not None and question.hccl.fault is not None:
+            continue
+        case = Case(question.ports, peers, ways(scene, peers.family, question.hccl))
+        for one in openings(sets.tables, case):
+            key = (id(one.table), one.chain, one.zone)
+            before, ports, subjects = places.get(key, (one, (), []))
+            first = min(before, one, key=lambda opening: opening.at)
+            places[key] = (first, regions.intervals((*ports, *case.ports)), [*subjects, question.subject])
+    id_ = findings[0].id
+    doubt = _unread(sets)
+    return [
+        change._replace(finding=id_, subject=", ".join(subjects), rivals=(*change.rivals, *doubt))
+        for opening, ports, subjects in places.values()
+        for change in changes_of(scene.host, opening, Wanted(ports, peers))
+    ]
+
+
+def _unread(sets: RuleSets) -> tuple[Text, ...]:
+    """Rule sets that were not read may close the ports all the same."""
+    reason: Optional[Text] = sets.gaps[0].reason if sets.gaps else None
+    if reason is None:
+        return ()
+    return (Text(f"other rules may close them, too: {reason.en}", f"其他规则也可能拦截：{reason.zh}"),)
