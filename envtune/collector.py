@@ -2377,8 +2377,8 @@ def take(
         snapshot["commands"] = [dict(row) for row in recorder.commands.values()]
     snapshot.update(machine.tables())
     if isinstance(snapshot.get("processes"), list):
-        listening = {row.get("pid") for row in snapshot.get("listeners") or () if isinstance(row, dict)}
-        snapshot["processes"] = kept_processes(snapshot["processes"], listening)
+        listed = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")
+        snapshot["processes"] = kept_processes(snapshot["processes"], pid, listed)
     return snapshot
 
 
@@ -2389,12 +2389,30 @@ def kept_files(files: Mapping[str, Any]) -> Dict[str, Any]:
     return {path: files[path] for path in sorted(files) if files[path] != gone or path not in parents}
 
 
-def kept_processes(rows: Sequence[Mapping[str, Any]], listening: Any) -> List[Dict[str, Any]]:
-    """Every process; the arguments, without secrets."""
+# Whose arguments and start are kept; of other processes checks need to know only that they are there, and as what.
+JOB_PROCESS = re.compile(
+    r"(?i)python|msprof|aoe|mpirun|orted|torchrun|deepspeed|accelerate|hccl|npu|ascend|davinci|\bray"
+)
+
+
+def kept_processes(rows: Sequence[Mapping[str, Any]], named: Optional[int], listed: str) -> List[Dict[str, Any]]:
+    """Every process but the kernel's own threads; arguments, without secrets, only of those that may be a job's.
+
+    `listed` is what npu-smi printed: a number in it may be the pid of a process whose descriptors cannot be read.
+    """
+    told = set(re.findall(r"[0-9]+", listed)) | {str(named)}
     kept = []
-    for row in rows:
-        entry = dict(row)
-        entry["argv"] = redact_argv(row.get("argv", ()))
+    for row in sorted(rows, key=lambda one: int(one["pid"])):
+        argv = row.get("argv") or ()
+        if 2 in (row["pid"], row.get("ppid")) and not argv:
+            continue
+        entry = {key: row[key] for key in ("pid", "ppid", "name", "user") if key in row}
+        words = [str(row.get("name", ""))] + list(argv[:2])
+        if row.get("devices") or str(row["pid"]) in told or any(JOB_PROCESS.search(word) for word in words):
+            entry.update(row)
+            entry["argv"] = redact_argv(argv)
+        elif row.get("opaque"):
+            entry["opaque"] = True
         kept.append(entry)
     return kept
 
