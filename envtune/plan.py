@@ -87,7 +87,8 @@ def _rank(playbook: Playbook) -> tuple[int, str]:
 def _target(scene: Scene) -> dict[str, Any]:
     """The job the plan is about, so that it is the same one where the plan is applied later, or under sudo."""
     given = scene.target.options
-    named = {"python": given.python, "pid": given.pid, "script": given.script, "env_file": given.env_file}
+    named: dict[str, Any] = {"python": given.python, "pid": given.pid, "script": given.script}
+    named.update(env_file=given.env_file, peers=given.peers or None)
     if scene.target.python is not None and given.pid is None:
         named["python"] = scene.target.python.path
     return {name: value for name, value in named.items() if value is not None}

@@ -14,7 +14,7 @@ from envtune.plan_refusals import refusal
 SCHEMA = "envtune.plan/1"
 VIEWS = ("live", "boot", "job")
 LIMIT = 256 << 20  # bytes; a plan that carries more is not one of ours
-TARGET: Mapping[str, type] = {"python": str, "pid": int, "script": str, "env_file": str}
+TARGET: Mapping[str, type] = {"python": str, "pid": int, "script": str, "env_file": str, "peers": list}
 _PATHS = ("python", "script", "env_file")
 
 
@@ -150,6 +150,8 @@ def _target(value: Any, where: str) -> dict[str, Any]:
             raise PlanError(f"{where}.{name}", "unknown", "未知的成员")
         if type(item) is not kind:
             raise _wrong(f"{where}.{name}", kind.__name__, kind.__name__)
+        if kind is list:
+            value = {**value, name: _texts(item, f"{where}.{name}")}
         if name in _PATHS and executor.operation_fault({"op": "file", "path": item, "content": None}):
             raise _wrong(f"{where}.{name}", "an absolute path without . and ..", "不含 . 和 .. 的绝对路径")
     return dict(value)
@@ -211,7 +213,10 @@ def plan_schema() -> dict[str, Any]:
     text, words = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
     target = {
         "type": "object",
-        "properties": {name: {"type": "integer" if kind is int else "string"} for name, kind in TARGET.items()},
+        "properties": {
+            name: words if kind is list else {"type": "integer" if kind is int else "string"}
+            for name, kind in TARGET.items()
+        },
         "additionalProperties": False,
     }
     change: dict[str, Any] = dict.fromkeys(_TEXTS, text)

@@ -111,7 +111,9 @@ def open_host(snapshot: Optional[Path], options: TargetOptions) -> tuple[Host, T
 
     recorded = open_snapshot(snapshot)
     named = recorded_options(recorded.data.get("target") or {})
-    return recorded, named if options == TargetOptions() else options
+    if options._replace(peers=()) == TargetOptions():
+        options = named._replace(peers=options.peers or named.peers)
+    return recorded, options
 
 
 def _absolute(path: Optional[str]) -> Optional[str]:

@@ -78,6 +78,7 @@ def command(
         # with --owner the number is not the job's: it is the process to end, which must not be spared as the job's own
         target = _target(python, None if owner else pid, script, env_file)
         options = _fix_options(prepared.checks, peer, hostfile, wheels, pid, owner, target)
+        target = target._replace(peers=options.peers)
         request = _request(prepared, target, options, snapshot, lang, format_, fail_on, wait)
         request.consent_to(words or [], select or [], change or [], yes, yes_confirm)
         code = _run(request, apply)

@@ -97,9 +97,10 @@ def make(request: Request) -> Made:
 
 def _saved_target(request: Request) -> TargetOptions:
     """The job that the plan was made for, unless another one is named now."""
-    if request.saved is None or request.target != TargetOptions():
+    if request.saved is None or request.target._replace(peers=()) != TargetOptions():
         return request.target
-    return TargetOptions(**request.saved.target)
+    saved = TargetOptions(**request.saved.target)
+    return saved._replace(peers=request.target.peers or saved.peers)
 
 
 def _examine(host: Host, target: TargetOptions, checks: Sequence[Check]) -> tuple[Verdict, Any]:
