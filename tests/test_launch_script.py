@@ -543,6 +543,11 @@ IFS=:
 x=a:b
 export A=$x
 ---
+x=a:b
+IFS=:
+set -- $x
+export A=$1 B=2
+---
 export A=* B=/tm? C={a,b}
 ---
 command export A=1
@@ -576,7 +581,7 @@ def test_most_of_it_is_told(tmp_path: Path) -> None:
         (tmp_path / "train.sh").write_text(text)
         launch, _ = follow(LocalHost(), str(tmp_path / "train.sh"), text, JobEnvironment(dict(BASE), "this shell"))
         unknown += [name for name, found in launch.values.items() if not isinstance(found, str)]
-    assert unknown == ["C"]  # C={a,b}
+    assert unknown == ["A", "C"]  # $1 under an IFS of its own, C={a,b}
 
 
 NAMES = st.sampled_from(["A", "B", "TASK_QUEUE_ENABLE", "LD_LIBRARY_PATH", "OLD"])

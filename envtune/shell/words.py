@@ -77,27 +77,21 @@ def _escaped(text: str) -> str:
 
 def fields_of(raw: str, shell: Shell) -> list[Value]:
     """The fields the word becomes on a command line; an unquoted expansion may become none or several."""
-    done: list[Value] = []
-    current: Optional[Value] = None
     if raw in ('"$@"', "$@", '"$*"', "$*"):
         return list(shell.arguments) if shell.arguments is not None else [shell.untold("$@")]
+    own = shell.lookup("IFS")
+    separators = own if isinstance(own, str) else ""
+    fields: list[Optional[Value]] = [None]  # None: no field begun yet
     for part in _parts(_with_home(raw, shell), shell):
         if part.literal or part.quoted or isinstance(part.text, Text):
-            current = _added(current, part.text)
-            continue
-        pieces = re.findall(r"[^ \t\n]+", part.text)
-        if part.text[:1] in _BLANKS and current is not None:
-            done.append(current)
-            current = None
-        for number, piece in enumerate(pieces):
-            if number and current is not None:
-                done.append(current)
-                current = None
-            current = _added(current, piece)
-        if pieces and part.text[-1] in _BLANKS and current is not None:
-            done.append(current)
-            current = None
-    return done if current is None else [*done, current]
+            fields[-1] = _added(fields[-1], part.text)
+        elif separators and set(part.text) & {*separators, *_BLANKS}:
+            fields[-1] = shell.untold(raw)  # split by the script's own IFS
+        else:
+            for number, piece in enumerate(re.split(r"[ \t\n]+", part.text)):
+                fields += [None] if number else []
+                fields[-1] = _added(fields[-1], piece) if piece else fields[-1]
+    return [field for field in fields if field is not None]
 
 
 def _added(left: Optional[Value], right: Value) -> Value:

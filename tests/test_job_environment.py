@@ -1,0 +1,223 @@
+"""Whose variables are judged: the job's. A process, a script, an env file, or this shell where it is honest to."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+import pytest
+
+from envtune.errors import Undetermined
+from envtune.job_environment import parse_env_file, parse_environ, read_environment
+from envtune.scene import open_scene
+from envtune.snapshot import SnapshotHost
+from envtune.target import JobEnvironment, Target, TargetOptions
+
+SUDO = {"SUDO_USER": "li", "SUDO_UID": "1000", "SUDO_COMMAND": "/usr/bin/envtune check", "PATH": "/usr/bin"}
+SSH = {"SSH_CONNECTION": "192.0.2.1 50022 192.0.2.10 22", "PATH": "/usr/bin"}
+
+
+def host(environ: Optional[Mapping[str, str]] = None, **files: Any) -> SnapshotHost:
+    """A host whose /job holds `files`; `environ` is this shell's."""
+    entries = {f"/job/{name.replace('_', '.')}": entry for name, entry in files.items()}
+    return SnapshotHost({"environ": dict(environ or {}), "files": entries, "euid": 1000})
+
+
+def reading(machine: SnapshotHost, **options: Any) -> JobEnvironment:
+    return read_environment(machine, TargetOptions(**options))
+
+
+# ------------------------------------------------------------------ this shell
+
+
+def test_this_shell() -> None:
+    found = reading(host({"A": "1"}))
+    assert (found.variables, found.source, found.reason) == ({"A": "1"}, "this shell", None)
+
+
+@pytest.mark.parametrize("environ", [SUDO, {"SUDO_COMMAND": "/bin/bash"}, {"SUDO_USER": "li"}])
+def test_sudo_is_not_the_job(environ: Mapping[str, str]) -> None:
+    found = reading(host(environ))
+    assert found.variables is None
+    assert found.reason is not None
+    assert found.reason.en.startswith("sudo cleared the environment")
+    assert "--script" in found.reason.zh
+
+
+def test_a_command_over_ssh_is_not_the_job() -> None:
+    found = reading(host(SSH))
+    assert found.variables is None
+    assert found.reason is not None
+    assert "ssh" in found.reason.en
+
+
+def test_a_login_over_ssh_is_a_shell_like_any_other() -> None:
+    assert reading(host({**SSH, "SSH_TTY": "/dev/pts/0"})).variables is not None
+
+
+# ------------------------------------------------------------------ a process
+
+
+def process(data: Any) -> SnapshotHost:
+    return SnapshotHost({"environ": SUDO, "files": {"/proc/4711/environ": data}, "euid": 1000})
+
+
+def test_a_process_is_taken_as_it_is() -> None:
+    found = reading(process("PATH=/usr/bin\0TASK_QUEUE_ENABLE=0\0EMPTY=\0"), pid=4711)
+    assert found.variables == {"PATH": "/usr/bin", "TASK_QUEUE_ENABLE": "0", "EMPTY": ""}
+    assert found.source == "process 4711"
+
+
+def test_a_process_of_somebody_else() -> None:
+    found = reading(process({"error": "EACCES"}), pid=4711)
+    assert found.variables is None
+    assert found.right
+    with pytest.raises(Undetermined) as caught:
+        Target(TargetOptions(pid=4711), None, None, found).variables()
+    assert caught.value.right
+    assert "root" in caught.value.reason.en
+
+
+def test_a_process_that_is_gone() -> None:
+    found = reading(process(None), pid=4711)
+    assert found.reason is not None
+    assert found.reason.en == "there is no process 4711"
+    assert not found.right
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (b"", {}),
+        (b"A=1", {"A": "1"}),
+        (b"A=1\0A=2\0", {"A": "1"}),  # getenv finds the first
+        (b"A=x=y\0", {"A": "x=y"}),
+        (b"no equals\0=none\0\0A=1\0", {"A": "1"}),
+        (b"A=\xff\0", {"A": "\udcff"}),
+        (b"A=two\nlines\0", {"A": "two\nlines"}),
+    ],
+)
+def test_environ_of_a_process(data: bytes, wanted: Mapping[str, str]) -> None:
+    assert parse_environ(data) == wanted
+
+
+# ------------------------------------------------------------------ an env file
+
+DOCKER = """# variables of the job
+TASK_QUEUE_ENABLE=1
+  HCCL_WHITELIST_DISABLE=1
+EMPTY=
+SPACES=a b # not a comment
+DOLLAR=$HOME/x
+QUOTED="ADD#MUL"
+SINGLE='x'
+PASSED
+not a variable
+9A=1
+"""
+
+
+def test_env_file_of_docker() -> None:
+    found, places = parse_env_file(DOCKER, "job.env")
+    assert found == {
+        "TASK_QUEUE_ENABLE": "1",
+        "HCCL_WHITELIST_DISABLE": "1",
+        "EMPTY": "",
+        "SPACES": "a b # not a comment",
+        "DOLLAR": "$HOME/x",
+        "QUOTED": "ADD#MUL",
+        "SINGLE": "x",
+        "PASSED": None,
+    }
+    assert places["HCCL_WHITELIST_DISABLE"] == "job.env:3"
+
+
+def test_env_file_with_windows_line_ends_and_a_byte_order_mark() -> None:
+    assert parse_env_file("\ufeffA=1\r\nB=2\r\n", "x")[0] == {"A": "1", "B": "2"}
+
+
+def test_env_file_over_this_shell() -> None:
+    found = reading(host({"A": "0", "B": "2", "PASSED": "p"}, job_env="A=1\nPASSED\nABSENT\n"), env_file="/job/job.env")
+    assert found.variables == {"A": "1", "B": "2", "PASSED": "p"}
+    assert found.source == "/job/job.env over this shell"
+    assert found.place("A") == "/job/job.env:1"
+    assert found.place("B") == "environment of /job/job.env over this shell"
+
+
+def test_env_file_for_a_shell() -> None:
+    text = "# source me\nexport A=$HOME/x   # home\nexport B='1 2'\nC=3\n"
+    found = reading(host({"HOME": "/root"}, job_env=text), env_file="/job/job.env")
+    assert found.variables is not None
+    assert (found.variables["A"], found.variables["B"], found.variables["C"]) == ("/root/x", "1 2", "3")
+
+
+def test_env_file_alone_under_sudo() -> None:
+    found = reading(host(SUDO, job_env="A=1\nPASSED\n"), env_file="/job/job.env")
+    assert found.variables == {"A": "1"}
+    assert found.source == "/job/job.env alone"
+    assert found.untold_reason("SUDO_USER") is None
+    assert "SUDO_USER" not in found.variables
+    reason = found.untold_reason("PASSED")
+    assert reason is not None
+    assert "sudo" in reason.en
+
+
+def test_env_file_that_cannot_be_read() -> None:
+    found = reading(host({}, job_env={"error": "EACCES"}), env_file="/job/job.env")
+    assert found.variables is None
+    assert found.right
+    assert reading(host({}), env_file="/job/gone.env").reason is not None
+    assert reading(host({}, job_env=b"\xff\xfe\0"), env_file="/job/job.env").variables is None
+
+
+# ------------------------------------------------------------------ a script, and all of them
+
+
+def test_script_over_env_file_over_this_shell() -> None:
+    machine = host(
+        {"A": "shell", "B": "shell", "C": "shell"},
+        job_env="B=file\nC=file\n",
+        train_sh="export C=script$A\npython3 t.py\n",
+    )
+    found = reading(machine, script="/job/train.sh", env_file="/job/job.env")
+    assert found.variables == {"A": "shell", "B": "file", "C": "scriptshell"}
+    assert found.place("C") == "/job/train.sh:1"
+    assert found.place("B") == "/job/job.env:1"
+
+
+def test_script_under_sudo_is_judged_alone() -> None:
+    """What it sets is known, what it inherits is not, and what it never names is not set by it."""
+    text = "export A=1\nexport LD_LIBRARY_PATH=/opt/lib:$LD_LIBRARY_PATH\npython3 train.py\n"
+    found = reading(host(SUDO, train_sh=text), script="/job/train.sh")
+    assert found.source == "/job/train.sh alone"
+    assert found.variables == {"A": "1"}
+    reason = found.untold_reason("LD_LIBRARY_PATH")
+    assert reason is not None
+    assert "sudo" in reason.en
+    assert found.untold_reason("TASK_QUEUE_ENABLE") is None
+
+
+def test_a_process_wins_over_the_script_it_came_from() -> None:
+    machine = SnapshotHost({"files": {"/proc/1/environ": "A=1\0", "/job/train.sh": "export A=2\n"}})
+    assert reading(machine, pid=1, script="/job/train.sh").variables == {"A": "1"}
+
+
+def test_asking_for_a_variable_that_is_not_known() -> None:
+    text = 'export A=1\n[ "$1" = x ] && export B=1\npython3 train.py\n'
+    found = reading(host({"SHELL": "/bin/bash"}, train_sh=text), script="/job/train.sh")
+    variables = Target(TargetOptions(), None, None, found).variables()
+    assert variables["A"] == "1"
+    assert variables.get("C") is None
+    assert "C" not in variables
+    for ask in (lambda: variables["B"], lambda: variables.get("B"), lambda: "B" in variables):
+        with pytest.raises(Undetermined) as caught:
+            ask()
+        assert "/job/train.sh:2" in caught.value.reason.en
+    assert set(variables) == {"A", "SHELL"}
+
+
+def test_python_of_a_job_whose_path_is_not_known() -> None:
+    machine = host({"PATH": "/usr/bin"}, train_sh="conda activate npu\npython3 train.py\n")
+    scene = open_scene(machine, TargetOptions(script="/job/train.sh"))
+    assert scene.target.python is None
+    assert scene.target.python_reason is not None
+    assert "conda activate" in scene.target.python_reason.en
