@@ -101,9 +101,10 @@ def _judge(
 def _groups(check: Check, readings: Sequence[Reading]) -> list[list[Reading]]:
     """Readings that would read the same but for their subject, together."""
     groups: dict[tuple[str, str], list[Reading]] = {}
+    described = expect.describe(check.expect)
     for reading in readings:
-        actual, wanted = expect.actual_value(reading), expect.expected_value(reading, check.expect)
-        groups.setdefault((actual.en, wanted.en), []).append(reading)
+        wanted = reading.expected or described
+        groups.setdefault((expect.actual_value(reading).en, wanted.en), []).append(reading)
     return list(groups.values())
 
 

@@ -7,7 +7,7 @@ https://docs.kernel.org/admin-guide/pm/cpufreq.html.
 from __future__ import annotations
 
 import posixpath
-from typing import Iterable, Mapping, Optional
+from typing import Iterable, Mapping, NamedTuple, Optional
 
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded
 from envtune.facts import host_error_text
@@ -25,14 +25,25 @@ GOVERNORS = ("performance", "powersave", "userspace", "ondemand", "conservative"
 SELF_SCALING = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
 
+class Policy(NamedTuple):
+    """The CPUs that share one frequency, as `cpu4-7`, and the folder of their files."""
+
+    cpus: str
+    folder: str
+
+
 @probe("cpufreq.governors")
 def governors(scene: Scene) -> Iterable[Reading]:
     """The governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
-    return [_governor(scene.host, folder) for folder in scene.once(policies)]
+    return scene.once(_governors)
 
 
-def policies(scene: Scene) -> tuple[str, ...]:
-    """The folder of every policy by CPU number; kernels without policy folders have one per CPU."""
+def _governors(scene: Scene) -> tuple[Reading, ...]:
+    return tuple(_governor(scene.host, policy) for policy in scene.once(policies))
+
+
+def policies(scene: Scene) -> tuple[Policy, ...]:
+    """Every policy by CPU number; kernels without policy folders have one per CPU."""
     host = scene.host
     file = "scaling_governor"
     found = host.glob(f"{ROOT}/cpufreq/policy[0-9]*/{file}") or host.glob(f"{ROOT}/cpu[0-9]*/cpufreq/{file}")
@@ -44,7 +55,8 @@ def policies(scene: Scene) -> tuple[str, ...]:
             ),
             f"{ROOT}/cpufreq",
         )
-    return tuple(sorted((posixpath.dirname(path) for path in found), key=_number))
+    folders = sorted((posixpath.dirname(path) for path in found), key=_number)
+    return tuple(Policy(subject(host, folder), folder) for folder in folders)
 
 
 def _number(path: str) -> int:
@@ -53,19 +65,21 @@ def _number(path: str) -> int:
 
 
 def subject(host: Host, folder: str) -> str:
-    """The CPUs of a policy, `cpu4-7`; the number of the policy alone where the kernel does not list them."""
+    """The CPUs of a policy; the number of the policy alone where the kernel does not list them."""
     for name in ("affected_cpus", "related_cpus"):
         try:
-            cpus = cpu_numbers(host.read(f"{folder}/{name}"))
+            text = host.read(f"{folder}/{name}")
         except HostError:
             continue
+        cpus = cpu_numbers(text)
         if cpus:
-            return join_subjects(f"cpu{number}" for number in cpus)
+            return f"cpu{cpus[0]}" if len(cpus) == 1 else join_subjects(f"cpu{number}" for number in cpus)
     return f"cpu{_number(folder)}"
 
 
-def _governor(host: Host, folder: str) -> Reading:
-    path, cpus = f"{folder}/scaling_governor", subject(host, folder)
+def _governor(host: Host, policy: Policy) -> Reading:
+    cpus, folder = policy
+    path = f"{folder}/scaling_governor"
     try:
         text = host.read(path)
     except HostError as error:
@@ -106,7 +120,7 @@ def agreement(scene: Scene) -> Iterable[Reading]:
 
     Source: inferred from porting guide 003:1355, whose single read cannot see it.
     """
-    readings = list(governors(scene))
+    readings = scene.once(_governors)
     groups: dict[str, list[Reading]] = {}
     for reading in readings:
         if reading.reason is None:
@@ -130,12 +144,13 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
 @probe("cpufreq.available_governors")
 def available_governors(scene: Scene) -> Iterable[Reading]:
     """The governors every policy offers, as a tuple. Source: porting guide 003:1359-1387."""
-    for folder in scene.once(policies):
-        yield _available(scene.host, folder)
+    for policy in scene.once(policies):
+        yield _available(scene.host, policy)
 
 
-def _available(host: Host, folder: str) -> Reading:
-    path, cpus = f"{folder}/scaling_available_governors", subject(host, folder)
+def _available(host: Host, policy: Policy) -> Reading:
+    cpus, folder = policy
+    path = f"{folder}/scaling_available_governors"
     try:
         text = host.read(path)
     except HostError as error:
@@ -154,17 +169,17 @@ def ceiling(scene: Scene) -> Iterable[Reading]:
     With intel_pstate also its own limits: `max_perf_pct` in percent, turbo as 100 (on) or 0 (off).
     Source: inferred from porting guide 003:1327, 1409; files as in the kernel's cpufreq and intel_pstate documents.
     """
-    for folder in scene.once(policies):
-        yield _ceiling(scene.host, folder)
+    for policy in scene.once(policies):
+        yield _ceiling(scene.host, policy)
     for name, turned in (("max_perf_pct", False), ("no_turbo", True)):
         reading = _pstate_limit(scene.host, f"{ROOT}/intel_pstate/{name}", turned)
         if reading is not None:
             yield reading
 
 
-def _ceiling(host: Host, folder: str) -> Reading:
+def _ceiling(host: Host, policy: Policy) -> Reading:
+    cpus, folder = policy
     allowed, possible = f"{folder}/scaling_max_freq", f"{folder}/cpuinfo_max_freq"
-    cpus = subject(host, folder)
     try:
         texts = host.read(allowed), host.read(possible)
     except HostError as error:
