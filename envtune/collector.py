@@ -1144,7 +1144,6 @@ PILLOW_BUILD_RHEL = (
 )  # fmt: skip
 PILLOW_BUILD_QUERY = ("rpm", "-q", "--whatprovides") + PILLOW_BUILD_RHEL  # names of packages that were renamed count
 DPKG_STATUS = "/var/lib/dpkg/status"
-RPM_DATABASES = ("/var/lib/rpm/Packages", "/var/lib/rpm/rpmdb.sqlite", "/usr/lib/sysimage/rpm/rpmdb.sqlite")
 BUILD_HEADERS = ("jpeglib.h", "zlib.h")
 
 
@@ -1180,7 +1179,7 @@ def record_python(
     _quietly(_record_environment, host, variables, cwd, found, machine)
     _quietly(_record_commands, host, variables, cwd, found["version"])
     _quietly(host.read_bytes, DPKG_STATUS)
-    record_command(host, PILLOW_BUILD_QUERY, RPM_DATABASES)
+    record_command(host, PILLOW_BUILD_QUERY)
     for path in other_interpreters(host, variables, cwd):
         _quietly(_record_other, host, variables, cwd, path)
 
