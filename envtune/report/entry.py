@@ -81,7 +81,8 @@ def terminal_page(entry: Entry, catalogue: Catalogue, lang: str, *, width: int, 
     """The page for a terminal of `width` columns."""
     paint = Paint(colour)
     title = wrap(printable(entry.title.to(lang)), width)
-    lines = [paint(label(entry), "bold"), *title, paint(head(entry).to(lang), "dim")]
+    summary = (paint(line, "dim") for line in wrap(head(entry).to(lang), width))
+    lines = [paint(label(entry), "bold"), *title, *summary]
     for section in sections(entry, catalogue):
         lines += ["", paint(section.heading.to(lang), "bold"), *_terminal(section, lang, width)]
     return "\n".join(line.rstrip() for line in lines)
