@@ -39,7 +39,16 @@ def governors(scene: Scene) -> Iterable[Reading]:
 
 
 def _governors(scene: Scene) -> tuple[Reading, ...]:
-    return tuple(_governor(scene.host, policy) for policy in scene.once(policies))
+    driver = scene.once(driver_name)
+    return tuple(_governor(scene.host, policy, driver) for policy in scene.once(policies))
+
+
+def driver_name(scene: Scene) -> str:
+    """The scaling driver, empty when it cannot be read. The kernel has one for all policies."""
+    try:
+        return scene.host.read(f"{scene.once(policies)[0].folder}/scaling_driver").strip()
+    except HostError:
+        return ""
 
 
 def policies(scene: Scene) -> tuple[Policy, ...]:
@@ -77,7 +86,7 @@ def subject(host: Host, folder: str) -> str:
     return f"cpu{_number(folder)}"
 
 
-def _governor(host: Host, policy: Policy) -> Reading:
+def _governor(host: Host, policy: Policy, driver: str) -> Reading:
     cpus, folder = policy
     path = f"{folder}/scaling_governor"
     try:
@@ -88,30 +97,22 @@ def _governor(host: Host, policy: Policy) -> Reading:
     if not name or len(name.split()) > 1:
         reason = Text(f"{path} does not name one governor", f"{path} 中不是单个调速器名称")
         return Reading(cpus, None, Evidence(path, text), reason=reason)
-    return Reading(cpus, name, Evidence(path, text), shown=_remark(host, folder, name))
+    return Reading(cpus, name, Evidence(path, text), shown=_remark(name, driver))
 
 
-def _remark(host: Host, folder: str, name: str) -> Optional[Text]:
+def _remark(name: str, driver: str) -> Optional[Text]:
     """What has to be said beside the name; None where the name says it all."""
     if name not in GOVERNORS:
         return Text(
             f"{name} (a governor envtune does not know)",
             f"{name}（envtune 不了解的调速器）",
         )
-    driver = _word(host, f"{folder}/scaling_driver") if name == "powersave" else ""
-    if driver in SELF_SCALING:
+    if name == "powersave" and driver in SELF_SCALING:
         return Text(
             f"{name} (under {driver}: scales with the load)",
             f"{name}（在 {driver} 下：随负载调频）",
         )
     return None
-
-
-def _word(host: Host, path: str) -> str:
-    try:
-        return host.read(path).strip()
-    except HostError:
-        return ""
 
 
 @probe("cpufreq.agreement")
@@ -145,10 +146,10 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
 def available_governors(scene: Scene) -> Iterable[Reading]:
     """The governors every policy offers, as a tuple. Source: porting guide 003:1359-1387."""
     for policy in scene.once(policies):
-        yield _available(scene.host, policy)
+        yield _available(scene.host, policy, scene.once(driver_name))
 
 
-def _available(host: Host, policy: Policy) -> Reading:
+def _available(host: Host, policy: Policy, driver: str) -> Reading:
     cpus, folder = policy
     path = f"{folder}/scaling_available_governors"
     try:
@@ -156,7 +157,6 @@ def _available(host: Host, policy: Policy) -> Reading:
     except HostError as error:
         return Reading(cpus, None, Evidence(path, str(error)), reason=host_error_text(error))
     names = tuple(text.split())
-    driver = _word(host, f"{folder}/scaling_driver")
     words = " ".join(names) or "-"
     shown = Text(f"{words} (driver {driver})", f"{words}（驱动 {driver}）") if driver else Text(words, words)
     return Reading(cpus, names, Evidence(path, text), shown)
