@@ -7,13 +7,11 @@ Each runs in a network namespace with a mount namespace of its own, so that the 
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import time
 from pathlib import Path
-from typing import Callable, Iterator, Sequence
+from typing import Iterator, Sequence
 
 import pytest
+from front_ends import Run, enabled_ufw, running_firewalld
 from namespaces import PEERS, Pair, agree, needs, told, verdicts
 
 from envtune.audit import examine
@@ -23,21 +21,6 @@ from envtune.scene import open_scene
 from envtune.snapshot import SnapshotHost
 
 pytestmark = [pytest.mark.firewall, pytest.mark.root, pytest.mark.slow]
-
-Run = Callable[[str], "subprocess.CompletedProcess[str]"]
-
-INSIDE = """
-set -e
-mount --make-rprivate /
-mount --bind "$1/run" /run && mkdir -p /run/dbus
-mount --bind "$1/etc" /etc/firewalld
-mount -t proc proc /proc
-dbus-daemon --system --fork --nopidfile --print-address >/run/dbus/address
-firewalld --nofork --nopid >"$1/log" 2>&1 &
-for i in $(seq 150); do firewall-cmd --state >/dev/null 2>&1 && break; sleep 0.1; done
-touch "$1/ready"
-while [ ! -e "$1/stop" ]; do sleep 0.05; done
-"""
 
 
 @pytest.fixture
@@ -49,55 +32,14 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture(params=["nftables", "iptables"])
 def firewalld(pair: Pair, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
-    """A running firewalld with everything from eth0 in the zone `drop`; runs a shell line beside it."""
-    needs("firewalld", "firewall-cmd", "dbus-daemon")
-    shutil.copytree("/etc/firewalld", tmp_path / "etc")
-    (tmp_path / "run").mkdir()
-    settings = tmp_path / "etc" / "firewalld.conf"
-    lines = [
-        line for line in settings.read_text().splitlines() if not line.startswith(("CleanupOnExit", "FirewallBackend"))
-    ]
-    settings.write_text("\n".join([*lines, "CleanupOnExit=yes", f"FirewallBackend={request.param}"]) + "\n")
-    (tmp_path / "inside.sh").write_text(INSIDE)
-    space = ["ip", "netns", "exec", f"{pair.name}b"]
-    holder = subprocess.Popen([*space, "unshare", "-m", "-p", "-f", "--kill-child", "bash", str(tmp_path / "inside.sh"), str(tmp_path)])  # fmt: skip
-    try:
-        wait_for(tmp_path / "ready")
-        init = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()[0]
-
-        def run(line: str) -> subprocess.CompletedProcess[str]:
-            argv = ["nsenter", "-t", init, "-n", "-m", "-p", "bash", "-c", line]
-            return subprocess.run(argv, capture_output=True, text=True, check=True)
-
-        run("firewall-cmd --permanent --zone=drop --add-interface=eth0 && firewall-cmd --reload")
+    with running_firewalld(pair, tmp_path, request.param) as run:
         yield run
-    finally:
-        (tmp_path / "stop").touch()
-        holder.wait(20)
-
-
-def wait_for(path: Path) -> None:
-    end = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < end, f"{path.name} did not come"
-        time.sleep(0.05)
 
 
 @pytest.fixture
 def ufw(pair: Pair, tmp_path: Path) -> Iterator[Run]:
-    """An enabled ufw that denies what comes in; runs a shell line with its own settings."""
-    needs("ufw")
-    shutil.copytree("/etc/ufw", tmp_path / "etc")
-    shutil.copy("/etc/default/ufw", tmp_path / "default")
-    binds = f"mount --bind {tmp_path}/etc /etc/ufw && mount --bind {tmp_path}/default /etc/default/ufw"
-
-    def run(line: str) -> subprocess.CompletedProcess[str]:
-        whole = f"mount --make-rprivate / && {binds} && {line}"
-        return pair.run(["unshare", "-m", "bash", "-c", whole])
-
-    run("ufw --force enable && ufw default deny incoming")
-    yield run
-    run("ufw --force disable")
+    with enabled_ufw(pair, tmp_path) as run:
+        yield run
 
 
 def findings(pair: Pair) -> tuple[Finding, ...]:
