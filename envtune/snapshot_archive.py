@@ -55,6 +55,9 @@ def read_archive(
                 content = _content(archive, member, name, account, seen)
                 seen[name] = content
                 yield name, content
+        stream.member = "the end of the archive"
+        while stream.read(1 << 16):
+            pass  # so that gzip compares its checksum
     except SnapshotError:
         raise
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError, RecursionError) as error:
