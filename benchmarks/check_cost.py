@@ -2,7 +2,9 @@
 
     make bench                       20 rounds
     make bench ARGS="--rounds 5"
-    make bench ARGS="--no-neighbour" without pytest-testinfra, which is fetched once
+    make bench ARGS="--no-neighbour"      without pytest-testinfra, which is fetched once
+    make bench ARGS="--bare-metal 192"    as root, in a mount namespace that shows that many frequency policies and a
+                                          CPU without the hypervisor flag: the checks of bare metal run, too
 
 In every round each program runs once, one after the other, so that a busy machine slows all of them; ratios are taken
 within a round and their median is shown. The first round warms the caches (bytecode, catalogue) and is not counted.
@@ -39,6 +41,31 @@ app()
 NEIGHBOUR = "pytest-testinfra, 30 checks"
 BASE = "typer no-op"
 OURS = "envtune check --format json"
+
+
+BARE_METAL = """\
+set -e
+mount --make-rprivate /
+tree=$2
+mkdir -p "$tree"
+mount -t tmpfs none "$tree"
+mkdir "$tree/cpufreq"
+echo "0-$(($1 - 1))" >"$tree/online"
+for i in $(seq 0 $(($1 - 1))); do
+  mkdir "$tree/cpufreq/policy$i"
+  cd "$tree/cpufreq/policy$i"
+  echo performance | tee scaling_governor scaling_available_governors >/dev/null
+  echo 2600000 | tee scaling_max_freq cpuinfo_max_freq >/dev/null
+  echo cppc_cpufreq >scaling_driver
+  echo "$i" >affected_cpus
+done
+sed "s/ hypervisor//" /proc/cpuinfo >"$tree/cpuinfo"
+mount --bind "$tree/cpuinfo" /proc/cpuinfo
+mount --rbind "$tree" /sys/devices/system/cpu
+cd /
+shift 2
+exec "$@"
+"""
 
 
 class Cost(NamedTuple):
@@ -144,7 +171,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--no-neighbour", action="store_true")
+    parser.add_argument("--bare-metal", type=int, metavar="CPUS")
     chosen = parser.parse_args()
+    if chosen.bare_metal:
+        again = [arg for arg in sys.argv[1:] if arg not in ("--bare-metal", str(chosen.bare_metal))]
+        script = ["bash", "-c", BARE_METAL, "bash", str(chosen.bare_metal), str(CACHE / "tree")]
+        os.execvp("unshare", ["unshare", "-m", *script, sys.executable, __file__, *again])
     costs = measure(programs(not chosen.no_neighbour), chosen.rounds)
     sys.stdout.write(f"{machine()}; {chosen.rounds} rounds\n\n{table(costs)}\n")
 
