@@ -81,7 +81,7 @@ def _cpu_affinity(value: str) -> Judgement:
         "mode 0, 1 or 2, then optional force:0|1, npuN:first-last, npu_affine:0|1",
         "模式 0、1 或 2，其后可选 force:0|1、npuN:起-止、npu_affine:0|1",
     )
-    mode, *parts = [part.strip() for part in value.split(",")]
+    mode, *parts = [part.strip(" ") for part in value.split(",")]
     if not re.fullmatch(r"[0-2]", mode):
         return Judgement(False, wanted)
     strange = [
@@ -97,7 +97,7 @@ def _cores(part: str) -> bool:
 
 def alloc_options(value: str) -> Optional[dict[str, str]]:
     """`key:value,...` of PYTORCH_NPU_ALLOC_CONF as a mapping (blanks are ignored); None when it is not of that form."""
-    text = re.sub(r"\s", "", value)
+    text = value.replace(" ", "")
     found = re.fullmatch(r"[^:,\[\]]+:(\[[^\[\]]*\]|[^:,\[\]]+)(,[^:,\[\]]+:(\[[^\[\]]*\]|[^:,\[\]]+))*", text)
     if found is None:
         return None
@@ -159,8 +159,8 @@ def _retry_params(value: str) -> Judgement:
     )
     limits = {"MaxCnt": [1, 10], "HoldTime": [0, 60000], "IntervalTime": [0, 60000]}
     for part in value.split(","):
-        key, colon, number = part.strip().partition(":")
-        if key not in limits or not colon or not _whole_number({"int": limits[key]}, number.strip()):
+        key, colon, number = part.strip(" ").partition(":")
+        if key not in limits or not colon or not _whole_number({"int": limits[key]}, number.strip(" ")):
             return Judgement(False, wanted)
     return Judgement(True, wanted)
 
