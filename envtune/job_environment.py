@@ -95,12 +95,20 @@ def _with_env_file(host: Host, path: str, under: JobEnvironment) -> JobEnvironme
         text = host.read(path)
     except HostError as error:
         return JobEnvironment(None, path, host_error_text(error), right=isinstance(error, Denied))
-    if re.search(
-        r"^\s*export\s", text, re.MULTILINE
-    ):  # written for a shell to source, so it means what a shell makes of it
-        from envtune.launch_script import script_environment
+    return env_file_environment(host, path, text, under)
 
-        return script_environment(host, path, under, sourced=True)
+
+def is_for_a_shell(text: str) -> bool:
+    """Whether an env file is written for a shell to source, so that it means what a shell makes of it."""
+    return re.search(r"^\s*(export|unset|source|[.]|case)\s", text, re.MULTILINE) is not None
+
+
+def env_file_environment(host: Host, path: str, text: str, under: JobEnvironment) -> JobEnvironment:
+    """The job's variables if the env file at `path` held `text`."""
+    if is_for_a_shell(text):
+        from envtune.launch_script import text_environment
+
+        return text_environment(host, path, text, under, sourced=True)
     found, places = parse_env_file(text, path)
     known = {**(under.variables or {}), **{name: value for name, value in found.items() if value is not None}}
     untold = {name: reason for name, reason in under.untold.items() if name not in known}

@@ -28,6 +28,11 @@ def script_environment(host: Host, path: str, under: JobEnvironment, sourced: bo
         text = host.read(path)
     except HostError as error:
         return JobEnvironment(None, path, host_error_text(error), right=isinstance(error, Denied))
+    return text_environment(host, path, text, under, sourced)
+
+
+def text_environment(host: Host, path: str, text: str, under: JobEnvironment, sourced: bool = False) -> JobEnvironment:
+    """The job's variables if the script at `path` held `text`."""
     launch, _ = follow(host, path, text, under, sourced)
     known = {name: value for name, value in launch.values.items() if isinstance(value, str)}
     untold = {name: value for name, value in launch.values.items() if isinstance(value, Text)}

@@ -17,6 +17,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "snapshot": ("snapshot", "Record this host, to be judged elsewhere or by somebody else."),
     "diagnose": ("diagnose", "Which known error is in this log, and is its cause so on this host?"),
     "run": ("run", "Check the host, run a command, and diagnose it when it fails."),
+    "env": ("env", "The variables a job should get on this host, as lines to source."),
     "explain": ("explain", "What a check, a known error or a playbook is about."),
     "list": ("list_", "The checks, FAQ entries or playbooks there are."),
 }

@@ -37,6 +37,19 @@ def statements(text: str) -> Iterator[AndOr]:
         parser.separator()
 
 
+def starts(text: str) -> list[int]:
+    """The lines on which a top-level statement begins and before which a line can be put; raises Broken as above."""
+    parser = _Parser(tokens(text))
+    found: list[int] = []
+    parser.skip_separators()
+    while not parser.at_end():
+        if parser.at_line_start():
+            found.append(parser.line)
+        parser.and_or()
+        parser.separator()
+    return found
+
+
 class _Parser:
     def __init__(self, found: list[Token]) -> None:
         self._tokens = found
@@ -74,6 +87,15 @@ class _Parser:
         if self._next.kind == "end" and self._next.text:
             raise self._fail()
         return self._next.kind == "end"
+
+    @property
+    def line(self) -> int:
+        """The line of the next token."""
+        return self._next.line
+
+    def at_line_start(self) -> bool:
+        """Whether nothing stands before the next token on its line."""
+        return self._at == 0 or self._tokens[self._at - 1].kind == "nl"
 
     def skip_separators(self) -> None:
         """Step over line ends and `;`."""
