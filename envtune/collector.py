@@ -153,7 +153,8 @@ class Mounts:
         if kind is None:
             return
         if path not in self._hung:
-            row = run_command(("stat", "-f", "--", path), TOUCH_SECONDS)  # asks the server, not the attribute cache
+            # `stat -f` asks the server, not the attribute cache; its loader must not search a mount that hangs
+            row = run_command(("stat", "-f", "--", path), TOUCH_SECONDS, without=("LD_LIBRARY_PATH",))
             self._hung[path] = row.get("error") == "timeout"
         if self._hung[path]:
             raise OSError(errno.ETIMEDOUT, "the %s file system at %s does not answer" % (kind, path), path)
@@ -215,11 +216,13 @@ def command_environment() -> Dict[str, str]:
     return env
 
 
-def run_command(argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_LIMIT) -> Dict[str, Any]:
+def run_command(
+    argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_LIMIT, without: Sequence[str] = ()
+) -> Dict[str, Any]:
     """Run `argv` in a process group of its own: {argv, rc, stdout, stderr} or {argv, error: missing|denied|timeout}.
 
     At the deadline the whole group is killed; a child that does not die of SIGKILL (state D) is left behind, not waited
-    for.
+    for. `without` names variables that are kept from it.
     """
     import subprocess
 
@@ -230,7 +233,7 @@ def run_command(argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_L
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=command_environment(),
+            env={k: v for k, v in command_environment().items() if k not in without},
             start_new_session=True,
             cwd="/",
         )
