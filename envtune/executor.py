@@ -16,9 +16,9 @@ Layout of the state directory (root: /var/lib/envtune, else $XDG_STATE_HOME/envt
     runs/<run>/output.log     what commands printed
     runs/<run>/reserve        room on the disk that the journal falls back on when the disk is full
 
-Records of a journal: begin (plan), then for every operation intent, done or same (nothing to write), reverted, stuck
-(could not be taken back); change (the result of one change), end; undo-begin, set-aside, undo-end; torn (a line that a
-killed run left unfinished).
+Records of a journal: begin (plan), then for every operation intent, done or same (nothing to write), reverting,
+reverted, stuck (could not be taken back); change (the result of one change), end; undo-begin, set-aside, undo-end;
+torn (a line that a killed run left unfinished).
 """
 
 import base64
@@ -228,6 +228,10 @@ class Lock:
                 raise Locked("another envtune run holds the lock: %s" % (who or "it has just begun"))
             time.sleep(0.1)
         self.tell("")
+        for name in os.listdir(os.path.join(state, "runs")):  # room that killed runs hold; a journal takes its own
+            reserve = os.path.join(state, "runs", name, "reserve")
+            if os.path.lexists(reserve):
+                os.unlink(reserve)
 
     def tell(self, run: str) -> None:
         """Say who holds the lock."""
@@ -393,10 +397,10 @@ def _write_kernel_file(path: str, data: bytes) -> None:
     """One write, as the kernel wants it; tried again for a moment while the knob is busy."""
     for patience in (0.05, 0.2, 0.5, None):
         try:
-            # as a shell's `>` does; the kernel's own files ignore O_TRUNC, a file system put in their place does not
-            descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 written = os.write(descriptor, data)
+                _cut(descriptor, written)
             finally:
                 os.close(descriptor)
             if written != len(data):
@@ -407,6 +411,17 @@ def _write_kernel_file(path: str, data: bytes) -> None:
                 raise _about(error, path)
             time.sleep(patience)
     boundary("kernel-written")
+
+
+def _cut(descriptor: int, length: int) -> None:
+    """The kernel's own files have no length; where a file system stands in their place, an old tail must not stay.
+
+    After the write and not by O_TRUNC, which would empty such a file although the write is refused.
+    """
+    try:
+        os.ftruncate(descriptor, length)
+    except OSError:
+        pass
 
 
 def _dress(descriptor: int, like: Record, times: bool) -> None:
@@ -598,8 +613,10 @@ class FileOperation:
             for parent in reversed(kept["missing"]):
                 try:
                     os.rmdir(parent)
+                except FileNotFoundError:
+                    continue  # the run was killed before it was made
                 except OSError:
-                    break  # never made, or somebody uses it now
+                    break  # somebody uses it now
 
 
 def _missing_parents(path: str) -> List[str]:
@@ -753,6 +770,7 @@ def _holds(check: Record, env: Optional[Dict[str, str]]) -> bool:
 
 
 OUTPUT = None  # type: Optional[Callable[[str], None]]  # where the lines of long commands go while they run
+PATIENCE = 5.0  # seconds for a command of a killed run to end by itself
 MARK = "ENVTUNE_RUN"  # in the environment of every command: the run it belongs to
 
 
@@ -770,34 +788,64 @@ def run_logged(argv: List[str], timeout: float, env: Optional[Dict[str, str]], d
     import signal
     import subprocess
 
-    marked = dict(_environment(env), **{MARK: os.path.basename(directory)})
+    marked = dict(_environment(env), **{MARK: directory})
+    child = None
     log = _Log(os.path.join(directory, "output.log"), argv)
-    child = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=marked,
-        cwd="/",  # `python -m` looks for modules in the current directory first
-        start_new_session=True,
-    )
     try:
+        with _Undisturbed():  # a command that was started is always known, so that it can be ended
+            child = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=marked,
+                cwd="/",  # `python -m` looks for modules in the current directory first
+                start_new_session=True,
+            )
         assert child.stdout is not None
         boundary("command-started")
         if not _follow(child, child.stdout.fileno(), log, time.monotonic() + timeout):
-            raise Failed("%s did not end within %d s: %s" % (" ".join(argv), timeout, log.tail()))
+            raise Failed("%s did not end within %g s: %s" % (" ".join(argv), timeout, log.tail()))
         return child.wait(), log.tail()
     finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-        if child.stdout is not None:
-            child.stdout.close()
+        if child is not None:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+            if child.stdout is not None:
+                child.stdout.close()
         log.close()
+
+
+class _Undisturbed:
+    """Ctrl-C inside of the block is raised at its end."""
+
+    def __enter__(self) -> None:
+        import signal
+
+        self._pressed = False
+        self._before = None  # type: Any
+        try:
+            self._before = signal.signal(signal.SIGINT, self._press)
+        except ValueError:
+            pass  # not the main thread: Ctrl-C does not come here
+
+    def _press(self, number: int, frame: Any) -> None:
+        self._pressed = True
+
+    def __exit__(self, *error: Any) -> None:
+        import signal
+
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        if self._pressed:
+            raise KeyboardInterrupt
 
 
 def _follow(child: Any, descriptor: int, log: "_Log", end: float) -> bool:
     """Log what the command prints until it ends; False at the deadline. Does not wait for daemons it leaves behind."""
+    import subprocess
+
     while True:
         ended = child.poll() is not None
         ready, _, _ = select.select([descriptor], [], [], 0.1)
@@ -805,18 +853,21 @@ def _follow(child: Any, descriptor: int, log: "_Log", end: float) -> bool:
         log.write(data)
         if ended and not data:
             return True
-        if ready and not data:  # it closed its output and is still running
-            time.sleep(0.05)
+        if ready and not data:  # it closed its output: it ended, or goes on without a word
+            try:
+                child.wait(0.1)
+            except subprocess.TimeoutExpired:
+                pass
         if not ended and time.monotonic() > end:
-            return False
+            return child.poll() is not None
 
 
 class _Log:
     """The output of a command: to a file, to OUTPUT, and its last lines at hand."""
 
     def __init__(self, path: str, argv: List[str]) -> None:
-        self._file = open(path, "ab", 0, opener=_private)  # noqa: SIM115 (closed by close)
         self._lines = []  # type: List[str]
+        self._file = open(path, "ab", 0, opener=_private)  # noqa: SIM115 (closed by close)
         self._rest = b""
         self._keep(("$ %s\n" % " ".join(argv)).encode("utf-8", "replace"))
 
@@ -852,9 +903,9 @@ class _Log:
         self._file.close()
 
 
-def left_behind(run: str) -> List[int]:
-    """The commands of a killed run that are still running (their environment names the run)."""
-    mark = ("%s=%s" % (MARK, run)).encode("ascii")
+def left_behind(directory: str) -> List[int]:
+    """The commands of a killed run that are still running: their environment names the run's directory."""
+    mark = os.fsencode("%s=%s" % (MARK, directory))
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
@@ -1528,6 +1579,7 @@ class Run:
             kind.tidy(operation, kept)
             if not kind.reverted(operation, kept):
                 self._copy_foreign(kind, key, step, force, result)
+                self.note("reverting", last=True, change=key[0], number=key[1])
                 kind.revert(operation, kept, self.store)
                 if not kind.reverted(operation, kept):
                     raise Failed("what was there before could not be put back")
@@ -1644,7 +1696,7 @@ class Past:
             self.undoing, self.doing = dict(record, before=self.doing), "undo"
         elif kind == "undo-end":
             self.doing = self.undoing.get("before", "") if self.undoing.get("change") else ""
-        elif kind in ("intent", "done", "reverted", "stuck"):
+        elif kind in ("intent", "done", "reverting", "reverted", "stuck"):
             key = (record["change"], record["number"])
             if kind == "intent":
                 self.steps.pop(key, None)  # begun again: it is the latest step now
@@ -1796,7 +1848,10 @@ def _undo(run: Run, past: Past, change: Optional[str], force: bool) -> List[Reco
 def _past(state: str, name: str, lock: Lock) -> Past:
     """A run that may be continued now."""
     past = Past(state, name)
-    running = left_behind(name)
+    end = time.monotonic() + PATIENCE
+    while left_behind(past.directory) and time.monotonic() < end:
+        time.sleep(0.1)
+    running = left_behind(past.directory)
     if running:
         words = ", ".join(str(pid) for pid in running)
         raise Refused("a command of run %s is still running: process %s; wait for it or end it" % (name, words))
