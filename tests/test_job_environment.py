@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Mapping, Optional
 
 import pytest
 
+from envtune import collector
 from envtune.errors import Undetermined
+from envtune.host import LocalHost
 from envtune.job_environment import parse_env_file, parse_environ, read_environment
+from envtune.job_recording import record_environment
 from envtune.scene import open_scene
 from envtune.snapshot import SnapshotHost
 from envtune.target import JobEnvironment, Target, TargetOptions
@@ -221,3 +225,30 @@ def test_python_of_a_job_whose_path_is_not_known() -> None:
     assert scene.target.python is None
     assert scene.target.python_reason is not None
     assert "conda activate" in scene.target.python_reason.en
+
+
+# ------------------------------------------------------------------ recorded
+
+
+def test_a_recording_holds_every_file_the_script_leads_to(tmp_path: Path) -> None:
+    """Also by a path that the script makes of its own place, in loops and functions: the audit reads the same."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "train.sh").write_text(
+        'here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\nLIB=${here}/lib\n'
+        'load() { for f in "$LIB"/a.sh $LIB/b.sh $LIB/gone.sh; do [[ -f $f ]] && source $f; done; }\nload\n'
+        "bash $here/run.sh\n"
+    )
+    (tmp_path / "lib" / "a.sh").write_text("export TASK_QUEUE_ENABLE=0\n")
+    (tmp_path / "lib" / "b.sh").write_text("export FROM_B=${TASK_QUEUE_ENABLE}2\n")
+    (tmp_path / "run.sh").write_text("export FROM_RUN=1\ntorchrun train.py\n")
+    options = TargetOptions(script=str(tmp_path / "train.sh"))
+    taken = collector.take(
+        {"script": options.script},
+        environ={"HOME": "/root"},
+        more=lambda recorder: record_environment(recorder, options),
+    )
+    live = LocalHost()
+    live.environ = {"HOME": "/root"}
+    found = read_environment(SnapshotHost(taken), options)
+    assert found == read_environment(live, options)
+    assert found.variables == {"HOME": "/root", "TASK_QUEUE_ENABLE": "0", "FROM_B": "02", "FROM_RUN": "1"}

@@ -36,13 +36,21 @@ def command(
     lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
 ) -> None:
     from envtune import collector
+    from envtune.job_recording import record_environment
+    from envtune.target import TargetOptions
 
     lang = language(lang)
     output = None if str(output) == "-" else output
     _refuse_target(output, force, lang)
     clock = time.monotonic()
-    target = {"python": python, "pid": pid, "script": _absolute(script), "env_file": _absolute(env_file)}
-    snapshot = collector.take(target)
+    target: dict[str, Any] = {
+        "python": python,
+        "pid": pid,
+        "script": _absolute(script),
+        "env_file": _absolute(env_file),
+    }
+    options = TargetOptions(python, pid, target["script"], target["env_file"])
+    snapshot = collector.take(target, more=lambda recorder: record_environment(recorder, options))
     data = collector.pack(snapshot)
     try:
         if output is None:
