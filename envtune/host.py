@@ -248,6 +248,37 @@ class LocalHost:
         return self._file("disk", path, lambda: Disk(**collector.disk_space(path)))
 
 
+class RecordingHost(LocalHost):
+    """The live machine, read through a `collector.Recorder`, which keeps every answer for a snapshot."""
+
+    def __init__(self, recorder: collector.Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._once(("read", path), path, lambda: self._recorder.read_bytes(path))
+
+    def head(self, path: str) -> bytes:
+        return self._once(("head", path), path, lambda: self._recorder.head(path))
+
+    def stat(self, path: str, follow: bool = True) -> FileStat:
+        kind = "stat" if follow else "lstat"
+        return self._once((kind, path), path, lambda: FileStat(*self._recorder.stat(path, follow)))
+
+    def readlink(self, path: str) -> str:
+        return self._once(("link", path), path, lambda: self._recorder.readlink(path))
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        return self._once(("list", path), path, lambda: tuple(self._recorder.listdir(path)))
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        return self._once(("glob", pattern), pattern, lambda: tuple(self._recorder.glob(pattern)))
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
+        line = " ".join(argv)
+        return self._once(("run", *argv), line, lambda: command_result(self._recorder.run(argv, timeout)))
+
+
 def decode(path: str, data: bytes) -> str:
     """UTF-8 text; anything else is `Unreadable`, because a verdict on mangled text would be a guess."""
     try:

@@ -64,6 +64,20 @@ def command(
     typer.echo(_summary(str(output or "-"), len(data), seconds, unread(snapshot), lang), err=True)
 
 
+def follow_job(recorder: Any) -> None:
+    """Read the job's environment through the recorder, so that every script that makes it up is recorded.
+
+    The collector by itself knows only how to find the scripts that a line sources by a plain path.
+    """
+    from envtune.host import RecordingHost
+    from envtune.job_environment import read_environment
+    from envtune.scene import recorded_options
+
+    environment = read_environment(RecordingHost(recorder), recorded_options(recorder.target))
+    if environment.variables is not None:
+        recorder.variables = dict(environment.variables)
+
+
 def _absolute(path: Optional[str]) -> Optional[str]:
     return None if path is None else str(Path(path).absolute())
 
