@@ -5,15 +5,13 @@ Building pillow-simd takes about a minute and needs a C compiler, the headers of
 
 from __future__ import annotations
 
-import os
 import platform
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Optional
 
 import pytest
+from python37 import environment, run, simd_built
 
 from envtune import catalog, collector
 from envtune.audit import audit
@@ -30,28 +28,6 @@ pytestmark = [
 OPENCV = "opencv-python==3.4.10.37"
 
 
-def python37() -> Optional[str]:
-    root = Path(os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")))
-    found = sorted(root.glob("versions/3.7.*/bin/python3.7"))
-    return str(found[0]) if found else shutil.which("python3.7")
-
-
-def run(*argv: object, **environ: str) -> None:
-    variables = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    words = [str(word) for word in argv]
-    done = subprocess.run(words, capture_output=True, text=True, env={**variables, **environ}, timeout=600)
-    if done.returncode:
-        pytest.skip(f"{' '.join(words)}: {done.stderr[-500:]}")
-
-
-def environment(folder: Path) -> Path:
-    python = python37()
-    if python is None:
-        pytest.skip("no Python 3.7 here")
-    run(python, "-m", "venv", folder)
-    return folder / "bin" / "python"
-
-
 @pytest.fixture(scope="session")
 def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = environment(tmp_path_factory.mktemp("native") / "env")
@@ -61,14 +37,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def simd_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    for header in ("jpeglib.h", "zlib.h"):
-        if not any(os.path.exists(f"{folder}/{header}") for folder in collector.header_folders("/usr", "x86_64")):
-            pytest.skip(f"no {header}: building pillow-simd needs the headers of libjpeg and zlib")
-    folder = tmp_path_factory.mktemp("wheels")
-    python = environment(folder / "build")
-    run(python, "-m", "pip", "-q", "install", "wheel")
-    run(python, "-m", "pip", "-q", "wheel", "--no-deps", "-w", folder, "pillow-simd", CC="cc -mavx2")
-    return next(folder.glob("*.whl"))
+    return simd_built(tmp_path_factory.getbasetemp()).wheel
 
 
 @pytest.fixture(scope="session")

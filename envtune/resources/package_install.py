@@ -194,7 +194,7 @@ def _change(scene: Scene, manager: str, rows: Sequence[Row], ids: tuple[str, ...
         target=" ".join(plan.names),
         before="not installed",
         after="installed" if plan.installs is None else "installed: " + " ".join(plan.installs),
-        view="live",
+        view="job",  # it stays over a reboot, and needs none
         operations=(
             {
                 "op": "run",
