@@ -24,6 +24,8 @@ touch "$1/ready"
 while [ ! -e "$1/stop" ]; do sleep 0.05; done
 """
 
+ZONE = '<?xml version="1.0" encoding="utf-8"?>\n<zone target="DROP"><interface name="eth0"/></zone>\n'
+
 
 class Run(Protocol):
     """Runs a shell line where the front end is."""
@@ -37,6 +39,8 @@ def running_firewalld(pair: Pair, folder: Path, backend: str) -> Iterator[Run]:
     needs("firewalld", "firewall-cmd", "dbus-daemon")
     shutil.copytree("/etc/firewalld", folder / "etc")
     (folder / "run").mkdir()
+    (folder / "etc" / "zones").mkdir(exist_ok=True)
+    (folder / "etc" / "zones" / "drop.xml").write_text(ZONE)
     settings = folder / "etc" / "firewalld.conf"
     lines = [
         line for line in settings.read_text().splitlines() if not line.startswith(("CleanupOnExit", "FirewallBackend"))
@@ -54,11 +58,20 @@ def running_firewalld(pair: Pair, folder: Path, backend: str) -> Iterator[Run]:
             argv = ["nsenter", "-t", init, "-n", "-m", "-p", "bash", "-c", line]
             return subprocess.run(argv, capture_output=True, text=True, check=check)
 
-        run("firewall-cmd --permanent --zone=drop --add-interface=eth0 && firewall-cmd --reload")
         yield run
     finally:
         (folder / "stop").touch()
         holder.wait(20)
+
+
+def beside_firewalld(pair: Pair, folder: Path) -> Run:
+    """Runs a line on the server with that firewalld's bus, among the machine's own processes."""
+
+    def run(line: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        whole = f"mount --make-rprivate / && mount --bind {folder}/run /run && {line}"
+        return pair.run(["unshare", "-m", "bash", "-c", whole], check=check)
+
+    return run
 
 
 def wait_for(path: Path) -> None:
