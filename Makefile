@@ -20,10 +20,10 @@ check: $(VENV)/ready ## set everything up and report on this host (ARGS="--lang 
 	case $$code in 0|1|3) ;; *) exit $$code ;; esac  # a report was printed: what it found is no failure of make
 
 test: $(VENV)/ready-dev ## set everything up and run the fast tests
-	@$(TOOLS) $(VENV)/bin/python -m pytest -n auto -m "not ($(MARKED))" $(PYTEST_ARGS)
+	@$(TOOLS) $(VENV)/bin/python -m pytest -n auto --dist worksteal -m "not ($(MARKED))" $(PYTEST_ARGS)
 
 test-all: $(VENV)/ready-dev ## every test; those that need root, firewalls, compilers or sshd skip where that is missing
-	@$(TOOLS) $(VENV)/bin/python -m pytest -n auto -m "not ($(MARKED))" $(PYTEST_ARGS)
+	@$(TOOLS) $(VENV)/bin/python -m pytest -n auto --dist worksteal -m "not ($(MARKED))" $(PYTEST_ARGS)
 	@$(TOOLS) $(VENV)/bin/python -m pytest -m "$(MARKED)" $(PYTEST_ARGS)
 
 lint: $(VENV)/ready-dev ## ruff, and the format
