@@ -2249,34 +2249,46 @@ def redact_value(name: str, value: str) -> str:
 
 def _harmless(value: str) -> bool:
     """A reference to another variable, or nothing."""
-    return not value.strip("\"'") or bool(re.match(r"[\"']?\$[\w{(]", value)) or value == REDACTED
+    return not value.strip("\"'") or bool(re.match(r"[\"']?\$[\w{(]", value)) or value.strip('"') == REDACTED
 
 
-def redact_words(text: str) -> str:
+def redact_words(text: str, mark: str = REDACTED) -> str:
     """`text` without what is a secret by its shape: tokens, private keys, passwords in URLs."""
-    text = _PRIVATE_KEY.sub(REDACTED, text)
-    text = _LOGIN.sub(lambda m: m.group(1) + ":" + REDACTED + "@", text)
-    text = _BEARER.sub(lambda m: m.group(1) + " " + REDACTED, text)
-    return _SHAPES.sub(REDACTED, text)
+    text = _PRIVATE_KEY.sub(mark, text)
+    text = _LOGIN.sub(lambda m: m.group(1) + ":" + mark + "@", text)
+    text = _BEARER.sub(lambda m: m.group(1) + " " + mark, text)
+    return _SHAPES.sub(mark, text)
 
 
 def redact_text(text: str) -> str:
-    """A script, an env file or one argument: the values of secret names and everything of a secret's shape go."""
+    """One argument or value: the values of secret names and everything of a secret's shape go."""
+    return _redacted_text(text, REDACTED, REDACTED)
+
+
+def redact_script(text: str) -> str:
+    """A script or env file: as `redact_text`, in such a way that a shell still reads it as it was.
+
+    A value that goes becomes a quoted word; within a word, where quotes could be misread, "redacted" stands bare.
+    """
+    return _redacted_text(text, '"' + REDACTED + '"', REDACTED.strip("<>"))
+
+
+def _redacted_text(text: str, value: str, within: str) -> str:
     if not _HINT.search(text):
         return text
-    text = _redact_named(_OPTION, _redact_named(_ASSIGNED, text))
-    text = _ASKING.sub(lambda m: m.group(1) + REDACTED, text)
-    return redact_words(text)
+    text = _redact_named(_OPTION, _redact_named(_ASSIGNED, text, value), value)
+    text = _ASKING.sub(lambda m: m.group(1) + value, text)
+    return redact_words(text, within)
 
 
-def _redact_named(pattern: Any, text: str) -> str:
-    """`text` without the values that follow the names of secrets."""
+def _redact_named(pattern: Any, text: str, mark: str) -> str:
+    """`text` with `mark` for the values that follow the names of secrets."""
     kept, at = [], 0
     for found in pattern.finditer(text):
         if found.start() >= at and secret_name(found.group("name")):
             value = _VALUE.match(text, found.end())
             if value is not None and not _harmless(value.group()):
-                kept += [text[at : found.end()], REDACTED]
+                kept += [text[at : found.end()], mark]
                 at = value.end()
     return "".join(kept) + text[at:]
 
@@ -2330,7 +2342,7 @@ def redact_file(path: str, data: bytes, job: Optional[int] = None) -> bytes:
     if path.startswith(KERNEL_TREES) and path != "/proc/cmdline":
         return data
     try:
-        return redact_text(data.decode("utf-8")).encode("utf-8")
+        return redact_script(data.decode("utf-8")).encode("utf-8")
     except UnicodeDecodeError:
         return data
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from envtune.collector import (
     Recorder,
     redact_argv,
     redact_file,
+    redact_script,
     redact_text,
     redact_value,
     secret_name,
@@ -145,7 +148,7 @@ def test_a_launch_script_keeps_its_meaning() -> None:
         f"huggingface-cli login --token {SECRET}\n"
         "source /usr/local/Ascend/ascend-toolkit/set_env.sh\n"
     )
-    kept = redact_text(script)
+    kept = redact_script(script)
     assert SECRET not in kept
     for line in ("export MASTER_PORT=29500", "export GIT_TOKEN=$HF_TOKEN", '"user": "anna"', "ssh node1", "set_env.sh"):
         assert line in kept
@@ -176,7 +179,8 @@ def test_nothing_secret_is_anywhere_in_a_snapshot(tmp_path: Any) -> None:
     snapshot = take({"script": str(script)}, Tables(), environ)
     assert SECRET not in repr(snapshot)
     assert snapshot["environ"]["HF_TOKEN"] == REDACTED
-    assert snapshot["files"][str(tmp_path / "inner.sh")] == f"curl https://anna:{REDACTED}@example.com\n"
+    assert snapshot["files"][str(tmp_path / "inner.sh")] == "curl https://anna:redacted@example.com\n"
+    assert snapshot["files"][str(script)] == f'export API_TOKEN="{REDACTED}"\n. {tmp_path}/inner.sh\n'
     assert snapshot["processes"][0]["argv"] == ["python", "--password", REDACTED]
 
 
@@ -209,3 +213,19 @@ def test_every_variable_the_checks_judge_is_kept_and_not_taken_for_a_secret() ->
     for name in table["variables"]:
         assert not secret_name(name), name
         assert JOB_VARIABLE.match(f"{name}=1"), name
+
+
+def test_a_redacted_script_runs_as_before(tmp_path: Path) -> None:
+    script = (
+        f"export A_TOKEN={SECRET} B=1\nexport C='x' D_PASSWORD='{SECRET}'\nexport E_KEY=\"{SECRET}\" F=2\n"
+        f'export http_proxy=http://anna:{SECRET}@h:80 G=3\nexport https_proxy="http://anna:{SECRET}@h:80"\n'
+        f"export H=hf_{SECRET}{SECRET}\ntrue --token {SECRET} && export I=4\nsshpass -p {SECRET} true || export J=5\n"
+    )
+    path = tmp_path / "script"
+    path.write_text(redact_script(script))
+    assert SECRET not in path.read_text()
+    shown = subprocess.run(
+        ["sh", "-ec", f". {path}; env"], capture_output=True, text=True, timeout=30, check=True
+    ).stdout
+    for line in ("B=1", "C=x", "F=2", "G=3", "I=4", "https_proxy=http://anna:redacted@h:80"):
+        assert line in shown.splitlines()
