@@ -69,6 +69,16 @@ class Made:
         return 1 if self.plan.changes else exit_status(self.findings, (), floor)
 
 
+def is_root() -> bool:
+    """Whether what needs root may be tried."""
+    return os.geteuid() == 0
+
+
+def somebody_is_there() -> bool:
+    """Whether a question would be answered."""
+    return sys.stdin.isatty()
+
+
 def note_interrupted(request: Request, writing: bool) -> None:
     """Say what an earlier run left; nothing is written on top of it."""
     from envtune.cli.pending import told_of_interrupted
@@ -143,7 +153,7 @@ def apply(request: Request, made: Made) -> int:
         raise UsageError(f"--change {name}: the plan has no such change", f"--change {name}：计划中没有这项改动")
     if request.saved is not None:
         _refuse_stale(plan)
-    ready, held = sort_changes(plan.changes, request.consent, os.geteuid() == 0)
+    ready, held = sort_changes(plan.changes, request.consent, is_root())
     ready, held = _ask_each(request, plan.changes, ready, held)
     if request.format == "text":
         _print_plan(request, plan)
@@ -181,13 +191,13 @@ def _ask_each(
     request: Request, planned: Sequence[Change], ready: list[Change], held: list[Held]
 ) -> tuple[list[Change], list[Held]]:
     """On a terminal, ask for every change that wants consent of its own; --yes does not answer for them."""
-    if not sys.stdin.isatty():
+    if not somebody_is_there():
         return ready, held
     rest = []
     for one in held:
         words = f"{one.change.id} {one.change.finding} {one.change.target}"
         zh = f"{words}：需单独确认，是否执行？"
-        allowed = os.geteuid() == 0 or not one.change.root
+        allowed = is_root() or not one.change.root
         if one.why == "consent" and allowed and _ask(zh if request.lang == "zh" else f"{words}: do this, too?"):
             ready = [*ready, one.change]
         else:
@@ -203,7 +213,7 @@ def _agreed(request: Request, ready: Sequence[Change]) -> bool:
     from envtune.report.plan import table
 
     count = len(ready)
-    if not sys.stdin.isatty():
+    if not somebody_is_there():
         request.say(
             f"envtune: {count} changes are ready; nobody can be asked here: say --yes",
             f"envtune：有 {count} 项改动待执行；此处无法询问，请加 --yes",
