@@ -84,12 +84,9 @@ def guarded(text: str, path: str) -> str:
     _refuse_company(lines, node, path)
     newline = lines[first][len(lines[first].rstrip("\r\n")) :] or "\n"
     indent = lines[first][: node.col_offset]
-    block = [
-        f"{indent}try:",
-        *_indented(lines[first : last + 1]),
-        f"{indent}except ImportError:",
-        *_without(node, indent),
-    ]
+    step = "\t" if indent.endswith("\t") else "    "
+    wrapped = [step + line.rstrip("\r\n") for line in lines[first : last + 1]]
+    block = [f"{indent}try:", *wrapped, f"{indent}except ImportError:", *_without(node, indent + step)]
     result = "".join([*lines[:first], *(line + newline for line in block), *lines[last + 1 :]])
     _must_compile(text, result, path)
     return result
@@ -104,16 +101,12 @@ def _refuse_company(lines: Sequence[str], node: ast.ImportFrom, path: str) -> No
         raise Skipped(Text(f"{path}: other code shares the line: {line}", f"{path}：该行还有其他代码：{line}"))
 
 
-def _indented(lines: Iterable[str]) -> list[str]:
-    return ["    " + line.rstrip("\r\n") for line in lines]
-
-
 def _without(node: ast.ImportFrom, indent: str) -> list[str]:
     """The same import without PILLOW_VERSION, and its value under the name the file uses."""
     others = [f"{a.name} as {a.asname}" if a.asname else a.name for a in node.names if a.name != NAME]
     name = next(a.asname or a.name for a in node.names if a.name == NAME)
-    imported = [f"{indent}    from {node.module} import {', '.join(others)}"] if others else []
-    return [*imported, f'{indent}    {name} = "7.0.0"  # what torchvision compares with; Pillow 7.0 and 9.0 lack it']
+    imported = [f"{indent}from {node.module} import {', '.join(others)}"] if others else []
+    return [*imported, f'{indent}{name} = "7.0.0"  # what torchvision compares with; Pillow 7.0 and 9.0 lack it']
 
 
 def _must_compile(before: str, after: str, path: str) -> None:
