@@ -12,6 +12,8 @@ from typing import Sequence
 import pytest
 
 from envtune import collector
+from envtune.job_environment import read_environment
+from envtune.scene import recorded_options
 from envtune.snapshot_file import open_snapshot
 
 SOURCE = Path(collector.__file__)
@@ -177,3 +179,14 @@ def test_the_verb_to_standard_output(tmp_path: Path) -> None:
     (tmp_path / "host.tgz").write_bytes(done.stdout)
     assert open_snapshot(tmp_path / "host.tgz").euid == os.geteuid()
     assert b"KiB" in done.stderr
+
+
+def test_the_verb_records_scripts_that_only_following_tells(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text("for name in one two; do\n  . ./$name.sh\ndone\npython3 train.py\n")
+    (tmp_path / "one.sh").write_text("export TASK_QUEUE_ENABLE=1\n")
+    (tmp_path / "two.sh").write_text("export HCCL_BUFFSIZE=200\n")
+    assert envtune("-o", "host.tgz", "--script", "train.sh", cwd=tmp_path).returncode == 0
+    host = open_snapshot(tmp_path / "host.tgz")
+    recorded = read_environment(host, recorded_options(host.data["target"])).variables
+    assert recorded is not None
+    assert (recorded["TASK_QUEUE_ENABLE"], recorded["HCCL_BUFFSIZE"]) == ("1", "200")
