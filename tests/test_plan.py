@@ -218,23 +218,9 @@ def saved() -> dict[str, Any]:
 def test_a_plan_survives_being_a_file(saved: dict[str, Any]) -> None:
     plan = load_plan(json.dumps(saved))
     assert plan_data(plan, "en") == saved and plan_data(plan, "zh") == saved
-    wanted = [
-        "id",
-        "finding",
-        "playbook",
-        "action",
-        "target",
-        "before",
-        "after",
-        "view",
-        "safety",
-        "disruption",
-        "root",
-        "undoable",
-        "rivals",
-    ]
-    assert wanted <= set(saved["changes"][0]) and set(saved["skipped"][0]) >= {"finding", "reason"}
-    assert saved["schema"] == "envtune.plan/1"
+    wanted = {"id", "finding", "playbook", "action", "target", "before", "after", "view", "safety", "disruption"}
+    assert wanted | {"root", "undoable", "rivals"} <= set(saved["changes"][0])
+    assert set(saved["skipped"][0]) >= {"finding", "reason"} and saved["schema"] == "envtune.plan/1"
 
 
 def test_the_published_schema_names_exactly_the_members_there_are(saved: dict[str, Any]) -> None:

@@ -70,7 +70,7 @@ def command(
             "--apply writes to this host; a recorded one cannot be changed", "--apply 只作用于本机；无法修改快照", lang
         )
     if finish is not None:
-        from envtune.cli.fix_apply import finish_run
+        from envtune.cli.writing import finish_run
 
         raise typer.Exit(finish_run(finish, lang, format_, wait))
     try:

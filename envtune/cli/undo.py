@@ -46,8 +46,8 @@ def _undo(words: List[str], force: bool, wait: float, format_: str, lang: str) -
     import json
 
     from envtune import executor
-    from envtune.cli.fix_apply import Progress, guarded
     from envtune.cli.pending import told_of_interrupted
+    from envtune.cli.writing import Progress, guarded
     from envtune.report.fix import result_lines
 
     state = executor.state_directory()

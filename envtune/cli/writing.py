@@ -1,0 +1,83 @@
+"""Running the executor for a verb: progress on stderr, its refusals as words of ours, and runs that were killed."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping
+
+import typer
+
+from envtune import executor
+from envtune.errors import UsageError
+
+
+def guarded(lang: str, progress: Progress, work: Callable[[], Any]) -> Any:
+    """Run the executor: long commands shown while they run, its refusals as words of ours."""
+    executor.OUTPUT = progress.output
+    try:
+        return work()
+    except (executor.Locked, executor.Refused) as error:
+        raise UsageError(str(error), str(error)) from None
+    except executor.JournalLost as error:
+        en = f"the journal cannot be written any more, the run stopped where it was: {error}"
+        raise UsageError(en, f"日志无法继续写入，运行已停在当前位置：{error}") from None
+    except OSError as error:
+        words = executor.describe_error(error)
+        hint = "nothing was changed; $ENVTUNE_STATE names another directory for the journal"
+        raise UsageError(f"{words}: {hint}", f"{words}：未做任何改动；可用 $ENVTUNE_STATE 指定其他日志目录") from None
+    finally:
+        executor.OUTPUT = None
+
+
+class Progress:
+    """Tells on stderr what happens, a line per change, and what long commands print."""
+
+    _WORDS: Mapping[str, tuple[str, str]] = {
+        "done": ("done", "完成"),
+        "failed": ("failed", "失败"),
+        "refused": ("refused", "拒绝"),
+        "stopped": ("stopped", "已停止"),
+        "undone": ("undone", "已撤销"),
+    }
+
+    def __init__(self, lang: str, total: int) -> None:
+        self._lang, self._total, self._number = lang, total, 0
+
+    def __call__(self, kind: str, record: Mapping[str, Any]) -> None:
+        from envtune.report.layout import printable
+
+        if kind == "start":
+            self._number += 1
+            typer.echo(f"[{self._number}/{self._total}] {record['id']} {printable(record['target'])}", err=True)
+        elif kind == "change":
+            words = self._WORDS[record["status"]][self._lang == "zh"]
+            error = f": {printable(record['error'])}" if record["error"] else ""
+            typer.echo(f"      {words}{error}", err=True)
+
+    def output(self, line: str) -> None:
+        """A line of a running command."""
+        from envtune.report.layout import printable
+
+        typer.echo(f"      | {printable(line)}", err=True)
+
+
+def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
+    """`envtune fix --finish RUN`: end what a killed run began; 0 when everything it planned is done."""
+    import json
+
+    from envtune.cli.options import fail
+    from envtune.errors import EnvtuneError
+
+    progress = Progress(lang, 0)
+    try:
+        results = guarded(lang, progress, lambda: executor.resume(executor.state_directory(), name, None, wait))
+    except EnvtuneError as error:
+        fail(error.to("en"), error.to("zh"), lang)
+    if format_ == "json":
+        typer.echo(json.dumps({"run": name, "results": results}, ensure_ascii=False))
+    else:
+        from envtune.report.fix import result_lines
+
+        for line in result_lines(results, lang):
+            typer.echo(line)
+    good = all(result["status"] in ("done", "undone") for result in results)
+    return 0 if good else 1
