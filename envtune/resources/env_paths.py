@@ -16,6 +16,7 @@ from envtune.resources import Scene
 from envtune.resources.cann import active_install
 from envtune.resources.cann_environment import LISTS, PATHS, SCRIPTS, aicpu, needed, one_install, sourced
 from envtune.resources.cann_tree import Install, install_root
+from envtune.resources.env_after import environment_after, with_environment
 from envtune.resources.env_settings import Setting
 from envtune.resources.hccl_library import found as hccl_found
 from envtune.resources.hccl_library import shipped_in
@@ -158,17 +159,35 @@ def _cann(scene: Scene, paths: _Paths) -> tuple[Setting, ...]:
         install = active_install(scene)
     except (HostError, Undetermined):
         return ()
-    failing = tuple(check for check, probe in _PROBES.items() if _fails(scene, probe))
+    failing = _failing(scene)
     if not failing:
         return ()
     if "CANN012" in failing:
         _one_install(scene, install, paths)
     script = environment_script(scene.host, install)
-    if script is not None:
-        words = Text(f"the environment of {install.path}", f"加载 {install.path} 的环境变量")
-        rest = _stale(scene, install) if "CANN012" in failing else ()
-        return (*rest, Setting("", None, words, failing, script=script))
-    return tuple(_explicit(scene, install, failing, paths))
+    if script is None:
+        return tuple(_explicit(scene, install, failing, paths))
+    words = Text(f"the environment of {install.path}", f"加载 {install.path} 的环境变量")
+    stale = tuple(_stale(scene, install)) if "CANN012" in failing else ()
+    source = Setting("", None, words, failing, script=script)
+    for made in ((*stale, source), (*stale, source, *_aicpu(install, failing))):
+        left = _failing(with_environment(scene, environment_after(scene, (*paths.settings(), *made))))
+        if not left:
+            break
+    if set(left) >= set(failing):
+        return ()  # nothing of it would help
+    return tuple(one for one in made if not set(one.checks) <= set(left))
+
+
+def _failing(scene: Scene) -> tuple[str, ...]:
+    return tuple(check for check, probe in _PROBES.items() if _fails(scene, probe))
+
+
+def _aicpu(install: Install, failing: Sequence[str]) -> Iterable[Setting]:
+    """ASCEND_AICPU_PATH by itself, for scripts that do not set it. Source: porting guide 003:3297."""
+    if "CANN008" in failing:
+        words = Text("the AICPU kernels of this install", "该安装的 AICPU 算子")
+        yield Setting("ASCEND_AICPU_PATH", install.path, words, ("CANN008",))
 
 
 _PROBES = {"CANN002": sourced, "CANN005": hccl_found, "CANN008": aicpu, "CANN012": one_install}
