@@ -1109,7 +1109,7 @@ TOLD_DISTRIBUTIONS = (
     "mmdet", "envtune",
 )  # fmt: skip
 LOCATED_MODULES = ("torch", "torch_npu", "torchvision", "apex", "PIL", "cv2", "te", "topi", "tvm", "hccl", "mmcv",
-                   "mmdet")  # fmt: skip
+                   "mmdet", "pip")  # fmt: skip
 TOLD_FILES = (
     "PIL/__init__.py", "PIL/_version.py", "PIL/version.py", "cv2/version.py", "torch/version.py",
     "torch_npu/version.py", "torchvision/version.py", "torchvision/transforms/functional.py", "apex/amp/frontend.py",
@@ -1218,6 +1218,18 @@ def _record_environment(
     headers = [f + "/" + h for h in BUILD_HEADERS for f in header_folders(found["prefix"], machine)]
     for path in headers + [f + "/Python.h" for f in python_includes(found["real"], found["version"])]:
         _quietly(host.stat, path)
+    _record_rights(host, found)
+
+
+def _record_rights(host: Any, found: Mapping[str, Any]) -> None:
+    """What says who may install into this Python, and what starts it."""
+    prefix, version = found["prefix"].rstrip("/"), found["version"]
+    for lib in ("lib", "lib64"):
+        _quietly(host.stat, "%s/%s/python%s/EXTERNALLY-MANAGED" % (prefix, lib, version))
+    for name in ("python", "python3", "python" + version):
+        _quietly(host.stat, "%s/bin/%s" % (prefix, name))
+    if found["kind"] == "conda":
+        _quietly(host.listdir, prefix + "/conda-meta")
 
 
 def _record_entry(host: Any, entry: str) -> None:
@@ -1292,57 +1304,39 @@ def dpkg_excerpt(text: str) -> str:
 FILES = (  # the content is kept
     "/.dockerenv",
     "/etc/Ascend/*",
-    "/etc/HwHiAiUser/*",
     "/etc/ascend_install.info",
     "/etc/centos-release",
     "/etc/cpupower-service.conf",
     "/etc/default/cpufrequtils",
     "/etc/default/cpupower",
     "/etc/default/cpupower-service",
-    "/etc/environment",
     "/etc/envtune/attestations.json",
     "/etc/euleros-release",
-    "/etc/firewalld/firewalld.conf",
-    "/etc/hccn.conf",
     "/etc/hostname",
     "/etc/hosts",
     "/etc/kylin-release",
-    "/etc/lsb-release",
     "/etc/openEuler-release",
     "/etc/os-release",
     "/etc/redhat-release",
-    "/etc/security/limits.conf",
-    "/etc/security/limits.d/*.conf",
     "/etc/sysconfig/cpupower",
     "/etc/sysctl.conf",
     "/etc/systemd/system/envtune-governor.service",
     "/etc/system-release",
     "/etc/sysctl.d/*.conf",
-    "/etc/ufw/ufw.conf",
     "/proc/1/cgroup",
-    "/proc/1/comm",
     "/proc/cmdline",
     "/proc/cpuinfo",
     "/proc/device-tree/compatible",
     "/proc/device-tree/hypervisor/compatible",
-    "/proc/loadavg",
     "/proc/meminfo",
     "/proc/modules",
     "/proc/net/ip_tables_names",
     "/proc/net/ip6_tables_names",
     "/proc/self/cgroup",
-    "/proc/self/limits",
     "/proc/self/mountinfo",
     "/proc/self/status",
-    "/proc/sys/fs/file-max",
-    "/proc/sys/kernel/osrelease",
-    "/proc/sys/kernel/pid_max",
     "/proc/sys/net/ipv4/ip_local_port_range",
     "/proc/sys/net/ipv4/ip_local_reserved_ports",
-    "/proc/sys/vm/nr_hugepages",
-    "/proc/sys/vm/overcommit_memory",
-    "/proc/sys/vm/swappiness",
-    "/proc/uptime",
     "/proc/version",
     "/run/.containerenv",
     "/run/systemd/container",
@@ -1350,19 +1344,12 @@ FILES = (  # the content is kept
     "/sys/bus/pci/devices/*/class",
     "/sys/bus/pci/devices/*/device",
     "/sys/bus/pci/devices/*/vendor",
-    "/sys/class/dmi/id/board_vendor",
     "/sys/class/dmi/id/chassis_vendor",
     "/sys/class/dmi/id/product_name",
     "/sys/class/dmi/id/sys_vendor",
-    "/sys/class/net/*/mtu",
-    "/sys/class/net/*/operstate",
-    "/sys/devices/system/cpu/cpufreq/boost",
     "/sys/devices/system/cpu/intel_pstate/*",
     "/sys/devices/system/cpu/online",
-    "/sys/devices/system/cpu/smt/*",
-    "/sys/devices/system/node/online",
     "/sys/hypervisor/type",
-    "/sys/kernel/mm/transparent_hugepage/enabled",
     "/usr/lib/os-release",
     "/usr/lib/sysctl.d/*.conf",
     "/run/sysctl.d/*.conf",
@@ -1373,7 +1360,6 @@ STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/dev/davinci*",
     "/dev/devmm_svm",
     "/dev/hisi_hdc",
-    "/dev/shm",
     "/etc/rc[2-5].d/S*cpufrequtils",
     "/etc/systemd/system",
     "/etc/systemd/system/*.wants/cpupower.service",
@@ -1385,9 +1371,7 @@ STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/proc/net/netfilter",
     "/proc/self/ns/cgroup",
     "/proc/self/ns/mnt",
-    "/proc/self/ns/net",
     "/proc/self/ns/pid",
-    "/run/systemd/system",
     "/tmp",
     "/opt/*gcc*/lib64/libstdc++.so.6",
     "/usr/lib/linux-tools/*/cpupower",
@@ -1410,7 +1394,6 @@ COMMANDS = (
     (("iptables-legacy-save",), ()),
     (("ip6tables-save",), ()),
     (("ip6tables-legacy-save",), ()),  # firewall-cmd and ufw are not asked: what they set ends in these listings
-    (("systemctl", "is-system-running"), ("/run/systemd/system",)),
 )  # type: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...]], ...]
 
 
