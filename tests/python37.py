@@ -82,7 +82,7 @@ def simd_built(base: Path) -> Built:
 
     def keep_wheel(name: str) -> None:
         if name == "swap-step":
-            for wheel in state.glob("runs/*/work/wheels/*.whl"):
+            for wheel in state.glob("runs/*/*/wheels/*.whl"):
                 if not (folder / wheel.name).exists():
                     shutil.copy(wheel, folder)
 

@@ -268,6 +268,7 @@ def package(folder: Path, name: str, depends: str = "") -> Path:
     return out
 
 
+@pytest.mark.root
 def test_installed_with_what_it_needs_and_exactly_that_removed(debian: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operation as it is planned, with dpkg and apt pointed at a root of the test's own."""
     root = debian / "root"

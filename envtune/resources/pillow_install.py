@@ -221,7 +221,11 @@ def _compiler(scene: Scene) -> str:
     host = scene.host
     command = host.environ.get("CC") or "cc"
     program = command.split()[0]
-    if "/" not in program and collector.on_path(host, host.environ, host.cwd, program) is None:
+    try:
+        found = program if "/" in program else collector.on_path(host, host.environ, host.cwd, program)
+    except HostError:
+        return command  # not recorded: the build will tell
+    if found is None:
         raise Skipped(
             Text(
                 f"{program} is not on PATH: pillow-simd has to be built (or bring a wheel with --wheels DIR)",
