@@ -48,6 +48,8 @@ def command(
     pid: Optional[int] = typer.Option(None, "--pid", help="A running job."),
     script: Optional[str] = typer.Option(None, "--script", help="The job's launch script."),
     env_file: Optional[str] = typer.Option(None, "--env-file", help="The job's variables, KEY=VALUE lines."),
+    peer: Optional[List[str]] = typer.Option(None, "--peer", help="Another host of the job: address, network, name."),
+    hostfile: Optional[Path] = typer.Option(None, "--hostfile", help="The hosts of the job, one a line."),
     catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More checks, by id over the shipped ones."),
 ) -> None:
     from envtune.audit import exit_code
@@ -60,6 +62,10 @@ def command(
         floor, threshold = severity_named(severity), severity_named(fail_on)
         if format_ not in ("text", "json"):
             fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
+        if peer or hostfile is not None:
+            from envtune.cli.peers import read_peers
+
+            options = options._replace(peers=read_peers(peer or [], hostfile, ""))
         checks = load_checks(catalog or [], lang, select, ignore, tag, floor)
         host, options = open_host(snapshot, options)
         report = run(host, options, checks)
