@@ -113,6 +113,21 @@ class _Terminal:
         with contextlib.suppress(OSError):
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
 
+    def suspends(self, piece: bytes, leader: int) -> bool:
+        """Whether this is the suspend key for a command that leaves it to the system.
+
+        The command leads a session of its own, so its process group is orphaned and the kernel drops the stop signal
+        that the key sends (POSIX General Terminal Interface); it has to be stopped from outside. A shell's own jobs,
+        and a program that handles the key itself, get the key.
+        """
+        modes = termios.tcgetattr(self._master)
+        key = modes[6][termios.VSUSP]
+        if not modes[3] & termios.ISIG or key not in piece or os.tcgetpgrp(self._master) != leader:
+            return False
+        with open(f"/proc/{leader}/status", encoding="ascii") as file:
+            masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigIgn", "SigCgt"))]
+        return not any(mask >> (signal.SIGTSTP - 1) & 1 for mask in masks)
+
     def typed(self) -> Optional[int]:
         """Where what is typed goes."""
         return self._master if sys.stdin.isatty() else None
@@ -131,10 +146,10 @@ class _Job:
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
         os.set_blocking(wake_read, False)
-        with _handlers(wake_write):
+        # The terminal is ours before the child runs: a key typed at once must not be taken by the line discipline.
+        with _handlers(wake_write), self._wires.attached() if self._wires else contextlib.nullcontext():
             self._pid = self._start()
-            with self._wires.attached() if self._wires else contextlib.nullcontext():
-                status = self._stand_by(wake_read)
+            status = self._stand_by(wake_read)
         if self._foreground:
             _take_foreground(os.getpgrp())
         return Ended(status, self._rings[1], self._rings[2])
@@ -148,8 +163,9 @@ class _Job:
         if pid == 0:
             self._become(told_write)
         os.close(told_write)
-        with contextlib.suppress(OSError):
-            os.setpgid(pid, pid)
+        if not isinstance(self._wires, _Terminal):  # there the child leads a session of its own
+            with contextlib.suppress(OSError):
+                os.setpgid(pid, pid)
         if self._foreground:
             _take_foreground(pid)
         told = os.read(told_read, 16)
@@ -195,9 +211,14 @@ class _Job:
                         self._type(selector, typed)
                     elif not self._copy(key.fd, routes[key.fd]):
                         selector.unregister(key.fd)
-                        os.close(key.fd)
-                        del routes[key.fd]
+                        self._drop(key.fd, routes)
         return status if status is not None else self._wait()
+
+    def _drop(self, source: int, routes: dict[int, int]) -> None:
+        """The stream has ended. A terminal stays open: closing it would hang up on a child that only closed its end."""
+        del routes[source]
+        if not isinstance(self._wires, _Terminal):
+            os.close(source)
 
     def _copy(self, source: int, target: int) -> bool:
         """One piece from the child to us and to the ring; False at its end."""
@@ -220,7 +241,11 @@ class _Job:
 
     def _type(self, selector: selectors.BaseSelector, target: int) -> None:
         piece = os.read(0, 65536)
-        if piece:
+        if piece and isinstance(self._wires, _Terminal) and self._wires.suspends(piece, self._pid):
+            # Not waited for: a shell in the middle of a vfork cannot report that it was stopped.
+            os.killpg(self._pid, signal.SIGSTOP)
+            self._stop_with_child()
+        elif piece:
             os.write(target, piece)
         else:
             selector.unregister(0)
@@ -239,10 +264,10 @@ class _Job:
                 return None
             if not os.WIFSTOPPED(found):
                 return found
-            self._stop_with_child(os.WSTOPSIG(found))
+            self._stop_with_child()
         return status
 
-    def _stop_with_child(self, number: int) -> None:
+    def _stop_with_child(self) -> None:
         """The child was stopped (Ctrl-Z): give the terminal back, stop too, and go on together."""
         modes = termios.tcgetattr(0) if isinstance(self._wires, _Terminal) and os.isatty(0) else None
         if modes is not None and isinstance(self._wires, _Terminal):

@@ -16,6 +16,17 @@ from envtune.model import Evidence, Reading, Text
 from envtune.resources import Scene, probe
 
 SEARCHED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
+SYSTEM_PATH = (
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+    "/usr/games",
+    "/usr/local/games",
+    "/snap/bin",
+)  # login.defs(5), /etc/profile of Debian and Ubuntu
 GCC_HOMES = ("/usr/local/*gcc*", "/opt/*gcc*")
 HDF5 = "/usr/local/hdf5"
 HDF5_ENTRIES = {"PATH": "bin", "LD_LIBRARY_PATH": "lib", "LIBRARY_PATH": "lib", "CPATH": "include"}
@@ -81,10 +92,19 @@ def _entry_defects(host: Host, part: str, files: bool) -> tuple[Text, ...]:
     try:
         kind = host.stat(part).kind
     except Missing:
-        return (Text(f"{part} does not exist", f"{part} 不存在"),)
+        return () if _supplied(part) else (Text(f"{part} does not exist", f"{part} 不存在"),)
     if kind == "dir" or (files and kind == "file"):
         return ()
     return (Text(f"{part} is not a directory", f"{part} 不是目录"),)
+
+
+def _supplied(part: str) -> bool:
+    """Nobody's spelling mistake: a directory of the system's default PATH, or one that a vendor script lists anyway.
+
+    set_env.sh of CANN names directories that only some of its packages bring (facts D2); whether CANN itself is where
+    the variables say is for CANN002 and CANN012 to tell.
+    """
+    return part in SYSTEM_PATH or "/Ascend/" in part
 
 
 @probe("search_paths.gcc_runtime")
