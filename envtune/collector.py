@@ -2131,6 +2131,21 @@ def cpuinfo_excerpt(data: bytes) -> bytes:
 _CPU_OWN = rb"(cpu MHz|bogomips|BogoMIPS|apicid|initial apicid|core id|physical id|siblings|cpu cores)\s*:"
 
 
+# Where a job writes much, by the variables CANN reads (porting guide 003:1582, 1660-1664).
+OUTPUT_VARIABLES = (
+    "TUNE_BANK_PATH", "ASCEND_PROCESS_LOG_PATH", "ASCEND_WORK_PATH", "ASCEND_CACHE_PATH", "ACL_OP_COMPILER_CACHE_DIR",
+)  # fmt: skip
+
+
+def record_output(recorder: Recorder) -> None:
+    """Whether the directories are there that builds and jobs write to."""
+    named = [recorder.variables.get(name, "") for name in OUTPUT_VARIABLES]
+    homes = [variables["HOME"] for variables in (recorder.variables, recorder.environ) if variables.get("HOME")]
+    for path in named + [recorder.environ.get("TMPDIR", "")] + [home + "/ascend/log" for home in homes]:
+        if path.startswith("/"):
+            _quietly(recorder.stat, os.path.normpath(path))
+
+
 def record_tables(recorder: Recorder) -> None:
     """Everything the tables above name."""
     for pattern in FILES:
@@ -2353,6 +2368,7 @@ def take(
         more(recorder)
     record_tables(recorder)
     record_cpufreq(recorder)
+    record_output(recorder)
     record_system(recorder)
     record_npu(recorder)
     record_cann(recorder)

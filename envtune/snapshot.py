@@ -14,7 +14,7 @@ import posixpath
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune import collector
-from envtune.errors import Missing, NotRecorded, Unreadable
+from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Unreadable
 from envtune.host import command_result, decode
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
 from envtune.snapshot_shape import KINDS, normalised
@@ -130,7 +130,19 @@ class SnapshotHost:
         return tuple(Interface(**row) for row in self._table("interfaces"))
 
     def disk(self, path: str) -> Disk:
-        """The recorded file system with the longest prefix of `path`."""
+        """The recorded file system with the longest prefix of `path`; Missing and Denied as on a host.
+
+        Where a snapshot written by hand does not mention `path`, the directory is taken to exist.
+        """
+        try:
+            self.stat(path)
+        except (Denied, TimedOut):
+            raise
+        except Missing:
+            if self.data["covered"] is not None or path in self.data["files"]:
+                raise
+        except HostError:
+            pass  # what is not recorded may well be there
         rows = sorted(self._table("disks"), key=lambda row: len(row["path"]), reverse=True)
         for row in rows:
             if row["path"] == path or covers(posixpath.join(row["path"], "**"), path):

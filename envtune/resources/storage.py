@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import Iterable, Mapping
 
+from envtune import collector
 from envtune.errors import HostError, Missing
 from envtune.facts import host_error_text
 from envtune.host import Host
@@ -14,14 +15,6 @@ from envtune.resources import Scene, probe
 
 SECTOR = (
     512  # bytes; /sys/block/*/size counts these whatever the disk's own sector is (kernel: Documentation/ABI/stable)
-)
-# Where a job writes much, by the variables CANN reads (porting guide 003:1582, 1660-1664; facts D8, D9).
-OUTPUT_VARIABLES = (
-    "TUNE_BANK_PATH",
-    "ASCEND_PROCESS_LOG_PATH",
-    "ASCEND_WORK_PATH",
-    "ASCEND_CACHE_PATH",
-    "ACL_OP_COMPILER_CACHE_DIR",
 )
 OLD_LOG_DIRECTORY = "/var/log/npu/slog"  # porting guide 003:2951
 
@@ -92,7 +85,7 @@ def output(scene: Scene, *, wanted: int) -> Iterable[Reading]:
 
 def output_directories(variables: Mapping[str, str]) -> dict[str, str]:
     """{what names it: absolute path}; without a variable for the logs they go below the home directory."""
-    found = {name: variables[name] for name in OUTPUT_VARIABLES if variables.get(name, "").startswith("/")}
+    found = {name: variables[name] for name in collector.OUTPUT_VARIABLES if variables.get(name, "").startswith("/")}
     home = variables.get("HOME", "")
     if "ASCEND_PROCESS_LOG_PATH" not in found and "ASCEND_WORK_PATH" not in found and home.startswith("/"):
         found["logs"] = posixpath.join(home, "ascend/log")
