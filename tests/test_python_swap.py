@@ -229,6 +229,31 @@ def test_the_plan_starts_nothing(native: Path, tmp_path: Path) -> None:
     assert not trace.exists()
 
 
+# ---------------------------------------------------------------------- one of several OpenCVs
+
+
+def test_of_several_opencvs_the_recommended_one_is_left_whole(tmp_path: Path) -> None:
+    """Small packages of these names: the later one has overwritten files of the one that is kept."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for name, version in (("opencv-python", "3.4.10.37"), ("opencv-python-headless", "4.5.1.48")):
+        files = {"cv2/__init__.py": f"from .version import opencv_version as v\nname = {name!r}\n"}
+        make_wheel(folder, name, version, {**files, "cv2/version.py": f"opencv_version = {version!r}\n"})
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    python = tmp_path / "env/bin/python"
+    wheels = [str(path) for path in sorted(folder.iterdir())]
+    subprocess.run([str(python), "-m", "pip", "-q", "install", "--no-index", "--no-deps", *wheels], check=True)
+    before = tree(tmp_path / "env")
+    assert outcomes(python, "IMG101") == {Outcome.FAIL}
+    run, results = fixing.apply(plan_for(python, "IMG101", wheels=str(folder)), str(tmp_path / "state"))
+    assert {result["status"] for result in results.values()} == {"done"}, results
+    assert outcomes(python, "IMG101") == {Outcome.PASS}
+    said = subprocess.run([str(python), "-c", "import cv2; print(cv2.name, cv2.v)"], capture_output=True, text=True)
+    assert said.stdout == "opencv-python 3.4.10.37\n"
+    assert fixing.undo(run, str(tmp_path / "state")) == []
+    assert tree(tmp_path / "env") == before
+
+
 # ---------------------------------------------------------------------- te and topi of a CANN tree
 
 
