@@ -97,7 +97,10 @@ def story(
 
 
 def nft_rules(pair: Pair) -> Callable[[], str]:
-    return lambda: pair.run(["nft", "list", "ruleset"]).stdout
+    def rules() -> str:
+        return re.sub(r"counter packets \d+ bytes \d+", "counter", pair.run(["nft", "list", "ruleset"]).stdout)
+
+    return rules
 
 
 def iptables_rules(pair: Pair, *programs: str) -> Callable[[], str]:
@@ -130,10 +133,7 @@ NFT = {
 def test_nftables(server: Server, pair: Pair, name: str) -> None:
     pair.nft(NFT[name])
 
-    def rules() -> str:
-        return re.sub(r"counter packets \d+ bytes \d+", "counter", pair.run(["nft", "list", "ruleset"]).stdout)
-
-    changes = story(server, rules)
+    changes = story(server, nft_rules(pair))
     assert {change["view"] for change in changes} == {"live"}
     assert len(changes) == (2 if name == "two base chains" else 1)
     assert all("next boot" in change["note"] for change in changes)
@@ -177,6 +177,26 @@ def test_both_kinds_of_iptables(server: Server, pair: Pair) -> None:
         pair.run([program, "-A", "INPUT", "-m", "comment", "--comment", "the last", "-j", "DROP"])
     changes = story(server, iptables_rules(pair, "iptables-nft", "iptables-legacy"))
     assert len(changes) == 2
+
+
+@pytest.mark.parametrize("program", ["nft", "ip6tables", "ip6tables-legacy"])
+def test_ipv6_and_ipv4_peers(server: Server, pair: Pair, program: str) -> None:
+    """The tools take the rules for addresses of IPv6, and give them back."""
+    for name in ("iptables", "ip6tables"):
+        if program == "nft":
+            pair.nft(NFT["policy drop"])
+        else:
+            one = program.replace("ip6tables", name)
+            pair.run([one, "-A", "INPUT", "-m", "conntrack", "--ctstate", "ESTABLISHED", "-j", "ACCEPT"])
+            pair.run([one, "-A", "INPUT", "-p", "tcp", "-j", "DROP"])
+    nft, others = nft_rules(pair), iptables_rules(pair, "ip6tables-legacy", "iptables-legacy")
+    before = nft() + others()
+    server.apply(PEERS[0], "2001:db8::7", "2001:db8:1::/48")
+    assert server.open() == OURS
+    after = nft() + others()
+    assert "2001:db8::7" in after and "2001:db8:1::/48" in after and PEERS[0] in after
+    server.undo()
+    assert nft() + others() == before
 
 
 SKIPPED = {

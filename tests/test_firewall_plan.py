@@ -216,6 +216,23 @@ def test_firewalld_gets_the_rule_in_both_views_of_the_zone_of_the_peers(commands
         assert operation["check"]["argv"][-1] == f"--query-rich-rule={rule}"
 
 
+def test_firewalld_whose_last_reject_is_not_in_a_zone() -> None:
+    """Before firewalld 1.0 the zones' chains only return; the zone is the one whose opening helps."""
+    listing = json.loads(recorded("firewalld-public.json"))
+    old = [
+        item
+        for item in listing["nftables"]
+        if not ("rule" in item and item["rule"]["chain"] == "filter_IN_public" and "reject" in item["rule"]["expr"][-1])
+    ]
+    assert len(old) == len(listing["nftables"]) - 1
+    plan = planned({JSON: json.dumps({"nftables": old}), "firewall-cmd --state": "running\n"})
+    assert [change.target for change in plan.changes] == [
+        "firewalld zone public (runtime)",
+        "firewalld zone public (permanent)",
+    ]
+    assert "filter_INPUT" not in "".join(line for change in plan.changes for line in lines(change))
+
+
 def test_firewalld_that_stopped_and_left_its_rules() -> None:
     state = {"rc": 252, "stderr": "not running\n"}
     plan = planned({JSON: recorded("firewalld-public.json"), "firewall-cmd --state": state})
