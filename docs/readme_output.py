@@ -1,7 +1,7 @@
 """The one picture of the README: a part of a real report on a recorded host, written between its markers.
 
-    python docs/readme_output.py            write it
-    python docs/readme_output.py --check    end with 1 when the README shows something else
+python docs/readme_output.py            write it
+python docs/readme_output.py --check    end with 1 when the README shows something else
 """
 
 from __future__ import annotations

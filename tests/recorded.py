@@ -7,7 +7,7 @@ shared example.
 from __future__ import annotations
 
 import copy
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Callable, Mapping
 
@@ -29,7 +29,7 @@ def host_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in HOSTS.glob("[!_]*.yaml")))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _source(name: str) -> Mapping[str, Any]:
     for folder in (HOSTS, SHARED):
         path = folder / f"{name}.yaml"
@@ -39,7 +39,7 @@ def _source(name: str) -> Mapping[str, Any]:
     raise LookupError(name)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _data(name: str) -> Mapping[str, Any]:
     return resolve(name)
 
@@ -54,7 +54,7 @@ def host_data(name: str) -> dict[str, Any]:
     return copy.deepcopy(dict(_data(name)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _checks() -> Any:
     return catalog.load().checks
 

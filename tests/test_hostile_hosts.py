@@ -1,4 +1,4 @@
-"""Hosts whose files lie, are cut off, or cannot be read: never a traceback, never a hang, never a pass from unreadable data."""
+"""Hosts whose files lie, are cut off, or cannot be read: no traceback, no hang, no pass from unreadable data."""
 
 from __future__ import annotations
 

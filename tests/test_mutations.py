@@ -6,7 +6,7 @@ one that flips nothing.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, Mapping
 
 import pytest
@@ -22,6 +22,10 @@ FREQ = "/sys/devices/system/cpu/cpufreq"
 SITE_B = "/usr/local/python3.10.13/lib/python3.10/site-packages"
 SITE_A = "/usr/local/python3.7.5/lib/python3.7/site-packages"
 
+
+ATTESTED_OTHERWISE = '{"bios.power_policy": {"value": "Efficiency", "by": "lab", "date": "2025-11-03"}}'
+OTHER_FIRMWARE = "Version=1.2.3.4\nfirmware_version=1.0\npackage_version=19.0\ncompatible_version_drv=[19.0,19.0.]\n"
+HEADLESS = "Name: opencv-python-headless\nVersion: 3.4.10.37\n"
 
 ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
     # --- CPU
@@ -44,11 +48,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
     (
         B,
         "BIOS attested otherwise",
-        {
-            "files": {
-                "/etc/envtune/attestations.json": '{"bios.power_policy": {"value": "Efficiency", "by": "lab", "date": "2025-11-03"}}'
-            }
-        },
+        {"files": {"/etc/envtune/attestations.json": ATTESTED_OTHERWISE}},
         "CPU007",
     ),
     (B, "attestation lost", {"files": {"/etc/envtune/attestations.json": None}}, "CPU007"),
@@ -67,11 +67,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
     (
         B,
         "driver does not take the firmware, nor the firmware the driver",
-        {
-            "files": {
-                "/usr/local/Ascend/firmware/version.info": "Version=1.2.3.4\nfirmware_version=1.0\npackage_version=19.0\ncompatible_version_drv=[19.0,19.0.]\n"
-            }
-        },
+        {"files": {"/usr/local/Ascend/firmware/version.info": OTHER_FIRMWARE}},
         "CANN006",
     ),
     (B, "firmware file gone", {"files": {"/usr/local/Ascend/firmware/version.info": None}}, "CANN006"),
@@ -248,7 +244,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
             "files": {
                 f"{SITE_B}/cv2/__init__.py": "",
                 f"{SITE_B}/opencv_python-3.4.10.37.dist-info/METADATA": "Name: opencv-python\nVersion: 3.4.10.37\n",
-                f"{SITE_B}/opencv_python_headless-3.4.10.37.dist-info/METADATA": "Name: opencv-python-headless\nVersion: 3.4.10.37\n",
+                f"{SITE_B}/opencv_python_headless-3.4.10.37.dist-info/METADATA": HEADLESS,
             }
         },
         "IMG005 IMG101",
@@ -263,7 +259,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
 ]
 
 
-@lru_cache(maxsize=None)
+@cache
 def healthy(name: str) -> tuple[Finding, ...]:
     return judge(host_data(name))
 

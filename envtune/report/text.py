@@ -118,7 +118,9 @@ class _Page:
             if len(expected) > 1:
                 yield from self._row("expected", self._to(finding.expected))
         if len(group) > SHOWN:
-            yield from self._row("found", self._to(Text(f"and {len(group) - SHOWN} more", f"另有 {len(group) - SHOWN} 项")))
+            yield from self._row(
+                "found", self._to(Text(f"and {len(group) - SHOWN} more", f"另有 {len(group) - SHOWN} 项"))
+            )
         if len(expected) == 1:
             yield from self._row("expected", next(iter(expected)))
         yield from self._row("where", ", ".join(dict.fromkeys(printable(f.evidence.source) for f in group[:SHOWN])))
