@@ -1042,7 +1042,7 @@ class SwapOperation:
             os.mkdir(old, 0o700)
             with tarfile.open(fileobj=file, mode="r") as archive:
                 if hasattr(tarfile, "fully_trusted_filter"):
-                    archive.extraction_filter = staticmethod(tarfile.fully_trusted_filter)
+                    archive.extraction_filter = tarfile.fully_trusted_filter
                 archive.extractall(new, numeric_owner=True)
         boundary("swap-unpacked")
         for number, name in enumerate(sorted(set(_expand(root, touches)) | set(_expand(new, touches)))):

@@ -32,7 +32,8 @@ mount --bind "$OWN" "$WORK"/own
 "$WORK"/py37/bin/python3.7 -m pip -q install --no-deps pillow==9.5.0
 chmod 755 "$WORK" && chown "$USER_ID" "$WORK"/home
 set -- "$WORK"/own/bin/python3 -c "$CODE" "$WORK"/py37/bin/python3.7 "$WHEELS" "$WORK"/home/state
-set -- HOME="$WORK"/home PATH=/usr/bin:/bin LD_LIBRARY_PATH="$WORK"/py37/lib:"$WORK"/own/lib PYTHONPATH="$LIBRARIES" "$@"
+set -- LD_LIBRARY_PATH="$WORK"/py37/lib:"$WORK"/own/lib PYTHONPATH="$LIBRARIES" "$@"
+set -- HOME="$WORK"/home PATH=/usr/bin:/bin "$@"
 cd / && exec setpriv --reuid "$USER_ID" --regid "$USER_ID" --clear-groups env -i "$@"
 """
 CODE = """
