@@ -61,7 +61,8 @@ def main(argv: list[str]) -> int:
     print(f"\n{'label':38} right top3 wrong missed")
     for name, row in sorted(labels.items()):
         print(
-            f"{name:38} {row['right'] + row['quiet']:5} {row['top3']:4} {row['wrong'] + row['false alarm']:5} {row['missed']:6}"
+        right, wrong = row["right"] + row["quiet"], row["wrong"] + row["false alarm"]
+        print(f"{name:38} {right:5} {row['top3']:4} {wrong:5} {row['missed']:6}")
         )
     good = True
     for kind, floor in (("faq", 0.95), ("other", 0.90), ("negative", 1.0)):
