@@ -60,10 +60,8 @@ def main(argv: list[str]) -> int:
             print(f"{said:12} {Path(path).name:12} {label or '-':36} answered {', '.join(names[:3]) or '-'}")
     print(f"\n{'label':38} right top3 wrong missed")
     for name, row in sorted(labels.items()):
-        print(
         right, wrong = row["right"] + row["quiet"], row["wrong"] + row["false alarm"]
         print(f"{name:38} {right:5} {row['top3']:4} {wrong:5} {row['missed']:6}")
-        )
     good = True
     for kind, floor in (("faq", 0.95), ("other", 0.90), ("negative", 1.0)):
         row = counts[kind]
