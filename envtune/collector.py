@@ -1322,6 +1322,7 @@ FILES = (  # the content is kept
     "/etc/sysctl.conf",
     "/etc/systemd/system/envtune-governor.service",
     "/etc/system-release",
+    "/etc/ufw/sysctl.conf",
     "/etc/sysctl.d/*.conf",
     "/proc/1/cgroup",
     "/proc/cmdline",
@@ -1339,6 +1340,7 @@ FILES = (  # the content is kept
     "/proc/sys/net/ipv4/ip_local_reserved_ports",
     "/proc/version",
     "/run/.containerenv",
+    "/run/sysctl.d/*.conf",
     "/run/systemd/container",
     "/sys/block/nvme*/size",
     "/sys/bus/pci/devices/*/class",
@@ -1353,8 +1355,10 @@ FILES = (  # the content is kept
     "/usr/lib/os-release",
     "/usr/lib/sysctl.d/*.conf",
     "/run/sysctl.d/*.conf",
+    "/usr/lib/sysctl.d/*.conf",
     "/usr/local/Ascend/driver/version.info",
     "/usr/local/Ascend/firmware/version.info",
+    "/usr/local/lib/sysctl.d/*.conf",
 )
 STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/dev/davinci*",
@@ -1381,9 +1385,14 @@ STATS = (  # only that it is there: kind, size, mode, owner; the text of a link
     "/var/log/npu/slog",
 )
 LISTINGS = (  # the names in the directory
+    "/etc/sysctl.d",
+    "/lib/sysctl.d",
+    "/run/sysctl.d",
     "/sys/block",
+    "/usr/lib/sysctl.d",
     "/usr/local",
     "/usr/local/Ascend",
+    "/usr/local/lib/sysctl.d",
 )
 RECORDS = ()  # type: Tuple[str, ...]  # wheels and RECORD files of which only the digest is kept
 # argv, and the paths of which one must be there for the command to be worth running; without any, the program itself.

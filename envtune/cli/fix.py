@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Optional
 
@@ -78,6 +79,8 @@ def command(
         # with --owner the number is not the job's: it is the process to end, which must not be spared as the job's own
         target = _target(python, None if owner else pid, script, env_file)
         options = _fix_options(prepared.checks, peer, hostfile, wheels, pid, owner, target)
+        if env_file is not None:
+            options = replace(options, env_file=str(Path(env_file).absolute()))
         target = target._replace(peers=options.peers)
         request = _request(prepared, target, options, snapshot, lang, format_, fail_on, wait)
         request.consent_to(words or [], select or [], change or [], yes, yes_confirm)
@@ -153,10 +156,12 @@ def _prepare(
 
 
 def _target(python: Optional[str], pid: Optional[int], script: Optional[str], env_file: Optional[str]) -> TargetOptions:
+    """The job. An env file that is not there yet is only where to write: no job reads it."""
     from envtune.cli.check import _absolute
     from envtune.target import TargetOptions
 
-    return TargetOptions(python, pid, _absolute(script), _absolute(env_file))
+    there = env_file is not None and Path(env_file).exists()
+    return TargetOptions(python, pid, _absolute(script), _absolute(env_file) if there else None)
 
 
 def _fix_options(

@@ -81,6 +81,7 @@ def _job_ports(scene: Scene, findings: Sequence[Finding]) -> Wanted:
             cures.append(check)
         reasons += [r.shown for r in readings if r.value in ("taken", "impossible") and r.shown is not None]
     if not cures:
+        reasons += [f.check.remedy for f in findings[:1] if f.check.remedy is not None]
         en, zh = "; ".join(r.en for r in reasons), "；".join(r.zh for r in reasons)
         raise Skipped(Text(f"reserving ports does not help: {en}", f"预留端口无法解决：{zh}"))
 
