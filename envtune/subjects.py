@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, Sequence
 
-_NUMBERED = re.compile(r"([a-z_]+)(\d{1,6})(?:-(\d{1,6}))?")
+_NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
 
 
 def join_subjects(names: Iterable[str]) -> str:
