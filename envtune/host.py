@@ -216,7 +216,7 @@ class LocalHost:
 
     def processes(self) -> tuple[Process, ...]:
         def table() -> tuple[Process, ...]:
-            return tuple(Process(**_tuples(row)) for row in collector.process_table(bool(self.glob("/dev/davinci*"))))
+            return tuple(Process(**_tuples(row)) for row in _tables().process_table(bool(self.glob("/dev/davinci*"))))
 
         return self._once(("processes",), "/proc", table)
 
@@ -225,7 +225,7 @@ class LocalHost:
 
     def _sockets(self) -> tuple[tuple[Listener, int], ...]:
         def sockets() -> tuple[tuple[Listener, int], ...]:
-            rows = collector.listening_sockets()
+            rows = _tables().listening_sockets()
             return tuple((Listener(r["address"], r["port"]), r["inode"]) for r in rows)
 
         return self._once(("listeners",), "/proc/net/tcp", sockets)
@@ -240,7 +240,7 @@ class LocalHost:
 
     def interfaces(self) -> tuple[Interface, ...]:
         def table() -> tuple[Interface, ...]:
-            return tuple(Interface(**_tuples(row)) for row in collector.network_interfaces())
+            return tuple(Interface(**_tuples(row)) for row in _tables().network_interfaces())
 
         return self._once(("interfaces",), "/sys/class/net", table)
 
@@ -277,6 +277,15 @@ class RecordingHost(LocalHost):
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         line = " ".join(argv)
         return self._once(("run", *argv), line, lambda: command_result(self._recorder.run(argv, timeout)))
+
+
+def _tables() -> Any:
+    """Who reads processes, sockets and interfaces: the collector from /proc, psutil where there is none."""
+    if os.path.exists("/proc/self/stat"):
+        return collector
+    from envtune import psutil_tables
+
+    return psutil_tables
 
 
 def decode(path: str, data: bytes) -> str:

@@ -16,7 +16,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 # A layer may import the layers below it. `host` reads with the collector's functions, `snapshot*` is a host; `shell`
 # reads launch scripts for `launch*`. The first word of a module's name says where it belongs.
 LAYERS = (
-    ("model", "errors", "collector", "executor", "subjects", "numbers", "data"),
+    ("model", "errors", "collector", "executor", "subjects", "numbers", "psutil", "data"),
     ("host", "snapshot"),
     ("shell", "facts", "expect"),
     ("target", "launch", "job", "python"),
