@@ -1,7 +1,7 @@
 """Audits the machine live and from a snapshot taken at once; run by test_snapshot_live.py as a program of its own.
 
-`live_verdicts.py [UID]` prints `{"live": [...], "recorded": [...]}`; with UID everything after the imports is done as
-that user.
+`live_verdicts.py UID TARGET` prints `{"live": [...], "recorded": [...]}`; with UID (or "") everything after the imports
+is done as that user; TARGET is the job as in a manifest.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from envtune import catalog, collector
 from envtune.audit import audit
+from envtune.cli.snapshot import follow_job
 from envtune.host import Host, LocalHost
 from envtune.scene import open_scene, recorded_options
 from envtune.snapshot_file import open_snapshot
@@ -30,7 +31,7 @@ def both(checks: Any, options: TargetOptions) -> dict[str, list[list[str]]]:
     target = {"python": options.python, "pid": options.pid, "script": options.script, "env_file": options.env_file}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "host.tar.gz")
-        collector.write_new(str(path), collector.pack(collector.take(target)))
+        collector.write_new(str(path), collector.pack(collector.take(target, more=follow_job)))
         host = open_snapshot(path)
         return {
             "live": verdicts(checks, LocalHost(), options),
@@ -38,16 +39,16 @@ def both(checks: Any, options: TargetOptions) -> dict[str, list[list[str]]]:
         }
 
 
-def main(arguments: list[str]) -> None:
-    checks = catalog.load().checks
-    if arguments:
+def main(user: str, target: str) -> None:
+    checks, options = catalog.load().checks, recorded_options(json.loads(target))
+    if user:
         # What is imported lazily is imported now: the other user may not enter the home of this one's Python.
-        both(checks, TargetOptions())
+        both(checks, options)
         os.setgroups([])
-        os.setgid(int(arguments[0]))
-        os.setuid(int(arguments[0]))
-    sys.stdout.write(json.dumps(both(checks, TargetOptions())))
+        os.setgid(int(user))
+        os.setuid(int(user))
+    sys.stdout.write(json.dumps(both(checks, options)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

@@ -11,12 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Any, Iterator, Sequence
 
 import pytest
 
 PROGRAM = str(Path(__file__).with_name("live_verdicts.py"))
-NOBODY = 65534
+NOBODY = "65534"
 LISTENER = """
 import socket, sys, time
 sockets = [socket.create_server(("0.0.0.0", int(port))) for port in sys.argv[1:]]
@@ -25,8 +25,8 @@ time.sleep(600)
 """
 
 
-def verdicts(before: Sequence[str] = (), *arguments: str) -> dict[str, list[list[str]]]:
-    argv = [*before, sys.executable, PROGRAM, *arguments]
+def verdicts(before: Sequence[str] = (), user: str = "", **target: Any) -> dict[str, list[list[str]]]:
+    argv = [*before, sys.executable, PROGRAM, user, json.dumps(target)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, list[list[str]]] = json.loads(done.stdout)
@@ -39,11 +39,43 @@ def test_as_this_user() -> None:
     assert found["recorded"] == found["live"]
 
 
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[int]:
+    """A process that was started with variables of its own."""
+    environ = {
+        "PATH": os.environ["PATH"],
+        "TASK_QUEUE_ENABLE": "0",
+        "HF_TOKEN": "hf_" + "x1" * 20,
+        "HOME": str(tmp_path),
+    }
+    child = subprocess.Popen([sys.executable, "-c", "print(1, flush=True); input()"], env=environ,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+    assert child.stdout is not None and child.stdout.readline() == b"1\n"
+    yield child.pid
+    child.communicate(b"\n")
+
+
+def test_a_running_job(job: int) -> None:
+    found = verdicts(pid=job)
+    assert found["recorded"] == found["live"]
+
+
+def test_a_launch_script_and_an_env_file(tmp_path: Path) -> None:
+    (tmp_path / "job.env").write_text("HCCL_CONNECT_TIMEOUT=30\nWANDB_API_KEY=0123456789abcdef\n")
+    (tmp_path / "train.sh").write_text(
+        "#!/bin/bash\nfor part in one two; do . ./$part.sh; done\nexport MASTER_PORT=60001\npython3 train.py\n"
+    )
+    (tmp_path / "one.sh").write_text("export TASK_QUEUE_ENABLE=0 HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz\n")
+    (tmp_path / "two.sh").write_text("export LD_LIBRARY_PATH=/opt/none:$LD_LIBRARY_PATH\n")
+    found = verdicts(script=str(tmp_path / "train.sh"), env_file=str(tmp_path / "job.env"), python=sys.executable)
+    assert found["recorded"] == found["live"]
+
+
 @pytest.mark.root
 def test_as_an_ordinary_user() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root to become somebody else")
-    found = verdicts((), str(NOBODY))
+    found = verdicts((), NOBODY)
     assert found["recorded"] == found["live"]
 
 
@@ -84,7 +116,7 @@ def run(*argv: str) -> None:
 
 @pytest.mark.root
 @pytest.mark.firewall
-@pytest.mark.parametrize("user", [(), (str(NOBODY),)], ids=["root", "nobody"])
-def test_in_a_network_namespace_with_listeners_and_rules(namespace: str, user: tuple[str, ...]) -> None:
-    found = verdicts(["ip", "netns", "exec", namespace], *user)
+@pytest.mark.parametrize("user", ["", NOBODY], ids=["root", "nobody"])
+def test_in_a_network_namespace_with_listeners_and_rules(namespace: str, user: str) -> None:
+    found = verdicts(["ip", "netns", "exec", namespace], user)
     assert found["recorded"] == found["live"]
