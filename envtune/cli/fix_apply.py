@@ -216,13 +216,17 @@ def _agreed(request: Request, ready: Sequence[Change]) -> bool:
     count = len(ready)
     if not somebody_is_there():
         request.say(
-            f"envtune: {count} changes are ready; nobody can be asked here: say --yes",
+            f"envtune: ready to change {count}; nobody can be asked here: say --yes",
             f"envtune：有 {count} 项改动待执行；此处无法询问，请加 --yes",
         )
         return False
     for line in table(ready, request.lang, terminal_width()):
         typer.echo(line, err=True)
-    words = f"执行以上 {count} 项改动？" if request.lang == "zh" else f"Make these {count} changes?"
+    words = (
+        f"执行以上 {count} 项改动？"
+        if request.lang == "zh"
+        else f"Make {'this change' if count == 1 else f'these {count} changes'}?"
+    )
     if _ask(words):
         return True
     request.say("envtune: nothing was changed", "envtune：未做任何改动")
@@ -294,7 +298,9 @@ def _print_rest(request: Request, plan: Plan, rest: Sequence[Change], written: W
     path = os.path.join(_state(), f"needs-root-{written.run or 'plan'}.json")
     text = render(Plan(plan.host, tuple(rest), (), plan.target), request.lang)
     guarded(request.lang, Progress(request.lang, 0), lambda: _save(path, text))
-    request.say(f"\n{len(rest)} changes need root. As root:", f"\n有 {len(rest)} 项改动需要 root。请以 root 执行：")
+    count = len(rest)
+    verb = "change needs" if count == 1 else "changes need"
+    request.say(f"\n{count} {verb} root. As root:", f"\n有 {count} 项改动需要 root。请以 root 执行：")
     line = ["sudo", sys.executable, "-m", "envtune", "fix", "--plan", path, "--apply"]
     typer.echo("  " + " ".join(map(shlex.quote, line)), err=True)
     request.say("which does", "其内容为")

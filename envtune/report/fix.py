@@ -13,6 +13,10 @@ from envtune.report.json import finding_data
 from envtune.report.layout import Paint, display_width, indent, pad, printable
 
 SCHEMA = "envtune.fix/1"
+_HELD = (
+    ("root", "change needs root", "changes need root", "需要 root"),
+    ("consent", "change awaits consent", "changes await consent", "待确认"),
+)
 _WORDS: Mapping[Outcome, Text] = {
     Outcome.FIXED: Text("fixed", "已修复"),
     Outcome.FAIL: Text("still wrong", "仍有问题"),
@@ -75,11 +79,11 @@ def _verdict(after: Iterable[Finding], was: set[str], written: Written) -> Text:
     if untold:
         en.append(f"{len(untold)} could not be told")
         zh.append(f"{len(untold)} 项无法判断")
-    for why, words in (("root", ("need root", "需要 root")), ("consent", ("await consent", "待确认"))):
+    for why, one, more, chinese in _HELD:
         number = sum(1 for held in written.held if held.why == why)
         if number:
-            en.append(f"{number} changes {words[0]}")
-            zh.append(f"{number} 项改动{words[1]}")
+            en.append(f"{number} {one if number == 1 else more}")
+            zh.append(f"{number} 项改动{chinese}")
     return Text("; ".join(en), "；".join(zh))
 
 
