@@ -15,6 +15,7 @@ import pytest
 from conftest import ROOT, example_scene
 from hypothesis import given
 from hypothesis import strategies as st
+from test_examples import check_files
 
 from envtune.audit import examine
 from envtune.catalog import load
@@ -24,6 +25,7 @@ from envtune.resources.env_block import BEGIN, END, Unclosed, entries, merged, s
 from envtune.resources.env_settings import Setting
 from envtune.target import TargetOptions
 
+DATA = {data["id"]: data for data in check_files() if data["id"] == "ENV012"}
 NEW = {"like": ["npu-910b-8", "torch210"]}
 GOOD = {"COMBINED_ENABLE": "1", "PATH": "/usr/local/python3.9.9/bin"}
 SCRIPT = "/home/t/train.sh"
@@ -155,6 +157,24 @@ def test_master_addr_of_a_job_on_one_node() -> None:
     assert "export MASTER_ADDR=" in written(change) and "1.1.1.1" not in written(change)
     many = planned({"like": "net", "environ": {"MASTER_ADDR": "1.1.1.1", "NNODES": "2"}}, "NET001")
     assert not many.changes and "cannot be told here" in many.skipped[0].reason.en
+
+
+def test_the_search_path_of_this_shell_is_frozen_into_no_file() -> None:
+    doubled = {**GOOD, "PATH": "/usr/local/python3.9.9/bin:/usr/local/python3.9.9/bin"}
+    plan = planned({**NEW, "environ": doubled}, "ENV014")
+    assert not plan.changes and 'eval "$(envtune env)"' in plan.skipped[0].reason.en
+    inherits = "#!/bin/bash\nexport PATH=$PATH:/gone\npython3 train.py\n"
+    assert not planned(scripted(inherits), "ENV014").changes
+    own = "#!/bin/bash\nexport PATH=/usr/local/python3.9.9/bin:/gone\npython3 train.py\n"
+    (change,) = planned({**scripted(own), "environ": {"COMBINED_ENABLE": "1", "PATH": "/usr/bin"}}, "ENV014").changes
+    assert "\nexport PATH=/usr/local/python3.9.9/bin\n" in written(change)
+
+
+def test_a_directory_is_put_in_front_of_whatever_the_job_has() -> None:
+    example = DATA["ENV012"]["examples"]["fail"][0]
+    (change,) = planned(example, "ENV012").changes
+    assert "export CPATH=/usr/local/hdf5/include${CPATH:+:$CPATH}" in written(change)
+    assert example_scene(example).target.variables().get("PATH", "-") not in written(change)
 
 
 # ---------------------------------------------------------------------- a launch script

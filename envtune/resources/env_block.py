@@ -13,7 +13,8 @@ from envtune.shell.tokens import Broken
 BEGIN, END = "# >>> envtune >>>", "# <<< envtune <<<"
 PLACES = 60  # statements before which a block is tried
 _KEY = re.compile(
-    r"(?:export |unset |)(?P<name>[A-Za-z_]\w*)(?:=|$)|case \":\$\{(?P<path>[A-Za-z_]\w*)|[.] (?P<script>.+)$"
+    r"(?:(?:export )?(?=\w+=)|unset )(?P<name>[A-Za-z_]\w*)(?:=|$)"
+    r"|case \":\$\{(?P<path>[A-Za-z_]\w*)|[.] (?P<script>.+)$"
 )
 Entries = dict[str, list[str]]  # variable or script -> its lines, comments included
 Lines = Callable[[Setting], list[str]]
@@ -57,9 +58,14 @@ def entries(inside: str) -> Entries:
 
 
 def merged(inside: str, settings: Iterable[Setting], lang: str, lines: Lines = bash_lines) -> str:
-    """The inside of a block with these settings in place of what it says about the same variables."""
+    """The inside of a block with these settings in place of what it says about the same variables.
+
+    An entry is read back by its lines: a value of several lines, which no path or number has, is left out.
+    """
     found = entries(inside)
     for setting in settings:
+        if "\n" in (setting.value or ""):
+            continue
         key = setting.script or setting.name
         found[key] = [comment(setting.reason.to(lang)), *lines(setting)]
     return "".join(row + "\n" for rows in found.values() for row in rows)

@@ -22,12 +22,14 @@ from envtune.resources.env_paths import advice as path_advice
 from envtune.resources.env_render import bash_lines
 from envtune.resources.env_settings import Left, Setting, train
 from envtune.resources.file_change import content, file_operation, needs_root
+from envtune.resources.search_paths import HDF5_ENTRIES, SEARCHED
 from envtune.target import JobEnvironment
 
 if TYPE_CHECKING:
     from envtune.plan import FixOptions
 
 PROFILE_D = "/etc/profile.d/"
+SEARCH_PATHS = {*SEARCHED, *HDF5_ENTRIES}
 
 
 class Place(NamedTuple):
@@ -81,8 +83,24 @@ def _nothing(findings: Sequence[Finding], left: Sequence[Left]) -> Text:
 def _settings(scene: Scene, ids: Sequence[str]) -> tuple[tuple[Setting, ...], tuple[Left, ...]]:
     """What cures these findings, and what of the profile is left on purpose."""
     found = train(scene)
-    every = (*path_advice(scene), *found.settings)
-    return tuple(s for s in every if set(s.checks) & set(ids)), found.left
+    every = [s for s in (*path_advice(scene), *found.settings) if set(s.checks) & set(ids)]
+    frozen = {s.name: s for s in every if _would_freeze(scene, s)}
+    why = Text(
+        'it comes from the shell that starts the job: correct it where that shell sets it; here: eval "$(envtune env)"',
+        '取自启动任务的 shell：请在该 shell 设置它的位置改正；对当前 shell 可执行 eval "$(envtune env)"',
+    )
+    left = (*found.left, *(Left(name, str(s.value), why) for name, s in frozen.items()))
+    return tuple(s for s in every if s.name not in frozen), left
+
+
+def _would_freeze(scene: Scene, setting: Setting) -> bool:
+    """Whether a file would hold this shell's whole search path: every job that reads it would get that one."""
+    if setting.value is None or setting.prefixes or setting.name not in SEARCH_PATHS:
+        return False
+    inherited = scene.host.environ.get(setting.name, "")
+    own = setting.name in scene.target.environment.places
+    whole = (scene.target.environment.variables or {}).get(setting.name, "")
+    return not own or bool(inherited and inherited in whole)
 
 
 # ---------------------------------------------------------------------- where
