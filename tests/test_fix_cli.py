@@ -17,7 +17,7 @@ from killed_runs import change, encoded, forked, killed_at, write
 from typer.testing import CliRunner
 
 from envtune import executor, resources
-from envtune.catalog import layers
+from envtune.catalog import layers, store
 from envtune.cli import fix_apply
 from envtune.cli.app import app
 from envtune.cli.peers import addresses, expand_nodelist, parse_hostfile, read_peers
@@ -84,6 +84,8 @@ class World:
         monkeypatch.setenv("LC_ALL", "C.UTF-8")
         monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
         monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
+        monkeypatch.setattr(store, "_shipped", lambda: None)
+        monkeypatch.setattr(store, "_checkout", lambda: layers.Layer(str(self.catalogue), own=True))
         monkeypatch.setitem(resources._probes, "fixture.content", content)
         monkeypatch.setitem(resources._actions, "file.dropin", self.propose)
         self.write("checks/sys/SYS901-one.yaml", CHECK, id="SYS901", name="one", path=self.one, severity="high")
@@ -113,15 +115,7 @@ class World:
 
     def run(self, *words: str, input: str = "") -> Any:
         """`envtune WORDS` on this world's catalogue."""
-        verb, *rest = words
-        extra = ["--catalog", str(self.catalogue)] if verb == "fix" and "--finish" not in words else []
-        if (
-            verb == "fix"
-            and not {"--plan", "--finish", "--faq"} & set(words)
-            and not any(w.startswith(("SYS9", "two", "write-")) for w in rest)
-        ):
-            extra += ["--select", "SYS90"]
-        return CliRunner().invoke(app, [verb, *rest, *extra], input=input)
+        return CliRunner().invoke(app, words, input=input)
 
     def contents(self) -> tuple[str, str]:
         return self.one.read_text().strip(), self.two.read_text().strip()
