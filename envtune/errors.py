@@ -48,7 +48,16 @@ class CatalogError(EnvtuneError):
 
 
 class SnapshotError(EnvtuneError):
-    """A snapshot cannot be trusted or understood."""
+    """A snapshot cannot be trusted or understood; `where` names the member and the place in it."""
+
+    def __init__(self, where: str, en: str, zh: str = "") -> None:
+        super().__init__(f"{where}: {en}" if where else en)
+        self.where, self.words = where, (en, zh or en)
+        self.zh = f"{where}：{self.words[1]}" if where else self.words[1]
+
+    def below(self, place: str) -> SnapshotError:
+        """The same error, said of a member of `place`."""
+        return SnapshotError(f"{place}: {self.where}" if self.where else place, *self.words)
 
 
 class UsageError(EnvtuneError):

@@ -28,8 +28,18 @@ class _Bounded:
         data: bytes = self._stream.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
         self._left -= len(data)
         if self._left < 0:
-            raise SnapshotError(f"{self.member}: the archive holds more than a snapshot can")
+            raise SnapshotError(self.member, "the archive holds more than a snapshot can", "归档内容超出快照的上限")
         return data
+
+
+def special(name: str) -> SnapshotError:
+    """For a device, pipe or socket among the members."""
+    way = '{"char": true}'
+    return SnapshotError(
+        name,
+        f"neither a file nor a directory; a recorded device stands in files.json as {way}",
+        f"既不是文件也不是目录；要记录设备，请在 files.json 中写 {way}",
+    )
 
 
 def read_archive(
@@ -51,7 +61,7 @@ def read_archive(
                 if not name:
                     continue
                 if name in seen and not (member.isdir() and seen[name] is None):
-                    raise SnapshotError(f"{name}: the member stands twice")
+                    raise SnapshotError(name, "the member stands twice", "该成员出现了两次")
                 content = _content(archive, member, name, account, seen)
                 seen[name] = content
                 yield name, content
@@ -61,7 +71,9 @@ def read_archive(
     except SnapshotError:
         raise
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError, RecursionError) as error:
-        raise SnapshotError(f"{stream.member}: not a readable tar archive ({error})") from None
+        raise SnapshotError(
+            stream.member, f"not a readable tar archive ({error})", f"不是可读取的 tar 归档（{error}）"
+        ) from None
 
 
 def _name(member: tarfile.TarInfo) -> str:
@@ -69,10 +81,10 @@ def _name(member: tarfile.TarInfo) -> str:
     try:
         member.name.encode("utf-8")
     except UnicodeEncodeError:
-        raise SnapshotError(f"{member.name!a}: a name that is not UTF-8") from None
+        raise SnapshotError(f"{member.name!a}", "a name that is not UTF-8", "名称不是 UTF-8") from None
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
     if member.name.startswith("/") or ".." in parts or "\0" in member.name:
-        raise SnapshotError(f"{member.name!r}: the name leads out of the snapshot")
+        raise SnapshotError(repr(member.name), "the name leads out of the snapshot", "该名称指向快照之外")
     return "/".join(parts)
 
 
@@ -92,14 +104,12 @@ def _content(
     if member.islnk():
         return _linked(member, name, account, seen)
     if not member.isreg() or member.sparse is not None:
-        raise SnapshotError(
-            f'{name}: neither a file nor a directory; a recorded device stands in files.json as {{"char": true}}'
-        )
+        raise special(name)
     account(name, member.size)
     file = archive.extractfile(member)
     data = file.read() if file is not None else b""
     if len(data) != member.size:
-        raise SnapshotError(f"{name}: cut off")
+        raise SnapshotError(name, "cut off", "内容被截断")
     return data
 
 
@@ -110,6 +120,10 @@ def _linked(
     target = "/".join(part for part in member.linkname.split("/") if part not in ("", "."))
     content = seen.get(target)
     if not isinstance(content, bytes):
-        raise SnapshotError(f"{name}: a hard link to {member.linkname!r}, which is no file before it in the archive")
+        raise SnapshotError(
+            name,
+            f"a hard link to {member.linkname!r}, which is no file before it in the archive",
+            f"硬链接指向 {member.linkname!r}，而归档中在它之前没有这个文件",
+        )
     account(name, len(content))
     return content

@@ -16,6 +16,7 @@ from typing import Any, Iterator, NamedTuple, Optional, Union
 
 from envtune.errors import SnapshotError
 from envtune.snapshot import SnapshotHost
+from envtune.snapshot_archive import read_archive, special
 from envtune.snapshot_json import read_json
 from envtune.snapshot_shape import SCHEMA
 
@@ -47,6 +48,11 @@ class Folder(NamedTuple):
 Member = Union[bytes, Link, Folder]
 
 
+def too_large(name: str, limit: int) -> SnapshotError:
+    """For a member of more than `limit` bytes."""
+    return SnapshotError(name, f"larger than {limit >> 20} MiB", f"大于 {limit >> 20} MiB")
+
+
 def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
     """The recorded host in `path`; raises SnapshotError, which names the file and the member that is wrong."""
     place = os.fspath(path)
@@ -57,14 +63,16 @@ def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
         elif stat.S_ISREG(kind):
             members = _from_file(place)
         else:
-            raise SnapshotError("neither a directory nor a file")
+            raise SnapshotError("", "neither a directory nor a file", "既不是目录也不是文件")
         return SnapshotHost(assembled(members))
     except SnapshotError as error:
-        raise SnapshotError(f"{place}: {error}") from None
+        raise error.below(place) from None
     except OSError as error:
-        raise SnapshotError(f"{place}: {error.strerror or error}") from None
+        raise SnapshotError(place, error.strerror or str(error)) from None
     except (MemoryError, RecursionError):
-        raise SnapshotError(f"{place}: too large or too deeply nested to be a snapshot") from None
+        raise SnapshotError(
+            place, "too large or too deeply nested to be a snapshot", "过大或嵌套过深，不可能是快照"
+        ) from None
 
 
 def assembled(members: dict[str, Member]) -> dict[str, Any]:
@@ -72,20 +80,31 @@ def assembled(members: dict[str, Member]) -> dict[str, Any]:
     members = _without_top_folder(members)
     manifest = members.get(MANIFEST)
     if not isinstance(manifest, bytes):
-        raise SnapshotError(f"{MANIFEST} is missing: not a snapshot (docs/snapshot.md)")
+        raise SnapshotError(
+            "",
+            f"{MANIFEST} is missing: not a snapshot (docs/snapshot.md)",
+            f"缺少 {MANIFEST}：不是快照（见 docs/snapshot.md）",
+        )
     data = read_json(MANIFEST, manifest)
     if not isinstance(data, dict):
-        raise SnapshotError(f"{MANIFEST}: a mapping is expected")
+        raise SnapshotError(MANIFEST, "a mapping is expected", "应为映射")
     if data.get("schema") != SCHEMA:
-        raise SnapshotError(f'{MANIFEST}: schema is {data.get("schema")!r}; this envtune reads "{SCHEMA}"')
+        said = repr(data.get("schema"))
+        raise SnapshotError(
+            MANIFEST,
+            f'schema is {said}; this envtune reads "{SCHEMA}"',
+            f'schema 为 {said}；此版本 envtune 只能读取 "{SCHEMA}"',
+        )
     for name in TABLES:
         content = members.get(f"{name}.json")
         if content is None:
             continue
         if not isinstance(content, bytes):
-            raise SnapshotError(f"{name}.json: not a regular file")
+            raise SnapshotError(f"{name}.json", "not a regular file", "不是普通文件")
         if name in data:
-            raise SnapshotError(f"{name}.json: the same table also stands in {MANIFEST}")
+            raise SnapshotError(
+                f"{name}.json", f"the same table also stands in {MANIFEST}", f"{MANIFEST} 中也有同一张表"
+            )
         data[name] = read_json(f"{name}.json", content)
     _add_tree(data, members)
     _add_commands(data, members)
@@ -113,7 +132,7 @@ def _add_tree(data: dict[str, Any], members: dict[str, Member]) -> None:
         return
     said = data.get("files") or {}
     if not isinstance(said, dict):
-        raise SnapshotError("files.json: a mapping is expected")
+        raise SnapshotError("files.json", "a mapping is expected", "应为映射")
     for path, entry in said.items():
         tree[path] = _merged(tree.get(path), entry)
     data["files"] = tree
@@ -145,9 +164,9 @@ def _inside(name: str, target: str) -> str:
     for part in target.split("/") if not target.startswith("/") else ():
         depth += -1 if part == ".." else 0 if part in ("", ".") else 1
         if depth < 0:
-            raise SnapshotError(f"{name}: the link leads out of the snapshot ({target})")
+            raise SnapshotError(name, f"the link leads out of the snapshot ({target})", f"链接指向快照之外（{target}）")
     if not target or "\0" in target:
-        raise SnapshotError(f"{name}: an empty link")
+        raise SnapshotError(name, "an empty link", "链接为空")
     return target
 
 
@@ -168,7 +187,7 @@ def _add_commands(data: dict[str, Any], members: dict[str, Member]) -> None:
         rows = list(said)
     for line, content in found.items():
         if not isinstance(content, bytes) or "/" in line:
-            raise SnapshotError(f"commands/{line}: not a file that is called after a command")
+            raise SnapshotError(f"commands/{line}", "not a file that is called after a command", "不是以命令命名的文件")
         rows.append({"argv": line, "stdout": content.decode("utf-8", "replace")})
     data["commands"] = rows
 
@@ -188,13 +207,17 @@ class _Budget:
         self._members += 1
         self._bytes += size
         if self._members > self._limits.members:
-            raise SnapshotError(f"{name}: more than {self._limits.members} members")
+            raise SnapshotError(
+                name, f"more than {self._limits.members} members", f"成员超过 {self._limits.members} 个"
+            )
         if size > self._limits.member:
-            raise SnapshotError(f"{name}: larger than {self._limits.member >> 20} MiB")
+            raise too_large(name, self._limits.member)
         if self._bytes > self._limits.total:
-            raise SnapshotError(f"{name}: more than {self._limits.total >> 20} MiB in all")
+            total = self._limits.total >> 20
+            raise SnapshotError(name, f"more than {total} MiB in all", f"总计超过 {total} MiB")
         if name.count("/") > self._limits.depth:
-            raise SnapshotError(f"{name[:200]}: directories nested deeper than {self._limits.depth}")
+            depth = self._limits.depth
+            raise SnapshotError(name[:200], f"directories nested deeper than {depth}", f"目录嵌套超过 {depth} 层")
 
 
 def _from_directory(path: str) -> dict[str, Member]:
@@ -219,8 +242,10 @@ def _walk(parent: int, name: str, shown: str, budget: _Budget) -> Iterator[tuple
         folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise SnapshotError(f"{shown}: a directory is expected, not a link or a file") from None
-        raise SnapshotError(f"{shown}: {error.strerror}") from None
+            raise SnapshotError(
+                shown, "a directory is expected, not a link or a file", "应为目录，而不是链接或文件"
+            ) from None
+        raise SnapshotError(shown, error.strerror or str(error)) from None
     try:
         for one in sorted(os.listdir(folder)):
             full = _named(f"{shown}/{one}")
@@ -241,23 +266,19 @@ def _one(folder: int, name: str, shown: str, budget: _Budget) -> Member:
         budget.member(shown)
         return Link(_named(os.readlink(name, dir_fd=folder), shown))
     if not stat.S_ISREG(found.st_mode):
-        raise SnapshotError(_special(shown))
+        raise special(shown)
     budget.member(shown, found.st_size)
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
-        raise SnapshotError(f"{shown}: {error.strerror}") from None
+        raise SnapshotError(shown, error.strerror or str(error)) from None
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SnapshotError(_special(shown))
+            raise special(shown)
         data = file.read(found.st_size + 1)
     if len(data) > found.st_size:
-        raise SnapshotError(f"{shown}: it grows while it is read")
+        raise SnapshotError(shown, "it grows while it is read", "读取时文件仍在增长")
     return data
-
-
-def _special(name: str) -> str:
-    return f'{name}: neither a file nor a directory; a recorded device stands in files.json as {{"char": true}}'
 
 
 def _named(name: str, shown: Optional[str] = None) -> str:
@@ -265,7 +286,7 @@ def _named(name: str, shown: Optional[str] = None) -> str:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise SnapshotError(f"{(shown or name)!a}: a name that is not UTF-8") from None
+        raise SnapshotError(f"{(shown or name)!a}", "a name that is not UTF-8", "名称不是 UTF-8") from None
     return name
 
 
@@ -280,10 +301,8 @@ def _from_file(path: str) -> dict[str, Member]:
         if start.lstrip()[:1] == b"{":
             data = file.read(LIMITS.member + 1)
             if len(data) > LIMITS.member:
-                raise SnapshotError(f"larger than {LIMITS.member >> 20} MiB")
+                raise too_large("", LIMITS.member)
             return {MANIFEST: data}
-        from envtune.snapshot_archive import read_archive
-
         budget = _Budget(LIMITS)
         return {name: _member(name, member) for name, member in read_archive(file, budget.member, LIMITS.total)}
 
@@ -294,5 +313,5 @@ def _member(name: str, member: Any) -> Member:
     if member is None:
         return Folder()
     if not name.startswith("files/") and "/files/" not in name:
-        raise SnapshotError(f"{name}: a link where a file is expected")
+        raise SnapshotError(name, "a link where a file is expected", "应为文件，而不是链接")
     return Link(_named(member, posixpath.basename(name)))

@@ -8,12 +8,23 @@ write by hand, they are refused, because a misspelt key would silently mean "not
 
 from __future__ import annotations
 
-import math
 import posixpath
 import re
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 from envtune.errors import SnapshotError
+from envtune.snapshot_values import (
+    entry_path,
+    mapping,
+    number,
+    optional_mapping,
+    path,
+    refused,
+    text,
+    texts,
+    whole,
+    word,
+)
 
 SCHEMA = "envtune.snapshot/1"
 KINDS = ("char", "block", "fifo", "socket")
@@ -23,7 +34,6 @@ ENTRY_KEYS = frozenset(
 COMMAND_KEYS = frozenset(("argv", "rc", "stdout", "stderr", "error", "seconds"))
 COMMAND_ERRORS = {"ENOENT": "missing", "EACCES": "denied", "EPERM": "denied", "ETIMEDOUT": "timeout"}
 TABLES = ("processes", "listeners", "interfaces", "disks")
-LARGEST = 1 << 63
 
 
 def normalised(data: Any) -> dict[str, Any]:
@@ -31,7 +41,7 @@ def normalised(data: Any) -> dict[str, Any]:
     found = dict(mapping("snapshot", data))
     schema = found.get("schema", SCHEMA)
     if schema != SCHEMA:
-        raise _refused("schema", SCHEMA, schema)
+        raise refused("schema", SCHEMA, schema)
     for key in ("host", "taken", "cwd"):
         found[key] = text(key, found.get(key) or "")
     found["cwd"] = path("cwd", found["cwd"] or "/")
@@ -39,7 +49,7 @@ def normalised(data: Any) -> dict[str, Any]:
     found["now"] = number("now", found.get("now", 0))
     found["uname"] = {k: text(f"uname.{k}", v) for k, v in optional_mapping("uname", found).items() if v is not None}
     environ = optional_mapping("environ", found)
-    found["environ"] = {text("environ", k): _word(f"environ.{k}", v) for k, v in environ.items() if v is not None}
+    found["environ"] = {text("environ", k): word(f"environ.{k}", v) for k, v in environ.items() if v is not None}
     found["target"] = _target(optional_mapping("target", found))
     found["covered"] = _covered(found.get("covered"))
     found["files"] = {entry_path(k): entry(k, v) for k, v in optional_mapping("files", found).items()}
@@ -49,86 +59,6 @@ def normalised(data: Any) -> dict[str, Any]:
         if found.get(name) is not None:
             found[name] = _table(name, found[name])
     return found
-
-
-# ---------------------------------------------------------------------------------------------------- simple values
-
-
-def _refused(where: str, wanted: str, value: Any) -> SnapshotError:
-    shown = repr(value)
-    return SnapshotError(f"{where}: {wanted} is expected, not {shown if len(shown) <= 60 else shown[:57] + '...'}")
-
-
-def mapping(where: str, value: Any) -> Mapping[str, Any]:
-    """A mapping with text keys."""
-    if not isinstance(value, Mapping):
-        raise _refused(where, "a mapping", value)
-    for key in value:
-        text(f"{where}: key", key)
-    return value
-
-
-def optional_mapping(name: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The mapping under `name`, an empty one when there is none."""
-    value = data.get(name)
-    return {} if value is None else mapping(name, value)
-
-
-def text(where: str, value: Any) -> str:
-    """Text without half surrogate pairs."""
-    if not isinstance(value, str):
-        raise _refused(where, "text", value)
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise SnapshotError(f"{where}: half a surrogate pair is not text") from None
-    return value
-
-
-def _word(where: str, value: Any) -> str:
-    """Text; a number written without quotes is meant as text."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return str(number(where, value)) if isinstance(value, float) else str(whole(where, value))
-    return text(where, value)
-
-
-def texts(where: str, value: Any) -> list[str]:
-    """A list of texts."""
-    if not isinstance(value, (list, tuple)):
-        raise _refused(where, "a list", value)
-    return [text(f"{where}[{place}]", one) for place, one in enumerate(value)]
-
-
-def whole(where: str, value: Any) -> int:
-    """A whole number of at most 63 bits."""
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= LARGEST:
-        raise _refused(where, "a whole number", value if not isinstance(value, int) else "...")
-    return value
-
-
-def number(where: str, value: Any) -> float:
-    """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _refused(where, "a number", value)
-    if isinstance(value, int):
-        return float(whole(where, value))
-    if not math.isfinite(value):
-        raise _refused(where, "a finite number", value)
-    return value
-
-
-def path(where: str, value: Any) -> str:
-    """An absolute path."""
-    if not text(where, value).startswith("/") or "\0" in value:
-        raise _refused(where, "an absolute path", value)
-    return str(value)
-
-
-def entry_path(value: Any) -> str:
-    """A path of the recorded tree."""
-    if value != "/" and (posixpath.normpath(path("files", value)) != value or value.startswith("//")):
-        raise SnapshotError(f"files: {value}: a recorded path is absolute and has no `..`, `//` or final `/`")
-    return str(value)
 
 
 # ---------------------------------------------------------------------------------------------------- structures
@@ -168,7 +98,9 @@ def entry(where: str, value: Any) -> Any:
 def _only(where: str, value: Mapping[str, Any], known: frozenset[str]) -> None:
     for key in mapping(where, value):
         if key not in known:
-            raise SnapshotError(f"{where}: {key} is not one of {', '.join(sorted(known))}")
+            raise SnapshotError(
+                where, f"{key} is not one of {', '.join(sorted(known))}", f"{key} 不在 {'、'.join(sorted(known))} 之中"
+            )
 
 
 def _names(where: str, value: Any) -> Optional[list[str]]:
@@ -177,19 +109,19 @@ def _names(where: str, value: Any) -> Optional[list[str]]:
     names = texts(where, value)
     for name in names:
         if not name or "/" in name or name in (".", "..") or "\0" in name:
-            raise _refused(where, "the name of a file", name)
+            raise refused(where, "the name of a file", name)
     return names
 
 
 def _mode(where: str, value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch("[0-7]{1,5}", value):
-        raise _refused(where, 'an octal mode in quotes ("0644")', value)
+        raise refused(where, 'an octal mode in quotes ("0644")', value)
     return value
 
 
 def _true(where: str, value: Any) -> bool:
     if value is not True:
-        raise _refused(where, "true", value)
+        raise refused(where, "true", value)
     return True
 
 
@@ -197,7 +129,7 @@ def _hexadecimal(where: str, value: Any) -> str:
     try:
         bytes.fromhex(text(where, value))
     except ValueError:
-        raise _refused(where, "hexadecimal digits", value) from None
+        raise refused(where, "hexadecimal digits", value) from None
     return str(value)
 
 
@@ -207,7 +139,7 @@ def _base64(where: str, value: Any) -> str:
     try:
         base64.b64decode(text(where, value), validate=True)
     except ValueError:
-        raise _refused(where, "base64", value) from None
+        raise refused(where, "base64", value) from None
     return str(value)
 
 
@@ -236,7 +168,7 @@ def command_rows(value: Any) -> Iterator[dict[str, Any]]:
             yield _command(f"commands: {line}", {"argv": line.split(), **row})
         return
     if not isinstance(value, (list, tuple)):
-        raise _refused("commands", "a mapping or a list", value)
+        raise refused("commands", "a mapping or a list", value)
     for place, one in enumerate(value):
         yield _command(f"commands[{place}]", dict(mapping(f"commands[{place}]", one)))
 
@@ -246,12 +178,12 @@ def _command(where: str, row: dict[str, Any]) -> dict[str, Any]:
     argv = row.get("argv")
     made: dict[str, Any] = {"argv": argv.split() if isinstance(argv, str) else texts(f"{where}.argv", argv)}
     if not made["argv"]:
-        raise SnapshotError(f"{where}: a command has at least one word")
+        raise SnapshotError(where, "a command has at least one word", "命令至少要有一个词")
     if row.get("error") is not None:
-        word = text(f"{where}.error", row["error"])
-        made["error"] = COMMAND_ERRORS.get(word, word)
+        said = text(f"{where}.error", row["error"])
+        made["error"] = COMMAND_ERRORS.get(said, said)
         if made["error"] not in ("missing", "denied", "timeout"):
-            raise _refused(f"{where}.error", "missing, denied or timeout", word)
+            raise refused(f"{where}.error", "missing, denied or timeout", said)
         made["seconds"] = number(f"{where}.seconds", row.get("seconds", 0))
         return made
     made["rc"] = whole(f"{where}.rc", row.get("rc", 0))
@@ -266,17 +198,17 @@ def _command(where: str, row: dict[str, Any]) -> dict[str, Any]:
 def _table(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if "error" not in value:
-            raise _refused(name, 'a list, or {"error": "EACCES"}', value)
+            raise refused(name, 'a list, or {"error": "EACCES"}', value)
         return {"error": text(f"{name}.error", value["error"])}
     if not isinstance(value, (list, tuple)):
-        raise _refused(name, "a list", value)
+        raise refused(name, "a list", value)
     form = _ROWS[name]
     return [form(f"{name}[{place}]", mapping(f"{name}[{place}]", row)) for place, row in enumerate(value)]
 
 
 def _need(where: str, row: Mapping[str, Any], key: str) -> Any:
     if row.get(key) is None:
-        raise SnapshotError(f"{where}: {key} is missing")
+        raise SnapshotError(where, f"{key} is missing", f"缺少 {key}")
     return row[key]
 
 
@@ -286,7 +218,7 @@ def _process(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "pid": whole(f"{where}.pid", _need(where, row, "pid")),
         "ppid": whole(f"{where}.ppid", row.get("ppid", 0)),
-        "user": _word(f"{where}.user", row.get("user", "")),
+        "user": word(f"{where}.user", row.get("user", "")),
         "name": text(f"{where}.name", row.get("name") or posixpath.basename(words[0] if words else "")),
         "argv": tuple(words),
         "state": text(f"{where}.state", row.get("state", "S")),
@@ -299,7 +231,7 @@ def _process(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
 def _listener(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
     port = whole(f"{where}.port", _need(where, row, "port"))
     if not 0 <= port <= 65535:
-        raise _refused(f"{where}.port", "a port", port)
+        raise refused(f"{where}.port", "a port", port)
     pid = row.get("pid")
     return {
         "address": text(f"{where}.address", _need(where, row, "address")).strip("[]"),
