@@ -6,11 +6,12 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Mapping, Optional
 
 import pytest
-from conftest import example_scene
+from conftest import ROOT, example_scene
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_examples import check_files
@@ -279,6 +280,16 @@ def test_systemd_quotes_and_unsets() -> None:
     ]
 
 
+@given(VALUES)
+def test_any_value_for_systemd(value: str) -> None:
+    text = render(advice_of(A=value), "systemd", "en").rstrip("\n")
+    line = text.split("\n", 2)[2]
+    assert "\n" not in line and line.startswith('Environment="A=') and line.endswith('"')
+    inside = line[len('Environment="') : -1]
+    plain = re.sub(r"\\(x[0-9a-f]{2}|.)", lambda m: chr(int(m[1][1:], 16)) if len(m[1]) == 3 else m[1], inside)
+    assert plain.replace("%%", "%") == f"A={value}"
+
+
 def test_json() -> None:
     data = json.loads(render(advise(scene_with(NEW, DUMP_GE_GRAPH="1"), "train", "json"), "json", "zh"))
     assert data["schema"] == "envtune.env/1" and data["environment_unknown"] is None
@@ -294,3 +305,32 @@ def test_every_line_has_its_reason(format_: str, lang: str) -> None:
     for name in ("TASK_QUEUE_ENABLE", "PTCOPY_ENABLE", "COMBINED_ENABLE"):
         assert name in text
     assert ("training wants it" if lang == "en" else "训练需要") in text
+
+
+# ---------------------------------------------------------------------- the verb
+
+
+def run_verb(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "envtune", "env", "--lang", "en", *words]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+def test_the_verb_prints_lines_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text("#!/bin/bash\nexport DUMP_GE_GRAPH=2\npython3 train.py\n")
+    done = run_verb("--script", "train.sh", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["# 2 is for debugging and slows every step", "unset DUMP_GE_GRAPH"]
+    docker = run_verb("--script", "train.sh", "--format", "docker", cwd=tmp_path)
+    assert docker.stdout.count("\n") == 2 and "cannot unset" in docker.stdout
+
+
+def test_the_verb_when_nothing_differs(tmp_path: Path) -> None:
+    done = run_verb(cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "") and "nothing differs" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--format", "zsh"), ("--profile", "test")])
+def test_the_verb_names_what_there_is(words: tuple[str, str], tmp_path: Path) -> None:
+    done = run_verb(*words, cwd=tmp_path)
+    assert done.returncode == 2 and words[1] in done.stderr and "one of" in done.stderr
