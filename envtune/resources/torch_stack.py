@@ -112,7 +112,8 @@ def flavour(scene: Scene) -> Iterable[Reading]:
 @probe("torch_stack.shadow")
 def shadow(scene: Scene) -> Iterable[Reading]:
     """Per directory that is searched before the site directories: a torch in it that is not the installed one."""
-    variables = scene.target.environment.variables or {}
+    told = scene.target.environment
+    variables = told.variables or {}
     folders = {scene.host.cwd: None, **dict.fromkeys(job_folders(scene))}
     entries = environment(scene).entries if variables.get("PYTHONPATH") else ()
     sites = set(environment(scene).python.sites)
@@ -123,6 +124,9 @@ def shadow(scene: Scene) -> Iterable[Reading]:
     for folder in folders:
         if folder not in sites:
             yield _shadow(scene, folder)
+    if told.variables is None:
+        reason = told.reason or Text("the job's environment was not read", "未读取到任务的环境变量")
+        yield Reading("PYTHONPATH", None, Evidence(told.source), reason=reason)
 
 
 def job_folders(scene: Scene) -> Iterable[str]:
