@@ -31,7 +31,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     program.mkdir()
     (program / "envtune").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m envtune "$@"\n')
     (program / "envtune").chmod(0o755)
-    environ = {**os.environ, "PATH": f"{program}:{os.environ['PATH']}"}
+    environ = {**os.environ, "PATH": f"{program}:{os.environ['PATH']}", "COLUMNS": "100"}
     argv = ["sh", "-c", block("sh", "<!-- worked example")]
     done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.stderr == ""

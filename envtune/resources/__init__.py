@@ -135,9 +135,9 @@ def probe_arguments(kind: str) -> dict[str, inspect.Parameter]:
 
 
 def probe_kinds() -> tuple[str, ...]:
-    """Every probe there is (imports every resource module)."""
+    """Every probe of the resources (imports every module of them); not what somebody else registered."""
     import pkgutil
 
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    return tuple(sorted(_probes))
+    return tuple(sorted(kind for kind, function in _probes.items() if function.__module__.startswith(__name__)))
