@@ -111,9 +111,15 @@ def _shown(found: Imported) -> Text:
 @probe("pillow.variant")
 def variant(scene: Scene) -> Iterable[Reading]:
     """Whether the CPU can run the Pillow that is imported, and which build of pillow-simd it is for."""
-    found = imported_pillow(scene)
     flags = cpu_flags(scene.host)
     best = best_variant(flags)
+    try:
+        found = imported_pillow(scene)
+    except NotApplicable:  # nothing installed yet: the decision is the CPU's alone
+        words = Text(f"the {best} build of pillow-simd fits", f"适合 {best} 版本的 pillow-simd")
+        shown = words if best else Text("native pillow fits", "适合原生 pillow")
+        yield Reading("PIL", True, Evidence("/proc/cpuinfo", "flags: " + " ".join(sorted(flags))[:500]), shown, shown)
+        return
     named = [flag for flag, _ in VARIANTS if flag in flags]
     evidence = Evidence("/proc/cpuinfo", "flags: " + (" ".join(named) or "neither avx2 nor sse4_1"))
     if best is None:
