@@ -178,7 +178,9 @@ def state_directory() -> str:
         return os.path.abspath(named)
     if os.geteuid() == 0:
         return "/var/lib/envtune"
-    home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    home = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(home):  # the XDG specification: a relative path is to be ignored
+        home = os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(home, "envtune")
 
 
@@ -1736,9 +1738,16 @@ class Past:
 
 def history(state: str) -> List[Past]:
     """Every run, the oldest first; a run of another version is left out."""
+    return _readable(state, lambda path: True)
+
+
+def _readable(state: str, wanted: Callable[[str], bool]) -> List[Past]:
     folder = os.path.join(state, "runs")
     found = []
     for name in sorted(os.listdir(folder), key=_in_time) if os.path.isdir(folder) else []:
+        path = os.path.join(folder, name, "journal.jsonl")
+        if os.path.exists(path) and not wanted(path):
+            continue
         try:
             past = Past(state, name)
         except Refused:
@@ -1756,7 +1765,19 @@ def _in_time(name: str) -> Tuple[str, int]:
 def interrupted(state: str) -> List[Past]:
     """The runs that were killed in the middle; not the one that is under way."""
     who = holder(state)
-    return [past for past in history(state) if past.doing and not who.endswith("run " + past.name)]
+    found = [past for past in _readable(state, _is_open) if past.doing]
+    return [past for past in found if not who.endswith("run " + past.name)]
+
+
+def _is_open(path: str) -> bool:
+    """False when the last line of a journal says that the run ended: then there is no need to read all of it."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
+        lines = file.read().splitlines()
+    try:
+        return bool(json.loads(lines[-1].decode("ascii"))["record"]["type"] != "end")
+    except (ValueError, KeyError, TypeError, IndexError):
+        return True
 
 
 def resume(state: str, name: str, say: Optional[Say] = None, wait: float = 0.0) -> List[Record]:

@@ -214,7 +214,7 @@ def test_what_asks_for_consent_of_its_own_is_left_until_it_is_named(world: World
 @pytest.mark.parametrize("words", [["--yes-confirm"], ["--change", "C02"]])
 def test_other_ways_to_consent(world: World, words: list[str]) -> None:
     world.ask("confirm")
-    world.run("fix", "--apply", "--yes", *words)
+    assert world.run("fix", "--apply", "--yes", *words).exit_code == 0
     assert world.contents()[1] == "good"
     assert world.contents()[0] == ("bad" if "--change" in words else "good")
 

@@ -167,7 +167,15 @@ def apply(request: Request, made: Made) -> int:
         return exit_status(findings, (), request.floor)
     _report(request, made, findings, written)
     _print_rest(request, plan, [one.change for one in held if one.why == "root"], written)
-    return exit_status(findings, written.results.values(), request.floor)
+    return exit_status(_wanted(request, findings, plan), written.results.values(), request.floor)
+
+
+def _wanted(request: Request, findings: Verdict, plan: Plan) -> Verdict:
+    """Where single changes were named, only what they were to cure decides how it ended."""
+    if not request.consent.changes:
+        return findings
+    named = {check for change in plan.changes if change.id in request.consent.changes for check in cured(change)}
+    return tuple(finding for finding in findings if finding.id in named)
 
 
 def _refuse_stale(plan: Plan) -> None:

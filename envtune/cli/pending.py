@@ -14,7 +14,11 @@ def told_of_interrupted(state: str, lang: str) -> list[Past]:
     """The runs that were killed, after saying so on stderr with the two ways out."""
     from envtune import executor
 
-    found = executor.interrupted(state)
+    try:
+        found = executor.interrupted(state)
+    except OSError as error:
+        typer.echo(f"envtune: {executor.describe_error(error)}", err=True)
+        return []
     for past in found:
         typer.echo(_words(past, lang), err=True)
     return found
