@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -20,6 +21,10 @@ from envtune.model import Check, Severity
 from envtune.report.entry import terminal_page
 from envtune.report.layout import display_width
 
+# click below 8.2, the last for Python 3.9, mixes the two streams unless told otherwise; later ones have no such switch
+SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
+RUNNER = CliRunner(**SEPARATE)
+
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +34,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments))
+    return RUNNER.invoke(app, list(arguments))
 
 
 # ---------------------------------------------------------------------- selection
