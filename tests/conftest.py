@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any, Generator, Mapping
 
 import pytest
-import yaml
+from shipped import parsed
 
 from envtune.catalog.examples import example_host
 from envtune.resources import Scene
@@ -19,7 +20,7 @@ SHARED = ROOT / "checks" / "examples"
 
 def shared_host(name: str) -> Mapping[str, Any]:
     """What `like: name` means."""
-    data: Mapping[str, Any] = yaml.safe_load((SHARED / f"{name}.yaml").read_text("utf-8"))
+    data: Mapping[str, Any] = parsed(SHARED / f"{name}.yaml")
     return data
 
 
@@ -28,6 +29,11 @@ def example_scene(example: Mapping[str, Any]) -> Scene:
     host = example_host(example, shared_host)
     target = host.data.get("target") or {}
     return open_scene(host, recorded_options(target) if target else TargetOptions())
+
+
+def pytest_configure() -> None:
+    """A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

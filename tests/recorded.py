@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Callable, Mapping
 
-import yaml
+from shipped import parsed
 
 from envtune import catalog
 from envtune.audit import audit
@@ -34,7 +34,7 @@ def _source(name: str) -> Mapping[str, Any]:
     for folder in (HOSTS, SHARED):
         path = folder / f"{name}.yaml"
         if path.exists():
-            data: Mapping[str, Any] = yaml.safe_load(path.read_text("utf-8"))
+            data: Mapping[str, Any] = parsed(path)
             return data
     raise LookupError(name)
 

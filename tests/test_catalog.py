@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
-import yaml
 from conftest import ROOT
+from shipped import parsed
 
 from envtune.catalog import load, schema
 from envtune.catalog.compiling import compile_rows
@@ -20,7 +20,7 @@ CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff5e]")  # punctuation, too: some r
 
 def entries(kind: str) -> list[Any]:
     files = [s for s in sources(Layer(str(ROOT), own=True)) if s.kind == kind]
-    return [pytest.param(Path(s.path), yaml.safe_load(content(s)), id=Path(s.path).stem) for s in files]
+    return [pytest.param(Path(s.path), parsed(Path(s.path)), id=Path(s.path).stem) for s in files]
 
 
 def all_texts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional
 
 import pytest
-import yaml
 from conftest import ROOT, example_scene
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shipped import parsed
 
 from envtune.audit import examine
 from envtune.catalog import check_from
@@ -241,7 +241,7 @@ def test_what_training_wants_is_of_the_documented_form() -> None:
 
 
 def checks() -> dict[str, Mapping[str, Any]]:
-    return {path.name[:6]: yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / "checks" / "env").glob("*.yaml")}
+    return {path.name[:6]: parsed(path) for path in (ROOT / "checks" / "env").glob("*.yaml")}
 
 
 @pytest.mark.parametrize("data", [pytest.param(d, id=i) for i, d in sorted(checks().items())])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Iterator, Mapping
 
 import pytest
-import yaml
 from conftest import ROOT, example_scene
+from shipped import parsed
 
 from envtune.audit import examine
 from envtune.catalog import check_from
@@ -18,7 +18,7 @@ OUTCOMES = ("pass", "fail", "notapplicable", "unknown")
 def check_files() -> Iterator[Mapping[str, Any]]:
     for path in sorted((ROOT / "checks").glob("*/*.yaml")):
         if path.parent.name not in ("faq", "examples"):
-            yield yaml.safe_load(path.read_text("utf-8"))
+            yield parsed(path)
 
 
 def all_examples() -> Iterator[Any]:

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any, Iterator
 
 import pytest
-import yaml
 from conftest import ROOT
+from shipped import parsed
 
 from envtune.catalog.entries import faq_from
 from envtune.diagnose.literals import required_literals
@@ -21,7 +21,7 @@ FILES = sorted((ROOT / "checks" / "faq").glob("*.yaml"))
 
 @cache
 def entries() -> tuple[FaqEntry, ...]:
-    return tuple(faq_from(yaml.safe_load(path.read_text("utf-8"))) for path in FILES)
+    return tuple(faq_from(parsed(path)) for path in FILES)
 
 
 @cache
@@ -36,7 +36,7 @@ def found_in(text: str) -> Scan:
 
 def examples(kind: str) -> Iterator[Any]:
     for path in FILES:
-        data = yaml.safe_load(path.read_text("utf-8"))
+        data = parsed(path)
         for number, text in enumerate(data["examples"][kind]):
             yield pytest.param(data["id"], text, id=f"{data['id']}-{number}")
 

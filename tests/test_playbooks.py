@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping, NamedTuple
 
 import pytest
-import yaml
 from conftest import ROOT, shared_host
+from shipped import parsed
 
 from envtune import executor
 from envtune.audit import audit
@@ -32,7 +32,9 @@ from envtune.snapshot import SnapshotHost
 from envtune.target import TargetOptions
 
 OPTIONS = FixOptions(peers=("10.0.0.2",))
-BOOKS = {book.id: book for book in load().playbooks}
+CATALOGUE = load()
+BOOKS = {book.id: book for book in CATALOGUE.playbooks}
+CHECKS = {check.id: check for check in CATALOGUE.checks}
 TYPED = [id_ for id_, book in BOOKS.items() if any(step.kind != "instructions" for step in book.steps)]
 
 
@@ -46,7 +48,7 @@ class Case(NamedTuple):
 
 @cache
 def rows() -> Mapping[str, Any]:
-    documents = (yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / "checks").rglob("*-*.yaml"))
+    documents = (parsed(path) for path in (ROOT / "checks").rglob("*-*.yaml"))
     return {row["id"]: row for row in documents if isinstance(row, dict) and "probe" in row}
 
 
@@ -62,8 +64,7 @@ def cases(id_: str) -> tuple[Case, ...]:
 
 
 def _cases(book: Playbook) -> Iterator[Case]:
-    checks = {check.id: check for check in load().checks}
-    for check in (checks[name] for name in book.fixes if name in checks):
+    for check in (CHECKS[name] for name in book.fixes if name in CHECKS):
         for example in rows()[check.id].get("examples", {}).get("fail", []):
             data = example_data(example, shared_host)
             scene = scene_on(data)
@@ -150,13 +151,28 @@ def only_files(plan: Plan) -> bool:
     return kinds == {"file"}
 
 
+# playbook -> the test that applies and undoes it against the real thing
+_PACKAGES = "test_package_install.py::test_installed_with_what_it_needs_and_exactly_that_removed"
+ELSEWHERE: Mapping[str, str] = {
+    "allow-training-ports": "test_firewall_allow.py::test_nftables",
+    "end-residual-processes": "test_process_end.py::test_a_real_orphan_on_a_device_node",
+    "install-cpupower": _PACKAGES,
+    "install-pillow-build-packages": _PACKAGES,
+    "install-pillow-headers": _PACKAGES,
+    "install-pillow-simd": "test_python_swap.py::test_undo_brings_the_very_files_back_without_a_network",
+    "install-te-of-cann": "test_python_swap.py::test_te_040_is_replaced_by_the_te_040_of_this_cann",
+    "keep-one-opencv": "test_python_swap.py::test_of_several_opencvs_the_recommended_one_is_left_whole",
+    "set-cpu-governor": "test_sysfs_write.py::test_192_policies_some_of_which_refuse",
+    "set-governor-at-boot": "test_service_enable.py::test_enabled_and_undone_by_systemctl",
+}
+
 LIMIT = 20  # hosts a playbook is written on; set-job-variables has 70, which differ in little
-FILES = [id_ for id_ in TYPED if any(only_files(case.plan) for case in cases(id_))]
 
 
-@pytest.mark.parametrize("id_", FILES)
+@pytest.mark.parametrize("id_", [id_ for id_ in TYPED if id_ not in ELSEWHERE])
 def test_written_judged_again_and_undone(id_: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = [case for case in cases(id_) if only_files(case.plan)]
+    assert chosen, f"{id_} is written nowhere: ELSEWHERE has to name the test that applies and undoes it"
     chosen = chosen[:: 1 + len(chosen) // LIMIT]
     for number, case in enumerate(chosen):
         root = Root(tmp_path / str(number), case.data, monkeypatch)
@@ -177,28 +193,8 @@ def test_written_judged_again_and_undone(id_: str, tmp_path: Path, monkeypatch: 
         assert root.files() == written  # twice is once
 
 
-# ---------------------------------------------------------------------- against the real thing
-
-# playbook -> the test that applies and undoes it for real
-_PACKAGES = "test_package_install.py::test_installed_with_what_it_needs_and_exactly_that_removed"
-ELSEWHERE: Mapping[str, str] = {
-    "allow-training-ports": "test_firewall_allow.py::test_nftables",
-    "end-residual-processes": "test_process_end.py::test_a_real_orphan_on_a_device_node",
-    "install-cpupower": _PACKAGES,
-    "install-pillow-build-packages": _PACKAGES,
-    "install-pillow-headers": _PACKAGES,
-    "install-pillow-simd": "test_python_swap.py::test_undo_brings_the_very_files_back_without_a_network",
-    "install-te-of-cann": "test_python_swap.py::test_te_040_is_replaced_by_the_te_040_of_this_cann",
-    "keep-one-opencv": "test_python_swap.py::test_of_several_opencvs_the_recommended_one_is_left_whole",
-    "set-cpu-governor": "test_sysfs_write.py::test_192_policies_some_of_which_refuse",
-    "set-governor-at-boot": "test_service_enable.py::test_enabled_and_undone_by_systemctl",
-}
-
-
-@pytest.mark.parametrize("id_", TYPED)
+@pytest.mark.parametrize("id_", ELSEWHERE)
 def test_applied_and_undone_somewhere(id_: str) -> None:
-    if id_ in FILES and id_ not in ELSEWHERE:
-        return
     file, _, name = ELSEWHERE[id_].partition("::")
     tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file} has no {name}"

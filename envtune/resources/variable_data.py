@@ -127,6 +127,7 @@ def _version_key(version: str) -> Optional[tuple[tuple[int, ...], int, int]]:
     return tuple(int(part) for part in found[1].split(".")), stage, int(found[3] or 0)
 
 
+@cache
 def position(branch: str) -> Optional[Position]:
     """Torch line and release of a branch: `v2.1.0-6.0.rc3`, `2.0.4.tr5` (torch 1.5.0), `master`."""
     if branch == "master":
