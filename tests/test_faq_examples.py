@@ -11,7 +11,7 @@ from shipped import parsed
 
 from envtune.catalog.entries import faq_from
 from envtune.diagnose.literals import required_literals
-from envtune.diagnose.patterns import Matcher, Pattern, choose, patterns_of
+from envtune.diagnose.patterns import Chooser, Matcher, Pattern, choose, patterns_of
 from envtune.diagnose.scan import Scan, scan
 from envtune.diagnose.sources import LogFile
 from envtune.model import FaqEntry
@@ -29,9 +29,13 @@ def matcher() -> Matcher:
     return Matcher(patterns_of(entries()))
 
 
+@cache
+def chooser() -> Chooser:
+    return choose(matcher().patterns, [])
+
+
 def found_in(text: str) -> Scan:
-    file = LogFile("log", content=(text + "\n").encode("utf-8"))
-    return scan([file], matcher(), choose(matcher().patterns, [file]))
+    return scan([LogFile("log", content=(text + "\n").encode("utf-8"))], matcher(), chooser())
 
 
 def examples(kind: str) -> Iterator[Any]:
