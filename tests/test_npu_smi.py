@@ -118,19 +118,43 @@ def test_cut_at_every_line_is_never_a_healthy_host(name: str) -> None:
             assert passed == [], (end, passed)
 
 
-@pytest.mark.parametrize("name", ["24.1.0-910b", "25.2.3-a3", "26.0.rc1-910b"])
-def test_cut_anywhere_is_never_a_host_without_processes(name: str) -> None:
+MODERN = ["24.1.0-910b", "25.2.3-a3", "26.0.rc1-910b"]
+
+
+def cuts(text: str, start: int, stop: int, step: int) -> list[int]:
+    """Every line's end between the two, and every `step`-th column."""
+    ends = {i for i in range(start, stop) if text[i - 1 : i] == "\n"}
+    return sorted(ends | set(range(start, stop, step)))
+
+
+@pytest.mark.parametrize("step", [41, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", MODERN)
+def test_a_text_cut_anywhere_is_known_to_be_cut(name: str, step: int) -> None:
     text = TEXTS[name]
-    last = text.rindex("No running")
-    for end in range(0, last, 7):
+    for end in cuts(text, 0, text.rindex("No running"), step):
+        assert parse_info(text[:end]).cut, end
+
+
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_device_table_cut_anywhere_lacks_devices_only_where_it_says_so(step: int) -> None:
+    text = TEXTS["24.1.0-910b"]
+    for end in cuts(text, text.index("+===="), text.index("| NPU     Chip"), step):
+        listed = parse_info(text[:end])
+        assert listed.cut or len(listed.devices) == 8, end
+
+
+@pytest.mark.parametrize("step", [601, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", MODERN)
+def test_cut_anywhere_is_never_a_host_without_processes(name: str, step: int) -> None:
+    text = TEXTS[name]
+    for end in range(0, text.rindex("No running"), step):
         passed = [f for f in judge("PROC001", text[:end], files=nodes(text)) if f.outcome is Outcome.PASS]
         assert passed == [], (end, passed)
 
 
 def test_cut_inside_a_line() -> None:
     text = TEXTS["24.1.0-910b"]
-    header_end = text.index("+====")
-    for end in range(header_end, text.index("| NPU     Chip"), 13):
+    for end in range(text.index("+===="), text.index("| NPU     Chip"), 211):
         outcomes = {f.outcome for f in judge("CANN007", text[:end], files=nodes(text))}
         if len(parse_info(text[:end]).devices) < 8:
             assert Outcome.PASS not in outcomes and Outcome.FAIL not in outcomes, end
@@ -177,9 +201,10 @@ def test_garbage_is_incomplete(text: str) -> None:
     assert {f.outcome for f in judge("CANN007", text, files={"/dev/davinci0": {"char": True}})} == {Outcome.UNKNOWN}
 
 
-def test_random_damage_never_raises_and_never_passes_from_fewer_devices() -> None:
+@pytest.mark.parametrize("rounds", [100, pytest.param(2000, marks=pytest.mark.slow)])
+def test_random_damage_never_raises_and_never_passes_from_fewer_devices(rounds: int) -> None:
     chance = random.Random(2)
-    for _ in range(400):
+    for _ in range(rounds):
         name = chance.choice(sorted(TEXTS))
         text = list(TEXTS[name])
         for _ in range(chance.randrange(1, 30)):
