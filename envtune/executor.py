@@ -647,11 +647,14 @@ def _make_directory(path: str) -> None:
 
 
 class RunOperation:
-    """`{op: run, argv, check: {argv, contains?}, undo?: {argv, find?: {argv, pattern}}, census?, timeout?, env?}`.
+    """`{op: run, argv, check: {argv, contains?}, undo?: {argv, find?}, given?, census?, timeout?, env?}`.
 
-    `check` tells whether its effect is there: exit 0 and, with `contains`, that text in its output. `find` fills named
-    groups of `pattern` in the output of a command into the undo command (`{handle}`), so that the way back names the
-    very rule that was added. Without `undo` there is no way back.
+    `check` tells whether its effect is there: exit 0 and, with `contains`, that text in its output.
+    `find: {argv, pattern}` fills named groups of `pattern` in the output of a command into the undo command
+    (`{handle}`), so that the way back names the very rule that was added. Without `undo` there is no way back.
+
+    `given: {argv, pattern, ignore?, digest}` is what the command rests on (the rules among which it places one by a
+    number): what `matching` finds in the output of `argv` must have that digest, or nothing begins.
 
     `census: {argv, pattern}` lists things (the installed packages), one for every match of the pattern's group; the
     word `{new}` of the undo command becomes those that the command added and that are still there.
@@ -664,7 +667,27 @@ class RunOperation:
         """A command's effect is there."""
         return "applied"
 
+    def unmet(self, operation: Record) -> str:
+        """Why it must not begin: what the command rests on is something else now; empty when all is as expected."""
+        given = operation.get("given")
+        if given is None:
+            return ""
+        found = digest(
+            matching(_output(given["argv"], operation.get("env")), given["pattern"], given.get("ignore", ""))
+        )
+        if found == given["digest"]:
+            return ""
+        line = " ".join(given["argv"])
+        return "`%s` tells something else than when the plan was made (found %s, planned for %s)" % (
+            line,
+            found,
+            given["digest"],
+        )
+
     def keep(self, operation: Record, store: Store) -> Record:
+        unmet = self.unmet(operation)
+        if unmet:
+            raise Refused(unmet)
         kept = {"was": self.look(operation)}
         if "census" in operation:
             name = store.put("\n".join(sorted(self._census(operation))).encode("utf-8"))
@@ -728,6 +751,12 @@ class RunOperation:
 
     def tidy(self, operation: Record, kept: Record) -> None:
         """Nothing is left beside a command."""
+
+
+def matching(text: str, pattern: str, ignore: str = "") -> bytes:
+    """All matches of `pattern` in a text, a line each; before that everything that matches `ignore` is taken out."""
+    rest = re.sub(ignore, "", text) if ignore else text
+    return "\n".join(found.group() for found in re.finditer(pattern, rest)).encode("utf-8", "replace")
 
 
 def _lines(path: str) -> Set[str]:
@@ -1367,6 +1396,10 @@ def _is_find(value: Any) -> bool:
     return _has(value, {"argv": _is_argv, "pattern": _is_pattern}, {})
 
 
+def _is_given(value: Any) -> bool:
+    return _has(value, {"argv": _is_argv, "pattern": _is_pattern, "digest": _is_text}, {"ignore": _is_pattern})
+
+
 def _is_pattern(value: Any) -> bool:
     try:
         return _is_text(value) and re.compile(value) is not None
@@ -1391,7 +1424,7 @@ FIELDS = {
     "file": ({"path": _is_path, "content": _is_content}, {"mode": _is_mode, "uid": _is_count, "gid": _is_count}),
     "run": (
         {"argv": _is_argv, "check": _is_check},
-        {"undo": _is_undo, "census": _is_find, "timeout": _is_number, "env": _is_env},
+        {"undo": _is_undo, "given": _is_given, "census": _is_find, "timeout": _is_number, "env": _is_env},
     ),
     "swap": (
         {
@@ -1473,22 +1506,27 @@ def stale(plan: Record) -> Dict[str, str]:
     for change in plan["changes"]:
         for operation in change["operations"]:
             thing = (operation["op"], str(operation.get("path") or operation.get("root") or operation.get("argv")))
-            if thing in seen or not ("expect" in operation or "holds" in operation):
+            if thing in seen or not {"expect", "holds", "given"} & set(operation):
                 continue
             seen.add(thing)
-            kind = OPERATIONS[operation["op"]]
             try:
-                if "holds" in operation:
-                    unmet = kind.unmet(operation)
-                    if unmet:
-                        found.setdefault(change["id"], unmet)
-                    continue
-                there = kind.look(operation)
-                if there not in (operation["expect"], kind.wanted(operation)):
-                    found.setdefault(change["id"], _unexpected(operation, there))
+                why = _stale(OPERATIONS[operation["op"]], operation)
             except (Refused, Failed, OSError) as error:
-                found.setdefault(change["id"], describe_error(error))
+                why = describe_error(error)
+            if why:
+                found.setdefault(change["id"], why)
     return found
+
+
+def _stale(kind: Any, operation: Record) -> str:
+    if "holds" in operation:
+        return str(kind.unmet(operation))
+    there = kind.look(operation)
+    if there == kind.wanted(operation):
+        return ""
+    if operation.get("expect", there) != there:
+        return _unexpected(operation, there)
+    return str(kind.unmet(operation)) if "given" in operation else ""
 
 
 def _unexpected(operation: Record, there: str) -> str:

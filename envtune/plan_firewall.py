@@ -7,7 +7,7 @@ firewall_change.py makes has a form here; whatever has none is refused, also in 
 from __future__ import annotations
 
 import re
-from typing import Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 from envtune.model import Text
 
@@ -31,7 +31,7 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     "iptables": (
         rf"-w (?:-t {_NAME} )?(?:-I {_NAME} [0-9]+|-[ACD] {_NAME}) -p tcp -s {_SOURCE} -m multiport "
         rf"--dports {_COLON_PORTS} -m comment --comment {_MARK} -j ACCEPT",
-        r"-V|-S",
+        rf"-V|(?:-w (?:-t {_NAME} )?)?-S(?: {_NAME})?",
     ),
     "ufw": (
         rf"(?:delete )?allow from {_SOURCE} to any port {_COLON_PORTS} proto tcp(?: comment {_MARK})?",
@@ -62,6 +62,18 @@ def firewall_refusal(program: str, argv: Sequence[str]) -> Optional[Text]:
                 f"{source} is everybody, or nobody that can be a peer", f"{source} 表示所有主机，或不可能是节点地址"
             )
     return None
+
+
+def placed_blindly(operation: Mapping[str, Any]) -> Optional[Text]:
+    """Why a rule is not put at a place of its chain which the operation does not say how to know again; None else."""
+    argv = operation["argv"]
+    beside = (argv[1:2] == ["-w"] and "-I" in argv and argv[argv.index("-I") + 2] != "1") or "position" in argv
+    if not beside or "given" in operation:
+        return None
+    line = " ".join(argv)
+    return Text(
+        f"no `given` says what the place of this rule rests on: {line}", f"缺少 `given`，无法确认规则的插入位置：{line}"
+    )
 
 
 def _is_narrow(source: str) -> bool:

@@ -12,7 +12,7 @@ import re
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from envtune.model import Text
-from envtune.plan_firewall import firewall_refusal
+from envtune.plan_firewall import firewall_refusal, placed_blindly
 
 # program -> words it may not be given (a whole word of its command line; a regular expression)
 _PACKAGE_WORDS = "upgrade|dist-upgrade|full-upgrade|distro-sync|autoremove|purge|update-minimal|dup|up|update|clean"
@@ -80,24 +80,19 @@ def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
     kind = operation["op"]
     if kind == "file":
         return _file_refusal(operation["path"], operation["content"] is None)
-    for argv in _commands(operation):
-        if list(argv) in _EXACT_WAYS_BACK and "census" in operation:
-            continue
-        found = _command_refusal(argv)
-        if found is not None:
-            return found
-    if kind == "swap":
-        for name in operation["touches"]:
-            found = _tree_refusal(posixpath.join(operation["root"], name))
-            if found is not None:
-                return found
-    return None
+    found = next((no for argv in _commands(operation) if (no := _command_refusal(argv, operation))), None)
+    if found is None and kind == "swap":
+        trees = (posixpath.join(operation["root"], name) for name in operation["touches"])
+        return next((no for path in trees if (no := _tree_refusal(path))), None)
+    if found is None and kind == "run" and _program(operation["argv"][0]) in ("iptables", "nft"):
+        return placed_blindly(operation)
+    return found
 
 
 def _commands(operation: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     yield from (*operation.get("prepare", ()), *operation.get("steps", ()), *operation.get("verify", ()))
     undo = operation.get("undo") or {}
-    more = (operation.get("check") or {}, operation.get("census") or {}, undo, undo.get("find") or {})
+    more = (*(operation.get(name) or {} for name in ("check", "given", "census")), undo, undo.get("find") or {})
     for part in (operation, *more):
         if "argv" in part:
             yield part["argv"]
@@ -106,7 +101,9 @@ def _commands(operation: Mapping[str, Any]) -> Iterator[Sequence[str]]:
 # ---------------------------------------------------------------------- commands
 
 
-def _command_refusal(argv: Sequence[str]) -> Optional[Text]:
+def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optional[Text]:
+    if list(argv) in _EXACT_WAYS_BACK and "census" in operation:
+        return None
     name = _program(argv[0])
     if name in _SHELLS:
         return Text(f"envtune runs no shell ({argv[0]})", f"envtune 不运行 shell（{argv[0]}）")

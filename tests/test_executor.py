@@ -275,6 +275,25 @@ def test_the_undo_command_names_what_it_found(tmp_path: Path, state: str) -> Non
     assert table.read_text() == "{ tcp dport 22 } # handle 3\n"
 
 
+def test_a_command_waits_for_what_it_rests_on(tmp_path: Path, state: str) -> None:
+    """A rule is placed by its number: among other rules than planned the number means another place."""
+    rules = tmp_path / "rules"
+    rules.write_text("-A one packets 7\n-A drop packets 9\n# comment\n")
+    planned = executor.digest(executor.matching("-A one \n-A drop ", "(?m)^-A .*$"))
+    given = {"argv": ["cat", str(rules)], "pattern": "(?m)^-A .*$", "ignore": "packets [0-9]+", "digest": planned}
+    check = {"argv": ["test", "-e", str(tmp_path / "done")]}
+    operation = {"op": "run", "argv": ["touch", str(tmp_path / "done")], "check": check, "given": given}
+    plan = {"changes": [change("C01", operation)]}
+    assert executor.stale(plan) == {}
+    rules.write_text("-A drop packets 9\n-A one packets 7\n")
+    assert "tells something else than when the plan was made" in executor.stale(plan)["C01"]
+    assert apply(state, operation)["status"] == "refused" and not (tmp_path / "done").exists()
+    rules.write_text("-A one packets 8\n-A drop packets 10\n")
+    assert apply(state, operation)["status"] == "done"
+    rules.write_text("-A one\n-A ours\n")  # what is done already rests on nothing
+    assert executor.stale(plan) == {} and apply(state, operation)["status"] == "done"
+
+
 def test_a_command_that_fails_or_hangs_is_told_with_its_last_words(tmp_path: Path, state: str) -> None:
     check = {"argv": ["false"]}
     failing = {"op": "run", "argv": ["/bin/sh", "-c", "echo reading lists; echo no space; exit 100"], "check": check}

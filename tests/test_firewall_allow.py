@@ -242,6 +242,63 @@ def test_a_saved_plan_is_applied_for_the_peers_it_was_made_for(server: Server, p
     assert server.open() == OURS
 
 
+CENTOS = ("-A INPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT", "-A INPUT -i lo -j ACCEPT", "-A INPUT -j REJECT")
+
+
+@pytest.mark.parametrize("program", ["nft", "iptables", "iptables-legacy"])
+def test_a_saved_plan_is_refused_when_the_rules_are_others_now(
+    server: Server, pair: Pair, tmp_path: Path, program: str
+) -> None:
+    """The rule has its place among others: where they moved, it could come behind the one that drops."""
+    if program == "nft":
+        pair.nft(NFT["final reject"].replace("log prefix", "counter log prefix"))
+        first, rules = "nft insert rule inet f input tcp dport 1 drop", nft_rules(pair)
+    else:
+        for rule in CENTOS:
+            pair.run([program, *rule.split()])
+        first, rules = f"{program} -I INPUT -p tcp --dport 1 -j DROP", iptables_rules(pair, program)
+    saved = tmp_path / "plan.json"
+    saved.write_text(server.envtune("fix", "NET004", "--peer", PEERS[0], "--format", "json").stdout)
+    apply = ("fix", "--plan", str(saved), "--apply", "--yes", "--yes-confirm")
+    pair.run(first.split())
+    before = rules()
+    done = server.envtune(*apply)
+    assert done.returncode == 2 and "tells something else than when the plan was made" in done.stderr, done.stderr
+    assert rules() == before and server.open() == set()
+    pair.run(re.sub("-I INPUT", "-D INPUT", first).split() if program != "nft" else delete_first(pair))
+    assert server.open() == set()  # packets were counted since
+    done = server.envtune(*apply)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert server.open() == OURS
+
+
+def delete_first(pair: Pair) -> list[str]:
+    listing = pair.run(["nft", "-a", "list", "chain", "inet", "f", "input"]).stdout
+    found = re.search("tcp dport 1 drop # handle ([0-9]+)", listing)
+    assert found is not None
+    return f"nft delete rule inet f input handle {found[1]}".split()
+
+
+@pytest.mark.parametrize("program", ["nft", "iptables", "iptables-legacy"])
+def test_a_plan_from_a_recording_fits_the_host_it_was_taken_from(
+    server: Server, pair: Pair, tmp_path: Path, program: str
+) -> None:
+    if program == "nft":
+        pair.nft(NFT["final reject"])
+    for rule in CENTOS if program != "nft" else ():
+        pair.run([program, *rule.split()])
+    recording, saved = tmp_path / "host.tar.gz", tmp_path / "plan.json"
+    done = server.envtune("snapshot", "-o", str(recording))
+    assert done.returncode == 0, done.stderr
+    words = ("--snapshot", str(recording), "--format", "json")
+    saved.write_text(server.envtune("fix", "NET004", "--peer", PEERS[0], *words).stdout)
+    done = server.envtune("fix", "--plan", str(saved), "--apply", "--yes", "--yes-confirm")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert server.open() == OURS
+    server.undo()
+    assert server.open() == set()
+
+
 @pytest.mark.parametrize("backend", ["nftables", "iptables"])
 def test_firewalld(pair: Pair, tmp_path: Path, backend: str) -> None:
     """Both views get the rule, nothing is reloaded, what others added at run time stays."""

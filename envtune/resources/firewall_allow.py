@@ -81,11 +81,11 @@ def _changes(scene: Scene, findings: Sequence[Finding], peers: Peers) -> list[Ch
             first = min(before, one, key=lambda opening: opening.at)
             places[key] = (first, regions.intervals((*ports, *case.ports)), [*subjects, question.subject])
     id_ = findings[0].id
-    doubt = _unread(sets)
+    doubt, told = _unread(sets), dict(sets.told)
     return [
         change._replace(finding=id_, subject=", ".join(subjects), rivals=(*change.rivals, *doubt))
         for opening, ports, subjects in places.values()
-        for change in changes_of(scene.host, opening, Wanted(ports, peers))
+        for change in changes_of(scene.host, opening, Wanted(ports, peers), told.get(opening.table.source, ""))
     ]
 
 

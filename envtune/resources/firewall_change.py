@@ -8,13 +8,14 @@ firewalld.richlanguage(5).
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.errors import HostError, Missing, Skipped
 from envtune.executor import digest
 from envtune.host import Host, exists
 from envtune.model import Change, Text
 from envtune.resources import firewall_region as regions
+from envtune.resources.firewall_given import chain_given
 from envtune.resources.firewall_opening import Opening
 from envtune.resources.firewall_peers import Peers
 from envtune.resources.firewall_region import Intervals
@@ -65,17 +66,24 @@ def port_groups(ports: Intervals) -> Iterator[Intervals]:
         yield tuple(group)
 
 
-def changes_of(host: Host, opening: Opening, wanted: Wanted) -> list[Change]:
-    """The changes that make an opening, without the finding they cure: one for each view that is written."""
+def changes_of(host: Host, opening: Opening, wanted: Wanted, listing: str) -> list[Change]:
+    """The changes that make an opening, without the finding they cure: one for each view that is written.
+
+    `listing` is the text that told the table.
+    """
     if opening.owner == "firewalld":
         return _firewalld(host, opening, wanted)
     if opening.owner == "ufw":
         return [_ufw(opening, wanted)]
-    return [_iptables(host, opening, wanted) if opening.owner == "iptables" else _nftables(host, opening, wanted)]
+    by_tool = _iptables if opening.owner == "iptables" else _nftables
+    return [by_tool(host, opening, wanted, listing)]
 
 
-def _run(argv: Sequence[str], check: Mapping[str, Any], undo: Mapping[str, Any]) -> Operation:
-    return {"op": "run", "argv": list(argv), "check": check, "undo": undo, "env": PATH}
+def _run(
+    argv: Sequence[str], check: Mapping[str, Any], undo: Mapping[str, Any], given: Optional[Operation] = None
+) -> Operation:
+    operation = {"op": "run", "argv": list(argv), "check": check, "undo": undo, "env": PATH}
+    return operation if given is None else {**operation, "given": given}
 
 
 def _change(
@@ -181,7 +189,7 @@ def _ufw(opening: Opening, wanted: Wanted) -> Change:
 # ---------------------------------------------------------------------- nftables
 
 
-def _nftables(host: Host, opening: Opening, wanted: Wanted) -> Change:
+def _nftables(host: Host, opening: Opening, wanted: Wanted, listing: str) -> Change:
     """One rule, with sets, in front of the rule that leads to the drop; taken out by the number its comment finds."""
     table, following = opening.table, opening.next
     place = [table.family, table.name, opening.chain]
@@ -190,18 +198,19 @@ def _nftables(host: Host, opening: Opening, wanted: Wanted) -> Change:
     ports = _one_or_set(spans(wanted.ports, "-", ", "), len(wanted.ports))
     ip = "ip" if wanted.peers.family == 4 else "ip6"
     rule = [ip, "saddr", source, "tcp", "dport", ports, "accept", "comment", f'"{mark}"']
-    if following is None:
-        argv = ["nft", "add", "rule", *place, *rule]
-    elif following.handle:
-        argv = ["nft", "insert", "rule", *place, "position", str(following.handle), *rule]
-    else:  # a listing without handles: at the head of the chain
+    given = chain_given(opening, listing)
+    if given is None:  # a listing without handles: at the head of the chain, which is right whatever follows
         argv = ["nft", "insert", "rule", *place, *rule]
-    listing = ["nft", "-a", "list", "chain", *place]
+    elif following is None:
+        argv = ["nft", "add", "rule", *place, *rule]
+    else:
+        argv = ["nft", "insert", "rule", *place, "position", str(following.handle), *rule]
+    numbered = ["nft", "-a", "list", "chain", *place]
     undo = {
         "argv": ["nft", "delete", "rule", *place, "handle", "{handle}"],
-        "find": {"argv": listing, "pattern": f'comment "{mark}" # handle (?P<handle>[0-9]+)'},
+        "find": {"argv": numbered, "pattern": f'comment "{mark}" # handle (?P<handle>[0-9]+)'},
     }
-    operation = _run(argv, {"argv": listing, "contains": f'comment "{mark}"'}, undo)
+    operation = _run(argv, {"argv": numbered, "contains": f'comment "{mark}"'}, undo, given)
     note, rivals = _until_boot(host, "nftables")
     shown = _next_shown(opening)
     return _change(f"nftables {' '.join(place)}", [" ".join(rule)], [operation], note, "live", shown, rivals)
@@ -220,19 +229,22 @@ def _next_shown(opening: Opening) -> str:
 # ---------------------------------------------------------------------- iptables
 
 
-def _iptables(host: Host, opening: Opening, wanted: Wanted) -> Change:
+def _iptables(host: Host, opening: Opening, wanted: Wanted, listing: str) -> Change:
     """A rule for each peer in front of the rule that leads to the drop, by the iptables that made the chain."""
     program = _program(host, opening, wanted.peers.family)
     base = [program, "-w", *([] if opening.table.name == "filter" else ["-t", opening.table.name])]
     mark = wanted.mark(f"{program} {opening.table.name} {opening.chain}")
+    given = chain_given(opening, listing, program, mark)
     where = ["-A", opening.chain] if opening.next is None else ["-I", opening.chain, str(opening.at + 1)]
+    where = ["-I", opening.chain, "1"] if given is None else where  # the head is right whatever follows
     operations, rules = [], []
     for source in wanted.sources:
         for group in port_groups(wanted.ports):
             rule = ["-p", "tcp", "-s", source, "-m", "multiport", "--dports", spans(group, ":")]
             rule += ["-m", "comment", "--comment", mark, "-j", "ACCEPT"]
             found = {"argv": [*base, "-C", opening.chain, *rule]}
-            operations.append(_run([*base, *where, *rule], found, {"argv": [*base, "-D", opening.chain, *rule]}))
+            undo = {"argv": [*base, "-D", opening.chain, *rule]}
+            operations.append(_run([*base, *where, *rule], found, undo, given))
             rules.append(" ".join(["-A", opening.chain, *rule]))
     note, rivals = _until_boot(host, "iptables" if wanted.peers.family == 4 else "ip6tables")
     target = f"{program} {opening.table.name} {opening.chain}"
