@@ -411,6 +411,23 @@ def test_what_an_older_cann_left_is_removed() -> None:
     assert "wheels" not in swap(made) and "no te beside" in only(made).after
 
 
+def test_the_commands_that_are_printed_do_the_same_by_hand() -> None:
+    """A wheel where this CANN ships one, taking away where it ships none: never both."""
+    stale = {f"{SITE}/te-0.4.0.dist-info/RECORD": "te/__init__.py,sha256=AAAAAAAA,1204\n"}
+    (line,) = typed({"like": "cann-old", "arch": "aarch64", "files": stale})
+    wheel = "/usr/local/Ascend/ascend-toolkit/5.0.2/fwkacllib/lib64/te-0.4.0-py3-none-any.whl"
+    assert line == f"{P}/bin/python3 -m pip install --force-reinstall --no-deps {wheel}"
+    site = "/usr/local/python3.10.13/lib/python3.10/site-packages"
+    left = {**dist("te", "0.4.0", site, "te/__init__.py,sha256=AAAA,1\n"), f"{site}/te/__init__.py": ""}
+    (line,) = typed({"like": "cann-mid", "arch": "aarch64", "files": left})
+    assert line.startswith("/usr/local/python3.10.13/bin/python3") and line.endswith(" -m pip uninstall te")
+
+
+def typed(example: Mapping[str, Any]) -> list[str]:
+    (check,) = [check for check in load().checks if check.id == "CANN003"]
+    return [line for finding in examine(check, example_scene(example)) for line in finding.commands]
+
+
 # ---------------------------------------------------------------------- names
 
 

@@ -43,6 +43,8 @@ def content(scene: Scene) -> Iterable[Reading]:
             reading = _content(scene, install, name)
         except HostError as error:
             reading = Reading(name, None, Evidence(error.path, str(error)), reason=host_error_text(error))
+        if reading is not None and reading.value is False:
+            reading = reading._replace(commands=(_command(scene, install, name),))
         if reading is not None:
             readings.append(reading)
     if not readings:
@@ -69,6 +71,20 @@ def _content(scene: Scene, install: Install, name: str) -> Optional[Reading]:
     if not references:
         return _left_behind(scene, install, name, copy)
     return _compared(host, install, name, copy, references)
+
+
+def _command(scene: Scene, install: Install, name: str) -> str:
+    """What mends it: the wheel of this CANN, or, where it ships none, taking away what pip installed."""
+    from shlex import quote
+
+    pip = f"{quote(python_env.environment(scene).python.path)} -m pip"
+    wheel = newest_wheel(scene.host, install, name)
+    return f"{pip} install --force-reinstall --no-deps {quote(wheel)}" if wheel else f"{pip} uninstall {name}"
+
+
+def newest_wheel(host: Host, install: Install, name: str) -> Optional[str]:
+    """The newest wheel of one package in the tree, None where it ships none."""
+    return max(wheel_paths(host, install, name), key=basename, default=None)
 
 
 def wheel_paths(host: Host, install: Install, name: str) -> list[str]:

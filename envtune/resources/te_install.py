@@ -17,7 +17,7 @@ from envtune.resources.cann_tree import Install, install_root
 from envtune.resources.python_env import Distribution
 from envtune.resources.python_installation import Installation
 from envtune.resources.python_place import main_entry
-from envtune.resources.te import PACKAGES, wheel_paths
+from envtune.resources.te import PACKAGES, newest_wheel
 
 
 def choose(scene: Scene, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
@@ -57,7 +57,7 @@ def _installation(
     copies: dict[str, Optional[Distribution]],
     ids: tuple[str, ...],
 ) -> Installation:
-    wheels = {name: found for name in names for found in [_wheel(scene, install, name)] if found}
+    wheels = {name: found for name in names for found in [newest_wheel(scene.host, install, name)] if found}
     remove = tuple(copy for name in names for copy in [copies[name]] if copy is not None)
     gone = [name for name in names if name not in wheels]
     if not wheels and not remove:
@@ -79,12 +79,6 @@ def _installation(
         wheels=tuple(wheels.values()),
         note=_note(bool(wheels)),
     )
-
-
-def _wheel(scene: Scene, install: Install, name: str) -> Optional[str]:
-    """The newest of its wheels in the tree."""
-    found = wheel_paths(scene.host, install, name)
-    return max(found, key=lambda path: path.rpartition("/")[2]) if found else None
 
 
 def _top_level(scene: Scene, wheel: str) -> Iterable[str]:
