@@ -18,6 +18,7 @@ from envtune.catalog import Catalogue, json_schema
 from envtune.catalog.layers import Layer, content, sources
 from envtune.model import Check, FaqEntry, Outcome, Severity, Text
 from envtune.plan_file import plan_schema
+from envtune.report.diagnosis_json import diagnosis_schema
 from envtune.report.entry import Entry, Section, head, label, sections
 from envtune.report.json import SCHEMA
 from envtune.report.text import FAMILIES, SEVERITIES
@@ -46,7 +47,8 @@ def pages() -> dict[str, str]:
             made.update(_grouped(folder, entries, catalogue, lang))
     schemas = {"check": "checks", "faq": "faq", "playbook": "playbooks"}
     found = {name: json_schema.document(kind) for name, kind in schemas.items()}
-    for name, document in {**found, "report": report_schema(), "plan": plan_schema()}.items():
+    found.update(report=report_schema(), plan=plan_schema(), diagnosis=diagnosis_schema(finding_schema()))
+    for name, document in found.items():
         made[f"schema/{name}.json"] = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
     return made
 
@@ -156,10 +158,9 @@ def _escape(text: str) -> str:
 # ---------------------------------------------------------------------- the report's schema
 
 
-def report_schema() -> dict[str, Any]:
-    """JSON Schema of `check --format json`."""
+def finding_schema() -> dict[str, Any]:
+    """JSON Schema of one finding."""
     text, words = {"type": "string"}, {"type": ["string", "null"]}
-    flat = {"type": "object", "additionalProperties": text}
     finding = {
         "id": {"type": "string", "description": "Id of the check."},
         "name": text,
@@ -168,11 +169,18 @@ def report_schema() -> dict[str, Any]:
         "subject": {"type": "string", "description": "What it is about (npu3, cpu4-7, te); empty for the whole host."},
         "actual": {**words, "description": "What was found, in the report's language."},
         "expected": words,
-        "reason": {**words, "description": "Why it is unknown, not applicable or an error."},
+        "reason": {**words, "description": "Why it is unknown, not applicable, an error or fixed."},
         "evidence": {**_closed({"source": text, "text": text}), "description": "Path or command, and the raw text."},
         "remedy": words,
         "faq": {"type": "array", "items": text},
     }
+    return _closed(finding)
+
+
+def report_schema() -> dict[str, Any]:
+    """JSON Schema of `check --format json`."""
+    text = {"type": "string"}
+    flat = {"type": "object", "additionalProperties": text}
     counts = {outcome.value: {"type": "integer", "minimum": 0} for outcome in Outcome}
     report = {
         "schema": {"const": SCHEMA},
@@ -182,7 +190,7 @@ def report_schema() -> dict[str, Any]:
         "seconds": {"type": "number", "minimum": 0},
         "target": {**flat, "description": "The job that was judged."},
         "facts": {**flat, "description": "What kind of host it is; `unknown` where it could not be told."},
-        "findings": {"type": "array", "items": _closed(finding)},
+        "findings": {"type": "array", "items": finding_schema()},
         "summary": {**_closed(counts), "description": "Outcome -> number of findings."},
     }
     return {"$schema": json_schema.DRAFT, "title": SCHEMA, **_closed(report)}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional, Sequence
+from typing import TYPE_CHECKING, List, NoReturn, Optional, Sequence
 
 import typer
 
 from envtune.cli.options import colour_wanted, fail, language, terminal_width
 
 if TYPE_CHECKING:
-    from envtune.diagnose.answer import Answer, Confirm
+    from envtune.cli.witness import HostWitness
+    from envtune.diagnose.answer import Answer
+    from envtune.diagnose.resolve import Environment
     from envtune.diagnose.scan import Window
     from envtune.diagnose.sources import LogFile
-    from envtune.model import Finding
-    from envtune.resources import Scene
     from envtune.target import TargetOptions
 
 HELP = """Which known error is in this log, what causes it, and is that so on this host?
@@ -24,11 +25,16 @@ HELP = """Which known error is in this log, what causes it, and is that so on th
   envtune diagnose train.log                      one log
   envtune diagnose rank*.log                      several ranks: which one failed first?
   envtune diagnose hostA/ hostB/                  log trees of several hosts
+  envtune diagnose ~/ascend/log                   the plog of the latest runs
   torchrun ... 2>&1 | envtune diagnose -          a stream
-  envtune diagnose train.log --snapshot h.tar.gz  confirmed on a recorded host
+  envtune diagnose train.log --env-file job.env   checked for the job that failed
+  envtune diagnose train.log --snapshot h.tar.gz  checked on a recorded host
+  envtune diagnose train.log -f markdown          to paste into an issue
 
 Exit status: 0 nothing found, 1 something found, 2 usage, 3 a log could not be read.
 """
+FORMATS = ("text", "json", "markdown")
+UNREADABLE = 3
 
 
 def command(
@@ -45,58 +51,108 @@ def command(
     env_file: Optional[str] = typer.Option(None, "--env-file", help="The job's variables, KEY=VALUE lines."),
     catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More entries, by id over the shipped ones."),
 ) -> None:
+    from envtune.cli.check import _absolute
     from envtune.errors import EnvtuneError
     from envtune.target import TargetOptions
 
     lang = language(lang)
-    if format_ not in ("text", "json", "markdown"):
+    if format_ not in FORMATS:
         fail(f"--format {format_}: text, json or markdown", f"--format {format_}：可选 text、json、markdown", lang)
     try:
         window = _window(since, until)
-        options = TargetOptions(python, pid, script, env_file)
-        confirm = confirmer(catalog or [], snapshot, options) if check else None
-        found = diagnose(logs, catalog or [], window, confirm)
+        witness = confirmer(
+            catalog or [], snapshot, TargetOptions(python, pid, _absolute(script), _absolute(env_file)), check
+        )
+        found = diagnose(logs, catalog or [], window, witness)
     except EnvtuneError as error:
-        fail(str(error), str(error), lang)
+        fail(error.to("en"), error.to("zh"), lang)
+    except OSError as error:
+        _unreadable(error, lang)
     for path, why in found.unreadable:
         typer.echo(f"envtune: {path}: {why}", err=True)
     typer.echo(render(found, format_, lang))
     sys.stdout.flush()
-    raise typer.Exit(3 if found.unreadable and not found.diagnoses else 1 if found.diagnoses else 0)
+    raise typer.Exit(UNREADABLE if found.unreadable and not found.diagnoses else 1 if found.diagnoses else 0)
 
 
-def diagnose(logs: Sequence[str], catalog: Sequence[Path], window: Window, confirm: Optional[Confirm]) -> Answer:
-    """The answer for these logs."""
+def _unreadable(error: OSError, lang: str) -> NoReturn:
+    """An input that could not even be opened."""
+    words = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    typer.echo(f"envtune: 无法读取：{words}" if lang == "zh" else f"envtune: cannot read {words}", err=True)
+    raise typer.Exit(UNREADABLE)
+
+
+def diagnose(
+    logs: Sequence[str], catalog: Sequence[Path], window: Window, witness: Optional[HostWitness] = None
+) -> Answer:
+    """The answer for these logs. Raises UsageError, OSError."""
     from envtune.diagnose.sources import find_logs
 
-    return diagnose_files(logs, find_logs(logs), catalog, window, confirm)
+    return diagnose_files(logs, [_readable(file) for file in find_logs(logs)], catalog, window, witness)
+
+
+def _readable(file: LogFile) -> LogFile:
+    """Standard input kept in memory where it is short, so that more than what matches can be shown of it."""
+    if file.path != "-":
+        return file
+    if sys.stdin is None:
+        raise OSError(0, "standard input is closed", "-")
+    from envtune.diagnose.first_error import kept_input
+
+    kept, rest = kept_input(sys.stdin.buffer)
+    return replace(file, content=kept.content, stream=rest)
 
 
 def diagnose_files(
-    names: Sequence[str], files: Sequence[LogFile], catalog: Sequence[Path], window: Window, confirm: Optional[Confirm]
+    names: Sequence[str],
+    files: Sequence[LogFile],
+    catalog: Sequence[Path],
+    window: Window,
+    witness: Optional[HostWitness] = None,
 ) -> Answer:
-    """The answer for inputs that were found already."""
+    """The answer for inputs that were found already. `witness` None: nothing is asked of any host."""
     from envtune import catalog as catalogue
     from envtune.diagnose.answer import answer
     from envtune.diagnose.patterns import Matcher, choose, patterns_of
-    from envtune.diagnose.resolve import resolve
+    from envtune.diagnose.resolve import nothing, resolve
     from envtune.diagnose.scan import scan
 
     entries = catalogue.load(tuple(catalog)).faq
     patterns = patterns_of(entries)
     found = scan(files, Matcher(patterns), choose(patterns, files), window)
-    return answer(names, found, resolve(found, entries), confirm)
+    environment: Environment = nothing if witness is None else witness.environment
+    asked = witness if witness is not None and witness.check else None
+    made = replace(
+        answer(names, found, resolve(found, entries, environment), asked),
+        target="" if witness is None else witness.words,
+    )
+    bounded = window.since is not None or window.until is not None
+    return made if made.diagnoses or bounded else _with_first_error(made, files)
+
+
+def _with_first_error(made: Answer, files: Sequence[LogFile]) -> Answer:
+    """Where nothing is known, the first line that looks like an error."""
+    from envtune.diagnose.first_error import first_error
+
+    found = first_error(files)
+    if found is None:
+        return made
+    return replace(made, first_error=(found.file, found.line), before=found.before, after=found.after)
 
 
 def render(found: Answer, format_: str, lang: str) -> str:
     """The answer in one of the formats."""
-    from envtune.report import diagnosis
-
     if format_ == "json":
-        return diagnosis.render_json(found, lang)
+        from envtune.report.diagnosis_json import render_json
+
+        return render_json(found, lang)
     if format_ == "markdown":
-        return diagnosis.render_markdown(found, lang)
-    return diagnosis.render_text(found, lang, width=terminal_width(), colour=colour_wanted())
+        from envtune.report.diagnosis_markdown import render_markdown
+
+        return render_markdown(found, lang)
+    from envtune.report.diagnosis import render_text
+
+    return render_text(found, lang, width=terminal_width(), colour=colour_wanted())
 
 
 def _window(since: Optional[str], until: Optional[str]) -> Window:
@@ -109,24 +165,15 @@ def _window(since: Optional[str], until: Optional[str]) -> Window:
         padded = None if word is None else f"{word}:00" if word.count(":") == 1 else word
         time = None if padded is None else time_of(padded)
         if word is not None and time is None:
-            raise UsageError(f"{word}: not a time like 2024-03-28 10:25")
+            raise UsageError(f"{word}: not a time like 2024-03-28 10:25", f"{word}：不是 2024-03-28 10:25 这样的时间")
         times.append(time)
     return Window(*times)
 
 
-def confirmer(catalog: Sequence[Path], snapshot: Optional[Path], options: TargetOptions) -> Confirm:
-    """Runs the confirming checks when a diagnosis asks for them; the host is opened once."""
-    scenes: list[Scene] = []
+def confirmer(
+    catalog: Sequence[Path], snapshot: Optional[Path], options: TargetOptions, check: bool = True
+) -> HostWitness:
+    """The host that is asked: opened, with `check`, when a diagnosis has something to ask."""
+    from envtune.cli.witness import HostWitness
 
-    def confirm(ids: Sequence[str]) -> Sequence[Finding]:
-        from envtune import catalog as catalogue
-        from envtune.audit import audit
-        from envtune.cli.check import open_host
-        from envtune.scene import open_scene
-
-        if not scenes:
-            scenes.append(open_scene(*open_host(snapshot, options)))
-        wanted = [check for check in catalogue.load(tuple(catalog)).checks if check.id in ids]
-        return audit(wanted, scenes[0])
-
-    return confirm
+    return HostWitness(tuple(catalog), snapshot, options, check)

@@ -2,29 +2,41 @@
 
 An entry is one of: a cause; `waiting` (a timeout that says another rank did not come: an answer only where nothing
 else failed); a `wrapper` (says that something failed, not what: an answer only where nothing says more); a
-`consequence` (never the answer); or harmless (side: ignore). Where several ranks failed, the root is
-the first failure in time that is not a consequence. Clocks of hosts differ by seconds, so time decides only between
-causes; a rank that merely waited never wins by an early clock.
+`consequence` (never the answer); or harmless (side: ignore). Within one process the more telling entry comes first;
+where several ranks failed, the process that failed first does. Clocks of hosts differ by seconds, so time decides only
+between causes, and not between hosts that are closer than SKEW; a rank that merely waited never wins by an early clock.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Iterable, Mapping, Optional, Sequence
+from typing import Callable, Iterable, Mapping, Optional, Sequence
 
+from envtune.diagnose.order import SKEW, Moment, Timeline
 from envtune.diagnose.scan import Hit, Scan
 from envtune.model import FaqEntry
 
 TIER = 100  # precedences of one tier are told apart by time, of different tiers by precedence
+Environment = Callable[[], str]  # the named job's variables, a NAME=value line each; empty where no job is named
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """Which rank a launcher saw failing first; `host` is empty where it does not say."""
+
+    rank: int
+    host: str = ""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One entry and everything in the inputs that speaks for it, in reading order."""
+    """One entry and everything in the inputs that speaks for it, in the order in which it happened."""
 
     entry: FaqEntry
     hits: tuple[Hit, ...]
     count: int
+    blamed: Optional[Blamed] = None
 
     @property
     def strong(self) -> bool:
@@ -34,14 +46,13 @@ class Candidate:
     @property
     def first(self) -> Hit:
         """The hit that proves it best: the earliest strong one."""
-        chosen = [hit for hit in self.hits if hit.pattern.strength == "strong"] or list(self.hits)
-        return min(chosen, key=_moment)
+        return next((hit for hit in self.hits if hit.pattern.strength == "strong"), self.hits[0])
 
     @property
     def groups(self) -> Mapping[str, str]:
         """What the named groups of all its hits say; the first word wins."""
         told: dict[str, str] = {}
-        for hit in sorted(self.hits, key=_moment):
+        for hit in self.hits:
             for name, value in hit.groups.items():
                 told.setdefault(name, value)
         return told
@@ -50,12 +61,15 @@ class Candidate:
     def rank(self) -> Optional[int]:
         """The rank at fault: the one a signature names (`lost_rank`), else the one that printed the first hit."""
         named = self.groups.get("lost_rank", "")
-        return int(named) if named.isdigit() else self.first.rank
+        if named.isdigit():
+            return int(named)
+        return self.first.rank if self.first.rank is not None or self.blamed is None else self.blamed.rank
 
     @property
     def host(self) -> str:
         """The host at fault; empty when the inputs do not say."""
-        return self.groups.get("lost_host") or self.first.file.host
+        told = self.groups.get("lost_host") or self.first.file.host
+        return told or (self.blamed.host if self.blamed is not None and self.blamed.rank == self.rank else "")
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -65,23 +79,27 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Resolution:
-    """The candidates by what they mean; `diagnoses` best first."""
+    """The candidates by what they mean; `diagnoses` best first. `close`: the first two happened on different hosts
+    nearer in time than their clocks can be trusted."""
 
     diagnoses: tuple[Candidate, ...]
     hints: tuple[Candidate, ...]
     harmless: tuple[Candidate, ...]
     consequences: tuple[Candidate, ...]
+    close: bool = False
 
 
-def _moment(hit: Hit) -> tuple[float, str, int]:
-    return (hit.line.time if hit.line.time is not None else float("inf"), hit.file.path, hit.line.number)
+def nothing() -> str:
+    """The environment of no job."""
+    return ""
 
 
-def resolve(found: Scan, entries: Iterable[FaqEntry]) -> Resolution:
-    """What the hits mean."""
+def resolve(found: Scan, entries: Iterable[FaqEntry], environment: Environment = nothing) -> Resolution:
+    """What the hits mean. `environment` is asked only where a signature wants more than its own line."""
     known = {entry.id: entry for entry in entries}
-    hits = _by_precedence([hit for hit in found.hits if _holds(hit, known, found)], known)
-    candidates = _candidates(hits, known, found)
+    hits = _by_precedence([hit for hit in found.hits if _holds(hit, known, found, environment)], known)
+    timeline = Timeline(hits)
+    candidates = _candidates(sorted(hits, key=timeline.moment), known, found)
     harmless = [c for c in candidates if c.entry.side == "ignore"]
     rest = [c for c in candidates if c.entry.side != "ignore"]
     consequences = [c for c in rest if c.entry.role == "consequence"]
@@ -89,17 +107,19 @@ def resolve(found: Scan, entries: Iterable[FaqEntry]) -> Resolution:
     strong = [c for c in rest if c.entry.role != "consequence" and c.strong]
     role = next((r for r in ("cause", "waiting", "wrapper") if any(c.entry.role == r for c in strong)), "")
     consequences += [c for c in strong if c.entry.role != role]
-    chosen = sorted((c for c in strong if c.entry.role == role), key=_likelihood)
-    return Resolution(tuple(chosen), _by_time(hints), _by_time(harmless), _by_time(consequences))
+    chosen = _likeliest_first([c for c in strong if c.entry.role == role], timeline)
+    return Resolution(tuple(chosen), tuple(hints), tuple(harmless), tuple(consequences), _close(chosen, timeline))
 
 
-def _holds(hit: Hit, known: Mapping[str, FaqEntry], found: Scan) -> bool:
-    """Whether everything the signature requires is in the same file, and nothing it excludes."""
+def _holds(hit: Hit, known: Mapping[str, FaqEntry], found: Scan, environment: Environment) -> bool:
+    """Whether what the signature requires is told, and nothing it excludes, by the same file or the job's variables."""
     signature = known[hit.pattern.owner].signatures[hit.pattern.index]
     here = hit.file.path
-    return all((regex, here) in found.present for regex in signature.requires) and not any(
-        (regex, here) in found.present for regex in signature.unless
-    )
+
+    def told(regex: str) -> bool:
+        return (regex, here) in found.present or re.search(regex, environment()) is not None
+
+    return all(told(regex) for regex in signature.requires) and not any(told(regex) for regex in signature.unless)
 
 
 def _by_precedence(hits: Sequence[Hit], known: Mapping[str, FaqEntry]) -> list[Hit]:
@@ -116,18 +136,67 @@ def _weight(hit: Hit, known: Mapping[str, FaqEntry]) -> tuple[bool, int]:
 
 
 def _candidates(hits: Sequence[Hit], known: Mapping[str, FaqEntry], found: Scan) -> list[Candidate]:
+    """One candidate per entry, in the order in which their first hits happened."""
     grouped: dict[str, list[Hit]] = {}
     for hit in hits:
         grouped.setdefault(hit.pattern.owner, []).append(hit)
     totals: dict[str, int] = {}
     for (owner, _), count in found.counts.items():
         totals[owner] = totals.get(owner, 0) + count
-    return [Candidate(known[owner], tuple(own), totals.get(owner, len(own))) for owner, own in grouped.items()]
+    blamed = _blamed(hit for hit in hits if known[hit.pattern.owner].role == "consequence")
+    return [Candidate(known[owner], tuple(own), totals.get(owner, len(own)), blamed) for owner, own in grouped.items()]
 
 
-def _likelihood(candidate: Candidate) -> tuple[int, float, str, int]:
-    return (-(candidate.entry.precedence // TIER), *_moment(candidate.first))
+def _blamed(hits: Iterable[Hit]) -> Optional[Blamed]:
+    """The rank that launchers name as the first to fail; None where none or different ones are named."""
+    named = [(hit.groups["lost_rank"], hit.groups.get("lost_host", "")) for hit in hits if "lost_rank" in hit.groups]
+    if len({rank for rank, _ in named}) != 1:
+        return None
+    hosts = {host for _, host in named if host}
+    return Blamed(int(named[0][0]), hosts.pop() if len(hosts) == 1 else "")
 
 
-def _by_time(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    return tuple(sorted(candidates, key=lambda c: _moment(c.first)))
+def _likeliest_first(candidates: Sequence[Candidate], timeline: Timeline) -> list[Candidate]:
+    """By the process that failed first, within it by how telling the entry is, then by time."""
+    began: dict[object, Moment] = {}
+    for hit in (hit for c in candidates for hit in _strong(c)):
+        process = timeline.process(hit)
+        began[process] = min(began.get(process, timeline.moment(hit)), timeline.moment(hit))
+    root = min(began.values(), default=None)
+
+    def place(candidate: Candidate) -> tuple[bool, Moment, int, Moment]:
+        own = min(_strong(candidate), key=lambda hit: began[timeline.process(hit)])
+        start = began[timeline.process(own)]
+        assert root is not None
+        skewed = start[0] - root[0] <= SKEW and _host(own) != _host_of(root, candidates)
+        if skewed or root[0] == float("inf"):  # nothing tells which was first
+            start = root
+        tier = -(candidate.entry.precedence // TIER)
+        return _not_blamed(candidate), start, tier, timeline.moment(candidate.first)
+
+    return sorted(candidates, key=place)
+
+
+def _strong(candidate: Candidate) -> list[Hit]:
+    return [hit for hit in candidate.hits if hit.pattern.strength == "strong"]
+
+
+def _not_blamed(candidate: Candidate) -> bool:
+    """Whether the launcher saw another rank than those of this candidate fail first."""
+    return candidate.blamed is not None and bool(candidate.ranks) and candidate.blamed.rank not in candidate.ranks
+
+
+def _host(hit: Hit) -> str:
+    return hit.file.host
+
+
+def _host_of(moment: Moment, candidates: Sequence[Candidate]) -> str:
+    return next((_host(hit) for c in candidates for hit in c.hits if hit.file.path == moment[1]), "")
+
+
+def _close(chosen: Sequence[Candidate], timeline: Timeline) -> bool:
+    if len(chosen) < 2:
+        return False
+    one, other = (candidate.first for candidate in chosen[:2])
+    apart = abs(timeline.moment(one)[0] - timeline.moment(other)[0])
+    return bool(_host(one) and _host(other)) and _host(one) != _host(other) and apart <= SKEW

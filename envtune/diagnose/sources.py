@@ -36,6 +36,7 @@ class LogFile:
     pid: Optional[int] = None
     modified: float = 0.0
     content: Optional[bytes] = None  # of an input that is in memory; `path` is then only its name
+    stream: Optional[BinaryIO] = None  # of standard input whose beginning was read already
 
 
 def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
@@ -112,7 +113,7 @@ def blocks(file: LogFile) -> Iterator[bytes]:
         yield from _whole_lines(_decoded(io.BytesIO(file.content)))
         return
     if file.path == "-":
-        yield from _whole_lines(_decoded(sys.stdin.buffer))
+        yield from _whole_lines(_decoded(file.stream if file.stream is not None else sys.stdin.buffer))
         return
     with open(file.path, "rb") as raw:
         magic = raw.read(2)

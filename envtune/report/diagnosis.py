@@ -1,109 +1,75 @@
-"""`envtune.diagnosis/1`: an answer as data, as text for a terminal, and as Markdown to paste into an issue."""
+"""An answer as text for a terminal: what it most likely is, the proof, the cause, what this host says, the way out."""
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Iterable, Iterator, Mapping, Sequence
 
 from envtune.diagnose.answer import Answer, Diagnosis
-from envtune.diagnose.resolve import Candidate
-from envtune.model import Outcome, Text
-from envtune.report.json import finding_data
-from envtune.report.layout import Paint, indent, pad, printable
-
-SCHEMA = "envtune.diagnosis/1"
-
-_WORDS: Mapping[str, Text] = {
-    "log": Text("log", "日志"),
-    "says": Text("says", "信息"),
-    "cause": Text("cause", "原因"),
-    "where": Text("where", "位置"),
-    "here": Text("here", "本机"),
-    "fix": Text("fix", "处理"),
-    "also": Text("Also in the log, without weight", "日志中还有（不影响结论）"),
-    "hints": Text("Perhaps worth a look (weak signs only)", "可能相关（仅有弱特征）"),
-    "consequences": Text("Followed from it", "由此引起"),
-    "harmless": Text("Harmless", "无害"),
-    "waited": Text("waited for another rank", "在等待其他 rank"),
-}
-SIDES: Mapping[str, Text] = {
-    "host": Text("this host can be repaired", "可在本机修复"),
-    "code": Text("the training code has to change", "需修改训练代码"),
-    "escalate": Text("take it to the vendor's support", "需联系厂商支持"),
-    "ignore": Text("nothing to do", "无需处理"),
-}
-VERDICTS: Mapping[str, Text] = {
-    "confirmed": Text("confirmed", "已确认"),
-    "refuted": Text("not so on this host now", "本机当前并非如此"),
-    "unknown": Text("could not be told", "无法判断"),
-    "not_checked": Text("not checked", "未检查"),
-}
-NOTHING = Text("No known error was found.", "没有发现已知错误。")
-REPORT = Text(
-    "Nothing in the catalogue matches. A report to send: envtune snapshot -o host.tar.gz, with the log.",
-    "知识库中没有匹配项。如需求助，请附上日志和以下命令的输出：envtune snapshot -o host.tar.gz",
+from envtune.model import Text, same
+from envtune.report.diagnosis_groups import fill, says
+from envtune.report.diagnosis_parts import (
+    SNAPSHOT,
+    file_line,
+    findings,
+    here,
+    others,
+    proof,
+    todo,
+    unasked,
+    waited,
+    where,
 )
+from envtune.report.layout import Paint, display_width, indent, pad, printable, wrap
+
+WORDS: Mapping[str, Text] = {
+    "log": Text("log", "日志"),
+    "says": Text("says", "要点"),
+    "where": Text("where", "位置"),
+    "cause": Text("cause", "原因"),
+    "here": Text("host", "主机"),
+    "also": Text("Also found (envtune explain ID tells more):", "此外还发现（详情见 envtune explain ID）："),
+    "waited": Text("Only waited for another rank, not the cause:", "仅在等待其他 rank，不是根因："),
+    "consequences": Text("Followed from it, not the cause:", "由此引发，不是根因："),
+    "harmless": Text("Harmless, nothing to do:", "无害，无需处理："),
+    "hints": Text("Weak signs only; perhaps worth a look:", "仅有弱特征，可留意："),
+}
+CLOSE = Text(
+    "The first two happened on different hosts within seconds: their clocks decide nothing, look at both.",
+    "前两项发生在不同主机上且仅相隔数秒：主机时钟可能有偏差，先后无法确定，请都查看。",
+)
+EVERYBODY = Text(
+    "In these logs everybody only waited: the log of the rank that failed or hung is not among them, or says nothing.",
+    "这些日志中所有 rank 都只是在等待：真正失败或卡住的 rank 的日志不在其中，或没有留下信息。",
+)
+NO_ERROR_LINE = Text("No line looks like an error, either.", "也没有看起来像报错的行。")
+FIRST = Text("The first line that looks like an error", "第一处看起来像报错的行")
+SEND = Text(
+    "To ask for help, send the whole log and the file that this command writes:",
+    "如需求助，请附上完整日志，以及以下命令生成的文件：",
+)
+_LABEL = 6  # columns of the labels
+_INDENT = _LABEL + 4
 
 
-def data(answer: Answer, lang: str) -> dict[str, Any]:
-    """The answer as plain data, texts in `lang`."""
-    first = answer.first_error
-    return {
-        "schema": SCHEMA,
-        "inputs": list(answer.inputs),
-        "diagnoses": [_row(d, number, lang) for number, d in enumerate(answer.diagnoses, 1)],
-        "hints": [_row(d, number, lang) for number, d in enumerate(answer.hints, 1)],
-        "harmless": [_row(d, number, lang) for number, d in enumerate(answer.harmless, 1)],
-        "consequences": [_row(d, number, lang) for number, d in enumerate(answer.consequences, 1)],
-        "first_error": None
-        if first is None
-        else {"file": first[0].path, "line": first[1].number, "text": first[1].text},
-    }
-
-
-def _row(diagnosis: Diagnosis, number: int, lang: str) -> dict[str, Any]:
-    candidate = diagnosis.candidate
-    entry = candidate.entry
-    return {
-        "id": entry.id,
-        "name": entry.name,
-        "rank": number,
-        "strength": "strong" if candidate.strong else "weak",
-        "count": candidate.count,
-        "lines": _lines(candidate),
-        "groups": dict(candidate.groups),
-        "where": {"rank": candidate.rank, "host": candidate.host or None},
-        "verdict": diagnosis.verdict,
-        "confirm": [finding_data(finding, lang) for finding in diagnosis.confirm],
-        "side": entry.side,
-        "remedy": fill(entry.remedy, candidate.groups).to(lang),
-    }
-
-
-def _lines(candidate: Candidate) -> list[dict[str, Any]]:
-    """The lines that speak for it, each once."""
-    found = {(h.file.path, h.line.number): h.line.text for h in candidate.hits}
-    return [{"file": path, "line": number, "text": text} for (path, number), text in found.items()]
-
-
-def render_json(answer: Answer, lang: str) -> str:
-    """The answer as one JSON document."""
-    return json.dumps(data(answer, lang), ensure_ascii=False, indent=1)
-
-
-def fill(text: Text, groups: Mapping[str, str]) -> Text:
-    """`{op}` in an entry's text replaced by what the log says; a name the log does not tell stays as `<op>`."""
-    return Text(_fill(text.en, groups), _fill(text.zh, groups))
-
-
-def _fill(text: str, groups: Mapping[str, str]) -> str:
-    return re.sub(r"\{([a-z_]+)\}", lambda found: groups.get(found[1], f"<{found[1]}>"), text)
+def nothing_known(answer: Answer) -> Text:
+    """The sentence for an answer without a diagnosis."""
+    shown = [Text("standard input", "标准输入") if n == "-" else same(printable(n)) for n in answer.inputs[:3]]
+    more = " …" if len(answer.inputs) > 3 else ""
+    names, names_zh = ", ".join(n.en for n in shown) + more, "、".join(n.zh for n in shown) + more
+    if not answer.lines:
+        return Text(f"Nothing to read in {names}: it is empty.", f"{names_zh} 为空，没有可读内容。")
+    return Text(
+        f"No known error in {names} ({answer.lines:,} lines).", f"{names_zh}（{answer.lines:,} 行）中没有发现已知错误。"
+    )
 
 
 def render_text(answer: Answer, lang: str, *, width: int = 100, colour: bool = False) -> str:
-    """The answer for a terminal."""
-    return "\n".join(line.rstrip() for line in _Page(lang, width, Paint(colour)).page(answer))
+    """The answer for a terminal, at most `width` columns wide where words allow it."""
+    page = _Page(lang, max(width, 50), Paint(colour))
+    lines = list(page.page(answer))
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(line.rstrip() for line in lines)
 
 
 class _Page:
@@ -114,114 +80,160 @@ class _Page:
 
     def page(self, answer: Answer) -> Iterator[str]:
         if answer.diagnoses:
-            for number, diagnosis in enumerate(answer.diagnoses[:3], 1):
-                yield from self._diagnosis(number, diagnosis, short=number > 1)
-                yield ""
+            yield from self._diagnosis(answer.diagnoses[0], answer.target)
         else:
             yield from self._nothing(answer)
-        yield from self._list("consequences", answer.consequences)
+        yield from self._also(answer)
+        waiting = [d for d in answer.consequences if waited(d.candidate) is not None]
+        yield from self._list("waited", waiting)
+        yield from self._list("consequences", [d for d in answer.consequences if d not in waiting])
         yield from self._list("harmless", answer.harmless)
         yield from self._list("hints", answer.hints)
 
-    def _nothing(self, answer: Answer) -> Iterator[str]:
-        yield self.paint(NOTHING.to(self.lang), "bold")
-        if answer.first_error is not None:
-            file, line = answer.first_error
-            for text in (*answer.before, line.text):
-                yield from indent(printable(text), self.width, "    ", "    ")
-            yield f"  {printable(file.path)}:{line.number}"
-            yield from indent(REPORT.to(self.lang), self.width, "", "")
-        yield ""
+    # ---------------------------------------------------------------- the most likely one
 
-    def _diagnosis(self, number: int, diagnosis: Diagnosis, short: bool) -> Iterator[str]:
+    def _diagnosis(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
         candidate = diagnosis.candidate
         entry = candidate.entry
-        head = f"{number}. {entry.id} {entry.title.to(self.lang)}"
-        yield from (self.paint(line, "bold") for line in indent(head, self.width, "", "   "))
-        hit = candidate.first
-        place = f"{hit.file.path}:{hit.line.number}" + (f"  (x{candidate.count})" if candidate.count > 1 else "")
-        yield from self._field("log", printable(place))
-        yield from self._field("", printable(hit.line.text)[:400])
-        yield from self._field("where", self._where(diagnosis))
-        groups = {key: value for key, value in candidate.groups.items() if not key.startswith("lost_")}
-        yield from self._field("says", printable(", ".join(f"{k} = {v}" for k, v in groups.items())))
-        if short:
-            return
+        yield from (
+            self.paint(line, "bold") for line in indent(entry.title.to(self.lang), self.width, f"{entry.id}  ", "     ")
+        )
+        yield ""
+        yield from self._proof(diagnosis)
+        place = where(candidate)
+        yield from self._field("where", "" if place is None else place.to(self.lang))
+        if entry.role == "waiting" and len(candidate.ranks) > 1 and "lost_rank" not in candidate.groups:
+            yield from self._field("", EVERYBODY.to(self.lang))
+        told = [f"{label.to(self.lang)} {value}" for label, value in says(candidate.groups)]
+        yield from self._field("says", ("；" if self.lang == "zh" else "; ").join(told))
         yield from self._field("cause", fill(entry.cause, candidate.groups).to(self.lang))
-        yield from self._field("here", self._verdict(diagnosis))
-        yield from self._field("fix", f"{fill(entry.remedy, candidate.groups).to(self.lang)}")
-        if entry.side == "host" and entry.confirm:
-            yield from self._field("", f"$ envtune fix --faq {entry.id}")
+        yield from self._host(diagnosis)
+        yield from self._todo(diagnosis, target)
+        yield ""
 
-    def _where(self, diagnosis: Diagnosis) -> str:
-        candidate = diagnosis.candidate
-        parts = [f"rank {candidate.rank}"] if candidate.rank is not None else []
-        return ", ".join([*parts, candidate.host] if candidate.host else parts)
+    def _proof(self, diagnosis: Diagnosis) -> Iterator[str]:
+        shown = proof(diagnosis.candidate)
+        yield from self._field("log", shown.place.to(self.lang))
+        yield from self._quoted(shown.before, shown.line, shown.after)
 
-    def _verdict(self, diagnosis: Diagnosis) -> str:
-        parts = [VERDICTS[diagnosis.verdict].to(self.lang)]
-        for finding in diagnosis.confirm:
-            if finding.outcome is Outcome.NOTAPPLICABLE:
-                continue
-            words = finding.actual or finding.reason
-            subject = f" {finding.subject}" if finding.subject else ""
-            said = f": {words.to(self.lang)}" if words else ""
-            parts.append(f"{finding.id}{subject} {finding.outcome.value}{said}")
-        return "; ".join(parts)
+    def _quoted(self, before: Iterable[str], line: str, after: Iterable[str]) -> Iterator[str]:
+        """The line with a mark, in full; its neighbours cut to one row each."""
+        yield from (self._neighbour(text) for text in before)
+        mark = " " * (_INDENT - 2) + self.paint(">", "red") + " "
+        for number, row in enumerate(broken(line, self.width - _INDENT)):
+            yield (mark if number == 0 else " " * _INDENT) + row
+        yield from (self._neighbour(text) for text in after)
+
+    def _neighbour(self, text: str) -> str:
+        return " " * _INDENT + self.paint(clipped(printable(text), self.width - _INDENT), "dim")
+
+    def _host(self, diagnosis: Diagnosis) -> Iterator[str]:
+        unchecked = unasked(diagnosis)
+        if unchecked is not None:
+            yield from self._field("here", unchecked.to(self.lang))
+        elif diagnosis.confirm:
+            yield from self._field("here", here(diagnosis).to(self.lang), _colour(diagnosis))
+            for _, words in findings(diagnosis):
+                yield from indent(words.to(self.lang), self.width, " " * _INDENT + "- ", " " * _INDENT + "  ")
+
+    def _todo(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
+        way = todo(diagnosis, target)
+        if diagnosis.history != "fixed":
+            yield from self._field(way.label, way.words.to(self.lang))
+        if way.command:
+            label = way.label if diagnosis.history == "fixed" else None
+            yield from self._field(label, way.explained.to(self.lang) if way.explained is not None else "")
+            yield " " * _INDENT + self.paint(f"$ {way.command}", "cyan")
+
+    # ---------------------------------------------------------------- nothing known
+
+    def _nothing(self, answer: Answer) -> Iterator[str]:
+        yield from (
+            self.paint(line, "bold") for line in indent(nothing_known(answer).to(self.lang), self.width, "", "")
+        )
+        if answer.first_error is None:
+            if answer.lines:
+                yield NO_ERROR_LINE.to(self.lang)
+            yield ""
+            return
+        file, line = answer.first_error
+        yield ""
+        colon = "：" if self.lang == "zh" else ": "
+        words = FIRST.to(self.lang) + colon + file_line(file.path, line.number).to(self.lang)
+        yield from indent(words, self.width, "", "")
+        yield from self._quoted(answer.before, printable(line.text[:2000]), answer.after)
+        yield ""
+        yield from indent(SEND.to(self.lang), self.width, "", "")
+        yield "  " + self.paint(f"$ {SNAPSHOT}", "cyan")
+        yield ""
+
+    # ---------------------------------------------------------------- the others
+
+    def _also(self, answer: Answer) -> Iterator[str]:
+        rows = list(others(answer.diagnoses[1:]))
+        if answer.close:
+            yield from indent(CLOSE.to(self.lang), self.width, "", "")
+            yield ""
+        if rows:
+            yield self.paint(WORDS["also"].to(self.lang), "bold")
+        for number, (id_, title, place) in enumerate(rows, 2):
+            yield from indent(f"{id_}  {title.to(self.lang)}", self.width, f"  {number}. ", "     ")
+            yield from indent(place.to(self.lang), self.width, "     ", "     ")
+        if rows:
+            yield ""
 
     def _list(self, key: str, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
         if not diagnoses:
             return
-        yield self.paint(_WORDS[key].to(self.lang), "bold")
+        yield self.paint(WORDS[key].to(self.lang), "bold")
         for diagnosis in diagnoses:
             candidate = diagnosis.candidate
-            ranks = ", ".join(str(rank) for rank in candidate.ranks)
-            waited = ranks and candidate.entry.role == "waiting"
-            note = f" (rank {ranks}: {_WORDS['waited'].to(self.lang)})" if waited else ""
-            hit = candidate.first
-            words = f"{candidate.entry.id} {candidate.entry.title.to(self.lang)}{note}"
-            yield from indent(f"{words}  {hit.file.path}:{hit.line.number}", self.width, "  ", "      ")
+            who, hit = waited(candidate), candidate.first
+            place = file_line(hit.file.path, hit.line.number).to(self.lang)
+            note = "" if who is None else (f"{who.to(self.lang)}：" if self.lang == "zh" else f"{who.to(self.lang)}: ")
+            words = f"{note}{candidate.entry.id}  {candidate.entry.title.to(self.lang)}"
+            yield from indent(f"{words}  [{place}]", self.width, "  ", "    ")
+        yield ""
 
-    def _field(self, key: str, text: str) -> Iterator[str]:
-        if text:
-            label = self.paint(pad(_WORDS[key].to(self.lang) if key else "", 7), "dim")
-            for number, line in enumerate(indent(text, self.width, " " * 11, " " * 11)):
-                yield "   " + (label if number == 0 else " " * 7) + " " + line[11:]
-
-
-def render_markdown(answer: Answer, lang: str) -> str:
-    """The answer to paste into an issue."""
-    return "\n".join(_markdown(answer, lang))
-
-
-def _markdown(answer: Answer, lang: str) -> Iterator[str]:
-    if not answer.diagnoses:
-        yield f"**{NOTHING.to(lang)}**"
-        if answer.first_error is not None:
-            file, line = answer.first_error
-            yield from _quoted([*answer.before, line.text], f"{file.path}:{line.number}")
-    for number, diagnosis in enumerate(answer.diagnoses[:3], 1):
-        entry = diagnosis.candidate.entry
-        yield f"### {number}. {entry.id} {entry.title.to(lang)}"
-        yield f"*{VERDICTS[diagnosis.verdict].to(lang)}* - {SIDES[entry.side].to(lang)}"
-        hit = diagnosis.candidate.first
-        yield from _quoted(hit.context or (hit.line.text,), f"{hit.file.path}:{hit.line.number}")
-        yield f"{_WORDS['cause'].to(lang)}: {fill(entry.cause, diagnosis.candidate.groups).to(lang)}\n"
-        yield f"{_WORDS['fix'].to(lang)}: {fill(entry.remedy, diagnosis.candidate.groups).to(lang)}\n"
-        for finding in diagnosis.confirm:
-            actual = finding.actual or finding.reason
-            yield f"- `{finding.id}` {finding.subject} **{finding.outcome.value}** {actual.to(lang) if actual else ''}"
-    for key, rows in (("consequences", answer.consequences), ("harmless", answer.harmless), ("hints", answer.hints)):
-        if rows:
-            names = ", ".join(f"{d.candidate.entry.id} {d.candidate.entry.name}" for d in rows)
-            yield f"\n{_WORDS[key].to(lang)}: {names}"
+    def _field(self, key: object, text: str, colour: str = "") -> Iterator[str]:
+        """A labelled paragraph; nothing where there is no text. `key` names a label, is one, or is None for none."""
+        if not text:
+            return
+        label = key.to(self.lang) if isinstance(key, Text) else WORDS[str(key)].to(self.lang) if key else ""
+        left = "  " + self.paint(pad(label, _LABEL), "dim") + "  "
+        for number, line in enumerate(indent(text, self.width, " " * _INDENT, " " * _INDENT)):
+            words = line[_INDENT:]
+            yield (left if number == 0 else " " * _INDENT) + (self.paint(words, colour) if colour else words)
 
 
-def _quoted(lines: Iterable[str], place: str) -> Iterator[str]:
-    fence = "```"
-    body = [printable(line) for line in lines]
-    while any(fence in line for line in body):
-        fence += "`"
-    yield f"{fence}text\n# {place}"
-    yield from body
-    yield fence
+def _colour(diagnosis: Diagnosis) -> str:
+    if diagnosis.history == "fixed":
+        return "green"
+    return {"confirmed": "red", "refuted": "green"}.get(diagnosis.verdict, "yellow")
+
+
+def broken(text: str, columns: int) -> Iterator[str]:
+    """The text in rows of at most `columns` columns; a word that is longer is broken, too: log lines hold such."""
+    for row in wrap(text, columns):
+        while display_width(row) > columns:
+            head = _head(row, columns)
+            yield head
+            row = row[len(head) :]
+        yield row
+
+
+def _head(text: str, columns: int) -> str:
+    """As much of the text as fits, at least one character."""
+    used = 0
+    for number, character in enumerate(text):
+        used += display_width(character)
+        if used > columns:
+            return text[: max(number, 1)]
+    return text
+
+
+def clipped(text: str, columns: int) -> str:
+    """The text in one row of at most `columns` columns, with an ellipsis where it was cut."""
+    if display_width(text) <= columns:
+        return text
+    return _head(text, columns - 2).rstrip() + " …"
