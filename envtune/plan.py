@@ -8,7 +8,7 @@ reason or with the steps that a person does.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
+from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune.errors import Denied, HostError, Skipped, Undetermined
 from envtune.facts import host_error_text
@@ -209,34 +209,3 @@ def _executable(change: Change) -> dict[str, Any]:
     """What the executor needs, and what `history` shows of it later."""
     told = {"id": change.id, "finding": change.finding, "action": change.action, "target": change.target}
     return {**told, "view": change.view, "operations": [dict(operation) for operation in change.operations]}
-
-
-def commands(change: Change) -> Iterator[str]:
-    """What the operations of a change do, a line each, in words of a shell where it has them."""
-    import shlex
-
-    for operation in change.operations:
-        kind = operation["op"]
-        if kind == "run":
-            yield " ".join(map(shlex.quote, operation["argv"]))
-        elif kind == "swap":
-            yield from (
-                " ".join(map(shlex.quote, argv)) for argv in (*operation.get("prepare", ()), *operation["steps"])
-            )
-        elif kind == "signal":
-            yield f"kill {operation['pid']}"
-        else:
-            yield _file_command(operation)
-
-
-def _file_command(operation: Mapping[str, Any]) -> str:
-    import base64
-    import shlex
-
-    path = shlex.quote(operation["path"])
-    if operation["content"] is None:
-        return f"rm {path}"
-    content = base64.b64decode(operation["content"])
-    if operation["path"].startswith(("/sys/", "/proc/")):
-        return f"echo {shlex.quote(content.decode('utf-8', 'replace').strip())} > {path}"
-    return f"write {path} ({len(content)} B)"

@@ -7,6 +7,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 from envtune.model import Change, Finding, Outcome, Severity, Text
 from envtune.plan import cured
 from envtune.plan_consent import Held
+from envtune.plan_words import told
 
 
 class Written(NamedTuple):
@@ -17,17 +18,26 @@ class Written(NamedTuple):
     held: tuple[Held, ...] = ()
 
 
+_RIGHT = (Outcome.PASS, Outcome.NOTAPPLICABLE)
+
+
 def settle(
     before: Sequence[Finding], after: Sequence[Finding], changes: Sequence[Change], written: Written
 ) -> tuple[Finding, ...]:
     """The findings after a fix. What failed and passes now is `fixed`; what still fails although every change for it
     was made is `error`; what still fails for another reason is `fail`, with that reason."""
     failed = {finding.id for finding in before if finding.outcome is Outcome.FAIL}
-    return tuple(_settled(finding, changes, written) if finding.id in failed else finding for finding in after)
+    right = {(finding.id, finding.subject) for finding in before if finding.outcome in _RIGHT}
+    return tuple(
+        _settled(finding, changes, written)
+        if finding.id in failed and not (finding.outcome in _RIGHT and (finding.id, finding.subject) in right)
+        else finding
+        for finding in after
+    )
 
 
 def _settled(finding: Finding, changes: Sequence[Change], written: Written) -> Finding:
-    if finding.outcome in (Outcome.PASS, Outcome.NOTAPPLICABLE):
+    if finding.outcome in _RIGHT:
         return finding._replace(outcome=Outcome.FIXED)
     if finding.outcome is not Outcome.FAIL:
         return finding
@@ -53,7 +63,8 @@ def _settled(finding: Finding, changes: Sequence[Change], written: Written) -> F
 
 
 def _not_made(change: Change, error: str) -> Text:
-    return Text(f"{change.id} was not made: {error}", f"{change.id} 未完成：{error}")
+    why = told(error)
+    return Text(f"{change.id} was not made: {why.en}", f"{change.id} 未完成：{why.zh}")
 
 
 def exit_status(findings: Iterable[Finding], results: Iterable[Mapping[str, Any]], floor: Severity) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence
 
 import pytest
@@ -15,7 +17,8 @@ from envtune.catalog import load
 from envtune.catalog.entries import check_from, playbook_from
 from envtune.errors import Denied, PlanError, Skipped, Undetermined
 from envtune.model import Change, Evidence, Finding, Outcome, Playbook, Severity, Text, same
-from envtune.plan import FixOptions, Plan, SkippedFinding, commands, make_plan, raised
+from envtune.plan import FixOptions, Plan, SkippedFinding, make_plan, raised
+from envtune.plan_commands import commands, shell_lines
 from envtune.plan_consent import Consent, sort_changes, unknown_changes
 from envtune.plan_file import load_plan, plan_data, plan_schema, render
 from envtune.plan_outcome import Written, exit_status, settle
@@ -179,6 +182,32 @@ def test_the_commands_of_a_change_are_what_it_does() -> None:
     assert told[3:] == ["ufw allow from '10.0.0.2 x'", "kill 42"]
 
 
+def test_what_root_types_by_hand_does_the_same(tmp_path: Path) -> None:
+    """The lines are given to a real shell; a file that was there keeps its mode."""
+    there, fresh = tmp_path / "there", tmp_path / "a b" / "fresh"
+    there.write_text("old\n")
+    there.chmod(0o640)
+    odd = b"tab\there and no newline"
+    proposed = proposal(
+        "SYS001",
+        "x",
+        {**wrote(str(there), b"it's $new\n`x`\n"), "expect": executor.digest(b"old\n")},
+        {**wrote(str(fresh), b"one\n\n"), "expect": "absent", "mode": 0o755},
+        {**wrote(str(tmp_path / "odd"), odd), "expect": "absent"},
+        wrote(str(tmp_path / "long"), b"x" * 5000),
+        {"op": "run", "argv": ["touch", str(tmp_path / "$HOME")], "check": {"argv": ["true"]}, "env": {"PATH": "/"}},
+        {"op": "swap", "root": str(tmp_path), "touches": ["site"], "prepare": [["touch", "{work}/one two"]],
+         "env": {"WHERE": "{work}"}, "steps": [["cp", "{work}/one two", str(tmp_path / "copied")]], "verify": []},
+    )  # fmt: skip
+    text = "\n".join(shell_lines(proposed))
+    done = subprocess.run(["sh", "-eu", "-c", text], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), text
+    assert there.read_bytes() == b"it's $new\n`x`\n" and there.stat().st_mode & 0o777 == 0o640
+    assert fresh.read_bytes() == b"one\n\n" and fresh.stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "odd").read_bytes() == odd and (tmp_path / "copied").exists() and (tmp_path / "$HOME").exists()
+    assert not (tmp_path / "long").exists() and "5000 bytes, which only the plan holds" in text
+
+
 # ---------------------------------------------------------------------- for a person
 
 
@@ -336,6 +365,14 @@ def test_without_root_the_rest_is_done() -> None:
 
 def result(id_: str, status: str = "done", error: Optional[str] = None) -> Mapping[str, Any]:
     return {"change": id_, "status": status, "error": error}
+
+
+def test_what_was_right_before_is_not_called_fixed() -> None:
+    """One subject of a check was wrong and another right: only the first one was mended."""
+    wrong, right = finding("SYS001"), finding("SYS001", Outcome.PASS)._replace(subject="other")
+    after = [wrong._replace(outcome=Outcome.PASS), right]
+    found = settle([wrong, right], after, [proposal()._replace(id="C01")], Written("R", {"C01": result("C01")}))
+    assert [row.outcome for row in found] == [Outcome.FIXED, Outcome.PASS]
 
 
 def test_every_finding_says_what_became_of_it() -> None:

@@ -12,7 +12,7 @@ import typer
 from envtune.cli.options import colour_wanted, fail, language, terminal_width
 
 if TYPE_CHECKING:
-    from envtune.cli.fix_apply import Request
+    from envtune.cli.fix_apply import Made, Request
     from envtune.model import Check
     from envtune.plan import FixOptions, Plan
     from envtune.target import TargetOptions
@@ -47,7 +47,7 @@ def command(
     change: Optional[List[str]] = typer.Option(None, "--change", help="Only these changes of the plan (C01)."),
     plan: Optional[Path] = typer.Option(None, "--plan", help="A plan that was saved with --format json."),
     finish: Optional[str] = typer.Option(None, "--finish", metavar="RUN", help="Finish an interrupted run."),
-    wait: float = typer.Option(0.0, "--wait", help="Seconds to wait for another run to end."),
+    wait: float = typer.Option(0.0, "--wait", min=0.0, help="Seconds to wait for another run to end."),
     peer: Optional[List[str]] = typer.Option(None, "--peer", help="Another host of the job: address, network, name."),
     hostfile: Optional[Path] = typer.Option(None, "--hostfile", help="The hosts of the job, one a line."),
     wheels: Optional[Path] = typer.Option(None, "--wheels", help="Wheels, for hosts without a network."),
@@ -99,9 +99,11 @@ def _run(request: Request, apply: bool) -> int:
     made = fix_apply.make(request)
     if apply:
         return fix_apply.apply(request, made)
-    typer.echo(_rendered(made.plan, request))
+    text = _rendered(made.plan, request)
+    typer.echo(text if made.plan.changes else text.rstrip("\n"))
     if request.format == "text":
         _hint(made.plan, request)
+        _looked_at(made, request.lang)
     return made.exit_code(request.floor)
 
 
@@ -119,6 +121,26 @@ def _hint(plan: Plan, request: Request) -> None:
     if plan.changes:
         en, zh = "Nothing was changed. To do it: the same command with --apply", "未做任何改动。执行改动请加 --apply"
         typer.echo(zh if request.lang == "zh" else en)
+
+
+def _looked_at(made: Made, lang: str) -> None:
+    """Where nothing is wrong: what was looked at, so that silence is not taken for an answer."""
+    from envtune.model import Outcome
+
+    if made.plan.changes or made.plan.skipped:
+        return
+    kinds = (
+        (Outcome.PASS, "passed", "通过"),
+        (Outcome.NOTAPPLICABLE, "not applicable", "不适用"),
+        (Outcome.WAIVED, "waived", "已豁免"),
+    )
+    outcomes = [*{finding.id: finding.outcome for finding in made.findings}.values()]
+    told = [(outcomes.count(kind), en, zh) for kind, en, zh in kinds if kind in outcomes]
+    if lang == "zh":
+        typer.echo(f"共 {len(outcomes)} 项检查：" + "，".join(f"{count} 项{zh}" for count, _, zh in told))
+    else:
+        checks = "1 check: " if len(outcomes) == 1 else f"{len(outcomes)} checks: "
+        typer.echo(checks + ", ".join(f"{count} {en}" for count, en, _ in told))
 
 
 class _Prepared:

@@ -18,6 +18,7 @@ from envtune.model import Change, Check, Finding, Severity
 from envtune.plan import FixOptions, Plan, cured, executable, make_plan
 from envtune.plan_consent import Consent, Held, sort_changes, unknown_changes
 from envtune.plan_outcome import Written, exit_status, settle
+from envtune.plan_words import told
 from envtune.target import TargetOptions
 
 if TYPE_CHECKING:
@@ -131,8 +132,12 @@ def _shown(plan: Plan) -> Plan:
         files = [operation for operation in change.operations if operation["op"] == "file"]
         if len(files) == 1:
             content = files[0]["content"]
+            path = files[0]["path"]
             after = "" if content is None else base64.b64decode(content).decode("utf-8", "replace")
-            change = change._replace(target=files[0]["path"], before=_content(files[0]["path"]), after=after)
+            before = _content(path)
+            if executor.is_kernel_file(path):
+                before, after = before.strip(), after.strip()
+            change = change._replace(target=path, before=before, after=after)
         changes.append(change)
     return Plan(plan.host, tuple(changes), plan.skipped, plan.target)
 
@@ -159,14 +164,18 @@ def apply(request: Request, made: Made) -> int:
     if request.format == "text":
         _print_plan(request, plan)
     if ready and not _agreed(request, ready):
-        return USAGE
+        return made.exit_code(request.floor) if somebody_is_there() else USAGE
     written = _write(request, made, ready, held)
     after = _again(request, made, ready, written)
     findings = settle(made.findings, after, plan.changes, written)
     if not written.run and not held and request.format == "text":
         return exit_status(findings, (), request.floor)
     _report(request, made, findings, written)
-    _print_rest(request, plan, [one.change for one in held if one.why == "root"], written)
+    needs_root = [one.change for one in held if one.why == "root"]
+    if needs_root:
+        from envtune.cli.fix_rest import for_root
+
+        for_root(Plan(plan.host, tuple(needs_root), (), plan.target), written.run, request.lang)
     return exit_status(_wanted(request, findings, plan), written.results.values(), request.floor)
 
 
@@ -182,11 +191,11 @@ def _refuse_stale(plan: Plan) -> None:
     """Nothing of a saved plan is carried out when any of it no longer fits what is there."""
     found = executor.stale(executable(plan.changes))
     if found:
-        lines = "\n".join(f"  {id_}: {why}" for id_, why in found.items())
+        en, zh = ("\n".join(f"  {id_}: {told(why).to(lang)}" for id_, why in found.items()) for lang in ("en", "zh"))
         raise PlanError(
             "",
-            f"the plan does not fit this host any more; make a new one:\n{lines}",
-            f"该计划与主机现状不符，请重新生成：\n{lines}",
+            f"the plan does not fit this host any more; make a new one:\n{en}",
+            f"该计划与主机现状不符，请重新生成：\n{zh}",
         )
 
 
@@ -245,6 +254,7 @@ def _ask(words: str) -> bool:
     try:
         return bool(typer.confirm(words, default=False, err=True))
     except typer.Abort:
+        typer.echo(err=True)  # Ctrl-C and Ctrl-D leave the cursor behind the question
         return False
 
 
@@ -291,33 +301,3 @@ def _report(request: Request, made: Made, findings: Verdict, written: Written) -
         typer.echo(report.render_json(made.plan, findings, written, request.lang))
     else:
         typer.echo(report.render(made.findings, findings, written, request.lang, terminal_width(), colour_wanted()))
-
-
-def _print_rest(request: Request, plan: Plan, rest: Sequence[Change], written: Written) -> None:
-    """What needs root, as a plan that root applies and as the commands it stands for."""
-    if not rest:
-        return
-    import shlex
-
-    from envtune.plan import commands
-    from envtune.plan_file import render
-    from envtune.report.layout import printable
-
-    path = os.path.join(_state(), f"needs-root-{written.run or 'plan'}.json")
-    text = render(Plan(plan.host, tuple(rest), (), plan.target), request.lang)
-    guarded(request.lang, Progress(request.lang, 0), lambda: _save(path, text))
-    count = len(rest)
-    verb = "change needs" if count == 1 else "changes need"
-    request.say(f"\n{count} {verb} root. As root:", f"\n有 {count} 项改动需要 root。请以 root 执行：")
-    line = ["sudo", sys.executable, "-m", "envtune", "fix", "--plan", path, "--apply"]
-    typer.echo("  " + " ".join(map(shlex.quote, line)), err=True)
-    request.say("which does", "其内容为")
-    for change in rest:
-        for command in commands(change):
-            typer.echo(f"  {change.id}  {printable(command)}", err=True)
-
-
-def _save(path: str, text: str) -> None:
-    executor.open_state(os.path.dirname(path))
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)

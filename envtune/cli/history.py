@@ -40,8 +40,10 @@ def command(
         runs = executor.history(state)
         told_of_interrupted(state, lang)
     except OSError as error:
-        words = executor.describe_error(error)
-        fail(words, words, lang)
+        from envtune.plan_words import told
+
+        words = told(executor.describe_error(error))
+        fail(words.en, words.zh, lang)
     if format_ == "json":
         rows = [_data(past) for past in runs]
         typer.echo(json.dumps({"schema": "envtune.history/1", "runs": rows}, ensure_ascii=False, indent=1))
@@ -74,6 +76,7 @@ def _wrote(past: Past, change: str) -> bool:
 
 
 def _lines(past: Past, lang: str) -> Iterator[str]:
+    from envtune.plan_words import told
     from envtune.report.layout import pad, printable
 
     data = _data(past)
@@ -81,7 +84,7 @@ def _lines(past: Past, lang: str) -> Iterator[str]:
     yield f"{past.name}  {_STATUS[past.status][zh]}"
     for change in data["changes"]:
         words = printable(f"{change['finding']}  {change['target']}".strip())
-        error = f"  ({printable(change['error'])})" if change["error"] else ""
+        error = f"  ({printable(told(change['error']).to(lang))})" if change["error"] else ""
         yield f"  {pad(change['id'], 5)} {pad(_change_word(change['status'], zh), 10)} {words}{error}"
     if past.damaged:
         lines = ", ".join(str(number) for number in past.damaged)

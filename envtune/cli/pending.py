@@ -17,7 +17,9 @@ def told_of_interrupted(state: str, lang: str) -> list[Past]:
     try:
         found = executor.interrupted(state)
     except OSError as error:
-        typer.echo(f"envtune: {executor.describe_error(error)}", err=True)
+        from envtune.plan_words import told
+
+        typer.echo(f"envtune: {told(executor.describe_error(error)).to(lang)}", err=True)
         return []
     for past in found:
         typer.echo(_words(past, lang), err=True)

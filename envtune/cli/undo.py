@@ -7,7 +7,7 @@ from typing import Any, Iterator, List, Mapping, Optional
 
 import typer
 
-from envtune.cli.options import fail, language
+from envtune.cli.options import fail, language, terminal_width
 
 HELP = """Take back a run of `envtune fix`, or one change of it.
 
@@ -27,7 +27,7 @@ _CHANGE = re.compile("C[0-9]{2,}$", re.I)
 def command(
     words: Optional[List[str]] = typer.Argument(None, metavar="[RUN] [CHANGE]"),
     force: bool = typer.Option(False, "--force", help="Also what somebody changed since; a copy of it is kept."),
-    wait: float = typer.Option(0.0, "--wait", help="Seconds to wait for another run to end."),
+    wait: float = typer.Option(0.0, "--wait", min=0.0, help="Seconds to wait for another run to end."),
     format_: str = typer.Option("text", "--format", "-f", help="text or json."),
     lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
 ) -> None:
@@ -64,9 +64,10 @@ def _undo(words: List[str], force: bool, wait: float, format_: str, lang: str) -
         typer.echo(json.dumps({"run": name, "results": results}, ensure_ascii=False))
     else:
         typer.echo(f"运行 {name}：" if lang == "zh" else f"Run {name}:")
-        for line in result_lines(results, lang):
+        past = executor.Past(state, name)
+        for line in result_lines(results, lang, past, terminal_width()):
             typer.echo(line)
-        for line in _strangers(executor.Past(state, name), results, lang):
+        for line in _strangers(past, results, lang):
             typer.echo(line)
         if not results:
             typer.echo("  没有需要撤销的内容" if lang == "zh" else "  nothing to take back")

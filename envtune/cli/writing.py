@@ -8,6 +8,7 @@ import typer
 
 from envtune import executor
 from envtune.errors import UsageError
+from envtune.plan_words import told
 
 
 def guarded(lang: str, progress: Progress, work: Callable[[], Any]) -> Any:
@@ -16,14 +17,18 @@ def guarded(lang: str, progress: Progress, work: Callable[[], Any]) -> Any:
     try:
         return work()
     except (executor.Locked, executor.Refused) as error:
-        raise UsageError(str(error), str(error)) from None
+        words = told(str(error))
+        raise UsageError(words.en, words.zh) from None
     except executor.JournalLost as error:
-        en = f"the journal cannot be written any more, the run stopped where it was: {error}"
-        raise UsageError(en, f"日志无法继续写入，运行已停在当前位置：{error}") from None
+        words = told(str(error))
+        en = f"the journal cannot be written any more, the run stopped where it was: {words.en}"
+        raise UsageError(en, f"日志无法继续写入，运行已停在当前位置：{words.zh}") from None
     except OSError as error:
-        words = executor.describe_error(error)
+        words = told(executor.describe_error(error))
         hint = "nothing was changed; $ENVTUNE_STATE names another directory for the journal"
-        raise UsageError(f"{words}: {hint}", f"{words}：未做任何改动；可用 $ENVTUNE_STATE 指定其他日志目录") from None
+        raise UsageError(
+            f"{words.en}: {hint}", f"{words.zh}：未做任何改动；可用 $ENVTUNE_STATE 指定其他日志目录"
+        ) from None
     finally:
         executor.OUTPUT = None
 
@@ -50,7 +55,7 @@ class Progress:
             typer.echo(f"[{self._number}/{self._total}] {record['id']} {printable(record['target'])}", err=True)
         elif kind == "change":
             words = self._WORDS[record["status"]][self._lang == "zh"]
-            error = f": {printable(record['error'])}" if record["error"] else ""
+            error = f": {printable(told(record['error']).to(self._lang))}" if record["error"] else ""
             typer.echo(f"      {words}{error}", err=True)
 
     def output(self, line: str) -> None:
@@ -64,7 +69,7 @@ def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
     """`envtune fix --finish RUN`: end what a killed run began; 0 when everything it planned is done."""
     import json
 
-    from envtune.cli.options import fail
+    from envtune.cli.options import fail, terminal_width
     from envtune.errors import EnvtuneError
 
     progress = Progress(lang, 0)
@@ -77,7 +82,7 @@ def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
     else:
         from envtune.report.fix import result_lines
 
-        for line in result_lines(results, lang):
+        for line in result_lines(results, lang, executor.Past(executor.state_directory(), name), terminal_width()):
             typer.echo(line)
     good = all(result["status"] in ("done", "undone") for result in results)
     return 0 if good else 1

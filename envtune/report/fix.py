@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from envtune.model import Finding, Outcome, Text
 from envtune.plan import Plan
 from envtune.plan_file import plan_data
 from envtune.plan_outcome import Written
+from envtune.plan_words import told
 from envtune.report.json import finding_data
-from envtune.report.layout import Paint, display_width, indent, pad, printable
+from envtune.report.layout import Paint, indent, pad, printable
+
+if TYPE_CHECKING:
+    from envtune.executor import Past
 
 SCHEMA = "envtune.fix/1"
 _HELD = (
@@ -45,9 +49,8 @@ def render(
             continue
         words = _WORDS[finding.outcome].to(lang)
         subject = f" [{printable(finding.subject)}]" if finding.subject else ""
-        start = f"  {pad(words, 12)}{finding.id}{subject}  "
-        text = printable(_told(finding).to(lang))
-        painted = indent(text, width, start, " " * 14)
+        text = f"{finding.id}{subject}  {printable(_told(finding).to(lang))}"
+        painted = indent(text, width, f"  {pad(words, 12)}", " " * 14)
         painted[0] = "  " + paint(pad(words, 12), _COLOURS[finding.outcome]) + painted[0][2 + len(pad(words, 12)) :]
         lines += painted
     lines += ["", paint(_verdict(after, was, written).to(lang), "bold")]
@@ -107,15 +110,23 @@ def render_json(plan: Plan, findings: Sequence[Finding], written: Written, lang:
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 
-def result_lines(results: Iterable[Mapping[str, Any]], lang: str) -> Iterator[str]:
-    """A line per change of a run that was finished, or per step of one that was undone."""
+def result_lines(results: Iterable[Mapping[str, Any]], lang: str, past: Past, width: int = 100) -> Iterator[str]:
+    """A line per change of a run that was finished, or per step of one that was undone; `past` is that run."""
+    targets = {change["id"]: change.get("target", "") for change in past.plan["changes"]}
     for result in results:
         words = pad(_RESULTS[result["status"]].to(lang), 9)
-        name = (
-            result["change"]
-            if "number" not in result or result["number"] < 0
-            else f"{result['change']}.{result['number'] + 1}"
-        )
-        start = f"  {words} {name}  "
-        error = printable(str(result["error"])) if result["error"] else ""
-        yield from (line.rstrip() for line in indent(error, 110, start, " " * display_width(start)))
+        step = past.steps.get((result["change"], result.get("number", -1)), {}).get("operation")
+        thing = printable(_thing(step) if step else targets.get(result["change"], ""))
+        error = printable(told(str(result["error"])).to(lang)) if result["error"] else ""
+        colon = "：" if lang == "zh" else ": "
+        text = colon.join(word for word in (thing, error) if word)
+        yield from (line.rstrip() for line in indent(text, width, f"  {words} {pad(result['change'], 4)} ", " " * 17))
+
+
+def _thing(operation: Mapping[str, Any]) -> str:
+    """What an operation is about."""
+    if operation["op"] == "run":
+        return " ".join(operation["argv"])
+    if operation["op"] == "swap":
+        return f"{operation['root']}: {', '.join(operation['touches'])}"
+    return str(operation["path"] if operation["op"] == "file" else f"process {operation['pid']}")

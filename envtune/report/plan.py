@@ -6,7 +6,8 @@ import difflib
 from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.model import Change, Text
-from envtune.plan import Plan, SkippedFinding, commands, cured
+from envtune.plan import Plan, SkippedFinding, cured
+from envtune.plan_commands import commands
 from envtune.report.layout import Paint, display_width, indent, pad, printable
 
 VIEWS: Mapping[str, Text] = {
@@ -53,7 +54,7 @@ def table(changes: Sequence[Change], lang: str, width: int) -> Iterator[str]:
         first = group[0]
         words = [SAFETY[first.safety], DISRUPTION[first.disruption], _root(first), _undoable(first)]
         told = (", " if lang == "en" else "，").join(word.to(lang) for word in words if word.en)
-        line = f"{first.finding}  {_targets(group, lang)}: {_short(first.before)} -> {_short(first.after)}  ({told})"
+        line = f"{first.finding}  {_targets(group, lang)}: {_gist(first, lang)}  ({told})"
         start = f"  {pad(_ids(group), 9)} "
         yield from indent(line, width, start, " " * display_width(start))
 
@@ -151,6 +152,15 @@ def _targets(group: Sequence[Change], lang: str) -> str:
         return shown
     last, rest = printable(group[-1].target), len(group)
     return f"{shown} ... {last} ({rest})" if lang == "en" else f"{shown} …… {last}（共 {rest} 个）"
+
+
+def _gist(change: Change, lang: str) -> str:
+    """Before and after where each is a line, else how many lines go and come."""
+    if max(len(change.before.splitlines()), len(change.after.splitlines())) <= 1:
+        return f"{_short(change.before)} -> {_short(change.after)}"
+    rows = [*difflib.ndiff(change.before.splitlines(), change.after.splitlines())]
+    gone, come = (sum(row.startswith(mark) for row in rows) for mark in "-+")
+    return f"-{gone} +{come} 行" if lang == "zh" else f"-{gone} +{come} lines"
 
 
 def _short(text: str, limit: int = 40) -> str:

@@ -1,0 +1,91 @@
+"""A change in words of a shell: a line per operation to look at, or lines that do it when root types them. Pure."""
+
+from __future__ import annotations
+
+import base64
+from shlex import quote
+from typing import Any, Iterator, Mapping, Sequence
+
+from envtune.model import Change
+
+LARGEST = 4000  # bytes of a file that are printed; what is longer is in the plan only
+
+
+def commands(change: Change) -> Iterator[str]:
+    """What the operations of a change do, a line each, to look at."""
+    for operation in change.operations:
+        kind = operation["op"]
+        if kind == "run":
+            yield _words(operation["argv"])
+        elif kind == "swap":
+            yield from map(_words, (*operation.get("prepare", ()), *operation["steps"]))
+        elif kind == "signal":
+            yield f"kill {operation['pid']}"
+        else:
+            yield _file_line(operation)
+
+
+def shell_lines(change: Change) -> Iterator[str]:
+    """Lines that do the same when they are typed into a shell with the rights for it."""
+    for operation in change.operations:
+        kind = operation["op"]
+        env = [f"{name}={value}" for name, value in sorted(operation.get("env", {}).items()) if name != "PATH"]
+        start = ["env", *env] if env else []
+        if kind == "run":
+            yield _words([*start, *operation["argv"]])
+        elif kind == "swap":
+            yield from _swap_lines(operation, start)
+        elif kind == "file" and operation["content"] is not None:
+            yield from _written(operation)
+        elif kind == "file":
+            yield _file_line(operation)
+        else:
+            yield f"kill {operation['pid']}"
+
+
+def _words(argv: Sequence[str]) -> str:
+    return " ".join(map(quote, argv))
+
+
+def _file_line(operation: Mapping[str, Any]) -> str:
+    path = quote(operation["path"])
+    if operation["content"] is None:
+        return f"rm {path}"
+    content = base64.b64decode(operation["content"])
+    if _is_knob(operation):
+        return f"echo {quote(content.decode('utf-8', 'replace').strip())} > {path}"
+    return f"write {path} ({len(content)} B)"
+
+
+def _is_knob(operation: Mapping[str, Any]) -> bool:
+    return str(operation["path"]).startswith(("/sys/", "/proc/"))
+
+
+def _swap_lines(operation: Mapping[str, Any], start: Sequence[str]) -> Iterator[str]:
+    lines = (*operation.get("prepare", ()), *operation["steps"], *operation["verify"])
+    if any("{work}" in word for argv in lines for word in (*start, *argv)):
+        yield "work=$(mktemp -d)"
+    for argv in lines:
+        yield _words([*start, *argv]).replace("{work}", "'\"$work\"'")  # inside of single quotes, which {} always gets
+
+
+def _written(operation: Mapping[str, Any]) -> Iterator[str]:
+    """A file that is there keeps its mode and owner; a new one gets the directories it lacks."""
+    if _is_knob(operation):
+        yield _file_line(operation)
+        return
+    path, content = quote(operation["path"]), base64.b64decode(operation["content"])
+    fresh = f"install -D -m {operation.get('mode', 0o644):o} /dev/stdin {path}"
+    target = fresh if operation.get("expect") == "absent" else f"cat > {path}"
+    if len(content) > LARGEST:
+        yield f"# {path}: {len(content)} bytes, which only the plan holds"
+        return
+    text = content.decode("utf-8", "replace")
+    rows = text.split("\n")[:-1]
+    plain = text.encode() == content and text.endswith("\n") and all(row.isprintable() for row in rows)
+    if plain and "EOF" not in rows:
+        yield f"{target} <<'EOF'"
+        yield from rows
+        yield "EOF"
+    else:
+        yield f"echo {operation['content']} | base64 -d | {target if target == fresh else f'cat > {path}'}"
