@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import re
+import shlex
 import threading
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 
@@ -19,6 +20,7 @@ from envtune.resources import Scene, find_probe
 from envtune.subjects import join_subjects
 
 _DIGITS = re.compile(r"\d+")
+_PYTHON = re.compile(r"(?<![\w./-])python3(?= -[cm] )")
 EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
 
 
@@ -76,10 +78,17 @@ def severity_of(check: Check, scene: Scene) -> Severity:
 
 def commands_of(check: Check, scene: Scene) -> tuple[str, ...]:
     """What to type on this host (`commands_by` may say it for a fact)."""
-    for when, commands in check.commands_by:
-        if excluded(when, scene.facts)[0] is None:
-            return commands
-    return check.commands
+    rows = (commands for when, commands in check.commands_by if excluded(when, scene.facts)[0] is None)
+    commands = next(rows, check.commands)
+    if check.probe.startswith("python_commands."):  # there the question is what `python3` means
+        return commands
+    return tuple(_PYTHON.sub(lambda _: _target_python(scene), line) for line in commands)
+
+
+def _target_python(scene: Scene) -> str:
+    """How to start the Python that was judged: by its path, since another shell's `python3` may be another one."""
+    python = scene.target.python
+    return "python3" if python is None else shlex.quote(python.path)
 
 
 def _judge(

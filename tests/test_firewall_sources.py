@@ -27,6 +27,8 @@ DROPS_JSON = (
 )
 SAVE_DROPS = "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n"
 NFT, TEXT, SAVE, LEGACY = "nft -j list ruleset", "nft list ruleset", "iptables-save", "iptables-legacy-save"
+BUILTIN = "/lib/modules/4.19.90-2003.4.0.0036.oe1.aarch64/modules.builtin"
+MODULAR = {BUILTIN: "kernel/net/netfilter/xt_tcpudp.ko\n"}
 NO_RIGHT = {"rc": 1, "stderr": "Operation not permitted (you must be root)\n"}
 CHECK = next(check for check in load().checks if check.id == "NET004")
 
@@ -86,6 +88,7 @@ def test_legacy_tables_beside_nft() -> None:
 
 def test_an_old_host_has_iptables_only() -> None:
     old = {"/proc/modules": "ip_tables 27126 1 iptable_filter, Live 0x0\n", "/proc/net/ip_tables_names": "filter\n"}
+    old.update(MODULAR)
     missing = {NFT: {"error": "missing"}, LEGACY: {"error": "missing"}}
     assert finding({**missing, SAVE: SAVE_DROPS}, old).outcome is Outcome.FAIL
     assert finding({**missing, SAVE: SAVE_DROPS.replace("DROP", "ACCEPT")}, old).outcome is Outcome.PASS
@@ -107,7 +110,10 @@ def test_iptables_save_says_that_legacy_tables_are_hidden() -> None:
     ("files", "outcome"),
     [
         ({"/proc/modules": "nf_tables 303104 12 nft_ct,nft_reject, Live 0x0\n"}, Outcome.UNKNOWN),
-        ({"/proc/modules": "veth 32768 0 - Live 0x0\n"}, Outcome.PASS),
+        ({"/proc/modules": "veth 32768 0 - Live 0x0\n", **MODULAR}, Outcome.PASS),
+        ({"/proc/modules": "veth 32768 0 - Live 0x0\n", BUILTIN: None}, Outcome.UNKNOWN),
+        ({"/proc/modules": "veth 32768 0 - Live 0x0\n", BUILTIN: ""}, Outcome.UNKNOWN),
+        ({"/proc/modules": "veth 32768 0 - Live 0x0\n", BUILTIN: "kernel/net/netfilter/nf_tables.ko\n"}, Outcome.UNKNOWN),
         ({"/proc/modules": ""}, Outcome.UNKNOWN),
         ({"/proc/modules": None}, Outcome.UNKNOWN),
         ({"/proc/modules": None, "/proc/net/netfilter": None}, Outcome.PASS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune import __version__
@@ -123,7 +124,7 @@ class _Page:
             )
         if len(expected) == 1:
             yield from self._row("expected", next(iter(expected)))
-        yield from self._row("where", ", ".join(dict.fromkeys(printable(f.evidence.source) for f in group[:SHOWN])))
+        yield from self._row("where", ", ".join(dict.fromkeys(self._source(f) for f in group[:SHOWN])))
         yield from self._row("why", self._to(check.rationale))
         yield from self._row("fix", self._to(check.remedy))
         for command in dict.fromkeys(f.commands[0] for f in group[:SHOWN] if f.commands):
@@ -166,7 +167,10 @@ class _Page:
             subject = f"[{printable(finding.subject)}] " if finding.subject else ""
             first = f"    {pad(finding.id, 8)} {pad(self._to(OUTCOMES[finding.outcome]), 16)} "
             yield from indent(f"{subject}{words}", self.width, first, " " * display_width(first))
-            yield from indent(printable(finding.evidence.source), self.width, " " * 31, " " * 31)
+            yield from indent(self._source(finding), self.width, " " * 31, " " * 31)
+
+    def _source(self, finding: Finding) -> str:
+        return printable(self._to(source_text(finding.evidence.source)))
 
     def verdict(self, findings: Sequence[Finding]) -> list[str]:
         text, style = verdict_text(findings)
@@ -272,11 +276,29 @@ def _python(target: Mapping[str, str]) -> Text:
     )
 
 
+_SOURCE_ZH = (
+    (re.compile(r"^environment of (.+)$"), r"\1 的环境变量"),
+    (re.compile(r"\bthis shell\b"), "当前 shell"),
+    (re.compile(r"\bprocess (?=\d+\b)"), "进程 "),
+    (re.compile(r"^(\S+) over (.+)$"), r"\1（其余取自\2）"),
+    (re.compile(r"^(\S+) alone$"), r"仅 \1"),
+)
+
+
+def source_text(source: str) -> Text:
+    """A source of evidence in both languages: paths and commands stand for themselves, `this shell` does not."""
+    zh = source
+    for pattern, words in _SOURCE_ZH:
+        zh = pattern.sub(words, zh)
+    return Text(source, zh)
+
+
 def _job(target: Mapping[str, str]) -> Text:
-    source = Text(target.get("environment", "?"), target.get("environment_zh", target.get("environment", "?")))
+    source = source_text(target.get("environment", "?"))
     if "environment_reason" in target:
         return Text(
             f"environment unknown: {target['environment_reason']}",
             f"环境变量未知：{target.get('environment_reason_zh', target['environment_reason'])}",
         )
-    return Text(f"environment of {source.en}", f"环境变量来自 {source.zh}")
+    gap = " " if source.zh.isascii() else ""
+    return Text(f"environment of {source.en}", f"环境变量来自{gap}{source.zh}")

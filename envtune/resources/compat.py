@@ -220,7 +220,7 @@ def pair_reading(subject: str, shown: Text, verdict: Verdict) -> Reading:
         )
         return Reading(subject, None, verdict.evidence, shown, reason=reason)
     words = TIERS[verdict.tier]
-    expected = Text(verdict.wanted, verdict.wanted) if verdict.wanted else None
+    expected = Text(verdict.wanted, verdict.wanted.replace(", or ", "，或 ")) if verdict.wanted else None
     text = Text(f"{shown.en}: {words.en}", f"{shown.zh}：{words.zh}")
     return Reading(subject, verdict.tier, verdict.evidence, text, expected)
 

@@ -35,16 +35,18 @@ def torch(scene: Scene) -> Iterable[Reading]:
 
 def _stack(scene: Scene, adapter: str, torch_version: str) -> Iterable[Reading]:
     cann = active_install(scene)
+    carried = scene.facts.value("torch_npu") == "none"  # this torch carries the NPU itself: there is no second package
+    name = f"torch {torch_version}" if carried else f"torch_npu {adapter}"
     python = scene.target.interpreter().version
     if cann.version is None:
         yield Reading("torch_npu", None, Evidence(cann.real), reason=cann.told.reason)
     else:
-        pair = Text(f"torch_npu {adapter} with CANN {cann.version}", f"torch_npu {adapter} 与 CANN {cann.version}")
+        pair = Text(f"{name} with CANN {cann.version}", f"{name} 与 CANN {cann.version}")
         yield compat.pair_reading("torch_npu", pair, compat.judge_cann(adapter, cann.version))
-    if torch_version != "none":
-        pair = Text(f"torch_npu {adapter} with torch {torch_version}", f"torch_npu {adapter} 与 torch {torch_version}")
+    if torch_version != "none" and not carried:
+        pair = Text(f"{name} with torch {torch_version}", f"{name} 与 torch {torch_version}")
         yield compat.pair_reading("torch", pair, compat.judge_torch(adapter, torch_version))
-    pair = Text(f"torch_npu {adapter} with Python {python}", f"torch_npu {adapter} 与 Python {python}")
+    pair = Text(f"{name} with Python {python}", f"{name} 与 Python {python}")
     yield compat.pair_reading("python", pair, compat.judge_python(adapter, torch_version, python))
 
 

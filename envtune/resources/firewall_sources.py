@@ -144,18 +144,21 @@ _NFT_MISSING = Text(
 
 
 def _without_nft(host: Host) -> Optional[tuple[str, str]]:
-    """The file that shows that there are no nftables rules: no netfilter, or its module not loaded."""
+    """The file that shows that there are no nftables rules: no netfilter, or nf_tables neither loaded nor built in."""
     path = "/proc/net/netfilter"
     try:
         if not exists(host, path):
             # Only where /proc/net itself can be seen: its absence from a bare recording proves nothing.
             return (path, "this kernel has no netfilter") if exists(host, "/proc/net/dev") else None
         path = "/proc/modules"
-        modules = host.read(path).splitlines()
+        loaded = {line.split(" ", 1)[0] for line in host.read(path).splitlines()}
+        # What is part of the kernel itself is not among the loaded modules; kbuild lists it in a file of its own.
+        inside = host.read(f"/lib/modules/{host.uname['release']}/modules.builtin").split()
     except HostError:
         return None
-    names = {line.split(" ", 1)[0] for line in modules}
-    return (path, "nf_tables is not loaded") if names and "nf_tables" not in names else None
+    if not loaded or not inside or "nf_tables" in loaded or any(line.endswith("/nf_tables.ko") for line in inside):
+        return None
+    return path, "nf_tables is not loaded, and not built into the kernel"
 
 
 def without_dormant(host: Host, found: RuleSets) -> bool:

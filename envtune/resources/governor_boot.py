@@ -69,6 +69,12 @@ def _for_this_kernel(host: Host) -> Text:
     return Text(f"cpupower for kernel {release}", f"适用于内核 {release} 的 cpupower")
 
 
+_NO_UNITS = Text(
+    f"{UNITS} is not there (no systemd, or an incomplete recording), and nothing else that was found sets a governor",
+    f"没有 {UNITS}（未使用 systemd，或快照不完整），也未发现其他会设置调速器的途径",
+)
+
+
 @probe("governor_boot.governor")
 def governor(scene: Scene) -> Iterable[Reading]:
     """The governor that is set at boot, and by whom; `` when no service sets one. Rivals of cpupower win over it.
@@ -80,7 +86,7 @@ def governor(scene: Scene) -> Iterable[Reading]:
     settings = boot_settings(host)
     if not settings:
         if not exists(host, UNITS):
-            raise Undetermined(Text("systemd is not used here", "此处未使用 systemd"), UNITS)
+            raise Undetermined(_NO_UNITS, UNITS)
         shown = Text("no service sets a governor at boot", "没有服务在启动时设置调速器")
         return [Reading("boot", "", Evidence(UNITS, ""), shown)]
     first = settings[0]

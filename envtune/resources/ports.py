@@ -48,9 +48,10 @@ def _hccl_ports(scene: Scene) -> HcclPorts:
     source = source_of(scene)
     try:
         variables = scene.target.variables()
-    except Undetermined as verdict:
+    except Undetermined:
         why = Text(
-            f"HCCL's default: {verdict.reason.en}; {because.en}", f"HCCL 默认值：{verdict.reason.zh}；{because.zh}"
+            f"HCCL's default base port, because the job's variables are not known; {because.en}",
+            f"任务的环境变量未知，按 HCCL 默认起始端口计；{because.zh}",
         )
         return HcclPorts(((BASE_PORT, BASE_PORT + count - 1),), why, Evidence(cann))
     named = variables.get("HCCL_HOST_SOCKET_PORT_RANGE", "").strip()
@@ -116,6 +117,8 @@ def _generation(version: str) -> Optional[tuple[object, ...]]:
     major, minor = (regions.decimal(part) for part in (*parts, "", "")[:2])
     if major is None or minor is None:
         return None
+    if major >= 20:  # named after the year: 20.0 to 20.3, before 5.0
+        return 0, major
     if (major, minor) == (8, 2):
         return (8, 2, "RC1") if parts[2:3] == ["RC1"] else (8, 2, "")
     return major, minor

@@ -127,7 +127,9 @@ def _residual_reading(scene: Scene, holding: Holding, own: frozenset[int]) -> Re
     left = [_describe(scene, holder, process, sign) for holder, process, sign in rows]
     if left:
         wanted = Text("no process whose job has ended", "没有任务已结束却仍残留的进程")
-        return Reading(holding.subject, tuple(t.en for t in left), holding.evidence, _join(left), wanted)
+        look = f"ps -o pid,ppid,user,lstart,etime,stat,args -p {','.join(str(process.pid) for _, process, _ in rows)}"
+        words = tuple(t.en for t in left)
+        return Reading(holding.subject, words, holding.evidence, _join(left), wanted, commands=(look,))
     if doubts:
         return Reading(holding.subject, None, holding.evidence, reason=_join(doubts))
     return Reading(holding.subject, (), holding.evidence, NONE)
@@ -209,7 +211,7 @@ def _describe(scene: Scene, holder: Holder, process: Process, sign: Text) -> Tex
     memory = "" if holder.memory is None else f", {holder.memory} MB"
     return Text(
         f"pid {process.pid} of {process.user}, {en} old{memory}: {sign.en} ({argv})",
-        f"pid {process.pid}，用户 {process.user}，已存在 {zh}{memory}：{sign.zh}（{argv}）",
+        f"pid {process.pid}，用户 {process.user}，已存在 {zh}{memory.replace(', ', '，')}：{sign.zh}（{argv}）",
     )
 
 

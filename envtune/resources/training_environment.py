@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, Optional
 
-from envtune.errors import NotApplicable
+from envtune.errors import HostError, NotApplicable
+from envtune.host import exists
 from envtune.job_environment import declared_environment, process_environment
 from envtune.model import Evidence, Reading, Text
 from envtune.resources import Scene, probe
@@ -27,7 +28,7 @@ def processes(scene: Scene) -> Iterable[Reading]:
     """
     script = _script(scene)
     for pid in training_pids(scene):
-        environment = process_environment(scene.host, pid)
+        environment = _of_process(scene, pid)
         evidence = Evidence(f"/proc/{pid}/environ")
         subject = f"process {pid}"
         if environment.variables is None:
@@ -44,6 +45,21 @@ def processes(scene: Scene) -> Iterable[Reading]:
             continue
         shown = Text("; ".join(t.en for t in found) or "no difference", "；".join(t.zh for t in found) or "无差异")
         yield Reading(subject, len(found), evidence, shown, wanted)
+
+
+def _of_process(scene: Scene, pid: int) -> JobEnvironment:
+    """Its environment. Where the process table lists it and its environ is not there, it ended or was not recorded."""
+    found = process_environment(scene.host, pid)
+    try:
+        listed = any(row.pid == pid for row in scene.host.processes())
+    except HostError:
+        listed = False
+    if found.variables is not None or found.right or not listed or exists(scene.host, found.source):
+        return found
+    if scene.host.live:
+        return found._replace(reason=Text(f"process {pid} has just ended", f"进程 {pid} 刚刚结束"))
+    reason = Text(f"the environment of process {pid} was not recorded", f"未记录进程 {pid} 的环境变量")
+    return found._replace(reason=reason)
 
 
 def training_pids(scene: Scene) -> tuple[int, ...]:
