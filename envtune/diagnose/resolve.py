@@ -112,14 +112,21 @@ def resolve(found: Scan, entries: Iterable[FaqEntry], environment: Environment =
 
 
 def _holds(hit: Hit, known: Mapping[str, FaqEntry], found: Scan, environment: Environment) -> bool:
-    """Whether what the signature requires is told, and nothing it excludes, by the same file or the job's variables."""
+    """Whether the inputs or the job's variables tell all that the signature requires, and nothing that it excludes.
+
+    What it requires may stand in another file (the launcher's and the ranks' output are one story); what excludes it
+    must stand in its own.
+    """
     signature = known[hit.pattern.owner].signatures[hit.pattern.index]
     here = hit.file.path
 
-    def told(regex: str) -> bool:
+    def required(regex: str) -> bool:
+        return any(regex == one for one, _ in found.present) or re.search(regex, environment()) is not None
+
+    def excluded(regex: str) -> bool:
         return (regex, here) in found.present or re.search(regex, environment()) is not None
 
-    return all(told(regex) for regex in signature.requires) and not any(told(regex) for regex in signature.unless)
+    return all(map(required, signature.requires)) and not any(map(excluded, signature.unless))
 
 
 def _by_precedence(hits: Sequence[Hit], known: Mapping[str, FaqEntry]) -> list[Hit]:
