@@ -417,7 +417,9 @@ def judge_step(operation: Any, step: Any) -> None:
 
 
 def quiet(state: str) -> None:
-    """Wait for a command that the kill left running."""
+    """Wait for a command that the kill left running, also for one between fork and exec, which has the lock open."""
+    if os.path.exists(os.path.join(state, "lock")):
+        executor.Lock(state, wait=10).release()
     while executor.history(state) and executor.left_behind(last(state).directory):
         time.sleep(0.01)
 

@@ -75,7 +75,7 @@ def test_a_plain_user_gets_pillow_simd_and_the_installation_stays_as_it_is(tmp_p
     version = "__version__ = '9.5.0.post9'\n"
     files = {"PIL/__init__.py": version, "PIL/_version.py": version, "PIL/Image.py": image}
     make_wheel(wheels, "Pillow-SIMD", "9.5.0.post9", files)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         folder.chmod(0o755)
     work = tmp_path / "work"
     work.mkdir()
