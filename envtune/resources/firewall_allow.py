@@ -15,6 +15,7 @@ from envtune.resources import firewall_region as regions
 from envtune.resources.firewall_change import Wanted, changes_of
 from envtune.resources.firewall_opening import Case, Opening, openings
 from envtune.resources.firewall_peers import Peers, peers_of, questions, ways
+from envtune.resources.firewall_rules import Table
 from envtune.resources.firewall_sources import RuleSets, rule_sets, without_dormant
 
 if TYPE_CHECKING:
@@ -70,12 +71,13 @@ def _known_peers(scene: Scene) -> tuple[Peers, ...]:
 def _changes(scene: Scene, findings: Sequence[Finding], peers: Peers) -> list[Change]:
     sets = rule_sets(scene.host, peers.family)
     without_dormant(scene.host, sets)
+    tables = _once_each(sets)
     places: dict[tuple[int, str, str], tuple[Opening, regions.Intervals, list[str]]] = {}
     for question in questions(scene):
         if question.hccl is not None and question.hccl.fault is not None:
             continue
         case = Case(question.ports, peers, ways(scene, peers.family, question.hccl))
-        for one in openings(sets.tables, case):
+        for one in openings(tables, case):
             key = (id(one.table), one.chain, one.zone)
             before, ports, subjects = places.get(key, (one, (), []))
             first = min(before, one, key=lambda opening: opening.at)
@@ -87,6 +89,22 @@ def _changes(scene: Scene, findings: Sequence[Finding], peers: Peers) -> list[Ch
         for opening, ports, subjects in places.values()
         for change in changes_of(scene.host, opening, Wanted(ports, peers), told.get(opening.table.source, ""))
     ]
+
+
+def _once_each(sets: RuleSets) -> list[Table]:
+    """The tables, none told twice: where iptables-save is the legacy one, iptables-legacy-save says the same."""
+    told = dict(sets.told)
+    legacy = [_words(table) for table in sets.tables if "-legacy-save" in table.source]
+
+    def twice(table: Table) -> bool:
+        plain = table.source in ("iptables-save", "ip6tables-save") and "nf_tables" not in told.get(table.source, "")
+        return plain and _words(table) in legacy
+
+    return [table for table in sets.tables if not twice(table)]
+
+
+def _words(table: Table) -> tuple[str, dict[str, list[str]]]:
+    return table.name, {name: [rule.text for rule in chain.rules] for name, chain in table.chains.items()}
 
 
 def _unread(sets: RuleSets) -> tuple[Text, ...]:

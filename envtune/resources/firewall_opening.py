@@ -171,15 +171,21 @@ def _candidates(table: Table, rule: Rule) -> Iterator[Opening]:
         raise in_the_way(rule, Text(f", which is {agent}'s: allow it there", f"，该规则由 {agent} 管理，请在其中放行"))
     if owner == "firewalld":
         yield from _zones(table, rule, chain)
-    elif owner == "ufw":
-        for name in _USER_CHAINS:
-            if name in table.chains:
-                yield Opening(owner, table, name, len(table.chains[name].rules), rule)
+    elif owner == "ufw" and _user_chains(table):
+        for name in _user_chains(table):
+            yield Opening(owner, table, name, len(table.chains[name].rules), rule)
     else:
+        owner = "iptables" if owner == "ufw" else owner  # chains that ufw left behind when it was switched off
         for base in sorted(table.bases, key=lambda one: one.hook != "input"):
             at = _before(table, base, rule, chain)
             if at is not None and base.hook in ("input", "prerouting") and not base.nat and not base.opaque:
                 yield Opening(owner, table, base.chain.name, at, rule)
+
+
+def _user_chains(table: Table) -> list[str]:
+    """The chains for ufw's own rules that packets still reach."""
+    bases = {base.chain.name for base in table.bases}
+    return [name for name in _USER_CHAINS if name in table.chains and bases & _leading_to(table, name)]
 
 
 def _zones(table: Table, rule: Rule, chain: str) -> Iterator[Opening]:
