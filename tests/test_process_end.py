@@ -110,6 +110,18 @@ def test_another_process_under_the_number_is_left() -> None:
     assert not plan.changes and "another process by now" in plan.skipped[0].reason.en
 
 
+def test_a_recording_does_not_tell_enough_and_nothing_is_said_to_have_ended() -> None:
+    bare = {f"/proc/77{name}": None for name in ("", "/stat", "/cgroup")}
+    own = {"pid": 999, "ppid": 998, "user": "root", "name": "envtune", "started": BOOT + 900}
+    example = {"arch": "aarch64", "files": {"/dev/davinci0": {"char": True}, **bare}, "now": BOOT + 7300, "euid": 0}
+    scene = example_scene({**example, "processes": [INIT, own, row(77)]})
+    (check,) = [check for check in load().checks if check.id == "PROC001"]
+    plan = make_plan(examine(check, scene), load().playbooks, scene, NOTHING)
+    (skipped,) = plan.skipped
+    assert not plan.changes and skipped.steps == ()
+    assert "pid 77 (root): a recording does not hold" in skipped.reason.en and "on the host itself" in skipped.reason.en
+
+
 # ---------------------------------------------------------------------- real processes
 
 # Process 1 of a namespace of its own: what adopts orphans, as systemd does.

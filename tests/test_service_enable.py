@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -91,26 +90,6 @@ def test_a_unit_that_is_not_there() -> None:
     (check,) = [check for check in load().checks if check.id == "CPU005"]
     with pytest.raises(Skipped, match="there is no unit lost"):
         find_action("service.enable")(scene, examine(check, scene), unit="lost.service")
-
-
-def test_a_drop_in_of_our_own() -> None:
-    scene = example_scene({"files": {"/etc/tmpfiles.d/envtune.conf": "old\n"}})
-    (check,) = [check for check in load().checks if check.id == "CPU005"]
-    findings = examine(check, scene)
-    dropin = find_action("file.dropin")
-    (change,) = dropin(scene, findings, path="/etc/tmpfiles.d/envtune.conf", text="new")
-    assert (change.before, change.after, change.root) == ("old\n", "new\n", True)
-    assert base64.b64decode(change.operations[0]["content"]) == b"new\n"
-    with pytest.raises(Skipped, match="already"):
-        dropin(scene, findings, path="/etc/tmpfiles.d/envtune.conf", text="old")
-    for path in (
-        "/etc/passwd",
-        "/etc/tmpfiles.d/other.conf",
-        "/etc/tmpfiles.d/../envtune",
-        "/usr/lib/x.d/envtune.conf",
-    ):
-        with pytest.raises(Skipped):
-            dropin(scene, findings, path=path, text="x")
 
 
 # ---------------------------------------------------------------------- systemctl itself, without a running systemd

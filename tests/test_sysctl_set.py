@@ -226,14 +226,14 @@ REAL = """
 import json, os, subprocess, sys
 import fixing
 
-key, folder, state = "/proc/sys/net/ipv4/ip_local_reserved_ports", sys.argv[1], sys.argv[2]
+key, rival, state = "/proc/sys/net/ipv4/ip_local_reserved_ports", sys.argv[1], sys.argv[2]
 subprocess.run(["mount", "--make-rprivate", "/"], check=True)
 for name in ("/etc/sysctl.d", "/run/sysctl.d", "/usr/lib/sysctl.d"):
     if os.path.isdir(name):
         subprocess.run(["mount", "-t", "tmpfs", "none", name], check=True)
 with open(key, "w") as file:
     file.write("8080,30000-30010")
-with open("/etc/sysctl.d/98-rival.conf", "w") as file:
+with open(rival, "w") as file:
     file.write("net.ipv4.ip_local_reserved_ports = 7000,7001\\n")
 
 def live():
@@ -241,7 +241,8 @@ def live():
         return file.read().strip()
 
 def conf():
-    return {n: open("/etc/sysctl.d/" + n).read() for n in sorted(os.listdir("/etc/sysctl.d"))}
+    folders = ("/etc/sysctl.d/", os.path.dirname(rival) + "/")
+    return {folder + name: open(folder + name).read() for folder in folders for name in sorted(os.listdir(folder))}
 
 def boot(*argv):
     with open(key, "w") as file:
@@ -266,10 +267,12 @@ print(json.dumps({"before": before, "after": after, "results": told, "again": ag
 
 
 @pytest.mark.root
-def test_merged_in_a_namespace_with_a_rival_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rival", ["/etc/sysctl.d/98-rival.conf", "/usr/lib/sysctl.d/98-rival.conf"])
+def test_merged_in_a_namespace_with_a_rival_file(tmp_path: Path, rival: str) -> None:
+    """The name decides which file wins, whatever directory it lies in."""
     if os.geteuid() != 0 or not os.path.exists("/lib/systemd/systemd-sysctl"):
         pytest.skip("needs root, and systemd-sysctl")
-    argv = ["unshare", "-m", "-n", sys.executable, "-c", REAL, str(tmp_path), str(tmp_path / "state")]
+    argv = ["unshare", "-m", "-n", sys.executable, "-c", REAL, rival, str(tmp_path / "state")]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HCCL", "MASTER"))}
     env["PYTHONPATH"] = str(ROOT / "tests")
     machine = Path("/proc/sys/net/ipv4/ip_local_reserved_ports").read_text()
@@ -281,7 +284,7 @@ def test_merged_in_a_namespace_with_a_rival_file(tmp_path: Path) -> None:
     assert said["again"] == ["pass"]
     merged = "7000-7001,8080,30000-30010,60000-60031"
     assert said["booted"] == [merged, merged], "by `sysctl --system` and by systemd, over the rival file"
-    assert said["after"][1]["98-rival.conf"] == said["before"][1]["98-rival.conf"]
-    assert sorted(said["after"][1]) == ["98-rival.conf", "99-zz-envtune.conf"]
+    assert said["after"][1][rival] == said["before"][1][rival]
+    assert sorted(said["after"][1]) == sorted([rival, "/etc/sysctl.d/99-zz-envtune.conf"])
     assert said["wrong"] == [] and said["back"] == said["before"], "undone exactly"
     assert Path("/proc/sys/net/ipv4/ip_local_reserved_ports").read_text() == machine

@@ -55,6 +55,11 @@ def terminate(scene: Scene, findings: Sequence[Finding], *, grace: int = 10, opt
 
 def _hands_off(scene: Scene, process: Process, options: FixOptions) -> Optional[Text]:
     """Why this process is not ended; None when it may be."""
+    if not scene.host.live and not _there(scene, process):
+        return Text(
+            "a recording does not hold what names a process for good; run envtune fix PROC001 on the host itself",
+            "快照不含能唯一确定进程的信息；请在该主机上执行 envtune fix PROC001",
+        )
     if process.state == "Z":
         return Text(
             f"a zombie cannot be ended; it goes when its parent {process.ppid} collects it or ends",
@@ -80,7 +85,7 @@ def _hands_off(scene: Scene, process: Process, options: FixOptions) -> Optional[
 
 def _there(scene: Scene, process: Process) -> bool:
     try:
-        scene.host.stat(f"/proc/{process.pid}")
+        scene.host.stat(f"/proc/{process.pid}/stat")
     except HostError:
         return False
     return True
