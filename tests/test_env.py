@@ -206,8 +206,10 @@ def test_a_shell_that_reads_it_has_no_finding_that_env_claims_to_cure(
 
 def test_most_failures_are_cured() -> None:
     """The claims are not empty: every check whose failure a variable can cure is cured in some example."""
-    cures = set()
+    cures: set[str] = set()
     for parameter in examples():
+        if str(parameter.id).partition("-")[0] in cures:
+            continue  # another example has shown it
         advice = advise(example_scene(parameter.values[0]), "train", "bash")
         cures |= {check for setting in advice.settings for check in setting.checks}
     manual = {"ENV016", "NET001"}
