@@ -1,4 +1,4 @@
-"""The chain: a log -> its diagnosis -> the check that confirms it -> the fix -> the check again -> undo, in one story."""
+"""The chain: a log, its diagnosis, the check that confirms it, the fix, the check again, undo; in one story."""
 
 from __future__ import annotations
 

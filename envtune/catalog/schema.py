@@ -151,8 +151,12 @@ SIGNATURE = Record(
         Field("strength", Str(choices=("strong", "weak")), "strong: only this entry; weak: needs a second sign.", True),
         Field("origin", ORIGIN, "Whether the porting guide shows this text.", True),
         Field("multiline", Bool(), "The expression spans lines."),
-        Field("requires", ListOf(Str(regex=True)), "All of these must occur in the log, too."),
-        Field("unless", ListOf(Str(regex=True)), "None of these may occur in the log."),
+        Field(
+            "requires",
+            ListOf(Str(regex=True)),
+            "All must be told, too: by the inputs or the job's variables (NAME=value).",
+        ),
+        Field("unless", ListOf(Str(regex=True)), "None may be told: by the same file or those variables."),
     )
 )
 

@@ -31,11 +31,15 @@ class Blamed:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One entry and everything in the inputs that speaks for it, in the order in which it happened."""
+    """One entry and everything in the inputs that speaks for it, in the order in which it happened.
+
+    `printed` holds the rank that printed each hit, None where nothing tells.
+    """
 
     entry: FaqEntry
     hits: tuple[Hit, ...]
     count: int
+    printed: tuple[Optional[int], ...]
     blamed: Optional[Blamed] = None
 
     @property
@@ -63,7 +67,8 @@ class Candidate:
         named = self.groups.get("lost_rank", "")
         if named.isdigit():
             return int(named)
-        return self.first.rank if self.first.rank is not None or self.blamed is None else self.blamed.rank
+        printed = self.printed[self.hits.index(self.first)]
+        return printed if printed is not None or self.blamed is None else self.blamed.rank
 
     @property
     def host(self) -> str:
@@ -74,7 +79,7 @@ class Candidate:
     @property
     def ranks(self) -> tuple[int, ...]:
         """Every rank that printed it."""
-        return tuple(sorted({hit.rank for hit in self.hits if hit.rank is not None}))
+        return tuple(sorted({rank for rank in self.printed if rank is not None}))
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def resolve(found: Scan, entries: Iterable[FaqEntry], environment: Environment =
     known = {entry.id: entry for entry in entries}
     hits = _by_precedence([hit for hit in found.hits if _holds(hit, known, found, environment)], known)
     timeline = Timeline(hits)
-    candidates = _candidates(sorted(hits, key=timeline.moment), known, found)
+    candidates = _candidates(sorted(hits, key=timeline.moment), timeline, known, found)
     harmless = [c for c in candidates if c.entry.side == "ignore"]
     rest = [c for c in candidates if c.entry.side != "ignore"]
     consequences = [c for c in rest if c.entry.role == "consequence"]
@@ -142,7 +147,7 @@ def _weight(hit: Hit, known: Mapping[str, FaqEntry]) -> tuple[bool, int]:
     return hit.pattern.strength == "strong", known[hit.pattern.owner].precedence
 
 
-def _candidates(hits: Sequence[Hit], known: Mapping[str, FaqEntry], found: Scan) -> list[Candidate]:
+def _candidates(hits: Sequence[Hit], timeline: Timeline, known: Mapping[str, FaqEntry], found: Scan) -> list[Candidate]:
     """One candidate per entry, in the order in which their first hits happened."""
     grouped: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -151,7 +156,10 @@ def _candidates(hits: Sequence[Hit], known: Mapping[str, FaqEntry], found: Scan)
     for (owner, _), count in found.counts.items():
         totals[owner] = totals.get(owner, 0) + count
     blamed = _blamed(hit for hit in hits if known[hit.pattern.owner].role == "consequence")
-    return [Candidate(known[owner], tuple(own), totals.get(owner, len(own)), blamed) for owner, own in grouped.items()]
+    return [
+        Candidate(known[owner], tuple(own), totals.get(owner, len(own)), tuple(map(timeline.rank, own)), blamed)
+        for owner, own in grouped.items()
+    ]
 
 
 def _blamed(hits: Iterable[Hit]) -> Optional[Blamed]:

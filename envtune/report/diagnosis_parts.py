@@ -106,9 +106,9 @@ def where(candidate: Candidate) -> Optional[Text]:
 def waited(candidate: Candidate) -> Optional[Text]:
     """For an entry that says another rank did not come: who waited, by host; None for others or where untold."""
     by_host: dict[str, set[int]] = {}
-    for hit in candidate.hits:
-        if hit.rank is not None:
-            by_host.setdefault(hit.file.host, set()).add(hit.rank)
+    for hit, rank in zip(candidate.hits, candidate.printed):
+        if rank is not None:
+            by_host.setdefault(hit.file.host, set()).add(rank)
     if candidate.entry.role != "waiting" or not by_host:
         return None
     en = [f"rank {ranges(ranks)}" + (f" on {printable(host)}" if host else "") for host, ranks in by_host.items()]
