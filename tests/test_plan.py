@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence
@@ -418,6 +419,9 @@ def swap(root: str, touches: Sequence[str] = ("te",), *steps: Sequence[str]) -> 
     return {"op": "swap", "root": root, "touches": list(touches), "steps": [list(s) for s in steps], "verify": []}
 
 
+RULE = ["-p", "tcp", "-s", "10.0.0.2", "-m", "multiport", "--dports", "29688"]
+RULE += ["-m", "comment", "--comment", "envtune:0123456789ab", "-j", "ACCEPT"]
+NFT_RULE = ["ip", "saddr", "10.0.0.2", "tcp", "dport", "29688", "accept", "comment", '"envtune:0"']
 NEVER: list[tuple[str, dict[str, Any]]] = [
     ("processes by name", run("pkill", "-9", "python")),
     ("processes by name", run("killall", "python")),
@@ -474,6 +478,9 @@ NEVER: list[tuple[str, dict[str, Any]]] = [
     ("devices", wrote("/proc/sysrq-trigger", b"b")),
     ("devices", wrote("/sys/bus/pci/devices/0000:c1:00.0/remove", b"1")),
     ("other settings reloaded", run("sysctl", "--system")),
+    ("the whole disk searched", run("find", "/", "-name", "msaccucmp.py")),
+    ("a rule placed by a number alone", run("iptables", "-w", "-I", "INPUT", "3", *RULE)),
+    ("a rule placed by a number alone", run("nft", "insert", "rule", "inet", "f", "input", "position", "8", *NFT_RULE)),
 ]
 
 
@@ -526,6 +533,24 @@ def test_shipped_playbooks_hold_no_shell() -> None:
                     book.id,
                     word,
                 )
+
+
+DANGEROUS = re.compile(
+    r"\b(pkill|killall)\b|\brm -\w*r|\bfind /( |$)|\bln -\w* .*python|--prefix[= ]/usr(/local)?/?(\s|$)"
+    r"|systemctl (stop|disable|mask).*(firewalld|ufw|tables)|ufw disable|(iptables|nft) (-F|flush)|chmod (-R )?777"
+    r"|npu-smi set|(^|[;&|] *)(sudo )?(reboot|shutdown|poweroff)\b"
+)
+
+
+def test_what_a_person_is_told_to_type_destroys_nothing_either() -> None:
+    """The guide's `pkill -9 python`, `rm -rf /tmp/*` and the like are printed nowhere, not even as steps to read."""
+    catalogue = load()
+    for book in catalogue.playbooks:
+        for line in (line for step in book.steps for line in step.lines):
+            assert not DANGEROUS.search(line.en) and not DANGEROUS.search(line.zh), (book.id, line.en)
+    for check in catalogue.checks:
+        for command in (*check.commands, *(line for _, lines in check.commands_by for line in lines)):
+            assert not DANGEROUS.search(command), (check.id, command)
 
 
 def words(value: Any) -> Iterator[str]:
