@@ -1473,6 +1473,7 @@ def record_npu(recorder: Any) -> None:
     for row in processes if isinstance(processes, list) else ():
         if row.get("devices") or str(row["pid"]) in listed:
             _quietly(recorder.read_bytes, "/proc/%d/cgroup" % row["pid"])
+            _quietly(recorder.read_bytes, "/proc/%d/stat" % row["pid"])
             _quietly(recorder.read_bytes, "/proc/%d/environ" % row["pid"])
 
 

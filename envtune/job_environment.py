@@ -29,6 +29,8 @@ def read_environment(host: Host, options: TargetOptions) -> JobEnvironment:
 def declared_environment(host: Host, options: TargetOptions) -> JobEnvironment:
     """What a job started by the named script, with the named env file, from this shell would get."""
     shell = shell_environment(host)
+    if shell.reason is not None and (options.env_file is not None or options.script is not None):
+        shell = shell._replace(reason=_not_passed_on(host.environ))
     if options.env_file is not None:
         shell = _with_env_file(host, options.env_file, shell)
     if options.script is not None:
@@ -87,6 +89,21 @@ def replaced(variables: Mapping[str, str]) -> Optional[Text]:
             "通过 ssh 直接执行的命令得不到登录 shell 的环境变量；请用 --pid、--script 或 --env-file 指明任务",
         )
     return None
+
+
+def _not_passed_on(variables: Mapping[str, str]) -> Text:
+    """Why what a named script takes over from its shell (`X=/new:$X`) cannot be told here."""
+    if "SUDO_USER" in variables or "SUDO_COMMAND" in variables:
+        return Text(
+            "sudo cleared the environment that the script would take this over from; "
+            "run envtune without sudo, or name the running job with --pid",
+            "脚本沿用的环境变量已被 sudo 清空；请不经 sudo 运行 envtune，或用 --pid 指明正在运行的任务",
+        )
+    return Text(
+        "a command run over ssh does not get the environment that the script would take this over from; "
+        "run envtune in a login shell, or name the running job with --pid",
+        "通过 ssh 直接执行的命令得不到脚本沿用的环境变量；请在登录 shell 中运行 envtune，或用 --pid 指明运行中的任务",
+    )
 
 
 def _with_env_file(host: Host, path: str, under: JobEnvironment) -> JobEnvironment:

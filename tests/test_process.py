@@ -17,6 +17,7 @@ from envtune.host import LocalHost
 from envtune.model import Finding, Outcome
 from envtune.resources import process as process_module
 from envtune.resources.job_devices import parse_ids
+from envtune.resources.process_orphan import ADOPTERS, orphan_sign
 from envtune.scene import open_scene
 
 CHECKS = {
@@ -91,6 +92,23 @@ def test_service_of_systemd_is_no_orphan(cgroup: str, left: list[str]) -> None:
     assert failed(on_npu1(row(4242, 1), files={"/proc/4242/cgroup": cgroup})) == left
 
 
+@pytest.mark.parametrize(
+    ("group", "environ", "left"),
+    [
+        (4242, "PATH=/usr/bin\0", []),  # the user's shell, since closed, made it a job of its own
+        (4242, "PATH=/usr/bin\0TORCHELASTIC_RUN_ID=none\0", ["npu1"]),  # torchrun gives workers sessions of their own
+        (4200, "PATH=/usr/bin\0", ["npu1"]),  # still in the group of the launcher that was killed
+    ],
+)
+def test_a_job_that_outlived_its_login_is_not_called_left_over(group: int, environ: str, left: list[str]) -> None:
+    files = {"/proc/4242/stat": f"4242 (python3 (a)) S 1 {group} {group} 0 -1 0\n", "/proc/4242/environ": environ}
+    findings = on_npu1(row(4242, 1), files=files)
+    assert failed(findings) == left
+    if not left:
+        (finding,) = findings
+        assert finding.outcome is Outcome.UNKNOWN and finding.reason is not None and "nohup" in finding.reason.en
+
+
 def test_pid_that_the_process_table_does_not_have() -> None:
     findings = on_npu1()
     assert [(f.outcome, f.subject) for f in findings] == [(Outcome.UNKNOWN, "npu1")]
@@ -125,8 +143,8 @@ def test_orphan_of_this_machine() -> None:
         scene = open_scene(LocalHost())
         orphan = next(p for p in scene.host.processes() if p.pid == pid)
         parent = next(p for p in scene.host.processes() if p.pid == orphan.ppid)
-        sign, certain = process_module._sign(scene, orphan)
-        if parent.name in process_module.ADOPTERS:
+        sign, certain = orphan_sign(scene, orphan)
+        if parent.name in ADOPTERS:
             assert sign is not None and certain
         elif parent.pid == 1:
             assert sign is not None and not certain

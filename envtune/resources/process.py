@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
-from envtune.errors import HostError, Missing, NotApplicable, Undetermined
+from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.model import Evidence, Process, Reading, Text, same
 from envtune.resources import Scene, probe
 from envtune.resources.npu import NODES, Answer, ask, device_nodes, in_container, lacks_right, table
 from envtune.resources.npu_health import label
 from envtune.resources.npu_smi import NpuDevice, NpuTable
+from envtune.resources.process_orphan import ADOPTERS, orphan_sign
 
-# What adopts the children of a process that ended; in a container pid 1 may also be a program that only waits.
-ADOPTERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "s6-svscan", "runit", "sleep", "tail")
-# Services of the driver and of MindCluster (mounts of Ascend Docker Runtime, component names): systemd's own children.
-SERVICES = ("slogd", "dmp_daemon", "log-daemon", "npu-exporter", "device-plugin", "noded")
-# Units under which logins and cron jobs run when systemd-logind is not used: no service of their own.
-LOGIN_UNITS = ("sshd.service", "ssh.service", "crond.service", "cron.service", "atd.service", "docker.service")
 TOOLS = ("msprof", "aoe")
 NONE = Text("none", "无")
 
@@ -155,7 +150,7 @@ def _judged(
         if holder.process is None:
             doubts.append(_stranger(scene, holder))
         elif holder.process.pid not in own:
-            sign, certain = _sign(scene, holder.process)
+            sign, certain = orphan_sign(scene, holder.process)
             if sign is not None and certain:
                 left.append((holder, holder.process, sign))
             elif sign is not None:
@@ -173,36 +168,6 @@ def _stranger(scene: Scene, holder: Holder) -> Text:
         f"npu-smi lists pid {holder.pid}, which is not in the process table (ended meanwhile, or hidden)",
         f"npu-smi 列出 pid {holder.pid}，但进程表中没有（可能刚刚结束或被隐藏）",
     )
-
-
-def _sign(scene: Scene, process: Process) -> tuple[Optional[Text], bool]:
-    """Why this process looks left over, and whether that is certain; (None, True) for a process of a live job."""
-    if process.state == "Z":
-        return Text("a zombie", "僵尸进程"), True
-    if process.state in ("T", "t"):
-        return Text("stopped", "已暂停"), True
-    if process.pid == 1 or process.ppid == 0 or process.name in SERVICES:
-        return None, True  # the first process, or one that `docker exec` put into this container
-    parent = next((p for p in scene.host.processes() if p.pid == process.ppid), None)
-    if parent is None:
-        return Text("its parent has ended", "父进程已结束"), True
-    if parent.name in ADOPTERS:
-        if _is_service(scene, process):
-            return None, True
-        return Text(f"its parent has ended, {parent.name} adopted it", f"父进程已结束，由 {parent.name} 接管"), True
-    if parent.pid == 1:
-        return Text(f"pid 1 ({parent.name}) started or adopted it", f"由 pid 1（{parent.name}）启动或接管"), False
-    return None, True
-
-
-def _is_service(scene: Scene, process: Process) -> bool:
-    """Whether systemd runs it as a unit of its own: then systemd is its parent, not its adopter."""
-    try:
-        groups = scene.host.read(f"/proc/{process.pid}/cgroup")
-    except HostError:
-        return False
-    parts = [part for line in groups.splitlines() for part in line.split("/")]
-    return any(part.endswith(".service") and part not in LOGIN_UNITS and "@" not in part for part in parts)
 
 
 def _describe(scene: Scene, holder: Holder, process: Process, sign: Text) -> Text:

@@ -87,7 +87,7 @@ def _torch_npu(scene: Scene) -> Union[TorchNpu, Text]:
 
 
 NO_TORCH_NPU = Text(
-    "the job's Python has no torch_npu, and nothing else reads it",
+    "torch_npu is none in the job's Python, and nothing else reads the variable",
     "任务的 Python 中没有 torch_npu，而只有它会读取该变量",
 )
 
