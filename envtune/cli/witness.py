@@ -19,7 +19,12 @@ class HostWitness:
     variables of a job that was named."""
 
     def __init__(
-        self, catalog: tuple[Path, ...], snapshot: Optional[Path], options: TargetOptions, check: bool = True
+        self,
+        catalog: tuple[Path, ...],
+        snapshot: Optional[Path],
+        options: TargetOptions,
+        check: bool = True,
+        ran_with: Optional[Mapping[str, str]] = None,
     ) -> None:
         from envtune.cli.check import open_host
 
@@ -28,7 +33,7 @@ class HostWitness:
         self._host, self._options = open_host(snapshot, options)
         self._opened: Optional[Scene] = None
         self._cures: Optional[Mapping[str, Cure]] = None
-        self._environment: Optional[str] = None
+        self._environment = None if ran_with is None else _as_lines(ran_with)
 
     @property
     def name(self) -> str:
@@ -78,7 +83,7 @@ class HostWitness:
         """The variables of the named or recorded job; empty where no job was named."""
         if self._environment is None:
             told = self._scene().target.environment.variables if self._options.named or not self._live else None
-            self._environment = "".join(f"{name}={value}\n" for name, value in (told or {}).items())
+            self._environment = _as_lines(told or {})
         return self._environment
 
     def _scene(self) -> Scene:
@@ -87,3 +92,7 @@ class HostWitness:
 
             self._opened = open_scene(self._host, self._options)
         return self._opened
+
+
+def _as_lines(variables: Mapping[str, str]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in variables.items())
