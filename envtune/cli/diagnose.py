@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, List, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, List, Mapping, NoReturn, Optional, Sequence
 
 import typer
 
@@ -88,19 +88,9 @@ def diagnose(
     """The answer for these logs. Raises UsageError, OSError."""
     from envtune.diagnose.sources import find_logs
 
-    return diagnose_files(logs, [_readable(file) for file in find_logs(logs)], catalog, window, witness)
-
-
-def _readable(file: LogFile) -> LogFile:
-    """Standard input kept in memory where it is short, so that more than what matches can be shown of it."""
-    if file.path != "-":
-        return file
-    if sys.stdin is None:
+    if "-" in logs and sys.stdin is None:
         raise OSError(0, "standard input is closed", "-")
-    from envtune.diagnose.first_error import kept_input
-
-    kept, rest = kept_input(sys.stdin.buffer)
-    return replace(file, content=kept.content, stream=rest)
+    return diagnose_files(logs, find_logs(logs), catalog, window, witness)
 
 
 def diagnose_files(
@@ -122,22 +112,10 @@ def diagnose_files(
     found = scan(files, Matcher(patterns), choose(patterns, files), window)
     environment: Environment = nothing if witness is None else witness.environment
     asked = witness if witness is not None and witness.check else None
-    made = replace(
+    return replace(
         answer(names, found, resolve(found, entries, environment), asked),
         target="" if witness is None else witness.words,
     )
-    bounded = window.since is not None or window.until is not None
-    return made if made.diagnoses or bounded else _with_first_error(made, files)
-
-
-def _with_first_error(made: Answer, files: Sequence[LogFile]) -> Answer:
-    """Where nothing is known, the first line that looks like an error."""
-    from envtune.diagnose.first_error import first_error
-
-    found = first_error(files)
-    if found is None:
-        return made
-    return replace(made, first_error=(found.file, found.line), before=found.before, after=found.after)
 
 
 def render(found: Answer, format_: str, lang: str) -> str:
@@ -171,9 +149,13 @@ def _window(since: Optional[str], until: Optional[str]) -> Window:
 
 
 def confirmer(
-    catalog: Sequence[Path], snapshot: Optional[Path], options: TargetOptions, check: bool = True
+    catalog: Sequence[Path],
+    snapshot: Optional[Path],
+    options: TargetOptions,
+    check: bool = True,
+    ran_with: Optional[Mapping[str, str]] = None,
 ) -> HostWitness:
-    """The host that is asked: opened, with `check`, when a diagnosis has something to ask."""
+    """The host that is asked when a diagnosis wants to know. `ran_with`: the variables of the job, where we ran it."""
     from envtune.cli.witness import HostWitness
 
-    return HostWitness(tuple(catalog), snapshot, options, check)
+    return HostWitness(tuple(catalog), snapshot, options, check, ran_with)

@@ -72,17 +72,19 @@ class Answer:
 def answer(inputs: Sequence[str], found: Scan, resolution: Resolution, confirm: Optional[Witness]) -> Answer:
     """Put the answer together; `confirm` None leaves every verdict at not_checked."""
     diagnoses = [_diagnosis(c, confirm) for c in resolution.diagnoses]
+    first = found.first_error
     return Answer(
         tuple(inputs),
         tuple(_refuted_last(diagnoses)),
         tuple(Diagnosis(c, "not_checked") for c in resolution.hints),
         tuple(Diagnosis(c, "not_checked") for c in resolution.harmless),
         tuple(Diagnosis(c, "not_checked") for c in resolution.consequences),
-        found.first_error,
-        found.before,
+        None if first is None else (first.file, first.line),
+        () if first is None else first.before,
         tuple(found.unreadable),
         found.lines,
         resolution.close,
+        () if first is None else first.after,
     )
 
 

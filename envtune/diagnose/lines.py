@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import calendar
 import re
+import time as clock
 from dataclasses import dataclass
 from typing import Optional
 
+NO_YEAR = 1972  # of a date that is written without one; a leap year
+TRACEBACK = "Traceback (most recent call last"
 LINE_LIMIT = 16_384  # characters of one line that are looked at; a longer one is cut, and still counted as one
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _RANK = re.compile(r"^(?:\[[^\]\s]{1,40}\]:?\s*){0,2}\[rank[ _]?(\d+)\]|^\[default(\d+)\]:|^(?:\[|)(\d{1,5})(?:\]|):\s")
 _RANK_FIELD = re.compile(r"\bRank ?ID:\s?(\d+)|\brank(?:\s?id)?[ =\[:]{1,2}(\d+)\b|\bWorker_TP(\d+)\b", re.IGNORECASE)
 _PID = re.compile(r"\[PID:\s?(\d+)\]|\(PID:(\d+),|\bpid=(\d+)\)|^\S*\[\w+\]\s?[A-Z_]+\((\d+)[,)]")
@@ -28,7 +31,23 @@ _TIME = re.compile(
     r"(?<!\d)(20\d\d)-(\d\d)-(\d\d)[- T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3})(?:[.,]?(\d{1,3}))?)?"
     r"|(?<![\d-])(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3}))?(?!\d)"
 )
+# Any error, known or not. Case matters: "error" in the middle of an ordinary line says nothing.
+ERROR = (
+    r"\b(?:ERROR|Error|FATAL|Fatal|CRITICAL|PANIC)\b|\berror: |[a-z](?:Error|Exception)(?::|$)|\bERR\d{5}\b"
+    r"|\b(?:EH00|EI00|EJ00|EK00|EL00)\d\d\b|Traceback \(most recent call last|Segmentation fault|[Cc]ore dumped"
+    r"|\bKilled\b|\bAborted\b|Bus error|Illegal instruction|terminate called|错误[:：]"
+)
+_BENIGN = frozenset({"DEBUG", "INFO", "EVENT", "WARN", "WARNING"})
+_ERROR = re.compile(ERROR)
 _LEVEL = re.compile(r"\b(DEBUG|INFO|EVENT|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b")
+
+
+# What launchers put before each line of a process, so that lines of several can stand in one file: torchrun, a Python
+# traceback of torch.distributed, mpirun --tag-output, vLLM and Ray workers, srun --label.
+_STREAM = re.compile(
+    r"(?:(?:\[default\d+\]:|\[rank ?_?\d+\]:|\[\d+,\d+\]<std(?:out|err|diag)>:"
+    r"|\(\w+ (?:rank=\d+ )?pid=\d+(?:, ip=[^)]*)?\)|\[\d{1,5}\]:|\d{1,5}:(?= )) ?){1,3}"
+)
 
 
 @dataclass(frozen=True)
@@ -45,22 +64,32 @@ class Line:
 
 
 def clean(raw: bytes) -> str:
-    """The text of a line: invalid UTF-8 replaced, colours and carriage returns removed, cut at LINE_LIMIT.
+    """The text of a line: invalid UTF-8 replaced, colours and carriage returns removed, cut at LINE_LIMIT."""
+    text = without_noise(raw[: 4 * LINE_LIMIT]).decode("utf-8", "replace").rstrip("\r\n")
+    return text.replace("\r", " ")[:LINE_LIMIT]
 
-    A progress bar rewrites its line with carriage returns: what stood last is what the reader saw, but an error that
-    was overwritten is still worth finding, so the parts are kept, apart by a blank.
-    """
-    text = raw[: 4 * LINE_LIMIT].decode("utf-8", "replace").rstrip("\r\n")
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
-    if "\r" in text or "\0" in text:
-        text = text.replace("\r", " ").replace("\0", "")
-    return text[:LINE_LIMIT]
+
+def without_noise(block: bytes) -> bytes:
+    """Without colours and other terminal sequences and without NUL bytes; what is a line stays one."""
+    if b"\x1b" in block:
+        block = _ANSI.sub(b"", block)
+    return block.replace(b"\0", b"") if b"\0" in block else block
+
+
+def split_stream(text: str) -> tuple[str, str]:
+    """The prefix that says whose line it is (empty when there is none), and the rest of the line."""
+    found = _STREAM.match(text)
+    return ("", text) if found is None else (found[0].rstrip(), text[found.end() :])
+
+
+def is_error(text: str) -> bool:
+    """Whether a line tells of an error, known or not; a line that is marked INFO or WARNING does not."""
+    return _ERROR.search(text) is not None and level_of(text) not in _BENIGN
 
 
 def parse(number: int, text: str) -> Line:
     """The line with what its prefixes tell; what they do not tell is None."""
-    return Line(number, text, rank_of(text), _number(_PID, text), _number(_DEVICE, text), time_of(text), level_of(text))
+    return Line(number, text, rank_of(text), pid_of(text), _number(_DEVICE, text), time_of(text), level_of(text))
 
 
 def rank_of(text: str) -> Optional[int]:
@@ -68,6 +97,11 @@ def rank_of(text: str) -> Optional[int]:
     head = text[:400]
     found = _number(_RANK, head)
     return found if found is not None else _number(_RANK_FIELD, head)
+
+
+def pid_of(text: str) -> Optional[int]:
+    """The process that printed the line, None when it does not say."""
+    return _number(_PID, text[:400])
 
 
 def level_of(text: str) -> str:
@@ -84,13 +118,23 @@ def time_of(text: str) -> Optional[float]:
     year, month, day, hour, minute, second = (found[i] for i in range(1, 7))
     milli, micro = found[7], found[8]
     if year is None:
-        year, micro = "1972", None
+        year, micro = str(NO_YEAR), None
         month, day, hour, minute, second, milli = (found[i] for i in range(9, 15))
     try:
         whole = calendar.timegm((int(year), int(month), int(day), int(hour), int(minute), int(second)))
     except ValueError:
         return None
     return whole + int((milli or "0").ljust(3, "0")) / 1e3 + int((micro or "0").ljust(3, "0")) / 1e6
+
+
+def year_of(time: float) -> int:
+    """The year of a time in seconds."""
+    return clock.gmtime(time).tm_year
+
+
+def in_year(time: float, year: int) -> float:
+    """The same day and hour in another year, in seconds."""
+    return calendar.timegm((year, *clock.gmtime(time)[1:6])) + time % 1
 
 
 def _number(pattern: re.Pattern[str], text: str) -> Optional[int]:

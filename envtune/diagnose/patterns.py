@@ -1,19 +1,20 @@
-"""Every signature of the catalogue as one set of expressions, and two ways to find the lines worth a full look.
+"""Every signature of the catalogue as one set of expressions, and the full look at a line that a chooser found.
 
-`Anchors` is pure Python: a line is a candidate when it contains one of a few literal pieces (literals.py).
-`Hyperscan` compiles all expressions into one automaton (the `fast` extra); the database is cached by content. Both only
-choose lines; what a line says is decided by the full expression either way, so both give the same diagnosis.
+A chooser (`Chooser`) finds the lines worth a full look: in pure Python (shapes.py) or with hyperscan (automaton.py, the
+`fast` extra). What a line says is decided here by the full expression either way, so both give the same diagnosis.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import FrozenSet, Iterable, Iterator, Optional, Protocol, Sequence
+from typing import Callable, Iterable, Iterator, Optional, Protocol, Sequence
 
-from envtune.diagnose.literals import choose_anchors, required_literals
+from envtune.diagnose.shapes import Candidate, Shapes
 from envtune.diagnose.sources import LogFile
 from envtune.model import FaqEntry
+
+BIG = 8 << 20  # bytes of input from which loading the automaton pays
 
 
 @dataclass(frozen=True)
@@ -26,89 +27,43 @@ class Pattern:
     role: str = "signature"  # signature | requires | unless
     multiline: bool = False
     index: int = 0  # of the signature within its entry
+    harmless: bool = False  # a line that matches tells of no error
 
 
 class Chooser(Protocol):
     """Finds candidate lines in a block of whole lines."""
 
-    def candidates(self, block: bytes) -> Iterator[tuple[int, int]]:
-        """(start, end) of each line worth a full look, in order, each once."""
-
-
-class Anchors:
-    """The pure-Python chooser."""
-
-    def __init__(self, patterns: Sequence[Pattern]) -> None:
-        needs = [required_literals(p.regex) for p in patterns]
-        self.certain = all(need is not None for need in needs)
-        known = [need for need in needs if need is not None]
-        self._anchors = [a.encode("utf-8") for a in choose_anchors(known, COMMON)]
-
-    def candidates(self, block: bytes) -> Iterator[tuple[int, int]]:
-        folded = block.lower()
-        starts: set[int] = set()
-        for anchor in self._anchors:
-            at = folded.find(anchor)
-            while at >= 0:
-                start = folded.rfind(b"\n", 0, at) + 1
-                starts.add(start)
-                end = folded.find(b"\n", at)
-                at = folded.find(anchor, end) if end >= 0 else -1
-        for start in sorted(starts):
-            end = block.find(b"\n", start)
-            yield start, end if end >= 0 else len(block)
-
-
-# How often (per line) a piece stands in ordinary INFO and EVENT lines of plog and in step lines of training scripts.
-COMMON = {
-    "time": 0.3,
-    "rank": 0.3,
-    "step": 0.3,
-    "with": 0.1,
-    "torc": 0.1,
-    "site": 0.1,
-    ".cpp": 0.6,
-    "cpp:": 0.6,
-    ".cc:": 0.6,
-    "0000": 0.2,
-    "loss": 0.3,
-    "devi": 0.5,
-    "kern": 0.3,
-    "exec": 0.3,
-    "stre": 0.4,
-    "hccl": 0.5,
-}
+    def candidates(self, block: bytes, errors: bool = False) -> Iterator[Candidate]:
+        """Each line worth a full look, in order, each once; with `errors` also lines that may tell of any error."""
 
 
 class Matcher:
-    """The full expressions, with a quick test per expression before it is tried."""
+    """The full expressions, each compiled when it is tried first."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self.patterns = tuple(patterns)
-        self._needs: list[Optional[FrozenSet[str]]] = [required_literals(p.regex) for p in patterns]
         self._compiled: list[Optional[re.Pattern[str]]] = [None] * len(patterns)
 
-    def match(self, text: str, following: Iterable[str]) -> Iterator[tuple[Pattern, re.Match[str]]]:
-        """Every pattern found in the line (for multi-line ones: beginning in it and running into the next ones)."""
-        folded = text.lower()
-        window: Optional[str] = None
-        for number, pattern in enumerate(self.patterns):
-            need = self._needs[number]
-            where, text_here = folded, text
-            if pattern.multiline:
-                if window is None:
-                    window = "\n".join([text, *following])
-                where, text_here = window.lower(), window
-            if need is not None and not any(literal in where for literal in need):
+    def match(
+        self, numbers: Iterable[int], text: str, windows: Callable[[], Iterable[str]]
+    ) -> Iterator[tuple[Pattern, re.Match[str]]]:
+        """Those of the patterns that are found in the line; multi-line ones begin in it and run on in a window."""
+        for number in numbers:
+            pattern = self.patterns[number]
+            expression = self._compiled[number] or self._compile(number)
+            if not pattern.multiline:
+                found = expression.search(text)
+                if found is not None:
+                    yield pattern, found
                 continue
-            found = self._expression(number).search(text_here)
-            if found is not None and found.start() <= len(text):
-                yield pattern, found
+            for window in windows():
+                found = expression.search(window)
+                if found is not None and found.start() <= len(text):
+                    yield pattern, found
+                    break
 
-    def _expression(self, number: int) -> re.Pattern[str]:
-        compiled = self._compiled[number]
-        if compiled is None:
-            compiled = self._compiled[number] = re.compile(self.patterns[number].regex)
+    def _compile(self, number: int) -> re.Pattern[str]:
+        compiled = self._compiled[number] = re.compile(self.patterns[number].regex)
         return compiled
 
 
@@ -117,7 +72,14 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
     found: dict[Pattern, None] = {}
     for entry in entries:
         for index, signature in enumerate(entry.signatures):
-            own = Pattern(entry.id, signature.regex, signature.strength, "signature", signature.multiline, index)
+            own = Pattern(
+                entry.id,
+                signature.regex,
+                signature.strength,
+                multiline=signature.multiline,
+                index=index,
+                harmless=entry.side == "ignore",
+            )
             found[own] = None
             for role, others in (("requires", signature.requires), ("unless", signature.unless)):
                 found.update(dict.fromkeys(Pattern("", regex, "weak", role) for regex in others))
@@ -126,4 +88,4 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
 
 def choose(patterns: Sequence[Pattern], files: Sequence[LogFile]) -> Chooser:
     """The chooser for these inputs."""
-    return Anchors(patterns)
+    return Shapes([(p.regex, p.multiline) for p in patterns])

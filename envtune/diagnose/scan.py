@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from dataclasses import dataclass, field
-from typing import Deque, Iterable, Iterator, Mapping, Optional
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
-from envtune.diagnose.lines import Line, clean, parse
+from envtune.diagnose.blocks import blocks
+from envtune.diagnose.lines import NO_YEAR, TRACEBACK, Line, in_year, is_error, parse, rank_of, split_stream, year_of
+from envtune.diagnose.page import BACK, Page
 from envtune.diagnose.patterns import Chooser, Matcher, Pattern
-from envtune.diagnose.sources import LogFile, blocks
+from envtune.diagnose.shapes import Candidate
+from envtune.diagnose.sources import LogFile
 
-FOLLOWING = 12  # lines a multi-line signature may run on
-KEPT = 5  # lines kept per entry, file and rank
-DISTINCT = 20_000  # (entry, file, rank) combinations kept; a log with more of them is hostile
+KEPT = 5  # lines kept per entry, file, rank and strength
+DISTINCT = 20_000  # such combinations kept; a log with more of them is hostile
 CONTEXT = 3  # lines around a hit that are kept for the reader
-_ERROR = re.compile(
-    r"\[ERROR\]|\bERROR\b|\bError\b|\bERR\d{5}\b|Traceback \(most recent|\bFATAL\b|\bCRITICAL\b|\bE[A-Z0-9]\d{4}\b"
-    r"|Segmentation fault|core dumped|\bKilled\b|terminate called"
-)
+AROUND = 6  # lines before the first error that are kept
+FRAMES = 400  # lines after the head of a Python traceback in which its exception is looked for
+
+_Found = Tuple[Pattern, "re.Match[str]", str]  # in this line, or this part of a long line
 
 
 @dataclass(frozen=True)
@@ -37,44 +39,6 @@ class Hit:
         return self.line.rank if self.line.rank is not None else self.file.rank
 
 
-@dataclass
-class Scan:
-    """What was found in all inputs. `counts` counts every hit of a pattern, `hits` keeps the first ones."""
-
-    hits: list[Hit] = field(default_factory=list)
-    counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
-    present: set[tuple[str, str]] = field(default_factory=set)  # (regex, file) of requires and unless
-    first_error: Optional[tuple[LogFile, Line]] = None
-    before: tuple[str, ...] = ()  # the lines before the first error
-    lines: int = 0
-    unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
-    _last: dict[tuple[str, str], int] = field(default_factory=dict)  # the line that was counted last
-    _seen: dict[tuple[str, str, Optional[int], str], int] = field(default_factory=dict)
-
-    def add(self, hit: Hit) -> None:
-        """Count a hit (a line once for each entry), and keep it while there are few like it."""
-        key = (hit.pattern.owner, hit.file.path)
-        if self._last.get(key) != hit.line.number:
-            self.counts[key] = self.counts.get(key, 0) + 1
-            self._last[key] = hit.line.number
-        kind = (*key, hit.rank, hit.pattern.strength)
-        number = self._seen.get(kind, 0)
-        if number < KEPT and (number or len(self._seen) < DISTINCT):
-            self._seen[kind] = number + 1
-            self.hits.append(hit)
-
-
-def scan(files: Iterable[LogFile], matcher: Matcher, chooser: Chooser, window: Optional[Window] = None) -> Scan:
-    """Every hit in every file; a file that cannot be read is noted, not fatal."""
-    result = Scan()
-    for file in files:
-        try:
-            _scan_file(file, matcher, chooser, window or Window(), result)
-        except (OSError, EOFError) as error:
-            result.unreadable.append((file.path, str(error)))
-    return result
-
-
 @dataclass(frozen=True)
 class Window:
     """Only lines with a time in [since, until] count; a line without a time belongs to the one before it."""
@@ -82,57 +46,202 @@ class Window:
     since: Optional[float] = None
     until: Optional[float] = None
 
+    @property
+    def open(self) -> bool:
+        """Whether every line counts."""
+        return self.since is None and self.until is None
+
     def holds(self, time: Optional[float]) -> bool:
         """Whether a line of that time counts."""
         if time is None:
             return self.since is None
+        if year_of(time) == NO_YEAR:
+            time = in_year(time, year_of(self.since or self.until or time))
         return (self.since is None or time >= self.since) and (self.until is None or time <= self.until)
 
 
-def _scan_file(file: LogFile, matcher: Matcher, chooser: Chooser, window: Window, result: Scan) -> None:
-    number = 0
-    clock: Optional[float] = None
-    last: Deque[str] = deque(maxlen=CONTEXT)
-    for block in blocks(file):
-        at = 0
-        counted = number
-        for start, end in chooser.candidates(block):
-            counted += block.count(b"\n", at, start)
-            at = start
-            line = parse(counted + 1, clean(block[start:end]))
-            clock = line.time if line.time is not None else clock
-            if window.holds(clock):
-                _look(file, line, block, start, end, last, matcher, result)
-        number += block.count(b"\n")
-        last.extend(clean(raw) for raw in block[-4096:].splitlines()[-CONTEXT:])
-    result.lines += number
+@dataclass(frozen=True)
+class FirstError:
+    """The first line of a file that tells of an error, known or not, and its neighbours."""
+
+    file: LogFile
+    line: Line
+    before: tuple[str, ...]
+    after: tuple[str, ...]
 
 
-def _look(
-    file: LogFile, line: Line, block: bytes, start: int, end: int, last: Deque[str], matcher: Matcher, result: Scan
-) -> None:
-    if result.first_error is None and _ERROR.search(line.text):
-        result.first_error = (file, line)
-        result.before = _before(block, start, last)
-    following = list(_following(block, end))
-    for pattern, found in matcher.match(line.text, following):
-        if pattern.role != "signature":
-            result.present.add((pattern.regex, file.path))
-            continue
-        groups = {key: value for key, value in found.groupdict().items() if value is not None}
-        result.add(Hit(pattern, file, line, groups, (*_before(block, start, last), line.text, *following[:CONTEXT])))
+@dataclass
+class Scan:
+    """What was found in all inputs. `counts` counts every hit of a pattern, `hits` keeps the first ones."""
+
+    hits: list[Hit] = field(default_factory=list)
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
+    present: set[tuple[str, str]] = field(default_factory=set)  # (regex, file) of requires and unless
+    errors: list[FirstError] = field(default_factory=list)  # one per file
+    lines: int = 0
+    unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
+    _seen: dict[tuple[str, str, Optional[int], str], int] = field(default_factory=dict)
+
+    @property
+    def first_error(self) -> Optional[FirstError]:
+        """The earliest error of all files, known or not; one without a time comes after those with one."""
+        return min(self.errors, key=self._moment, default=None)
+
+    def _moment(self, error: FirstError) -> float:
+        times = [e.line.time for e in self.errors if e.line.time is not None]
+        years = {year_of(time) for time in times} - {NO_YEAR}
+        time = error.line.time
+        if time is not None and years and year_of(time) == NO_YEAR:
+            time = in_year(time, min(years))
+        return float("inf") if time is None else time
+
+    def count(self, owner: str, file: LogFile, rank: Optional[int], strength: str) -> bool:
+        """Note that a signature of this strength was found; whether there are few like it, so that it is kept."""
+        kind = (owner, file.path, rank, strength)
+        number = self._seen.get(kind, 0)
+        if number >= KEPT or (not number and len(self._seen) >= DISTINCT):
+            return False
+        self._seen[kind] = number + 1
+        return True
 
 
-def _following(block: bytes, end: int) -> Iterator[str]:
-    for _ in range(FOLLOWING):
-        start = end + 1
-        if start >= len(block):
+def scan(files: Iterable[LogFile], matcher: Matcher, chooser: Chooser, window: Optional[Window] = None) -> Scan:
+    """Every hit in every file; a file that cannot be read (to its end) is noted, not fatal."""
+    result = Scan()
+    for file in files:
+        try:
+            _FileScan(file, matcher, chooser, window or Window(), result).run()
+        except OSError as error:
+            result.unreadable.append((file.path, error.strerror or str(error)))
+    return result
+
+
+class _FileScan:
+    def __init__(self, file: LogFile, matcher: Matcher, chooser: Chooser, window: Window, result: Scan) -> None:
+        self._file = file
+        self._matcher = matcher
+        self._chooser = chooser
+        self._window = window
+        self._result = result
+        self._error = len(matcher.patterns)  # the chooser's number for any error
+        self._failed = False  # an error was found
+        self._present: set[str] = set()  # expressions that have to be found only once in a file
+        self._clock: Optional[float] = None
+
+    def run(self) -> None:
+        lines = 0
+        for before, block, after in _neighbours(blocks(self._file)):
+            page = Page(before, block, after, lines)
+            for candidate in self._chooser.candidates(block, not self._failed):
+                self._look(page, candidate)
+            ends = block.count(b"\n")
+            lines += ends
+            self._result.lines += ends + (not after and not block.endswith(b"\n"))
+
+    def _look(self, page: Page, candidate: Candidate) -> None:
+        start, end, numbers = candidate
+        if not self._window.open and not self._in_window(page, start, end):
             return
-        end = block.find(b"\n", start)
-        end = len(block) if end < 0 else end
-        yield clean(block[start:end])
+        found = [hit for part in page.parts(start, end) for hit in self._found(page, part, end, numbers)]
+        if found:
+            self._note(page, start, end, found)
+        if not self._failed and numbers[-1] == self._error and not any(pattern.harmless for pattern, _, _ in found):
+            self._look_for_error(page, start, end)
+
+    def _in_window(self, page: Page, start: int, end: int) -> bool:
+        time = page.time_at(page.text(start, end), start)
+        self._clock = self._clock if time is None else time
+        return self._window.holds(self._clock)
+
+    def _found(self, page: Page, text: str, end: int, numbers: Sequence[int]) -> Iterator[_Found]:
+        """The signatures in the line (or part of a line); what others require or exclude is noted on the way."""
+        own = split_stream(text)[1]
+        patterns = self._matcher.patterns
+        wanted = [n for n in numbers if n != self._error and patterns[n].regex not in self._present]
+        for pattern, found in self._matcher.match(wanted, own, lambda: page.windows(text, end)):
+            if pattern.role == "signature":
+                yield pattern, found, text
+            else:
+                self._present.add(pattern.regex)
+                self._result.present.add((pattern.regex, self._file.path))
+
+    def _note(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> None:
+        """Count the line once for each entry; keep it while there are few like it.
+
+        Where one hit of a line is kept all are, because entries are told apart by what else matches the same line.
+        """
+        head = page.text(start, end)
+        rank = rank_of(head)
+        rank = self._file.rank if rank is None else rank
+        for owner in {pattern.owner for pattern, _, _ in found}:
+            key = (owner, self._file.path)
+            self._result.counts[key] = self._result.counts.get(key, 0) + 1
+        kinds = {(pattern.owner, pattern.strength) for pattern, _, _ in found}
+        few = [self._result.count(owner, self._file, rank, strength) for owner, strength in sorted(kinds)]
+        if not any(few):
+            return
+        line = replace(parse(page.number(start), head), time=page.time_at(head, start))
+        before = _before(page, start)
+        after = tuple(islice(page.following(end), CONTEXT))
+        for pattern, match, text in found:
+            groups = {key: value for key, value in match.groupdict().items() if value is not None}
+            hit = Hit(pattern, self._file, replace(line, text=text), groups, (*before, text, *after))
+            self._result.hits.append(hit)
+
+    def _look_for_error(self, page: Page, start: int, end: int) -> None:
+        text = page.text(start, end)
+        if not is_error(text):
+            return
+        self._failed = True
+        line = replace(parse(page.number(start), text), time=page.time_at(text, start))
+        before = [*_before(page, start, AROUND), text]
+        frames = _traceback(page, text, end) if TRACEBACK in text else []
+        if frames:
+            line = replace(line, number=line.number + len(frames), text=frames[-1])
+        after = islice(page.following(end), len(frames), len(frames) + CONTEXT)
+        self._result.errors.append(
+            FirstError(self._file, line, tuple([*before, *frames][-AROUND - 1 : -1]), tuple(_trimmed(after)))
+        )
 
 
-def _before(block: bytes, start: int, last: Deque[str]) -> tuple[str, ...]:
-    inside = [clean(raw) for raw in block[max(0, start - 8192) : start].splitlines()[-CONTEXT:]]
-    return tuple([*last, *inside][-CONTEXT:])
+def _neighbours(parts: Iterator[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Each block with the end of the one before and the next one. What is there is handed out before an error is."""
+    before = block = b""
+    damage: Optional[OSError] = None
+    while damage is None:
+        try:
+            after = next(parts, b"")
+        except OSError as error:
+            after, damage = b"", error
+        if block:
+            yield before, block, after
+            before = (before + block)[-BACK:] if len(block) < BACK else block[-BACK:]
+        if not after:
+            break
+        block = after
+    if damage is not None:
+        raise damage
+
+
+def _before(page: Page, start: int, number: int = CONTEXT) -> tuple[str, ...]:
+    return tuple(islice(page.preceding(start), number))[::-1]
+
+
+def _traceback(page: Page, text: str, end: int) -> list[str]:
+    """The lines of a Python traceback after its head, to the one that names the exception; none without that one."""
+    stream = split_stream(text)[0]
+    frames: list[str] = []
+    for line in islice(page.following(end), FRAMES):
+        theirs, own = split_stream(line)
+        frames.append(line)
+        if theirs == stream and own.strip() and not own.startswith((" ", "\t")):
+            return frames
+    return []
+
+
+def _trimmed(lines: Iterable[str]) -> list[str]:
+    """The lines without empty ones at the end."""
+    found = list(lines)
+    while found and not found[-1].strip():
+        found.pop()
+    return found

@@ -1,4 +1,4 @@
-"""Where log text comes from: files, directories, gzip, standard input; as blocks of whole lines, in bounded memory.
+"""Where log text comes from: files, directories, standard input (blocks.py reads them).
 
 A directory is searched for the log trees of every generation (facts D9): `$HOME/ascend/log/{debug,run}/plog`,
 `device-<id>`, `/var/log/npu/slog/host-0`; the newest run first. What is not a log by its name or its first bytes is
@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Iterator, Mapping, Optional, Sequence
+from typing import Mapping, Optional, Sequence
 
 from envtune.errors import UsageError
 
-BLOCK = 1 << 20  # bytes read at once; a block handed out ends with a line
 PLOGS = 64  # files of one run that are looked at, the newest
-LONGEST_LINE = 4 << 20  # a "line" longer than this is cut: a binary file has no lines
 _LOG_NAME = re.compile(
     r"\.(log|txt|out|err|stdout|stderr|gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"
 )
@@ -36,7 +33,6 @@ class LogFile:
     pid: Optional[int] = None
     modified: float = 0.0
     content: Optional[bytes] = None  # of an input that is in memory; `path` is then only its name
-    stream: Optional[BinaryIO] = None  # of standard input whose beginning was read already
 
 
 def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
@@ -103,67 +99,3 @@ def _log_file(path: str, host: str) -> LogFile:
     return LogFile(
         path, host, int(rank[1]) if rank else None, int(plog["pid"]) if plog else None, os.stat(path).st_mtime
     )
-
-
-def blocks(file: LogFile) -> Iterator[bytes]:
-    """The content in blocks that end with a line end (the last one may not). OSError when it cannot be read."""
-    if file.content is not None:
-        import io
-
-        yield from _whole_lines(_decoded(io.BytesIO(file.content)))
-        return
-    if file.path == "-":
-        yield from _whole_lines(_decoded(file.stream if file.stream is not None else sys.stdin.buffer))
-        return
-    with open(file.path, "rb") as raw:
-        magic = raw.read(2)
-        raw.seek(0)
-        if magic == b"\x1f\x8b":
-            import gzip
-
-            with gzip.open(raw) as unpacked:
-                yield from _whole_lines(_decoded(unpacked))  # type: ignore[arg-type]
-        else:
-            yield from _whole_lines(_decoded(raw))
-
-
-def _decoded(stream: BinaryIO) -> Iterator[bytes]:
-    """The stream as bytes of an ASCII-compatible encoding: UTF-16 (Windows terminals) is recoded."""
-    first = stream.read(BLOCK)
-    encoding = _utf16(first)
-    if encoding is None:
-        while first:
-            yield first
-            first = stream.read(BLOCK)
-        return
-    import codecs
-
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    while first:
-        yield decoder.decode(first).encode("utf-8", "replace")
-        first = stream.read(BLOCK)
-
-
-def _utf16(head: bytes) -> Optional[str]:
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    sample = head[:512]
-    if len(sample) >= 16 and sample[1::2].count(0) > 0.7 * len(sample[1::2]) and not sample[0::2].count(0):
-        return "utf-16-le"
-    return None
-
-
-def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for chunk in chunks:
-        end = chunk.rfind(b"\n") + 1
-        if end:
-            yield rest + chunk[:end]
-            rest = chunk[end:]
-        elif len(rest) + len(chunk) > LONGEST_LINE:
-            yield rest + chunk + b"\n"
-            rest = b""
-        else:
-            rest += chunk
-    if rest:
-        yield rest

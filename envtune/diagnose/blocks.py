@@ -1,0 +1,123 @@
+"""The content of a log as blocks of whole, clean lines, in bounded memory: gzip unpacked, UTF-16 recoded."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import sys
+import zlib
+from typing import BinaryIO, Iterator, Optional
+
+from envtune.diagnose.lines import without_noise
+from envtune.diagnose.sources import LogFile
+
+BLOCK = 1 << 20  # bytes read at once
+LONGEST_LINE = 4 << 20  # a "line" longer than this is cut: a binary file has no lines
+_GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = 31  # zlib: a gzip head and its check sum
+
+
+class Damaged(OSError):
+    """The input ends or breaks in the middle; what came before was handed out."""
+
+
+def blocks(file: LogFile) -> Iterator[bytes]:
+    """The content in blocks that end with a line end (the last one may not).
+
+    Raises OSError when it cannot be read, and Damaged after the last block when what follows is broken. A line that is
+    cut because it is too long is cut by a carriage return, which does not count as a line end.
+    """
+    if file.content is not None:
+        yield from _clean(io.BytesIO(file.content))
+    elif file.path == "-":
+        yield from _clean(sys.stdin.buffer)
+    else:
+        with open(file.path, "rb", buffering=0) as raw:
+            yield from _clean(raw)
+
+
+def _clean(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
+    for block in _whole_lines(_decoded(_unpacked(raw))):
+        yield without_noise(block)
+
+
+def _read(raw: BinaryIO | io.RawIOBase) -> bytes:
+    """What is there next; of a pipe as much as is written, empty only at the end."""
+    return raw.read(BLOCK) or b""
+
+
+def _unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
+    """The bytes of a stream, unpacked if it is gzip (one member after the other)."""
+    chunk = _read(raw)
+    if not chunk.startswith(_GZIP):
+        while chunk:
+            yield chunk
+            chunk = _read(raw)
+        return
+    member = zlib.decompressobj(_GZIP_WINDOW)
+    while chunk:
+        try:
+            yield member.decompress(chunk, BLOCK)
+        except zlib.error as error:
+            raise Damaged(f"damaged gzip, read up to there ({error})") from error
+        if member.eof:  # another member may follow, padded with zeros
+            chunk = member.unused_data.lstrip(b"\0") or _read(raw).lstrip(b"\0")
+            member = zlib.decompressobj(_GZIP_WINDOW) if chunk else member
+        else:
+            chunk = member.unconsumed_tail or _read(raw)
+    while not member.eof:
+        rest = member.decompress(b"", BLOCK)
+        if not rest:
+            raise Damaged("the gzip file is cut short, read up to there")
+        yield rest
+
+
+def _decoded(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The stream as bytes of an ASCII-compatible encoding: UTF-16 (Windows terminals) is recoded."""
+    first = next(chunks, b"")
+    encoding = _utf16(first)
+    if encoding is None:
+        yield first
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    yield decoder.decode(first).encode("utf-8", "replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode("utf-8", "replace")
+
+
+def _utf16(head: bytes) -> Optional[str]:
+    """The encoding by the byte order mark, or by zeros in every other byte, which no other text has."""
+    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    sample = head[:1024]
+    half = len(sample) // 2
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    if half >= 8 and max(even, odd) > 0.4 * half and min(even, odd) <= 0.01 * half:
+        return "utf-16-le" if odd > even else "utf-16-be"
+    return None
+
+
+def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    damage: Optional[Damaged] = None
+    while True:
+        try:
+            chunk = next(chunks, None)
+        except Damaged as error:
+            chunk, damage = None, error
+        if chunk is None:
+            break
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield rest + chunk[:end] if rest else chunk[:end]
+            rest = chunk[end:]
+        elif len(rest) + len(chunk) > LONGEST_LINE:
+            yield rest + chunk + b"\r"
+            rest = b""
+        else:
+            rest += chunk
+    if rest:
+        yield rest
+    if damage is not None:
+        raise damage
