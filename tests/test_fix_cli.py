@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -288,6 +289,52 @@ def test_without_root_the_rest_is_printed_as_commands(world: World, monkeypatch:
     path = Path(line.split(" --plan ")[1].split()[0])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [row["finding"] for row in json.loads(path.read_text())["changes"]] == ["SYS902"]
+
+
+@pytest.mark.root
+def test_a_plain_user_gets_what_needs_no_root(world: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As another user in truth: one file is that user's own, the other one root's."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become somebody else")
+    world.own["SYS902"] = {"root": True}
+    world.run("fix", "--apply", "--yes")  # whatever is imported on the way lies where this user may not look
+    world.run("undo")
+    shutil.rmtree(world.state)
+    for folder in (tmp_path, *(p for p in tmp_path.parents if p.name.startswith("pytest-"))):
+        folder.chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    for path in (home, world.one):
+        os.chown(path, 65534, 65534)
+    folder = home / "work"
+
+    def as_nobody() -> None:
+        os.setgid(65534)
+        os.setuid(65534)
+        os.environ["ENVTUNE_STATE"] = str(home / "state")
+        os.makedirs(folder)
+        done = world.run("fix", "--apply", "--yes")
+        (folder / "told").write_text(f"{done.exit_code}\n{done.stdout}\n{done.stderr}")
+
+    shutil.chown(tmp_path, 65534, 65534)  # an atomic replacement needs the directory
+    _, status = os.waitpid(forked(as_nobody), 0)
+    assert status == 0, capfd.readouterr()
+    told = (folder / "told").read_text()
+    assert told.startswith("1\n") and world.contents() == ("good", "bad")
+    assert "1 fixed; 1 still wrong; 1 change needs root" in told and f"cat > {world.two} <<'EOF'" in told
+    assert (home / "state").stat().st_uid == 65534
+
+
+def test_without_root_and_without_a_place_to_save_the_commands_are_printed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fix_apply, "is_root", lambda: False)
+    monkeypatch.setenv("ENVTUNE_STATE", str(world.one / "state"))  # below a file
+    world.more = {"root": True}
+    done = world.run("fix", "--apply", "--yes")
+    assert done.exit_code == 1 and world.contents() == ("bad", "bad") and "could not be saved" in done.stderr
+    line = next(line for line in done.stderr.splitlines() if "sudo " in line)
+    assert line.endswith("envtune fix SYS901 SYS902 --apply") and f"cat > {world.two} <<'EOF'" in done.stderr
 
 
 # ---------------------------------------------------------------------- a saved plan

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
+from typing import Optional
 
 import typer
 
 from envtune import executor
-from envtune.cli.writing import Progress, guarded
+from envtune.model import Text
 from envtune.plan import Plan
+from envtune.plan_words import told
 
 
 def for_root(plan: Plan, run: str, lang: str) -> None:
@@ -22,12 +24,17 @@ def for_root(plan: Plan, run: str, lang: str) -> None:
     from envtune.report.layout import printable
 
     path = os.path.join(executor.state_directory(), f"needs-root-{run or 'plan'}.json")
-    guarded(lang, Progress(lang, 0), lambda: _save(path, render(plan, lang)))
+    unsaved = _save(path, render(plan, lang))
     count = len(plan.changes)
     en = f"{count} {'change needs' if count == 1 else 'changes need'} root. As root:"
     typer.echo("\n" + (f"有 {count} 项改动需要 root。请以 root 执行：" if lang == "zh" else en), err=True)
-    line = ["sudo", *_ourselves(), "fix", "--plan", path, "--apply"]
+    found = [change.finding for change in plan.changes]
+    named = ["--plan", path] if unsaved is None else list(dict.fromkeys(found))
+    line = ["sudo", *_ourselves(), "fix", *named, "--apply"]
     typer.echo("  " + " ".join(map(shlex.quote, line)), err=True)
+    if unsaved is not None:
+        note = Text(f"(the plan could not be saved: {unsaved.en})", f"（计划未能保存：{unsaved.zh}）")
+        typer.echo(f"  {printable(note.to(lang))}", err=True)
     by_hand = "或手动执行（不留撤销日志）：" if lang == "zh" else "or by hand, without a journal:"
     typer.echo(by_hand, err=True)
     for change in plan.changes:
@@ -43,7 +50,12 @@ def _ourselves() -> list[str]:
     return [sys.executable, program] if packed else [sys.executable, "-m", "envtune"]
 
 
-def _save(path: str, text: str) -> None:
-    executor.open_state(os.path.dirname(path))
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+def _save(path: str, text: str) -> Optional[Text]:
+    """Why the plan could not be saved, on a read-only home for one; None when it was."""
+    try:
+        executor.open_state(os.path.dirname(path))
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+    except (OSError, executor.Refused) as error:
+        return told(executor.describe_error(error))
+    return None

@@ -85,12 +85,21 @@ def _settings(scene: Scene, ids: Sequence[str]) -> tuple[tuple[Setting, ...], tu
     found = train(scene)
     every = [s for s in (*path_advice(scene), *found.settings) if set(s.checks) & set(ids)]
     frozen = {s.name: s for s in every if _would_freeze(scene, s)}
-    why = Text(
+    left = (*found.left, *(Left(name, str(s.value), _not_frozen(scene, name)) for name, s in frozen.items()))
+    return tuple(s for s in every if s.name not in frozen), left
+
+
+def _not_frozen(scene: Scene, name: str) -> Text:
+    place = scene.target.environment.places.get(name)
+    if place is not None:
+        return Text(
+            f"{place} puts it together with what the shell has: correct it there",
+            f"{place} 在 shell 原值的基础上设置它：请在该处改正",
+        )
+    return Text(
         'it comes from the shell that starts the job: correct it where that shell sets it; here: eval "$(envtune env)"',
         '取自启动任务的 shell：请在该 shell 设置它的位置改正；对当前 shell 可执行 eval "$(envtune env)"',
     )
-    left = (*found.left, *(Left(name, str(s.value), why) for name, s in frozen.items()))
-    return tuple(s for s in every if s.name not in frozen), left
 
 
 def _would_freeze(scene: Scene, setting: Setting) -> bool:
