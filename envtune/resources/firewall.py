@@ -109,7 +109,7 @@ class _Judge:
         peers = f" to {regions.address_text(who, self.peers.family)}" if who else ""
         nodes_zh = f"对 {regions.address_text(who, self.peers.family)} " if who else ""
         by = f"`{rule.text}` ({rule.where})" if rule is not None else "-"
-        shown = Text(f"{ports} closed{peers} by {by}", f"{ports} {nodes_zh}被 `{by}` 拦截".replace("``", "`"))
+        shown = Text(f"{ports} closed{peers} by {by}", f"{ports} {nodes_zh}被 {by} 拦截")
         from envtune.resources.firewall_remedy import opening
 
         front = front_end(self.sets)

@@ -62,7 +62,8 @@ def _judged(scene: Scene, name: str, value: str) -> Reading:
     if not defects and silent is not None:
         return Reading(name, None, evidence, expected=wanted, reason=host_error_text(silent))
     shown = Text("; ".join(d.en for d in defects) or "in order", "；".join(d.zh for d in defects) or "无问题")
-    return Reading(name, len(defects), evidence, shown, wanted)
+    listing = f"printf '%s\\n' \"${name}\" | tr ':' '\\n' | cat -n"  # an empty entry is an empty line
+    return Reading(name, len(defects), evidence, shown, wanted, commands=(listing,))
 
 
 def path_defects(host: Host, value: str, files: bool = False) -> tuple[tuple[Text, ...], Optional[HostError]]:
