@@ -116,17 +116,16 @@ def result_lines(results: Iterable[Mapping[str, Any]], lang: str, past: Past, wi
     for result in results:
         words = pad(_RESULTS[result["status"]].to(lang), 9)
         step = past.steps.get((result["change"], result.get("number", -1)), {}).get("operation")
-        thing = printable(_thing(step) if step else targets.get(result["change"], ""))
+        target = targets.get(result["change"], "")
+        thing = printable(_thing(step, target) if step else target)
         error = printable(told(str(result["error"])).to(lang)) if result["error"] else ""
         colon = "：" if lang == "zh" else ": "
         text = colon.join(word for word in (thing, error) if word)
         yield from (line.rstrip() for line in indent(text, width, f"  {words} {pad(result['change'], 4)} ", " " * 17))
 
 
-def _thing(operation: Mapping[str, Any]) -> str:
-    """What an operation is about."""
+def _thing(operation: Mapping[str, Any], target: str) -> str:
+    """What an operation is about: one of several of a change that is about `target`."""
     if operation["op"] == "run":
         return " ".join(operation["argv"])
-    if operation["op"] == "swap":
-        return f"{operation['root']}: {', '.join(operation['touches'])}"
-    return str(operation["path"] if operation["op"] == "file" else f"process {operation['pid']}")
+    return str(operation["path"]) if operation["op"] == "file" else target

@@ -110,7 +110,9 @@ class _Page:
     def _diff(self, change: Change) -> Iterator[str]:
         for line in diff(change.before, change.after):
             style = {"-": "red", "+": "green"}.get(line[:1], "dim")
-            yield "        " + self.paint(line, style)
+            # a line of a file is shown as it is; a list of packages, say, is broken like other text
+            rows = [line] if _writes_files(change) else indent(line, self.width - 8, "", "  ")
+            yield from ("        " + self.paint(row, style) for row in rows)
 
     def _does(self, group: Sequence[Change]) -> Iterator[str]:
         """The operations themselves: what a plan says about itself need not be so, what it does is."""
@@ -152,6 +154,10 @@ def _targets(group: Sequence[Change], lang: str) -> str:
         return shown
     last, rest = printable(group[-1].target), len(group)
     return f"{shown} ... {last} ({rest})" if lang == "en" else f"{shown} …… {last}（共 {rest} 个）"
+
+
+def _writes_files(change: Change) -> bool:
+    return any(operation["op"] == "file" for operation in change.operations)
 
 
 def _gist(change: Change, lang: str) -> str:
