@@ -58,7 +58,7 @@ def _of_change(past: executor.Past, change: Mapping[str, Any]) -> Iterator[tuple
     if results.get(change["id"]) != "done" or not own:
         return
     undone = all(step["state"] == "reverted" for step in own)
-    for check in (change["finding"], *change.get("cures", ())):
+    for check in (change.get("finding", ""), *change.get("cures", ())):
         yield check, Cure(past.name, str(past.begin.get("time", "")), undone)
 
 

@@ -7,15 +7,13 @@ hit whose time nothing tells comes last.
 
 from __future__ import annotations
 
-import time
-from calendar import timegm
 from typing import Hashable, Iterable, Mapping, Optional
 
-from envtune.diagnose.lines import time_of
+from envtune.diagnose.lines import NO_YEAR, in_year, time_of, year_of
 from envtune.diagnose.scan import CONTEXT, Hit
 
-YEARLESS = 1972  # what lines.py takes for the year where a line does not say one
 SKEW = 5.0  # seconds by which the clocks of two hosts may differ unnoticed
+UNTOLD = float("inf")
 Moment = tuple[float, str, int]  # seconds (infinite where untold), file, line
 
 
@@ -41,7 +39,7 @@ class Timeline:
 
     def moment(self, hit: Hit) -> Moment:
         """A key that sorts by time, then by reading order."""
-        return self._times.get((hit.file.path, hit.line.number), float("inf")), hit.file.path, hit.line.number
+        return self._times.get((hit.file.path, hit.line.number), UNTOLD), hit.file.path, hit.line.number
 
     def rank(self, hit: Hit) -> Optional[int]:
         """The rank that printed it: by its line, its file's name, or the process id it shares with a line that says."""
@@ -59,10 +57,12 @@ class Timeline:
 
     def _add_years(self) -> None:
         """Times without a year get that of the others, so that both can be compared."""
-        years = {_year(moment) for moment in self._times.values()} - {YEARLESS, None}
+        years = {year_of(moment) for moment in self._times.values() if moment != UNTOLD} - {NO_YEAR}
         if len(years) == 1:
             (year,) = years
-            self._times = {place: _in_year(moment, year) for place, moment in self._times.items()}
+            for place, moment in self._times.items():
+                if moment != UNTOLD and year_of(moment) == NO_YEAR:
+                    self._times[place] = in_year(moment, year)
 
 
 def _carried(hits: Iterable[Hit]) -> Mapping[int, float]:
@@ -72,7 +72,7 @@ def _carried(hits: Iterable[Hit]) -> Mapping[int, float]:
     for hit in sorted(hits, key=lambda h: h.line.number):
         clock = _told(hit, clock)
         found[hit.line.number] = clock
-    first = next((moment for moment in found.values() if moment is not None), float("inf"))
+    first = next((moment for moment in found.values() if moment is not None), UNTOLD)
     return {number: first if moment is None else moment for number, moment in found.items()}
 
 
@@ -88,13 +88,3 @@ def _told(hit: Hit, clock: Optional[float]) -> Optional[float]:
 
 def _pid(hit: Hit) -> Optional[int]:
     return hit.line.pid if hit.line.pid is not None else hit.file.pid
-
-
-def _year(moment: float) -> Optional[int]:
-    return None if moment == float("inf") else time.gmtime(moment).tm_year
-
-
-def _in_year(moment: float, year: Optional[int]) -> float:
-    if year is None or _year(moment) != YEARLESS:
-        return moment
-    return timegm((year, *time.gmtime(moment)[1:6])) + moment % 1

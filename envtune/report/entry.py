@@ -153,6 +153,8 @@ def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
     titles = {check.id: check.title for check in catalogue.checks} if entry.confirm else {}
     confirm = tuple(_link(id_, titles.get(id_)) for id_ in entry.confirm)
     yield Section(Text("Checks that confirm it", "用于确认的检查"), "list", confirm)
+    repair = (same(f"envtune fix --faq {entry.id}"),) if entry.side == "host" and confirm else ()
+    yield Section(Text("What can be repaired, on the host", "在主机上查看可修复的内容"), "code", repair)
     regexes = tuple(same(signature.regex) for signature in entry.signatures)
     yield Section(Text("How it looks in a log (regular expressions)", "日志特征（正则表达式）"), "code", regexes)
     versions = tuple(same(f"{name} {wanted}") for name, wanted in entry.versions.items())
