@@ -442,6 +442,7 @@ def test_history_tells_runs_and_changes(world: World, lang: str, words: list[str
 def interrupted(world: World) -> str:
     """A run of two changes that was killed after the first."""
     rows = [change("C01", write(world.one, b"bad\n", b"good\n")), change("C02", write(world.two, b"bad\n", b"good\n"))]
+    rows = [{**row, "finding": check} for row, check in zip(rows, ("SYS901", "SYS902"))]
     killed_at(1, lambda: executor.apply_plan({"changes": rows}, str(world.state)), "renamed")
     (past,) = executor.interrupted(str(world.state))
     assert world.contents() == ("good", "good") and len(past.results()) == 1
@@ -463,6 +464,7 @@ def test_an_interrupted_run_is_told_and_both_ways_out(world: World, interrupted:
 def test_an_interrupted_run_is_finished(world: World, interrupted: str) -> None:
     done = world.run("fix", "--finish", interrupted)
     assert done.exit_code == 0 and world.contents() == ("good", "good")
+    assert "[1/1] C02" in done.stderr and "envtune check --select SYS901,SYS902" in done.stdout
     assert world.run("fix", "--finish", interrupted).exit_code == 2  # it is not interrupted any more
     assert world.run("undo").exit_code == 0 and world.contents() == ("bad", "bad")
 

@@ -45,14 +45,15 @@ class Progress:
     }
 
     def __init__(self, lang: str, total: int) -> None:
-        self._lang, self._total, self._number = lang, total, 0
+        self.total = total
+        self._lang, self._number = lang, 0
 
     def __call__(self, kind: str, record: Mapping[str, Any]) -> None:
         from envtune.report.layout import printable
 
         if kind == "start":
             self._number += 1
-            typer.echo(f"[{self._number}/{self._total}] {record['id']} {printable(record['target'])}", err=True)
+            typer.echo(f"[{self._number}/{self.total}] {record['id']} {printable(record['target'])}", err=True)
         elif kind == "change":
             words = self._WORDS[record["status"]][self._lang == "zh"]
             error = f": {printable(told(record['error']).to(self._lang))}" if record["error"] else ""
@@ -72,9 +73,11 @@ def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
     from envtune.cli.options import fail, terminal_width
     from envtune.errors import EnvtuneError
 
-    progress = Progress(lang, 0)
+    state, progress = executor.state_directory(), Progress(lang, 0)
     try:
-        results = guarded(lang, progress, lambda: executor.resume(executor.state_directory(), name, None, wait))
+        past = guarded(lang, progress, lambda: executor.Past(state, name))
+        progress.total = len(past.plan["changes"]) - len(past.results())
+        results = guarded(lang, progress, lambda: executor.resume(state, name, progress, wait))
     except EnvtuneError as error:
         fail(error.to("en"), error.to("zh"), lang)
     if format_ == "json":
@@ -82,7 +85,15 @@ def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
     else:
         from envtune.report.fix import result_lines
 
-        for line in result_lines(results, lang, executor.Past(executor.state_directory(), name), terminal_width()):
+        for line in result_lines(results, lang, executor.Past(state, name), terminal_width()):
             typer.echo(line)
+        if past.plan["changes"] and past.doing == "apply":
+            typer.echo(_look_again(past, lang))
     good = all(result["status"] in ("done", "undone") for result in results)
     return 0 if good else 1
+
+
+def _look_again(past: executor.Past, lang: str) -> str:
+    checks = dict.fromkeys(str(change.get("finding", "")) for change in past.plan["changes"])
+    line = f"envtune check --select {','.join(check for check in checks if check)}"
+    return f"查看检查结果：{line}" if lang == "zh" else f"What the checks say now: {line}"
