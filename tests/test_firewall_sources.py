@@ -113,7 +113,10 @@ def test_iptables_save_says_that_legacy_tables_are_hidden() -> None:
         ({"/proc/modules": "veth 32768 0 - Live 0x0\n", **MODULAR}, Outcome.PASS),
         ({"/proc/modules": "veth 32768 0 - Live 0x0\n", BUILTIN: None}, Outcome.UNKNOWN),
         ({"/proc/modules": "veth 32768 0 - Live 0x0\n", BUILTIN: ""}, Outcome.UNKNOWN),
-        ({"/proc/modules": "veth 32768 0 - Live 0x0\n", BUILTIN: "kernel/net/netfilter/nf_tables.ko\n"}, Outcome.UNKNOWN),
+        (
+            {"/proc/modules": "veth 32768 0 - Live 0x0\n", BUILTIN: "kernel/net/netfilter/nf_tables.ko\n"},
+            Outcome.UNKNOWN,
+        ),
         ({"/proc/modules": ""}, Outcome.UNKNOWN),
         ({"/proc/modules": None}, Outcome.UNKNOWN),
         ({"/proc/modules": None, "/proc/net/netfilter": None}, Outcome.PASS),

@@ -54,6 +54,18 @@ def test_a_command_over_ssh_is_not_the_job() -> None:
     assert "ssh" in found.reason.en
 
 
+@pytest.mark.parametrize(("environ", "way"), [(SUDO, "without sudo"), (SSH, "in a login shell")])
+def test_what_a_named_script_takes_over_from_a_shell_that_is_not_seen(environ: Mapping[str, str], way: str) -> None:
+    """Whoever has named the script is not told to name it, but how the rest of it can be known."""
+    script = "export PATH=/opt/npu/bin:$PATH\nexport TASK_QUEUE_ENABLE=1\npython3 train.py\n"
+    found = reading(host(environ, train_sh=script), script="/job/train.sh")
+    assert found.variables is not None and found.variables["TASK_QUEUE_ENABLE"] == "1"
+    reason = found.untold_reason("PATH")
+    assert reason is not None
+    assert f"run envtune {way}, or name the running job with --pid" in reason.en
+    assert "--script" not in reason.en + reason.zh
+
+
 def test_a_login_over_ssh_is_a_shell_like_any_other() -> None:
     assert reading(host({**SSH, "SSH_TTY": "/dev/pts/0"})).variables is not None
 
