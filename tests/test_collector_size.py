@@ -204,3 +204,9 @@ def test_nothing_of_what_checks_read_was_left_out(packed: bytes, tmp_path: Path)
     assert host.readlink(f"/{CANN}/latest") == "8.2.RC1"
     assert host.read("/proc/cpuinfo").count("processor\t:") == CORES
     assert "--local_rank=7" in host.processes()[-1].argv or any("--local_rank=7" in p.argv for p in host.processes())
+
+
+def test_of_the_built_in_modules_only_packet_filters_are_kept() -> None:
+    listed = b"kernel/fs/ext4/ext4.ko\nkernel/net/netfilter/nf_tables.ko\nkernel/net/ipv4/netfilter/ip_tables.ko\n"
+    kept = collector.excerpt("/lib/modules/5.10.0/modules.builtin", listed)
+    assert kept == b"kernel/net/netfilter/nf_tables.ko\nkernel/net/ipv4/netfilter/ip_tables.ko\n"
