@@ -15,7 +15,7 @@ import pytest
 from catalogue_files import GOOD_CHECK, GOOD_FAQ, GOOD_PLAYBOOK, write_catalogue
 from conftest import ROOT
 
-from envtune.catalog import compiling, layers, load, store
+from envtune.catalog import cache, compiling, layers, load, store
 from envtune.catalog.store import compile_tree
 from envtune.errors import CatalogError, UsageError
 from envtune.model import Check
@@ -29,6 +29,10 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test reads or writes the user's own cache, or sees this machine's /etc/envtune."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
+    place = cache.cache_file
+    monkeypatch.setattr(
+        cache, "cache_file", lambda key, checkout="": place(key, checkout and str(tmp_path / "checkout"))
+    )
     return tmp_path / "cache" / "envtune"
 
 
@@ -336,6 +340,17 @@ def test_where_nothing_can_be_written_there_is_no_cache(tmp_path: Path, monkeypa
     assert "CPU001" in by_id()
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "not/absolute")
+    assert "CPU001" in by_id()
+
+
+def test_a_home_that_cannot_be_written_reads_what_make_compiled_in_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "checkout" / ".cache"))  # as the Makefile sets it
+    load()
+    (tmp_path / "file").write_text("in the way", "utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(compiling, "compile_rows", lambda *a: pytest.fail("compiled again"))
     assert "CPU001" in by_id()
 
 

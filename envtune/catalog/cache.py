@@ -28,9 +28,12 @@ class Cached(NamedTuple):
     text: bytes
 
 
-def cache_file(key: str) -> Optional[str]:
-    """Where the cache for these layers lies; None where this user has no cache directory."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
+def cache_file(key: str, checkout: str = "") -> Optional[str]:
+    """Where the cache for these layers lies; None where this user has no cache directory.
+
+    With `checkout`: the one that `make` fills in the checkout, for users whose home cannot be written.
+    """
+    base = os.path.join(checkout, ".cache") if checkout else os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the XDG specification: a relative path is to be ignored
         home = os.path.expanduser("~")
         if not os.path.isabs(home):

@@ -64,23 +64,31 @@ def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
     files = [source for layer in (*own, *over) for source in layers.sources(layer)]
     _refuse_empty(over, files)
     layers.check_trust(files, over)
-    where = cache.cache_file("\n".join(layer.directory for layer in (*own, *over)))
+    key = "\n".join(layer.directory for layer in (*own, *over))
+    where = cache.cache_file(key)
     problem = None if where is None else cache.distrusted(where)
     if problem is not None:
         where = None
         notes += (Text(f"the cache is not used: {problem.en}", f"不使用缓存：{problem.zh}"),)
-    return Compiled(_through_cache(where, files, shipped), notes)
+    made = [cache.cache_file(key, layer.directory) for layer in own]
+    made = [path for path in made if path is not None and cache.distrusted(path) is None]
+    return Compiled(_through_cache(where, made, files, shipped), notes)
 
 
-def _through_cache(where: Optional[str], files: Sequence[layers.Source], shipped: Optional[bytes]) -> bytes:
+def _through_cache(
+    where: Optional[str], made: Sequence[Optional[str]], files: Sequence[layers.Source], shipped: Optional[bytes]
+) -> bytes:
+    """The compiled form from the user's cache, else from one that was made beforehand, else from the files."""
     code = layers.code_files()
     stamp = "\n".join(file.stamp for file in (*files, *code))
-    cached = None if where is None else cache.read(where)
-    if cached is not None and cached.stamp == stamp:
-        return cached.text
+    every = [found for path in (where, *made) if path is not None for found in [cache.read(path)] if found is not None]
+    for found in every:
+        if found.stamp == stamp:
+            return found.text
     contents = [(file, layers.content(file)) for file in files]
     digest = _digest([*contents, *((file, layers.content(file)) for file in code)])
-    text = cached.text if cached is not None and cached.content == digest else _compile(contents, shipped)
+    same = next((found.text for found in every if found.content == digest), None)
+    text = _compile(contents, shipped) if same is None else same
     if where is not None:
         newest = max((file.changed for file in (*files, *code)), default=0)
         racy = newest > time.time_ns() - RACY
