@@ -15,7 +15,7 @@ _NEW = sys.version_info >= (3, 11)
 sre = importlib.import_module("re._constants" if _NEW else "sre_constants")
 sre_parser = importlib.import_module("re._parser" if _NEW else "sre_parse")
 
-SHORTEST = 3
+SHORTEST = 3  # bytes
 ONE_OR_MORE = (sre.MAX_REPEAT, sre.MIN_REPEAT)
 NEWLINE = ord("\n")
 
@@ -94,8 +94,12 @@ def _class_holds_newline(items: Sequence[Any]) -> bool:
 
 def _best(options: Iterable[Literals]) -> Literals:
     """The option whose shortest member is longest, the rarest to find by chance; empty when all are too short."""
-    certain = [o for o in options if o and min(len(one.text) for one in o) >= SHORTEST]
-    return max(certain, key=lambda o: (min(len(one.text) for one in o), -len(o), sorted(o)), default=frozenset())
+    certain = [option for option in options if option and _shortest(option) >= SHORTEST]
+    return max(certain, key=lambda option: (_shortest(option), -len(option), sorted(option)), default=frozenset())
+
+
+def _shortest(option: Literals) -> int:
+    return min(len(literal.text.encode("utf-8", "replace")) for literal in option)
 
 
 def _sequence(tokens: Any, fold: bool) -> list[Literals]:
@@ -103,7 +107,7 @@ def _sequence(tokens: Any, fold: bool) -> list[Literals]:
     options: list[Literals] = []
     run = ""
     for operation, argument in tokens:
-        if operation is sre.LITERAL and argument < 128:
+        if operation is sre.LITERAL and (argument < 128 or not (fold and _has_case(chr(argument)))):
             run += chr(argument)
             continue
         options.append(_literal(run, fold))
@@ -116,7 +120,11 @@ def _sequence(tokens: Any, fold: bool) -> list[Literals]:
 def _literal(run: str, fold: bool) -> Literals:
     if not run:
         return frozenset()
-    return frozenset([Literal(run.lower() if fold else run, not fold or run.lower() == run.upper())])
+    return frozenset([Literal(run.lower() if fold else run, not fold or not _has_case(run))])
+
+
+def _has_case(character: str) -> bool:
+    return character.lower() != character.upper()
 
 
 def _token(operation: Any, argument: Any, fold: bool) -> Literals:

@@ -4,15 +4,16 @@ A log says the same things again and again with other numbers. So every line is 
 lower-case letters of hexadecimal numbers become `0`), which `bytes.translate` does at more than 1 GB/s, and only shapes
 that were not seen before are judged: by the literals that an expression needs, and once a log has grown, where it pays,
 by the expression itself in terms of shapes. Where a line matches an expression, its shape matches the expression's.
+Shapes that differ only in how long their numbers are share an outline (`00` becomes `0`), which is judged but once.
 """
 
 from __future__ import annotations
 
 import re
-from typing import FrozenSet, Iterable, Iterator, NamedTuple, Optional, Sequence
+from typing import FrozenSet, Iterable, Iterator, NamedTuple, Sequence, Tuple
 
 from envtune.diagnose.lines import ERROR
-from envtune.diagnose.literals import Literal, cover, required_literals
+from envtune.diagnose.literals import Literal, Needs, cover, required_literals
 from envtune.diagnose.loosened import ignores_case, loosened
 
 HEX = b"0123456789abcdef"
@@ -20,6 +21,7 @@ DIGITS = bytes(ord("0") if byte in HEX else byte for byte in range(256))
 _SHAPE = DIGITS.replace(b"\r", b"\n")  # parts of a progress line are lines of their own
 MANY = 24 << 20  # bytes of shapes that are remembered
 LONG = 4096  # a longer shape is not remembered
+FEW = 1 << 15  # bytes in which looking for every literal costs less than choosing pieces of them first
 GROWN = 1 << 18  # bytes of log after which a closer look at a shape pays for compiling the expressions
 
 
@@ -35,62 +37,52 @@ class Candidate(NamedTuple):
 
 
 class _Literal(NamedTuple):
-    """The shape of a literal; one that may stand there in any case is looked for in the lower-case shape."""
+    """The outline of a literal; one that may stand there in any case is looked for in the lower-case outline."""
 
-    shape: bytes
+    outline: bytes
     exact: bool
 
 
-class _Shape(NamedTuple):
-    """A shape as it is, and in lower case."""
-
-    exact: bytes
-    folded: bytes
-
-    def holds(self, literal: _Literal) -> bool:
-        return literal.shape in (self.exact if literal.exact else self.folded)
+_Needs = Tuple[Tuple[FrozenSet[_Literal], ...], ...]
 
 
-class _Query(NamedTuple):
-    """What a shape has to hold so that the expressions of these numbers may match its lines."""
-
-    numbers: tuple[int, ...]
-    needs: tuple[tuple[FrozenSet[_Literal], ...], ...]
-    expression: Optional[re.Pattern[bytes]] = None
-    folded: bool = False
-
-    def may_match(self, shape: _Shape, others: Sequence[FrozenSet[_Literal]]) -> bool:
-        """Whether it may, where a first literal stands there; `others` is the rest of that literal's conjunction."""
-        if not all(any(shape.holds(one) for one in option) for option in others):
-            return False
-        return self.expression is None or self.expression.search(shape[self.folded]) is not None
+def _outline(shapes: bytes) -> bytes:
+    """Shapes with every number one digit long."""
+    shapes = shapes.replace(b"00000000", b"0").replace(b"0000", b"0")
+    while b"00" in shapes:
+        shapes = shapes.replace(b"00", b"0")
+    return shapes
 
 
-def _of_shape(literal: Literal) -> _Literal:
-    return _Literal(literal.text.encode("utf-8").translate(DIGITS), literal.exact)
+def _folded(shapes: bytes) -> bytes:
+    return shapes.lower().translate(DIGITS)
 
 
-def _folded(text: bytes) -> bytes:
-    return text.lower().translate(DIGITS)
+def _telling(option: FrozenSet[_Literal]) -> int:
+    """How many characters of a literal are left in its shape: one of digits says nothing."""
+    return min(len(literal.outline.replace(b"0", b"")) for literal in option)
 
 
-def _query(number: int, regex: str, multiline: bool) -> _Query:
-    needs = required_literals(regex, multiline)
-    return _Query((number,), tuple(tuple(frozenset(map(_of_shape, option)) for option in one) for one in needs))
+class _Query:
+    """Expressions that need the same literals, but for their digits."""
 
+    def __init__(self, needs: _Needs) -> None:
+        self.needs = needs
+        self.numbers: list[int] = []
+        self._expressions: list[tuple[re.Pattern[bytes], bool, list[int]]] = []
 
-def _closer(queries: Sequence[_Query], expressions: Sequence[tuple[str, bool]]) -> list[_Query]:
-    """The queries with their expressions in terms of shapes; those that only differ in digits become one."""
-    merged: dict[tuple[bytes, bool], _Query] = {}
-    for query in queries:
-        regex, multiline = expressions[query.numbers[0]]
-        key = loosened(regex, multiline, DIGITS), ignores_case(regex)
-        before = merged.get(key)
-        if before is None:
-            merged[key] = query._replace(expression=re.compile(key[0]), folded=key[1])
-        else:
-            merged[key] = before._replace(numbers=before.numbers + query.numbers)
-    return list(merged.values())
+    def may_match(self, shape: bytes, expressions: Sequence[tuple[str, bool]]) -> Iterator[int]:
+        """The numbers of those expressions that the lines of a shape may match."""
+        if not self._expressions:
+            distinct: dict[tuple[bytes, bool], list[int]] = {}
+            for number in self.numbers:
+                regex, multiline = expressions[number]
+                key = loosened(regex, multiline, DIGITS), ignores_case(regex)
+                distinct.setdefault(key, []).append(number)
+            self._expressions = [(re.compile(text), fold, numbers) for (text, fold), numbers in distinct.items()]
+        for expression, fold, numbers in self._expressions:
+            if expression.search(_folded(shape) if fold else shape):
+                yield from numbers
 
 
 class Shapes:
@@ -99,97 +91,152 @@ class Shapes:
     def __init__(self, expressions: Iterable[tuple[str, bool]]) -> None:
         """`expressions`: each a regular expression, and whether a match may span lines."""
         self._expressions = (*expressions, (ERROR, False))
-        queries = [_query(number, *expression) for number, expression in enumerate(self._expressions)]
-        self._error = (len(queries) - 1,)
-        self._always = tuple(query.numbers[0] for query in queries if not query.needs)
-        self._queries = [query for query in queries if query.needs]
-        self._seen = 0
-        self._learn()
-
-    def _learn(self) -> None:
+        self._error = (len(self._expressions) - 1,)
+        self._always: tuple[int, ...] = ()
+        self._plain: list[tuple[Literal, int]] = []
+        queries: dict[_Needs, _Query] = {}
+        for number, expression in enumerate(self._expressions):
+            literals = required_literals(*expression)
+            needs = _needs(literals)
+            if not needs:
+                self._always += (number,)
+            elif all(_telling(first) for first, *_ in needs):
+                queries.setdefault(needs, _Query(needs)).numbers.append(number)
+            else:
+                self._plain += [(literal, number) for first, *_ in literals for literal in first]
         self._uses: dict[_Literal, list[tuple[_Query, tuple[FrozenSet[_Literal], ...]]]] = {}
-        for query in self._queries:
+        for query in queries.values():
             for first, *others in query.needs:
                 for literal in first:
                     self._uses.setdefault(literal, []).append((query, tuple(others)))
-        self._pieces = [self._cover(exact) for exact in (True, False)] if self._seen else []
+        self._pieces: list[dict[bytes, list[_Literal]]] = []
+        self._seen = 0
         self._forget()
-
-    def _cover(self, exact: bool) -> dict[bytes, list[_Literal]]:
-        """Few pieces that tell which literals can be in a text at all."""
-        names = cover(one.shape.decode("latin-1") for one in self._uses if one.exact is exact)
-        return {
-            piece.encode("latin-1"): [_Literal(name.encode("latin-1"), exact) for name in covered]
-            for piece, covered in names.items()
-        }
 
     def _forget(self) -> None:
         self._worth: dict[bytes, tuple[int, ...]] = {}
         self._dull: set[bytes] = set()
+        self._outlines: dict[bytes, list[_Query]] = {}
         self._size = 0
 
     def candidates(self, block: bytes, errors: bool = False) -> Iterator[Candidate]:
         """The candidate lines of a block of whole lines, in order."""
         if self._seen <= GROWN < self._seen + len(block):
-            self._queries = _closer(self._queries, self._expressions)
-            self._seen += len(block)
-            self._learn()
+            self._worth = {}  # to be judged closer
         self._seen += len(block)
         shapes = block.translate(_SHAPE).split(b"\n")
         kinds = set(shapes)
-        fresh = kinds.difference(self._dull).difference(self._worth)
         worth = {kind: self._worth[kind] for kind in kinds.intersection(self._worth)} if self._worth else {}
+        fresh = kinds.difference(self._dull).difference(worth)
         if fresh:
-            judged = self._judge(fresh)
+            judged = self._judge(list(fresh))
             self._remember(fresh, judged)
             worth.update(judged)
         if not errors:
             worth = {kind: numbers for kind, numbers in worth.items() if numbers != self._error}
-        if worth or self._always:
-            yield from self._places(shapes, worth)
+        plain = self._plain_in(block) if self._plain else {}
+        if worth or self._always or plain:
+            yield from self._places(shapes, worth, plain)
 
-    def _places(self, shapes: Sequence[bytes], worth: dict[bytes, tuple[int, ...]]) -> Iterator[Candidate]:
+    def _places(
+        self, shapes: Sequence[bytes], worth: dict[bytes, tuple[int, ...]], plain: dict[int, set[int]]
+    ) -> Iterator[Candidate]:
         at = 0
         always = self._always
         for shape in shapes:
-            end = at + len(shape)
             numbers = worth.get(shape, always)
+            if plain and at in plain:
+                numbers = tuple(sorted(plain[at].union(numbers)))
+            end = at + len(shape)
             if numbers and shape:
                 yield Candidate(at, end, numbers)
             at = end + 1
 
-    def _judge(self, fresh: set[bytes]) -> dict[bytes, tuple[int, ...]]:
-        """The expressions each new shape may match; only shapes that may match any are in the answer."""
-        lines = list(fresh)
-        text = b"\n".join(lines)
-        folded = _folded(text)
-        lowered = folded.split(b"\n")
-        found: dict[bytes, set[int]] = {}
-        for literal in self._literals_in(text, folded):
-            for line, low in zip(lines, lowered):
-                if literal.shape in (line if literal.exact else low):
-                    shape = _Shape(line, low)
-                    for query, others in self._uses[literal]:
-                        if query.may_match(shape, others):
-                            found.setdefault(line, set()).update(query.numbers)
-        return {shape: tuple(sorted({*numbers, *self._always})) for shape, numbers in found.items()}
+    def _plain_in(self, block: bytes) -> dict[int, set[int]]:
+        """Where lines begin that hold a literal of which the shape says nothing, such as `EDAC` in any case."""
+        folded = block.lower()
+        found: dict[int, set[int]] = {}
+        for literal, number in self._plain:
+            needle = literal.text.encode("utf-8")
+            text = block if literal.exact else folded
+            at = text.find(needle)
+            while at >= 0:
+                start = text.rfind(b"\n", 0, at) + 1
+                found.setdefault(max(start, text.rfind(b"\r", start, at) + 1), set()).add(number)
+                at = text.find(needle, at + len(needle))
+        return found
 
-    def _literals_in(self, text: bytes, folded: bytes) -> Iterator[_Literal]:
+    def _judge(self, fresh: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
+        """The expressions each new shape may match; only shapes that may match any are in the answer."""
+        outlines = _outline(b"\n".join(fresh)).split(b"\n")
+        self._judge_outlines(list(set(outlines).difference(self._outlines)))
+        found: dict[bytes, tuple[int, ...]] = {}
+        for shape, outline in zip(fresh, outlines):
+            queries = self._outlines[outline]
+            if not queries:
+                continue
+            numbers = set(self._always)
+            for query in queries:
+                numbers.update(query.may_match(shape, self._expressions) if self._seen > GROWN else query.numbers)
+            if numbers:
+                found[shape] = tuple(sorted(numbers))
+        return found
+
+    def _judge_outlines(self, fresh: Sequence[bytes]) -> None:
+        """Note for each new outline which queries its shapes may satisfy."""
+        text = b"\n".join(fresh)
+        folded = _folded(text)
+        lowered = _outline(folded).split(b"\n")
+        self._outlines.update((outline, []) for outline in fresh)
+        for literal in self._literals_in(text, b"\n".join(lowered)):
+            for outline, low in zip(fresh, lowered):
+                if literal.outline in (outline if literal.exact else low):
+                    known = self._outlines[outline]
+                    for query, others in self._uses[literal]:
+                        if query not in known and all(any(_holds(o, outline, low) for o in one) for one in others):
+                            known.append(query)
+
+    def _literals_in(self, exact: bytes, folded: bytes) -> Iterator[_Literal]:
         """The first literals that stand anywhere in the text."""
         candidates: Iterable[_Literal] = self._uses
-        if self._pieces:
-            sides = zip((text, folded), self._pieces)
+        if len(exact) > FEW:
+            self._pieces = self._pieces or [_cover(self._uses, kind) for kind in (True, False)]
+            sides = zip((exact, folded), self._pieces)
             candidates = [one for where, pieces in sides for piece in pieces if piece in where for one in pieces[piece]]
         for literal in candidates:
-            if literal.shape in (text if literal.exact else folded):
+            if literal.outline in (exact if literal.exact else folded):
                 yield literal
 
     def _remember(self, fresh: set[bytes], worth: dict[bytes, tuple[int, ...]]) -> None:
         """A log whose lines never repeat is not kept in memory: beyond MANY bytes all is forgotten and learnt anew."""
         short = {shape for shape in fresh if len(shape) <= LONG}
-        self._size += sum(map(len, short)) + 100 * len(short)
+        self._size += sum(map(len, fresh)) + 200 * len(fresh)
         if self._size > MANY:
             self._forget()
             return
         self._dull.update(short.difference(worth))
         self._worth.update((shape, worth[shape]) for shape in short.intersection(worth))
+
+
+def _needs(literals: Needs) -> _Needs:
+    """The same in terms of outlines, in each conjunction the most telling option first."""
+    return tuple(
+        tuple(sorted((frozenset(map(_of, option)) for option in one), key=_telling, reverse=True)) for one in literals
+    )
+
+
+def _of(literal: Literal) -> _Literal:
+    return _Literal(_outline(literal.text.encode("utf-8").translate(DIGITS)), literal.exact)
+
+
+def _holds(literal: _Literal, exact: bytes, folded: bytes) -> bool:
+    return literal.outline in (exact if literal.exact else folded)
+
+
+def _cover(literals: Iterable[_Literal], exact: bool) -> dict[bytes, list[_Literal]]:
+    """Few pieces that tell which literals can be in a text at all."""
+    names = cover(one.outline.decode("latin-1") for one in literals if one.exact is exact)
+    return {
+        piece.encode("latin-1"): [_Literal(name.encode("latin-1"), exact) for name in covered]
+        for piece, covered in names.items()
+    }
