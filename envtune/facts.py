@@ -105,7 +105,7 @@ def _scalar(wanted: Any) -> str:
 def _wanted_text(wanted: Any) -> Text:
     if isinstance(wanted, Mapping):
         inner = _wanted_text(wanted["not"])
-        return Text(f"anything but {inner.en}", f"除 {inner.zh} 以外")
+        return Text(f"anything but {inner.en}", f"{inner.zh} 以外的值")
     if isinstance(wanted, (list, tuple)):
         return same(" | ".join(_scalar(one) for one in wanted))
     return same(_scalar(wanted))
