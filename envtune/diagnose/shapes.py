@@ -10,6 +10,7 @@ Shapes that differ only in how long their numbers are share an outline (`00` bec
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import FrozenSet, Iterable, Iterator, NamedTuple, Sequence, Tuple
 
 from envtune.diagnose.lines import ERROR
@@ -97,13 +98,15 @@ class Shapes:
         queries: dict[_Needs, _Query] = {}
         for number, expression in enumerate(self._expressions):
             literals = required_literals(*expression)
-            needs = _needs(literals)
-            if not needs:
-                self._always += (number,)
-            elif all(_telling(first) for first, *_ in needs):
+            outlines = _needs(literals)
+            self._plain += [
+                (literal, number) for one, out in zip(literals, outlines) if not _telling(out[0]) for literal in one[0]
+            ]
+            needs = tuple(out for out in outlines if _telling(out[0]))
+            if needs:
                 queries.setdefault(needs, _Query(needs)).numbers.append(number)
-            else:
-                self._plain += [(literal, number) for first, *_ in literals for literal in first]
+            if not literals:
+                self._always += (number,)
         self._uses: dict[_Literal, list[tuple[_Query, tuple[FrozenSet[_Literal], ...]]]] = {}
         for query in queries.values():
             for first, *others in query.needs:
@@ -141,20 +144,23 @@ class Shapes:
     def _places(
         self, shapes: Sequence[bytes], worth: dict[bytes, tuple[int, ...]], plain: dict[int, set[int]]
     ) -> Iterator[Candidate]:
-        at = 0
-        always = self._always
-        for shape in shapes:
-            numbers = worth.get(shape, always)
-            if plain and at in plain:
-                numbers = tuple(sorted(plain[at].union(numbers)))
-            end = at + len(shape)
+        ends = [length + number for number, length in enumerate(accumulate(map(len, shapes)))]
+        if self._always or plain:
+            which: Iterable[int] = range(len(shapes))
+        else:
+            which = [number for number, shape in enumerate(shapes) if shape in worth]
+        for number in which:
+            shape = shapes[number]
+            start = ends[number] - len(shape)
+            numbers = worth.get(shape, self._always)
+            if plain and start in plain:
+                numbers = tuple(sorted(plain[start].union(numbers)))
             if numbers and shape:
-                yield Candidate(at, end, numbers)
-            at = end + 1
+                yield Candidate(start, ends[number], numbers)
 
     def _plain_in(self, block: bytes) -> dict[int, set[int]]:
         """Where lines begin that hold a literal of which the shape says nothing, such as `EDAC` in any case."""
-        folded = block.lower()
+        folded = b"" if all(literal.exact for literal, _ in self._plain) else block.lower()
         found: dict[int, set[int]] = {}
         for literal, number in self._plain:
             needle = literal.text.encode("utf-8")
