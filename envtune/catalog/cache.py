@@ -33,13 +33,18 @@ def cache_file(key: str, checkout: str = "") -> Optional[str]:
 
     With `checkout`: the one that `make` fills in the checkout, for users whose home cannot be written.
     """
+    return beside(f"catalog-{zlib.crc32(key.encode('utf-8', 'surrogateescape')):08x}.json", checkout)
+
+
+def beside(name: str, checkout: str = "") -> Optional[str]:
+    """Where a cache file of this name lies; None where this user has no cache directory."""
     base = os.path.join(checkout, ".cache") if checkout else os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the XDG specification: a relative path is to be ignored
         home = os.path.expanduser("~")
         if not os.path.isabs(home):
             return None
         base = os.path.join(home, ".cache")
-    return os.path.join(base, "envtune", f"catalog-{zlib.crc32(key.encode('utf-8', 'surrogateescape')):08x}.json")
+    return os.path.join(base, "envtune", name)
 
 
 def distrusted(path: str) -> Optional[Text]:

@@ -87,5 +87,36 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
 
 
 def choose(patterns: Sequence[Pattern], files: Sequence[LogFile]) -> Chooser:
-    """The chooser for these inputs."""
-    return Shapes([(p.regex, p.multiline) for p in patterns])
+    """The chooser for these inputs; it is fed block by block, in order."""
+    size = sum(file.size for file in files)
+    return Growing([(p.regex, p.multiline) for p in patterns], size)
+
+
+class Growing:
+    """Pure Python for what is short, hyperscan where it is installed and BIG bytes are to be read or were read."""
+
+    def __init__(self, expressions: Sequence[tuple[str, bool]], size: int = 0) -> None:
+        """`size`: the bytes that are known to come."""
+        self._expressions = expressions
+        self._chooser: Optional[Chooser] = None
+        self._left = BIG - size
+        self._fixed = False
+
+    def candidates(self, block: bytes, errors: bool = False) -> Iterator[Candidate]:
+        """The candidate lines of a block of whole lines, in order."""
+        self._left -= len(block)
+        if self._left <= 0 and not self._fixed:
+            self._fixed = True
+            self._chooser = _automaton(self._expressions) or self._chooser
+        if self._chooser is None:
+            self._chooser = Shapes(self._expressions)
+        return self._chooser.candidates(block, errors)
+
+
+def _automaton(expressions: Sequence[tuple[str, bool]]) -> Optional[Chooser]:
+    from envtune.diagnose.automaton import Automaton, Unusable
+
+    try:
+        return Automaton(expressions)
+    except Unusable:
+        return None

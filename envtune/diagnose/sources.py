@@ -33,6 +33,7 @@ class LogFile:
     pid: Optional[int] = None
     modified: float = 0.0
     content: Optional[bytes] = None  # of an input that is in memory; `path` is then only its name
+    size: int = 0  # bytes on the disk; 0 of what is not there
 
 
 def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
@@ -96,6 +97,12 @@ def _log_file(path: str, host: str) -> LogFile:
     rank, plog = _RANK_IN_NAME.search(name), _PLOG_NAME.match(name)
     if rank is None:
         rank = _RANK_IN_NAME.fullmatch(os.path.basename(os.path.dirname(path)))
+    status = os.stat(path)
     return LogFile(
-        path, host, int(rank[1]) if rank else None, int(plog["pid"]) if plog else None, os.stat(path).st_mtime
+        path,
+        host,
+        int(rank[1]) if rank else None,
+        int(plog["pid"]) if plog else None,
+        status.st_mtime,
+        size=status.st_size,
     )
