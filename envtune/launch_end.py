@@ -1,70 +1,118 @@
-"""How a command ended, what it said last, and how to end in the same way."""
+"""How a command ended, what it said first and last, and how to end in the same way."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Deque
+from typing import Deque, NoReturn
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4  # linux/prctl.h
+HEAD = 256 << 10  # bytes kept from the start of a stream: the first error often stands early
+TAIL = 4 << 20  # and from its end
+SMALL = 4096  # pieces below this are joined, so that a stream of single bytes costs no object each
 
 
 @dataclass
 class Ring:
-    """The last `limit` bytes of a stream, kept in the pieces they came in."""
+    """The first `head` and the last `limit` bytes of a stream; the rest is forgotten."""
 
-    limit: int = 4 << 20
+    limit: int = TAIL
+    head: int = HEAD
     total: int = 0
+    _first: bytearray = field(default_factory=bytearray)
     _pieces: Deque[bytes] = field(default_factory=deque)
     _held: int = 0
 
     def add(self, piece: bytes) -> None:
         """Append, and forget the oldest pieces beyond the limit."""
         self.total += len(piece)
+        if len(self._first) < self.head:
+            self._first += piece[: self.head - len(self._first)]
+        if len(piece) < SMALL and self._pieces and len(self._pieces[-1]) < SMALL:
+            self._held -= len(self._pieces[-1])
+            piece = self._pieces.pop() + piece
         self._pieces.append(piece)
         self._held += len(piece)
         while self._held - len(self._pieces[0]) >= self.limit:
             self._held -= len(self._pieces.popleft())
 
-    def text(self) -> bytes:
-        """What is kept; begins with a whole line when something was forgotten."""
-        kept = b"".join(self._pieces)[-self.limit :]
-        return kept if self.total <= len(kept) else kept[kept.find(b"\n") + 1 :]
+    def parts(self) -> tuple[bytes, bytes]:
+        """(from the start, from the end), both of whole lines; where all of it fits, all is in the first."""
+        tail = b"".join(self._pieces)[-self.limit :]
+        if self.total <= len(tail):
+            return tail, b""
+        return whole_lines(bytes(self._first), tail)
+
+
+def whole_lines(head: bytes, tail: bytes) -> tuple[bytes, bytes]:
+    """A head without its last, broken line, and a tail without its first."""
+    return head[: head.rfind(b"\n") + 1] or head, tail[tail.find(b"\n") + 1 :]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is left of one stream. `name`: stdout, stderr, output (both in one), or the path of the file it went to."""
+
+    name: str
+    head: bytes
+    tail: bytes = b""  # of an output too long to keep; lines between are not known
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How the command ended: `status` as waitpid gives it, and the last output of both streams (one on a terminal)."""
+    """How the command ended: `status` as waitpid gives it, and what it said.
+
+    `asked` is the signal with which somebody asked us or our process group to end, 0 without one.
+    """
 
     status: int
-    out: Ring
-    err: Ring
+    kept: tuple[Kept, ...] = ()
+    asked: int = 0
 
     @property
-    def code(self) -> int:
-        """The exit code a shell would show: 128 + n for signal n."""
-        if os.WIFSIGNALED(self.status):
-            return 128 + os.WTERMSIG(self.status)
-        return os.WEXITSTATUS(self.status)
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended other than with 0."""
-        return self.status != 0
+    def by_request(self) -> bool:
+        """Whether somebody ended it on purpose: a person's Ctrl-C, a launcher's SIGTERM, a reader that left."""
+        ended_by = os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else 0
+        return bool(self.asked) or ended_by in (signal.SIGINT, signal.SIGPIPE)
 
 
-def end_as(status: int) -> None:
+def end_as(status: int) -> NoReturn:
     """End this process as the child ended: with its exit code, or by its signal (without a second core file)."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if os.WIFSIGNALED(status):
-        import resource
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # a reader that left is not our fault
+            stream.flush()
+    if not os.WIFSIGNALED(status):
+        os._exit(os.WEXITSTATUS(status))
+    number = os.WTERMSIG(status)
+    _no_core()
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # as the first process of a container we are not killed by it
 
-        number = os.WTERMSIG(status)
+
+def _no_core() -> None:
+    """Neither a core file nor a call of the program that collects them.
+
+    Sources: core(5), prctl(2) PR_SET_DUMPABLE; a limit of 0 does not keep a collector named with `|` from being called.
+    """
+    import resource
+
+    with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-        signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
-        os.kill(os.getpid(), number)
-        os._exit(128 + number)  # the signal was ignored or blocked by our parent
-    os._exit(os.WEXITSTATUS(status))
+    set_process_option(PR_SET_DUMPABLE, 0)
+
+
+def set_process_option(option: int, value: int) -> bool:
+    """prctl(2); False where it cannot be called."""
+    try:
+        import ctypes
+
+        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False

@@ -1,204 +1,354 @@
-"""`envtune run`: exit status, signals and output are those of the command, with and without a terminal."""
+"""A command beside which envtune stands ends, is heard and hears as without it: pipes, files, signals.
+
+Wherever it can be, the same command is run with and without us, and the two are compared.
+"""
 
 from __future__ import annotations
 
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Sequence
+from typing import IO, Any, Callable, Sequence
 
 import pytest
+from terminals import BESIDE, ended_afterwards, shell_word, state_of, wait_until
 
-RUN = [sys.executable, "-m", "envtune", "run", "--no-preflight", "--"]
-BARE = [
-    sys.executable,
-    "-c",
-    "import sys\nfrom envtune.launch import run_command\nfrom envtune.launch_end import end_as\n"
-    "import os\nend_as(run_command(sys.argv[1:], os.environ).status)",
-]
+WAYS = pytest.mark.parametrize("way", [[], BESIDE], ids=["alone", "beside"])
 
 
-def run(argv: Sequence[str], **options: object) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*BARE, *argv], capture_output=True, timeout=60, **options)  # type: ignore[call-overload]
+def sh(script: str) -> list[str]:
+    return ["sh", "-c", script]
 
 
-@pytest.mark.parametrize("command", ["true", "false", "exit 7", "echo out; echo err >&2; exit 3"])
+def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(argv, timeout=60, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options})
+
+
+def both(argv: Sequence[str], **options: Any) -> tuple[Any, Any]:
+    """(status, stdout, stderr) alone and beside us."""
+    done = [run([*way, *argv], **options) for way in ([], BESIDE)]
+    alone, beside = ((d.returncode, d.stdout, d.stderr) for d in done)
+    return alone, beside
+
+
+# ------------------------------------------------------------------ how it ends
+
+
+@pytest.mark.parametrize("command", ["true", "false", "exit 7", "echo out; echo err >&2; exit 3", "kill -SEGV $$"])
 def test_status_and_both_streams(command: str) -> None:
-    alone = subprocess.run(["sh", "-c", command], capture_output=True)
-    beside = run(["sh", "-c", command])
-    assert (beside.returncode, beside.stdout, beside.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+    alone, beside = both(sh(command))
+    assert beside == alone
 
 
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
-def test_ends_by_the_same_signal(number: signal.Signals) -> None:
-    assert run(["sh", "-c", f"kill -{int(number)} $$"]).returncode == -number
+@pytest.mark.parametrize("name", ["KILL", "TERM", "ABRT", "INT", "PIPE", "RTMIN"])
+def test_ends_by_the_same_signal(name: str) -> None:
+    alone, beside = both(["bash", "-c", f"kill -{name} $$"])
+    assert alone[0] < 0
+    assert beside == alone
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
-def test_a_signal_to_us_reaches_the_command(number: signal.Signals) -> None:
-    with subprocess.Popen([*BARE, "sh", "-c", "echo ready; exec sleep 60"], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"ready\n"
-        child.send_signal(number)
-        assert child.wait(20) == -number
+def test_a_crash_leaves_one_core_file_at_most(tmp_path: Path) -> None:
+    import resource
+
+    def cores() -> None:
+        resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+
+    alone = run(sh("kill -SEGV $$"), cwd=tmp_path, preexec_fn=cores)
+    left = len(list(tmp_path.iterdir()))
+    beside = run([*BESIDE, *sh("kill -SEGV $$")], cwd=tmp_path, preexec_fn=cores)
+    assert beside.returncode == alone.returncode == -signal.SIGSEGV
+    assert len(list(tmp_path.iterdir())) <= 2 * left
 
 
-def test_the_command_may_answer_a_signal_itself() -> None:
-    script = "trap 'echo bye; exit 9' TERM; echo ready; while :; do sleep 0.05; done"
-    with subprocess.Popen([*BARE, "sh", "-c", script], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"ready\n"
-        child.terminate()
-        assert child.stdout.read() == b"bye\n"
-        assert child.wait(20) == 9
+def test_a_script_without_a_first_line_is_one_for_sh(tmp_path: Path) -> None:
+    script = tmp_path / "job"
+    script.write_text("echo $0 $1; exit 4\n")
+    script.chmod(0o755)
+    done = run([*BESIDE, str(script), "x"])
+    assert (done.returncode, done.stdout) == (4, f"{script} x\n".encode())
+
+
+# ------------------------------------------------------------------ where its output goes
 
 
 def test_standard_input_is_the_commands() -> None:
-    assert run(["cat"], input=b"1\n2\n").stdout == b"1\n2\n"
+    alone, beside = both(["wc", "-c"], input=b"x" * 300_000)
+    assert beside == alone
 
 
 def test_a_reader_that_leaves() -> None:
-    words = " ".join(f"'{word}'" for word in [*BARE, "yes"])
-    done = subprocess.run(
-        ["bash", "-c", f"{words} | head -2; echo ${{PIPESTATUS[0]}}"], capture_output=True, timeout=60
-    )
-    assert done.stdout == b"y\ny\n141\n"
+    for command in ("yes", "while echo y; do sleep 0.02; done"):
+        script = f"{shell_word([*BESIDE, *sh(command)])} | head -1; echo ${{PIPESTATUS[0]}}"
+        assert run(["bash", "-c", script]).stdout == b"y\n141\n"
 
 
-def test_a_daemon_it_leaves_behind_does_not_hold_us() -> None:
-    began = time.monotonic()
-    done = run(["sh", "-c", "sleep 30 & echo done"])
-    assert done.stdout == b"done\n"
-    assert time.monotonic() - began < 20
+def test_a_silent_reader_that_leaves_is_noticed_at_once(tmp_path: Path) -> None:
+    """The second line is the one that finds nobody there, as without us; not one later."""
+    log = tmp_path / "log"
+    script = f"echo 1; while [ ! -e {tmp_path}/left ]; do sleep 0.01; done; sleep 0.1; echo 2; echo on > {log}; echo 3"
+    shell = f"{shell_word([*BESIDE, *sh(script)])} | (head -1; touch {tmp_path}/left)"
+    assert run(["bash", "-c", shell]).stdout == b"1\n"
+    assert not log.exists()
 
 
-def test_much_output_arrives_whole() -> None:
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_full_disk(stream: str) -> None:
+    with open("/dev/full", "wb") as full:
+        alone, beside = both(
+            [sys.executable, "-c", f"import sys; print('x' * 9999, file=sys.{stream})"], **{stream: full}
+        )
+    assert beside == alone
+    assert alone[0] != 0
+
+
+def test_one_file_for_both_streams_keeps_their_order(tmp_path: Path) -> None:
+    script = "for i in $(seq 200); do echo out $i; echo err $i >&2; done"
+    found = []
+    for way in ([], BESIDE):
+        log = tmp_path / "log"
+        log.write_text("before\n")
+        with log.open("ab") as file:
+            subprocess.run([*way, *sh(script)], stdout=file, stderr=subprocess.STDOUT, check=True, timeout=60)
+        found.append(log.read_bytes())
+    assert found[1] == found[0]
+    assert found[0].startswith(b"before\nout 1\nerr 1\nout 2\n")
+
+
+def test_one_pipe_for_both_streams_keeps_their_order() -> None:
+    script = "for i in $(seq 200); do echo out $i; echo err $i >&2; done"
+    alone, beside = both(sh(script), stderr=subprocess.STDOUT)
+    assert beside == alone
+
+
+def test_two_files_and_what_kind_they_are(tmp_path: Path) -> None:
+    script = "test -f /dev/stdout && echo file; test -p /dev/stderr && echo pipe >&2; test -t 1 || echo no terminal"
+    found = []
+    for way in ([], BESIDE):
+        with (tmp_path / "out").open("wb") as out:
+            done = run([*way, *sh(script)], stdout=out)
+        found.append(((tmp_path / "out").read_bytes(), done.stderr))
+    assert found == [(b"file\nno terminal\n", b"pipe\n")] * 2
+
+
+@WAYS
+def test_closed_streams_stay_closed(way: list[str]) -> None:
+    script = f"{shell_word([*way, *sh('ls /proc/self/fd/0 /proc/self/fd/1 2>/dev/null; exit 6')])} <&- >&-"
+    assert run(["bash", "-c", script]).returncode == 6
+
+
+def test_output_nobody_reads_for_a_while_arrives_whole() -> None:
     size = 64 << 20
-    with subprocess.Popen([*BARE, "head", "-c", str(size), "/dev/zero"], stdout=subprocess.PIPE) as child:
+    with subprocess.Popen([*BESIDE, "head", "-c", str(size), "/dev/zero"], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         total = 0
         while piece := child.stdout.read(1 << 20):
             total += len(piece)
-        assert (total, child.wait(30)) == (size, 0)
+        assert (total, child.wait(60)) == (size, 0)
 
 
-def test_a_command_that_is_not_there() -> None:
-    done = subprocess.run([*RUN, "no-such-command"], capture_output=True, timeout=60)
-    assert done.returncode == 127
-    assert b"no-such-command" in done.stderr
+def test_a_socket_as_stdout() -> None:
+    import socket
+
+    ours, its = socket.socketpair()
+    with ours, its:
+        done = subprocess.run([*BESIDE, *sh("echo out; exit 2")], stdout=its, timeout=60)
+        assert (done.returncode, ours.recv(100)) == (2, b"out\n")
 
 
-def test_a_failed_command_is_diagnosed_and_its_status_kept() -> None:
-    script = "echo 'ImportError: libhccl.so: cannot open shared object file' >&2; exit 5"
-    done = subprocess.run([*RUN, "sh", "-c", script], capture_output=True, timeout=60)
-    assert done.returncode == 5
-    assert b"F06" in done.stderr
-    assert done.stdout == b""
+def test_a_command_that_closes_its_streams_and_goes_on(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*BESIDE, *sh(f"exec >&- 2>&-; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 6")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        (tmp_path / "go").touch()
+        assert child.wait(60) == 6
 
 
-class Terminal:
-    """A command on a pseudo terminal, as a person at a shell would have it."""
-
-    def __init__(self, argv: Sequence[str]) -> None:
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.execv(argv[0], list(argv))
-        self.seen = b""
-
-    def until(self, text: bytes, seconds: float = 20.0) -> None:
-        end = time.monotonic() + seconds
-        while text not in self.seen:
-            left = end - time.monotonic()
-            assert left > 0, self.seen
-            ready, _, _ = select.select([self.master], [], [], left)
-            if ready:
-                try:
-                    self.seen += os.read(self.master, 65536)
-                except OSError:
-                    assert text in self.seen, self.seen
-                    return
-
-    def type(self, keys: bytes) -> None:
-        os.write(self.master, keys)
-
-    def status(self) -> int:
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                os.close(self.master)
-                return status
-            ready, _, _ = select.select([self.master], [], [], 0.05)
-            if ready:
-                try:
-                    self.seen += os.read(self.master, 65536)
-                except OSError:
-                    time.sleep(0.02)
-        raise AssertionError("it did not end")
+# ------------------------------------------------------------------ what it leaves running
 
 
-def test_on_a_terminal_the_command_sees_one() -> None:
-    on = Terminal([*BARE, "sh", "-c", "test -t 0 && test -t 1 && stty size && exit 4"])
-    assert os.WEXITSTATUS(on.status()) == 4
+def test_what_it_leaves_running_does_not_hold_us_and_keeps_its_output(tmp_path: Path) -> None:
+    """`python train.py &` at the end of a launch script, stdout a pipe: it must not die of SIGPIPE."""
+    script = f"(while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; seq 200000; echo last) & echo first; exit 3"
+    with subprocess.Popen([*BESIDE, *sh(script)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"first\n"
+        assert child.wait(60) == 3
+        (tmp_path / "go").touch()
+        rest = child.stdout.read().splitlines()
+        assert (rest[0], rest[-1], len(rest)) == (b"1", b"last", 200001)
 
 
-def test_control_c_on_a_terminal() -> None:
-    on = Terminal([*BARE, "sh", "-c", "echo ready; exec sleep 60"])
-    on.until(b"ready")
-    on.type(b"\x03")
-    status = on.status()
-    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT
+def test_what_it_leaves_running_may_write_for_ever() -> None:
+    with subprocess.Popen(
+        [*BESIDE, *sh("yes & echo $! >&2; exit 3")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None and child.stderr is not None
+        yes = int(child.stderr.readline())
+        with ended_afterwards(yes):
+            while child.poll() is None:
+                child.stdout.read(1 << 20)
+            assert child.returncode == 3
+            child.stdout.read(1 << 20)
+            child.stdout.close()  # nobody reads it any more: it learns that, as without us
+            wait_until(lambda: state_of(yes) in ("", "Z"), "yes goes on")
 
 
-def test_what_is_typed_reaches_the_command() -> None:
-    on = Terminal([*BARE, "sh", "-c", "echo ready; read line; echo got:$line"])
-    on.until(b"ready")
-    on.type(b"hello\r")
-    on.until(b"got:hello")
-    assert on.status() == 0
+def test_what_is_written_through_another_process_arrives(tmp_path: Path) -> None:
+    script = "exec > >(sleep 0.1; cat) 2>&1; echo said; exit 3"
+    done = run([*BESIDE, "bash", "-c", script])
+    assert (done.returncode, done.stdout) == (3, b"said\n")
 
 
-def test_control_z_stops_both_and_continuing_goes_on() -> None:
-    on = Terminal(["/bin/bash", "--norc", "-i"])
-    words = " ".join(f"'{word}'" for word in BARE)
-    on.type(f"PS1='prompt> '; {words} sh -c 'echo ready; sleep 1; echo awake'\r".encode())
-    on.until(b"ready\r\n")
-    on.type(b"\x1a")
-    on.until(b"Stopped")
-    on.type(b"fg\r")
-    on.until(b"awake\r\n")
-    on.seen = on.seen.partition(b"awake\r\n")[2]
-    on.until(b"prompt> ")
-    on.type(b"exit 0\r")
-    assert on.status() == 0
+# ------------------------------------------------------------------ signals
+
+TELLS = """
+import os, signal, sys, time
+heard = []
+for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT, signal.SIGRTMIN + 3):
+    signal.signal(n, lambda n, _: heard.append(n))
+child = os.fork()  # a data loader
+print(os.getpid(), child, flush=True)
+while not heard: time.sleep(0.01)
+time.sleep(0.15)
+if child == 0:
+    os._exit(len(heard))
+if sys.argv[1] == "alone":
+    os.kill(child, signal.SIGKILL)
+print(heard, os.waitpid(child, 0)[1], flush=True)
+sys.exit(len(heard))
+"""
 
 
-def test_a_child_that_closes_its_terminal() -> None:
-    on = Terminal([*BARE, "sh", "-c", "echo ready; exec <&- >&- 2>&-; sleep 0.3; exit 6"])
-    assert os.WEXITSTATUS(on.status()) == 6
+def tell(way: Sequence[str], whom: str, send: Callable[[int], None]) -> tuple[Any, ...]:
+    """What a command and its child hear when the launched process, or its group, is sent something."""
+    with subprocess.Popen(
+        [*way, sys.executable, "-c", TELLS, whom], stdout=subprocess.PIPE, start_new_session=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline(), child.stdout.readline()
+        send(child.pid)
+        return child.stdout.read(), child.wait(60)
 
 
-def test_the_ring_keeps_the_end_and_whole_lines() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP, signal.SIGRTMIN + 3])
+def test_a_signal_to_us_alone_reaches_the_command_alone(number: int) -> None:
+    """A launcher's SIGUSR1 before the time limit: the command's data loaders must not get it."""
+    alone, beside = (tell(way, "alone", lambda pid: os.kill(pid, number)) for way in ([], BESIDE))
+    assert beside == alone
+    assert alone == (f"[{int(number)}] 9\n".encode(), 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT])
+def test_a_signal_to_the_process_group_is_heard_once_by_each(number: int) -> None:
+    alone, beside = (tell(way, "group", lambda pid: os.killpg(pid, number)) for way in ([], BESIDE))
+    assert beside == alone
+    assert alone == (f"[{int(number)}] {1 << 8}\n".encode(), 1)
+
+
+def test_the_same_signal_twice() -> None:
+    script = "n=0; trap 'n=$((n+1)); echo $n' TERM; echo ready; while [ $n -lt 2 ]; do sleep 0.02; done; exit 9"
+    with subprocess.Popen([*BESIDE, *sh(script)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        child.terminate()
+        assert child.stdout.readline() == b"1\n"
+        child.terminate()
+        assert child.stdout.readline() == b"2\n"
+        assert child.wait(60) == 9
+
+
+def test_ignored_signals_stay_ignored() -> None:
+    """nohup, and `cmd &` of a script."""
+    shown = "grep SigIgn /proc/self/status"
+    script = f"trap '' HUP INT; {shown}; {shell_word([*BESIDE, *sh(shown)])}"
+    first, second = run(["bash", "-c", script]).stdout.splitlines()
+    assert first == second
+
+
+def test_the_mask_and_the_defaults_are_those_of_our_parent() -> None:
+    shown = ["grep", "-E", "Sig(Blk|Ign|Cgt)", "/proc/self/status"]
+    alone, beside = both(shown)
+    assert beside == alone
+
+
+def test_a_signal_while_the_reader_of_our_output_sleeps() -> None:
+    with subprocess.Popen([*BESIDE, "yes"], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        wait_until(lambda: state_of(child.pid) == "S", "it waits for its reader")
+        child.terminate()
+        child.stdout.read()
+        assert child.wait(60) == -signal.SIGTERM
+
+
+def test_whoever_kills_us_kills_the_command() -> None:
+    with subprocess.Popen([*BESIDE, *sh("echo $$; exec sleep 60")], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        job = int(child.stdout.readline())
+        with ended_afterwards(job):
+            child.kill()
+            wait_until(lambda: state_of(job) in ("", "Z"), "the command goes on")
+
+
+@WAYS
+def test_stopped_and_continued_from_outside(way: list[str]) -> None:
+    argv = [*way, *sh("echo $$; read line; echo $line; exit 2")]
+    pipes: dict[str, IO[bytes] | int] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, **pipes) as child:  # type: ignore[call-overload]
+        job = int(child.stdout.readline())
+        child.send_signal(signal.SIGTSTP)
+        wait_until(lambda: state_of(job) == "T" and state_of(child.pid) == "T", "both are stopped")
+        child.stdin.write(b"on\n")
+        child.stdin.close()
+        child.send_signal(signal.SIGCONT)
+        assert child.stdout.read() == b"on\n"
+        assert child.wait(60) == 2
+
+
+# ------------------------------------------------------------------ what is kept
+
+
+def test_the_ring_keeps_the_start_the_end_and_whole_lines() -> None:
     from envtune.launch_end import Ring
 
-    ring = Ring(limit=100)
-    for number in range(1000):
+    ring = Ring(limit=100, head=50)
+    for number in range(100_000):
         ring.add(b"line %d\n" % number)
-    kept = ring.text()
-    assert len(kept) <= 100
-    assert kept.endswith(b"line 999\n")
-    assert kept.startswith(b"line ")
+    head, tail = ring.parts()
+    assert head == b"".join(b"line %d\n" % n for n in range(7))
+    assert len(tail) <= 100
+    assert tail.endswith(b"line 99999\n") and tail.startswith(b"line ")
 
 
-def test_the_jobs_plog_is_read_too(tmp_path: Path) -> None:
-    folder = tmp_path / "ascend" / "log" / "debug" / "plog"
-    line = "[ERROR] HCCL(7,python):2024-06-01-10:00:00.000.000 [x.cc:1]7 HCCL_RDMA_SL[1000] is invalid. except: [0, 7]"
-    script = f"mkdir -p {folder}; echo '{line}' > {folder}/plog-7_20240601100000000.log; exit 1"
-    env = {**os.environ, "HOME": str(tmp_path)}
-    done = subprocess.run([*RUN, "sh", "-c", script], capture_output=True, timeout=60, env=env)
-    assert b"H101" in done.stderr
+def test_the_ring_of_a_short_output_is_the_output() -> None:
+    from envtune.launch_end import Ring
+
+    ring = Ring(limit=100, head=50)
+    for letter in b"one\ntwo\nthree":
+        ring.add(bytes([letter]))
+    assert ring.parts() == (b"one\ntwo\nthree", b"")
+
+
+MEASURES = r"""
+import os, resource, sys
+from envtune.launch import run_command
+script = "echo first; head -c 200000000 /dev/zero | tr '\\0' '\\n'; echo last"
+kept = [k for k in run_command(["sh", "-c", script], os.environ).kept if k.name != "stderr"][0]
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+print(kept.head[:6], kept.tail[-5:], len(kept.head), len(kept.tail), peak, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("place", ["file", "pipe", "null"])
+def test_memory_is_bounded_and_the_end_is_kept(place: str, tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") if place == "file" else open(os.devnull, "wb") as out:
+        script = f"{shell_word([sys.executable, '-c', MEASURES])}" + (" | cat > /dev/null" if place == "pipe" else "")
+        done = subprocess.run(["bash", "-c", script], stdout=out, stderr=subprocess.PIPE, timeout=60)
+    words = done.stderr.split()
+    assert words[:3] == [b"b'first\\n'", b"b'last\\n'", b"262144"]
+    assert 4_194_000 < int(words[3]) <= 4_194_304
+    assert int(words[4]) < 60  # MiB

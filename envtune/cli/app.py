@@ -34,7 +34,7 @@ class LazyGroup(TyperGroup):
             return None
         module = importlib.import_module(f"envtune.cli.{VERBS[cmd_name][0]}")
         verb = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        verb.command(cmd_name, help=module.HELP)(module.command)
+        verb.command(cmd_name, help=module.HELP, context_settings=getattr(module, "CONTEXT", None))(module.command)
         return typer.main.get_command(verb)
 
 

@@ -6,34 +6,38 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Iterator, List, Mapping, NoReturn, Optional, Sequence
 
 import typer
 
 from envtune.cli.options import fail, language
 
 if TYPE_CHECKING:
+    from envtune.diagnose.sources import LogFile
     from envtune.launch_end import Ended
-    from envtune.model import Finding
+    from envtune.model import Finding, Text
+    from envtune.resources import Scene
 
-HELP = """Check the host, run a command, and diagnose it when it fails.
+HELP = """Check the host, run a command with this host's environment, and diagnose it when it fails.
 
 \b
   envtune run -- python train.py
   envtune run --select CANN,NET --fail-on critical -- bash train.sh
-  torchrun --nproc_per_node 8 --no-python envtune run -- python train.py     one preflight per node
+  envtune run --profile debug -- python train.py        a run that is to show where it fails
+  envtune run --profile none --no-preflight -- CMD      only stand by, and diagnose
+  torchrun --nproc_per_node 8 --no-python envtune run -- python train.py
+  mpirun -n 8 envtune run -- python train.py            one preflight per node, by the first rank
+  srun -K envtune run -- python train.py                -K: one rank that is not started ends the others
 
-The command gets your terminal, your signals and your descriptors; envtune ends as it ended: with the same status, or by
-the same signal. --no-capture hands the descriptors over, and nothing is kept to diagnose but the plog.
+The command stays in your terminal, your process group and your pipes; envtune ends as it ended: with the same status,
+or by the same signal. The profile (envtune env) is for the command only, one line for each variable it changes; your
+shell and your files stay as they are. Nothing is diagnosed after Ctrl-C or when a launcher ends the command.
+
+Exit status: the command's; 1 not started (findings at or above --fail-on); 2 usage; 126 and 127 as a shell.
 """
-# Set by launchers for each process of a node: only the first of a node checks it.
-LOCAL_RANKS = (
-    "LOCAL_RANK",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-    "SLURM_LOCALID",
-    "MV2_COMM_WORLD_LOCAL_RANK",
-)
+CONTEXT = {"allow_interspersed_args": False}  # what follows the command is the command's, with or without --
+DIAGNOSIS_SECONDS = 30.0  # what takes longer is given up: a launcher waits for our end to end the other ranks
+RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
 def command(
@@ -43,80 +47,170 @@ def command(
     fail_on: str = typer.Option("high", "--fail-on", help="Do not start where a finding is this severe."),
     force: bool = typer.Option(False, "--force", help="Start all the same."),
     preflight: bool = typer.Option(True, "--preflight/--no-preflight", help="Check the host first."),
-    capture: bool = typer.Option(True, "--capture/--no-capture", help="Keep the last output for a diagnosis."),
+    profile: str = typer.Option("training", "--profile", "-p", help="training, debug or none."),
+    keep: Optional[List[str]] = typer.Option(None, "--keep", help="A variable that the profile leaves alone."),
+    capture: bool = typer.Option(
+        True, "--capture/--no-capture", help="Keep the last output for a diagnosis; without it only the plog is read."
+    ),
     lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
     catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More checks and entries."),
 ) -> None:
-    from envtune.errors import EnvtuneError
+    from envtune.cli.run_profile import PROFILES, later_rank
     from envtune.launch import run_command
     from envtune.launch_end import end_as
 
     lang = language(lang)
-    try:
-        if preflight and not _later_rank(os.environ):
-            _preflight(select, ignore, fail_on, force, lang, catalog or [])
-    except EnvtuneError as error:
-        fail(str(error), str(error), lang)
+    profile = "training" if profile == "train" else profile
+    if profile not in PROFILES:
+        fail(
+            f"--profile {profile}: one of {', '.join(PROFILES)}",
+            f"--profile {profile}：可选 {'、'.join(PROFILES)}",
+            lang,
+        )
+    first = not later_rank(os.environ)
+    env: Mapping[str, str] = os.environ
+    if profile != "none" or (preflight and first):
+        env, scene = _environment(argv, profile, keep or [], lang, first)
+        if preflight and first:
+            _preflight(scene, select, ignore, fail_on, force, lang, catalog or [])
     began = time.time()
     try:
-        ended = run_command(argv, os.environ, capture)
+        ended = run_command(argv, env, capture)
     except OSError as error:
-        typer.echo(f"envtune: {argv[0]}: {error.strerror}", err=True)
-        raise typer.Exit(127 if isinstance(error, FileNotFoundError) else 126) from None
-    if ended.failed:
-        _explain(argv, ended, began, lang, catalog or [])
+        _not_run(argv[0], error, lang)
+    if ended.status and not ended.by_request:
+        from envtune.launch_left import aside
+
+        aside(lambda: _explain(argv, ended, began, env, lang, catalog or []), DIAGNOSIS_SECONDS)
     end_as(ended.status)
 
 
-def _later_rank(environ: Mapping[str, str]) -> bool:
-    return any(environ.get(name, "0").strip() not in ("", "0") for name in LOCAL_RANKS)
+def _not_run(name: str, error: OSError, lang: str) -> NoReturn:
+    missing = isinstance(error, FileNotFoundError)
+    en = "command not found" if missing else error.strerror
+    zh = "找不到命令" if missing else f"无法执行（{error.strerror}）"
+    typer.echo(f"envtune: {name}: {zh if lang == 'zh' else en}", err=True)
+    raise typer.Exit(127 if missing else 126)
+
+
+def _environment(
+    argv: Sequence[str], profile: str, keep: Sequence[str], lang: str, aloud: bool
+) -> tuple[Mapping[str, str], Optional[Scene]]:
+    """The command's variables; what is changed is said by the first rank of a node, for all of them."""
+    from envtune.cli.run_profile import apply
+
+    try:
+        applied = apply(argv, profile, keep)
+    except Exception as error:  # a job is not kept from starting by our reading of the host
+        en, zh = "the environment profile is not applied", "未应用环境配置"
+        typer.echo(f"envtune: {zh if lang == 'zh' else en}: {type(error).__name__}: {error}", err=True)
+        return os.environ, None
+    for note in applied.notes if aloud else ():
+        typer.echo(f"envtune: {note.to(lang)}", err=True)
+    return applied.variables, applied.scene
 
 
 def _preflight(
-    select: Optional[List[str]], ignore: Optional[List[str]], fail_on: str, force: bool, lang: str, catalog: List[Path]
+    scene: Optional[Scene],
+    select: Optional[List[str]],
+    ignore: Optional[List[str]],
+    fail_on: str,
+    force: bool,
+    lang: str,
+    catalog: List[Path],
 ) -> None:
-    """Stop where a finding is at or above `fail_on`; what could not be told costs one line."""
+    """Stop where a finding is at or above `fail_on`; what is below it, or could not be told, costs one line."""
     from envtune.audit import audit
     from envtune.cli.check import load_checks, open_host, severity_named
+    from envtune.errors import EnvtuneError
     from envtune.scene import open_scene
     from envtune.target import TargetOptions
 
-    floor = severity_named(fail_on)
-    tags = None if select else ["preflight"]
-    checks = load_checks(catalog, lang, select, ignore, tags, severity_named("info"))
-    findings = audit(checks, open_scene(*open_host(None, TargetOptions())))
-    stopping = [f for f in findings if f.outcome.value == "fail" and f.severity.rank >= floor.rank]
-    _say_preflight(findings, stopping, lang)
+    try:
+        floor = severity_named(fail_on)
+        checks = load_checks(catalog, lang, select, ignore, None if select else ["preflight"], severity_named("info"))
+        findings = audit(checks, scene or open_scene(*open_host(None, TargetOptions())))
+    except EnvtuneError as error:
+        fail(error.to("en"), error.to("zh"), lang)
+    failed = [f for f in findings if f.outcome.value == "fail"]
+    stopping = [f for f in failed if f.severity.rank >= floor.rank]
+    for line in _lines(findings, stopping, failed, lang):
+        typer.echo(f"envtune: {line}", err=True)
     if stopping and not force:
-        words = "not started (--force starts it all the same)", "没有启动任务（--force 可强制启动）"
-        fail(*words, lang)
+        words = "没有启动任务（--force 可强制启动）" if lang == "zh" else "not started (--force starts it all the same)"
+        typer.echo(f"envtune: {words}", err=True)
+        raise typer.Exit(1)
 
 
-def _say_preflight(findings: Sequence[Finding], stopping: Sequence[Finding], lang: str) -> None:
+def _lines(
+    findings: Sequence[Finding], stopping: Sequence[Finding], failed: Sequence[Finding], lang: str
+) -> Iterator[str]:
     for finding in stopping:
         found = finding.actual.to(lang) if finding.actual else ""
         subject = f" [{finding.subject}]" if finding.subject else ""
-        typer.echo(f"envtune: {finding.id}{subject} {finding.check.title.to(lang)}: {found}", err=True)
+        yield f"{finding.id}{subject} {finding.check.title.to(lang)}: {found}"
+    zh = lang == "zh"
+    lesser = sorted({f.id for f in failed} - {f.id for f in stopping})
+    if lesser:
+        yield f"{'较轻的问题' if zh else 'lesser findings'}: {', '.join(lesser)} (envtune check)"
     untold = sorted({f.id for f in findings if f.outcome.value in ("unknown", "error")})
     if untold:
-        words = "无法判断" if lang == "zh" else "could not be told"
-        typer.echo(f"envtune: {words}: {', '.join(untold)}", err=True)
+        yield f"{'无法判断' if zh else 'could not be told'}: {', '.join(untold)} (envtune check)"
 
 
-def _explain(argv: Sequence[str], ended: Ended, began: float, lang: str, catalog: List[Path]) -> None:
+def _explain(
+    argv: Sequence[str], ended: Ended, began: float, env: Mapping[str, str], lang: str, catalog: List[Path]
+) -> None:
     """The diagnosis of a failed command, on stderr; never in the way of how it ended."""
     from envtune.cli.diagnose import confirmer, diagnose_files
     from envtune.diagnose.scan import Window
-    from envtune.diagnose.sources import LogFile, find_plogs
     from envtune.report.diagnosis import render_text
     from envtune.target import TargetOptions
 
     try:
-        kept = [(name, ring.text()) for name, ring in (("stdout", ended.out), ("stderr", ended.err))]
-        files = [LogFile(name, content=text) for name, text in kept if text] + list(find_plogs(os.environ, began))
-        found = diagnose_files(argv, files, catalog, Window(), confirmer(catalog, None, TargetOptions()))
+        files = [*_said(ended, env, lang), *_plogs(env, began)]
+        found = diagnose_files(argv, files, catalog, Window(), confirmer(catalog, None, TargetOptions(), ran_with=env))
+        text = render_text(found, lang, colour=sys.stderr.isatty()) if found.diagnoses or found.first_error else ""
     except Exception as error:  # the job's own end matters more than our words about it
-        typer.echo(f"envtune: no diagnosis: {type(error).__name__}: {error}", err=True)
+        no = "无法诊断" if lang == "zh" else "no diagnosis"
+        typer.echo(f"envtune: {no}: {type(error).__name__}: {error}", err=True)
         return
-    if found.diagnoses or found.first_error:
-        typer.echo("\n" + render_text(found, lang, colour=sys.stderr.isatty()), err=True)
+    if text:
+        typer.echo(f"\nenvtune: {_how(argv[0], ended.status).to(lang)}\n{text}", err=True)
+
+
+def _how(name: str, status: int) -> Text:
+    from envtune.model import Text
+
+    name = os.path.basename(name)
+    if not os.WIFSIGNALED(status):
+        code = os.WEXITSTATUS(status)
+        return Text(f"{name} ended with status {code}", f"{name} 以状态码 {code} 结束")
+    import signal
+
+    number = os.WTERMSIG(status)
+    word = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    return Text(f"{name} was ended by {word}", f"{name} 被信号 {word} 终止")
+
+
+def _said(ended: Ended, env: Mapping[str, str], lang: str) -> Iterator[LogFile]:
+    """The output that was kept; lines of its end are counted from where the kept part begins."""
+    from envtune.diagnose.sources import LogFile
+
+    rank = next((int(env[name]) for name in RANKS if env.get(name, "").isdigit()), None)
+    for kept in ended.kept:
+        if kept.head:
+            yield LogFile(kept.name, rank=rank, content=kept.head)
+        if kept.tail:
+            size = f"{len(kept.tail) / (1 << 20):.1f} MiB"
+            name = f"{kept.name}（最后 {size}）" if lang == "zh" else f"{kept.name} (last {size})"
+            yield LogFile(name, rank=rank, content=kept.tail)
+
+
+def _plogs(env: Mapping[str, str], began: float) -> Iterator[LogFile]:
+    """The plog written since, without that of processes that run on: they are another job's."""
+    from envtune.diagnose.sources import find_plogs
+
+    for file in find_plogs(env, began):
+        if file.pid is None or not os.path.exists(f"/proc/{file.pid}"):
+            yield file

@@ -1,0 +1,123 @@
+"""Signals that reach us, told apart: sent to the whole process group (the command has them too), or to us alone.
+
+Ctrl-C, a closing terminal and `kill -- -PGID` reach every process of the group, the command among them; passing them on
+would deliver them twice. `kill PID`, which is what most launchers do, reaches us alone and has to be passed on. No
+system call tells the two apart afterwards, so a silent process of the same group holds all signals blocked: what is
+pending there was sent to the group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from typing import Iterator, Optional
+
+_KEPT = {
+    *(signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXCPU, signal.SIGXFSZ, signal.SIGURG),
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS),
+    signal.SIGTTOU,  # when our copying is what the terminal does not want from the background, we stop like anybody
+}
+PASSED_ON = sorted(int(number) for number in signal.valid_signals() - _KEPT)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # by which somebody asks us to end
+PATIENCE = 0.02  # seconds for a sender that walks over the processes one by one (Slurm, systemd)
+
+
+class Witness:
+    """A process of our group that takes no signal."""
+
+    def __init__(self) -> None:
+        ours, its = socket.socketpair()
+        before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+        self.pid = os.fork()
+        if self.pid == 0:
+            _stand_still(its.detach())
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        its.close()
+        self._line = ours
+
+    def saw(self, number: int) -> bool:
+        """Whether the signal was sent to the group; forgets it."""
+        end = time.monotonic() + PATIENCE
+        while not (found := self._pending(number)) and time.monotonic() < end:
+            time.sleep(0.002)
+        self.forget(number)
+        return found
+
+    def forget(self, number: int) -> None:
+        """Take the signal off the witness."""
+        with contextlib.suppress(OSError):
+            self._line.send(bytes([number]))
+            if select.select([self._line], [], [], 1)[0]:
+                self._line.recv(1)
+
+    def end(self) -> None:
+        """The witness leaves."""
+        self._line.close()
+        os.waitpid(self.pid, 0)
+
+    def _pending(self, number: int) -> bool:
+        try:
+            with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
+                masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigPnd", "ShdPnd"))]
+        except (OSError, ValueError):
+            return False
+        return any(mask >> (number - 1) & 1 for mask in masks)
+
+
+def _stand_still(line: int) -> None:
+    """The witness: holds nothing open but its line to us, and ends with it."""
+    try:
+        top = os.dup2(line, 0)
+        os.closerange(top + 1, 4096)
+        while wanted := os.read(0, 1):
+            signal.sigtimedwait([wanted[0]], 0)
+            os.write(0, b".")
+    finally:
+        os._exit(0)
+
+
+@contextlib.contextmanager
+def listening(wake: int) -> Iterator[tuple[int, ...]]:
+    """Signals write their number to `wake` instead of ending us; what is ignored stays so (nohup). Restored at the end.
+
+    Yields the numbers that are listened to.
+    """
+    numbers = [n for n in PASSED_ON if signal.getsignal(n) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, _heard) for number in (*numbers, signal.SIGCHLD)}
+    old = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    try:
+        yield tuple(numbers)
+    finally:
+        signal.set_wakeup_fd(old)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heard(*_: object) -> None:
+    """The number is in the pipe already."""
+
+
+def pass_on(number: int, child: int, witness: Witness) -> None:
+    """Let the command have a signal that we got, unless it has it already."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if not witness.saw(number):
+            os.kill(child, number)
+        elif _left(child):
+            os.killpg(child, number)
+
+
+def _left(child: int) -> bool:
+    """Whether the command went into a process group of its own, which as a job of a shell it would have had."""
+    own = os.getpgrp()
+    return own == os.getpid() and os.getpgid(child) == child and os.getsid(child) == os.getsid(0)
+
+
+def stop_with(number: int) -> None:
+    """The command was stopped (Ctrl-Z): stop by the same signal; returns when both go on."""
+    before: Optional[object] = signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    signal.signal(number, before)  # type: ignore[arg-type]
