@@ -18,7 +18,7 @@ import pytest
 from killed_runs import change, encoded, forked, killed_at, write
 from typer.testing import CliRunner
 
-from envtune import executor, resources
+from envtune import executor, plan_file, resources
 from envtune.catalog import layers, store
 from envtune.cli import fix_apply
 from envtune.cli.app import app
@@ -175,6 +175,29 @@ def test_what_is_wanted_is_named_like_for_check(world: World, words: list[str], 
 def test_what_does_not_exist_ends_with_2(world: World, words: str) -> None:
     done = world.run("fix", *words.split())
     assert done.exit_code == 2 and done.stderr.startswith("envtune: ") and done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["fix", ""], "names no check"),
+        (["fix", "--faq", ","], "no check is about it"),
+        (["fix", "--owner", "root"], "--pid"),
+        (["fix", "--plan", "/dev/zero"], "larger than 1 MiB"),
+        (["fix", "--plan", "/"], "/: Is a directory"),
+        (["fix", "--plan", "latin"], "not UTF-8"),
+        (["fix", "--hostfile", "nowhere"], "nowhere: No such file"),
+    ],
+)
+def test_nonsense_is_told_in_both_languages(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+) -> None:
+    monkeypatch.setattr(plan_file, "LIMIT", 1 << 20)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "latin").write_bytes(b"{\xe9}")
+    en, zh = world.run(*words), world.run(*words, "--lang", "zh")
+    assert (en.exit_code, zh.exit_code) == (2, 2) and told in en.stderr and "Errno" not in en.stderr + zh.stderr
+    assert any("\u4e00" <= letter <= "\u9fff" for letter in zh.stderr)
 
 
 def test_a_snapshot_is_planned_for_and_never_applied_to(world: World, tmp_path: Path) -> None:

@@ -201,6 +201,8 @@ def _fix_options(
     from envtune.errors import UsageError
     from envtune.plan import FixOptions
 
+    if owner is not None and pid is None:
+        raise UsageError("--owner goes with --pid: the process to end", "--owner 须与 --pid（要终止的进程）一起使用")
     if wheels is not None and not wheels.is_dir():
         raise UsageError(f"--wheels {wheels}: not a directory", f"--wheels {wheels}：不是目录")
     nodes = os.environ.get("SLURM_JOB_NODELIST", "") if any(check.family == "NET" for check in checks) else ""

@@ -26,6 +26,9 @@ def widen(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -> lis
         if not own:
             raise UsageError(f"--faq {entry}: no check is about it", f"--faq {entry}：没有与之相关的检查")
         found += own
+    if (words or faq) and not any(found):
+        named = " ".join([*words, *faq]).strip()
+        raise UsageError(f"'{named}' names no check", f"'{named}' 没有指明任何检查项")
     return list(dict.fromkeys(word for word in found if word))
 
 
@@ -39,16 +42,11 @@ def _about(entry: str, catalogue: Catalogue) -> Iterator[str]:
 
 def read_plan(path: Path, catalogue: Catalogue) -> Plan:
     """The plan of a file, made at least as careful as the playbooks here. Raises PlanError, UsageError."""
+    from envtune.cli.reading import read_text
     from envtune.plan import raised
     from envtune.plan_file import LIMIT, load_plan
 
-    try:
-        if path.stat().st_size > LIMIT:
-            raise PlanError("", f"{path}: larger than {LIMIT >> 20} MiB", f"{path}：超过 {LIMIT >> 20} MiB")
-        text = path.read_text("utf-8")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--plan {path}: {error}", f"--plan {path}：{error}") from None
-    return raised(load_plan(text), catalogue.playbooks)
+    return raised(load_plan(read_text("--plan", path, LIMIT)), catalogue.playbooks)
 
 
 def checks_of(plan: Plan, catalogue: Catalogue) -> tuple[Check, ...]:

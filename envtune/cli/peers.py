@@ -18,10 +18,9 @@ def read_peers(named: Sequence[str], hostfile: Optional[Path], nodelist: str) ->
     """
     words = [word.strip() for part in named for word in part.split(",") if word.strip()]
     if hostfile is not None:
-        try:
-            words += parse_hostfile(hostfile.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"--hostfile {hostfile}: {error}", f"--hostfile {hostfile}：{error}") from None
+        from envtune.cli.reading import read_text
+
+        words += parse_hostfile(read_text("--hostfile", hostfile, 1 << 24))
     elif not words and nodelist:
         words = list(expand_nodelist(nodelist))
     return tuple(dict.fromkeys(address for word in words for address in addresses(word)))
@@ -77,5 +76,6 @@ def _resolve(name: str) -> list[str]:
     try:
         rows = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"peer {name}: {error}", f"对端 {name}：无法解析（{error}）") from None
+        why = getattr(error, "strerror", None) or "not a name"
+        raise UsageError(f"peer {name}: {why}", f"对端 {name}：无法解析该名称") from None
     return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows))

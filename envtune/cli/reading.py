@@ -1,0 +1,25 @@
+"""A text file that the command line names: read up to a limit, and what is wrong with it in the user's language."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envtune import executor
+from envtune.errors import UsageError
+from envtune.plan_words import told
+
+
+def read_text(option: str, path: Path, limit: int) -> str:
+    """The text of a file or pipe (`<(...)`), at most `limit` bytes. Raises UsageError, naming the option."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        why = told(executor.describe_error(error))
+        raise UsageError(f"{option} {why.en}", f"{option} {why.zh}") from None
+    if len(data) > limit:
+        raise UsageError(f"{option} {path}: larger than {limit >> 20} MiB", f"{option} {path}：超过 {limit >> 20} MiB")
+    try:
+        return data.decode("utf-8")
+    except ValueError:
+        raise UsageError(f"{option} {path}: not UTF-8 text", f"{option} {path}：不是 UTF-8 文本") from None
