@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Generator, Mapping
 
 import pytest
+from hypothesis import HealthCheck, settings
 from shipped import parsed
 
 from envtune.catalog.examples import example_host
@@ -29,6 +30,11 @@ def example_scene(example: Mapping[str, Any]) -> Scene:
     host = example_host(example, shared_host)
     target = host.data.get("target") or {}
     return open_scene(host, recorded_options(target) if target else TargetOptions())
+
+
+# How long a busy machine takes to draw an example or to run one says nothing about what is tested.
+settings.register_profile("envtune", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("envtune")
 
 
 def pytest_configure() -> None:
