@@ -307,7 +307,9 @@ def test_firewalld(pair: Pair, tmp_path: Path, backend: str) -> None:
         server = Server(pair, tmp_path / "state", beside_firewalld(pair, tmp_path), master_port="")
 
         def rules() -> str:
-            return run("firewall-cmd --zone=drop --list-all; firewall-cmd --permanent --zone=drop --list-all").stdout
+            views = ("", "--permanent ")
+            told = "; ".join(f"firewall-cmd {view}--list-all-zones" for view in views)
+            return run(f"{told}; firewall-cmd --direct --get-all-rules; firewall-cmd --list-all-policies").stdout
 
         changes = story(server, rules, ours=[key for key in OURS if key[1] >= 60000])
         assert [(change["view"], change["target"]) for change in changes] == [
