@@ -252,7 +252,29 @@ def test_other_ways_to_consent(world: World, words: list[str]) -> None:
 def test_on_a_terminal_each_of_them_is_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.ask("confirm")
     monkeypatch.setattr(fix_apply, "somebody_is_there", lambda: True)
-    assert world.run("fix", "--apply", input="y\ny\n").exit_code == 0 and world.contents() == ("good", "good")
+    done = world.run("fix", "--apply", input="y\ny\n")
+    assert done.exit_code == 0 and world.contents() == ("good", "good")
+    assert f"C02  SYS902  {world.two}: do this, too?" in done.stderr
+
+
+def test_like_changes_are_one_question(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """192 policies are not 192 questions."""
+    world.ask("confirm")
+    monkeypatch.setattr(fix_apply, "somebody_is_there", lambda: True)
+    shutil.copy(world.two, tmp_path / "three")
+    act = world.propose
+
+    def twice(scene: Scene, findings: Sequence[Finding], *, which: str) -> Iterator[Change]:
+        for change_ in act(scene, findings, which=which):
+            yield change_
+            if which == "SYS902":
+                third = write(tmp_path / "three", b"bad\n", b"good\n")
+                yield change_._replace(target=str(tmp_path / "three"), operations=(third,))
+
+    monkeypatch.setitem(resources._actions, "file.dropin", twice)
+    done = world.run("fix", "--apply", input="y\ny\n")
+    assert done.exit_code == 0 and (tmp_path / "three").read_text() == "good\n", done.stderr
+    assert done.stderr.count("do this, too?") == 1 and "C02-C03 (2)  SYS902" in done.stderr
 
 
 def test_a_change_that_does_not_exist_is_not_named(world: World) -> None:

@@ -16,7 +16,7 @@ from envtune.cli.writing import Progress, guarded
 from envtune.errors import PlanError, UsageError
 from envtune.model import Change, Check, Finding, Severity
 from envtune.plan import FixOptions, Plan, cured, executable, make_plan
-from envtune.plan_consent import Consent, Held, sort_changes, unknown_changes
+from envtune.plan_consent import EACH, Consent, Held, sort_changes, unknown_changes
 from envtune.plan_outcome import Written, exit_status, settle
 from envtune.plan_words import told
 from envtune.target import TargetOptions
@@ -160,10 +160,16 @@ def apply(request: Request, made: Made) -> int:
     if request.saved is not None:
         _refuse_stale(plan)
     ready, held = sort_changes(plan.changes, request.consent, is_root())
-    ready, held = _ask_each(request, plan.changes, ready, held)
     if request.format == "text":
         _print_plan(request, plan)
-    if ready and not _agreed(request, ready):
+    try:
+        ready, held = _ask_each(request, plan.changes, ready, held)
+        agreed = not ready or _agreed(request, ready)
+    except typer.Abort:
+        typer.echo(err=True)  # Ctrl-C and Ctrl-D leave the cursor behind the question
+        agreed = False
+    if not agreed:
+        request.say("envtune: nothing was changed", "envtune：未做任何改动")
         return made.exit_code(request.floor) if somebody_is_there() else USAGE
     written = _write(request, made, ready, held)
     after = _again(request, made, ready, written)
@@ -208,20 +214,32 @@ def _print_plan(request: Request, plan: Plan) -> None:
 def _ask_each(
     request: Request, planned: Sequence[Change], ready: list[Change], held: list[Held]
 ) -> tuple[list[Change], list[Held]]:
-    """On a terminal, ask for every change that wants consent of its own; --yes does not answer for them."""
+    """On a terminal, ask about what wants consent of its own; --yes does not answer for it.
+
+    Changes that differ in their target only are one question, processes to be ended one each.
+    """
     if not somebody_is_there():
         return ready, held
-    rest = []
-    for one in held:
-        words = f"{one.change.id} {one.change.finding} {one.change.target}"
-        zh = f"{words}：需单独确认，是否执行？"
-        allowed = is_root() or not one.change.root
-        if one.why == "consent" and allowed and _ask(zh if request.lang == "zh" else f"{words}: do this, too?"):
-            ready = [*ready, one.change]
-        else:
-            rest.append(one)
+    from envtune.report.plan import groups
+
+    able = [one.change for one in held if one.why == "consent" and (is_root() or not one.change.root)]
+    alone = [[change] for change in able if change.action in EACH]
     order = {change.id: number for number, change in enumerate(planned)}
+    together = groups(change for change in able if change.action not in EACH)
+    for group in sorted([*alone, *together], key=lambda group: order[group[0].id]):
+        if _ask(_own_question(group, request.lang)):
+            ready = [*ready, *group]
+    chosen = {change.id for change in ready}
+    rest = [one for one in held if one.change.id not in chosen]
     return sorted(ready, key=lambda change: order[change.id]), rest
+
+
+def _own_question(group: Sequence[Change], lang: str) -> str:
+    from envtune.report.layout import printable
+    from envtune.report.plan import ids, targets
+
+    words = f"{ids(group)}  {group[0].finding}  {targets(group, lang)}"
+    return printable(f"{words}：需单独确认，是否执行？" if lang == "zh" else f"{words}: do this, too?")
 
 
 def _agreed(request: Request, ready: Sequence[Change]) -> bool:
@@ -244,18 +262,12 @@ def _agreed(request: Request, ready: Sequence[Change]) -> bool:
         if request.lang == "zh"
         else f"Make {'this change' if count == 1 else f'these {count} changes'}?"
     )
-    if _ask(words):
-        return True
-    request.say("envtune: nothing was changed", "envtune：未做任何改动")
-    return False
+    return _ask(words)
 
 
 def _ask(words: str) -> bool:
-    try:
-        return bool(typer.confirm(words, default=False, err=True))
-    except typer.Abort:
-        typer.echo(err=True)  # Ctrl-C and Ctrl-D leave the cursor behind the question
-        return False
+    """Raises typer.Abort at Ctrl-C and Ctrl-D: that is a no to everything."""
+    return bool(typer.confirm(words, default=False, err=True))
 
 
 def _write(request: Request, made: Made, ready: Sequence[Change], held: Sequence[Held]) -> Written:

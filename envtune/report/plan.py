@@ -54,8 +54,8 @@ def table(changes: Sequence[Change], lang: str, width: int) -> Iterator[str]:
         first = group[0]
         words = [SAFETY[first.safety], DISRUPTION[first.disruption], _root(first), _undoable(first)]
         told = (", " if lang == "en" else "，").join(word.to(lang) for word in words if word.en)
-        line = f"{first.finding}  {_targets(group, lang)}: {_gist(first, lang)}  ({told})"
-        start = f"  {pad(_ids(group), 9)} "
+        line = f"{first.finding}  {targets(group, lang)}: {_gist(first, lang)}  ({told})"
+        start = f"  {pad(ids(group), 9)} "
         yield from indent(line, width, start, " " * display_width(start))
 
 
@@ -88,9 +88,9 @@ class _Page:
 
     def _change(self, group: Sequence[Change]) -> Iterator[str]:
         first = group[0]
-        ids = dict.fromkeys(check for change in group for check in cured(change))
-        yield f"  {self.paint(_ids(group), 'bold')}  {', '.join(ids)}  {printable(first.playbook)} ({first.action})"
-        yield from self._row("where", _targets(group, self.lang))
+        checks = dict.fromkeys(check for change in group for check in cured(change))
+        yield f"  {self.paint(ids(group), 'bold')}  {', '.join(checks)}  {printable(first.playbook)} ({first.action})"
+        yield from self._row("where", targets(group, self.lang))
         yield from self._diff(first)
         yield from self._does(group)
         yield from self._row("view", VIEWS[first.view].to(self.lang))
@@ -144,11 +144,13 @@ def diff(before: str, after: str) -> list[str]:
     return lines if more <= 0 else [*lines[:DIFF_LINES], f"  ... {more}"]
 
 
-def _ids(group: Sequence[Change]) -> str:
+def ids(group: Sequence[Change]) -> str:
+    """`C03`, or `C03-C98 (96)`."""
     return group[0].id if len(group) == 1 else f"{group[0].id}-{group[-1].id} ({len(group)})"
 
 
-def _targets(group: Sequence[Change], lang: str) -> str:
+def targets(group: Sequence[Change], lang: str) -> str:
+    """The target, or the first and the last of many."""
     shown = printable(group[0].target)
     if len(group) == 1:
         return shown
