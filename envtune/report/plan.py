@@ -167,8 +167,9 @@ def _gist(change: Change, lang: str) -> str:
     if max(len(change.before.splitlines()), len(change.after.splitlines())) <= 1:
         return f"{_short(change.before)} -> {_short(change.after)}"
     rows = [*difflib.ndiff(change.before.splitlines(), change.after.splitlines())]
-    gone, come = (sum(row.startswith(mark) for row in rows) for mark in "-+")
-    return f"-{gone} +{come} 行" if lang == "zh" else f"-{gone} +{come} lines"
+    counts = ((mark, sum(row.startswith(mark) for row in rows)) for mark in "-+")
+    told = " ".join(f"{mark}{count}" for mark, count in counts if count) or "0"
+    return f"{told} 行" if lang == "zh" else f"{told} lines"
 
 
 def _short(text: str, limit: int = 40) -> str:
