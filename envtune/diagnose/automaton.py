@@ -12,13 +12,14 @@ import re
 from typing import Any, Iterator, Optional, Sequence
 
 from envtune.catalog import cache
-from envtune.diagnose.lines import ERROR
-from envtune.diagnose.literals import required_literals
+from envtune.diagnose.literals import ORDINARY, ordinary, required_literals, shortest
 from envtune.diagnose.loosened import ignores_case, loosened
-from envtune.diagnose.shapes import Candidate, Shapes
+from envtune.diagnose.shapes import ANY_ERROR, Candidate, Expression, Numbers, Shapes
 
 NAME = "signatures.hyperscan"
-LONG_ENOUGH = 10  # bytes of a literal that is so rare that it alone stands for its expression
+LONG_ENOUGH = 3  # bytes of a literal that, where it is not ordinary, stands for its expression
+SELDOM = 1 << 20  # added to the number of an expression of which one match a block is reported
+TAIL = 8  # bytes by which hyperscan decides whether to look closer
 Row = tuple[bytes, int, int]  # expression, number, flags
 
 
@@ -27,39 +28,56 @@ class Unusable(Exception):
 
 
 class Automaton:
-    """Finds the lines in which hyperscan sees a match of an expression, or of what is certain of it."""
+    """Finds the lines in which hyperscan sees a match of an expression, or of what is certain of it.
 
-    def __init__(self, expressions: Sequence[tuple[str, bool]]) -> None:
-        """`expressions`: each a regular expression, and whether a match may span lines. Raises Unusable."""
+    Of an expression of which one match in a file is enough, hyperscan reports one a block; where in the block it
+    stands, and whether it is one, the pure-Python chooser tells.
+    """
+
+    def __init__(self, expressions: Sequence[Expression]) -> None:
+        """Raises Unusable."""
         try:
             import hyperscan
         except Exception as error:  # a package for another processor fails in its own ways
             raise Unusable(str(error)) from error
-        self._errors: Optional[Shapes] = None
-        self._error = len(expressions)
-        rows = list(_rows(hyperscan, expressions))
+        everything = (*expressions, ANY_ERROR)
+        self._once = [number for number, expression in enumerate(everything) if expression.once]
+        self._seldom: Optional[Shapes] = None
+        self._expressions = everything
+        rows = list(_rows(hyperscan, everything))
         try:
             self._database = _database(hyperscan, rows)
         except (hyperscan.error, MemoryError) as error:
             raise Unusable(str(error)) from error
 
-    def candidates(self, block: bytes, errors: bool = False) -> Iterator[Candidate]:
-        """The candidate lines of a block of whole lines, in order."""
+    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[Candidate]:
+        """The candidate lines of a block of whole lines, in order; none for what is known of the file already."""
         found: list[tuple[int, int]] = []
+        open_ones = set(self._once).difference(known)
+        seldom = False
 
         def note(number: int, start: int, end: int, flags: int, context: object) -> None:
-            found.append((end, number))
+            nonlocal seldom
+            if number < SELDOM:
+                found.append((end, number))
+            else:
+                seldom = seldom or number - SELDOM in open_ones
 
         self._database.scan(block, match_event_handler=note)
         wanted = self._lines(block, found)
-        if errors and any(number == self._error for _, number in found):
-            self._errors = self._errors or Shapes(())
-            for start, end, _ in self._errors.candidates(block, True):
-                before = wanted.get(start)
-                numbers = () if before is None else before.numbers
-                wanted[start] = Candidate(start, end, (*numbers, self._error))
-            return iter([wanted[start] for start in sorted(wanted)])
-        return iter(wanted.values())
+        if not seldom:
+            return iter(wanted.values())
+        for start, end, numbers in self._seldom_in(block, open_ones):
+            before = wanted.get(start)
+            wanted[start] = Candidate(start, end, tuple(sorted({*numbers, *(before.numbers if before else ())})))
+        return iter([wanted[start] for start in sorted(wanted)])
+
+    def _seldom_in(self, block: bytes, wanted: Numbers) -> Iterator[Candidate]:
+        if self._seldom is None:
+            self._seldom = Shapes(self._expressions[number] for number in self._once[:-1])
+        known = {place for place, number in enumerate(self._once) if number not in wanted}
+        for start, end, places in self._seldom.candidates(block, known):
+            yield Candidate(start, end, tuple(self._once[place] for place in places if place not in known))
 
     def _lines(self, block: bytes, found: Sequence[tuple[int, int]]) -> dict[int, Candidate]:
         """The lines in which the matches end, by their beginning."""
@@ -67,8 +85,6 @@ class Automaton:
         start = end = -1
         numbers: set[int] = set()
         for at, number in found:
-            if number == self._error:
-                continue
             if at > end:
                 if numbers:
                     lines[start] = Candidate(start, end, tuple(sorted(numbers)))
@@ -88,20 +104,30 @@ def _line(block: bytes, at: int) -> tuple[int, int]:
     return start, end if part < 0 else part
 
 
-def _rows(hyperscan: Any, expressions: Sequence[tuple[str, bool]]) -> Iterator[Row]:
-    for number, (regex, multiline) in enumerate(expressions):
-        literals = required_literals(regex, multiline)
-        rare = [literal for first, *_ in literals for literal in first]
-        if rare and min(len(literal.text) for literal in rare) >= LONG_ENOUGH:
-            for literal in rare:
-                flags = 0 if literal.exact else hyperscan.HS_FLAG_CASELESS
-                yield re.escape(literal.text.encode("utf-8")), number, flags
-            continue
-        text = loosened(regex, multiline)
-        flags = hyperscan.HS_FLAG_CASELESS if ignores_case(regex) else 0
-        yield text or rb"[^\n]", number, flags
-    # Once a block is enough: where the error stands is looked up then, in the few blocks that matter.
-    yield loosened(ERROR), len(expressions), hyperscan.HS_FLAG_SINGLEMATCH
+def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> Iterator[Row]:
+    """Literals alone are found at twice the speed, so only expressions whose literals are ordinary go in as such."""
+    for number, (regex, multiline, once) in enumerate(expressions):
+        flags = hyperscan.HS_FLAG_SINGLEMATCH if once else 0
+        number += SELDOM if once else 0
+        needs = required_literals(regex, multiline)
+        if needs and (once or not any(ordinary(first) or shortest(first) < LONG_ENOUGH for first, *_ in needs)):
+            for literal in sorted({literal for first, *_ in needs for literal in first}):
+                case = 0 if literal.exact else hyperscan.HS_FLAG_CASELESS
+                yield re.escape(_rare_end(literal.text).encode("utf-8")), number, flags | case
+        else:
+            case = hyperscan.HS_FLAG_CASELESS if ignores_case(regex) else 0
+            yield loosened(regex, multiline) or rb"[^\n]", number, flags | case
+
+
+def _rare_end(text: str) -> str:
+    """The literal up to where its end is rarest: by the last characters hyperscan decides whether to look closer."""
+    ends = range(min(len(text), TAIL), len(text) + 1)
+    return text[: min(ends, key=lambda end: (_grams(text[end - TAIL : end].lower()), end))]
+
+
+def _grams(tail: str) -> int:
+    """How much of it stands in ordinary lines."""
+    return sum(tail[at : at + 3] in ORDINARY for at in range(len(tail) - 2)) + 4 * (tail[-4:] in ORDINARY)
 
 
 def _database(hyperscan: Any, rows: Sequence[Row]) -> Any:

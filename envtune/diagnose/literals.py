@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any, FrozenSet, Iterable, NamedTuple, Sequence, Tuple
+from typing import AbstractSet, Any, FrozenSet, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 # The parser of `re`, under its name since 3.11 or before.
 _NEW = sys.version_info >= (3, 11)
@@ -16,6 +16,17 @@ sre = importlib.import_module("re._constants" if _NEW else "sre_constants")
 sre_parser = importlib.import_module("re._parser" if _NEW else "sre_parse")
 
 SHORTEST = 3  # bytes
+SPELLINGS = 24  # more texts than these are not spelled out
+# Words of lines that tell of no error, in plog at level INFO and in what training scripts print: these are no rarity.
+ORDINARY = (
+    "python op_kernel_info_store kernel_name task_type stream_id device_id event_id context infershape infer shape"
+    " tiling_key tiling data workspace execute start end success timestamp time_cost timeout synchronizestream"
+    " synchronize memory malloc free size alloc copy async rank table ranksize level hccl allreduce transport socket"
+    " link listen port connect heartbeat graph engine optimize compile session node operator input output format dtype"
+    " torch torch_npu transformers megatron deepspeed epoch step iter iteration loss grad norm lr throughput samples"
+    " info event debug report profiling options default config version library loading loaded set get create destroy"
+    " init enable disable wait numpy torch_npu/ npu site-packages device ip code error_code result ret success return"
+)
 ONE_OR_MORE = (sre.MAX_REPEAT, sre.MIN_REPEAT)
 NEWLINE = ord("\n")
 
@@ -93,41 +104,85 @@ def _class_holds_newline(items: Sequence[Any]) -> bool:
 
 
 def _best(options: Iterable[Literals]) -> Literals:
-    """The option whose shortest member is longest, the rarest to find by chance; empty when all are too short."""
-    certain = [option for option in options if option and _shortest(option) >= SHORTEST]
-    return max(certain, key=lambda option: (_shortest(option), -len(option), sorted(option)), default=frozenset())
+    """The option that is rarest by chance: none of its members is ordinary, the shortest is longest; empty if none."""
+    certain = [option for option in options if option and shortest(option) >= SHORTEST]
+    return max(certain, key=lambda o: (not ordinary(o), shortest(o), -len(o), sorted(o)), default=frozenset())
 
 
-def _shortest(option: Literals) -> int:
+def shortest(option: Literals) -> int:
+    """The length of the shortest literal, in bytes."""
     return min(len(literal.text.encode("utf-8", "replace")) for literal in option)
 
 
+def ordinary(option: Literals) -> bool:
+    """Whether lines without any error are full of one of these literals."""
+    return any(literal.text.lower() in ORDINARY for literal in option)
+
+
 def _sequence(tokens: Any, fold: bool) -> list[Literals]:
-    """Each certain option of a sequence: runs of literal characters, and what its groups and branches need."""
+    """What a match contains: each run of tokens that can be spelled out, and what the others need."""
     options: list[Literals] = []
-    run = ""
-    for operation, argument in tokens:
-        if operation is sre.LITERAL and (argument < 128 or not (fold and _has_case(chr(argument)))):
-            run += chr(argument)
+    spelled = {""}
+    for operation, argument in _flat(tokens):
+        own = _spellings(operation, argument, fold)
+        if own is not None and len(own) * len(spelled) <= SPELLINGS:
+            spelled = {before + after for before in spelled for after in own}
             continue
-        options.append(_literal(run, fold))
-        run = ""
-        options.append(_token(operation, argument, fold))
-    options.append(_literal(run, fold))
+        options.append(_literals(spelled, fold))
+        spelled = {""} if own is None else own
+        if own is None:
+            options.append(_token(operation, argument, fold))
+    options.append(_literals(spelled, fold))
     return options
 
 
-def _literal(run: str, fold: bool) -> Literals:
-    if not run:
+def _flat(tokens: Any) -> Iterator[Any]:
+    """The tokens with those of groups in their place."""
+    for token in tokens:
+        if token[0] is sre.SUBPATTERN and not token[1][1] and not token[1][2]:
+            yield from _flat(token[1][-1])
+        else:
+            yield token
+
+
+def _literals(spelled: AbstractSet[str], fold: bool) -> Literals:
+    if "" in spelled:
         return frozenset()
-    return frozenset([Literal(run.lower() if fold else run, not fold or not _has_case(run))])
+    return frozenset(Literal(text.lower() if fold else text, not fold or not _has_case(text)) for text in spelled)
 
 
-def _has_case(character: str) -> bool:
-    return character.lower() != character.upper()
+def _spellings(operation: Any, argument: Any, fold: bool) -> Optional[set[str]]:
+    """Every text that the token can match, where those are few and all known; None otherwise."""
+    if operation is sre.LITERAL:
+        return None if fold and argument >= 128 and _has_case(chr(argument)) else {chr(argument)}
+    if operation is sre.IN and all(item is sre.LITERAL and one < 128 for item, one in argument) and len(argument) <= 4:
+        return {chr(one) for _, one in argument}
+    if operation in (sre.AT, sre.ASSERT_NOT):
+        return {""}
+    if operation is sre.SUBPATTERN and not argument[1] and not argument[2]:
+        return _all_spellings(argument[-1], fold)
+    if operation is sre.BRANCH:
+        branches = [_all_spellings(branch, fold) for branch in argument[1]]
+        found = set().union(*(branch for branch in branches if branch is not None))
+        return found if None not in branches and len(found) <= SPELLINGS else None
+    if operation in ONE_OR_MORE and argument[0] == 0 and argument[1] == 1:
+        inner = _all_spellings(argument[2], fold)
+        return None if inner is None else inner | {""}
+    return None
+
+
+def _all_spellings(tokens: Any, fold: bool) -> Optional[set[str]]:
+    spelled = {""}
+    for operation, argument in tokens:
+        own = _spellings(operation, argument, fold)
+        if own is None or len(own) * len(spelled) > SPELLINGS:
+            return None
+        spelled = {before + after for before in spelled for after in own}
+    return spelled
 
 
 def _token(operation: Any, argument: Any, fold: bool) -> Literals:
+    """What a token that cannot be spelled out needs."""
     if operation is sre.SUBPATTERN:
         fold = bool((fold or argument[1] & sre.SRE_FLAG_IGNORECASE) and not argument[2] & sre.SRE_FLAG_IGNORECASE)
         return _best(_sequence(argument[-1], fold))
@@ -139,6 +194,10 @@ def _token(operation: Any, argument: Any, fold: bool) -> Literals:
     if operation is sre.ASSERT and argument[0] >= 0:
         return _best(_sequence(argument[1], fold))
     return frozenset()
+
+
+def _has_case(text: str) -> bool:
+    return text.lower() != text.upper()
 
 
 def cover(literals: Iterable[str], length: int = 4) -> dict[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Callable, Iterable, Iterator, Optional, Protocol, Sequence
 
-from envtune.diagnose.shapes import Candidate, Shapes
+from envtune.diagnose.shapes import Candidate, Expression, Numbers, Shapes
 from envtune.diagnose.sources import LogFile
 from envtune.model import FaqEntry
 
@@ -33,8 +33,8 @@ class Pattern:
 class Chooser(Protocol):
     """Finds candidate lines in a block of whole lines."""
 
-    def candidates(self, block: bytes, errors: bool = False) -> Iterator[Candidate]:
-        """Each line worth a full look, in order, each once; with `errors` also lines that may tell of any error."""
+    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[Candidate]:
+        """Each line worth a full look, in order, each once; none for expressions whose one match is known already."""
 
 
 class Matcher:
@@ -46,20 +46,20 @@ class Matcher:
 
     def match(
         self, numbers: Iterable[int], text: str, windows: Callable[[], Iterable[str]]
-    ) -> Iterator[tuple[Pattern, re.Match[str]]]:
-        """Those of the patterns that are found in the line; multi-line ones begin in it and run on in a window."""
+    ) -> Iterator[tuple[int, re.Match[str]]]:
+        """The numbers of those found in the line; a match of multi-line ones begins in it and runs on in a window."""
         for number in numbers:
             pattern = self.patterns[number]
             expression = self._compiled[number] or self._compile(number)
             if not pattern.multiline:
                 found = expression.search(text)
                 if found is not None:
-                    yield pattern, found
+                    yield number, found
                 continue
             for window in windows():
                 found = expression.search(window)
                 if found is not None and found.start() <= len(text):
-                    yield pattern, found
+                    yield number, found
                     break
 
     def _compile(self, number: int) -> re.Pattern[str]:
@@ -89,20 +89,20 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
 def choose(patterns: Sequence[Pattern], files: Sequence[LogFile]) -> Chooser:
     """The chooser for these inputs; it is fed block by block, in order."""
     size = sum(file.size for file in files)
-    return Growing([(p.regex, p.multiline) for p in patterns], size)
+    return Growing([Expression(p.regex, p.multiline, p.role != "signature") for p in patterns], size)
 
 
 class Growing:
     """Pure Python for what is short, hyperscan where it is installed and BIG bytes are to be read or were read."""
 
-    def __init__(self, expressions: Sequence[tuple[str, bool]], size: int = 0) -> None:
+    def __init__(self, expressions: Sequence[Expression], size: int = 0) -> None:
         """`size`: the bytes that are known to come."""
         self._expressions = expressions
         self._chooser: Optional[Chooser] = None
         self._left = BIG - size
         self._fixed = False
 
-    def candidates(self, block: bytes, errors: bool = False) -> Iterator[Candidate]:
+    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[Candidate]:
         """The candidate lines of a block of whole lines, in order."""
         self._left -= len(block)
         if self._left <= 0 and not self._fixed:
@@ -110,10 +110,10 @@ class Growing:
             self._chooser = _automaton(self._expressions) or self._chooser
         if self._chooser is None:
             self._chooser = Shapes(self._expressions)
-        return self._chooser.candidates(block, errors)
+        return self._chooser.candidates(block, known)
 
 
-def _automaton(expressions: Sequence[tuple[str, bool]]) -> Optional[Chooser]:
+def _automaton(expressions: Sequence[Expression]) -> Optional[Chooser]:
     from envtune.diagnose.automaton import Automaton, Unusable
 
     try:

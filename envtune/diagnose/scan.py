@@ -124,15 +124,14 @@ class _FileScan:
         self._window = window
         self._result = result
         self._error = len(matcher.patterns)  # the chooser's number for any error
-        self._failed = False  # an error was found
-        self._present: set[str] = set()  # expressions that have to be found only once in a file
+        self._known: set[int] = set()  # what has to be found only once in a file, and was
         self._clock: Optional[float] = None
 
     def run(self) -> None:
         lines = 0
         for before, block, after in _neighbours(blocks(self._file)):
             page = Page(before, block, after, lines)
-            for candidate in self._chooser.candidates(block, not self._failed):
+            for candidate in self._chooser.candidates(block, self._known):
                 self._look(page, candidate)
             ends = block.count(b"\n")
             lines += ends
@@ -145,7 +144,7 @@ class _FileScan:
         found = [hit for part in page.parts(start, end) for hit in self._found(page, part, end, numbers)]
         if found:
             self._note(page, start, end, found)
-        if not self._failed and numbers[-1] == self._error and not any(pattern.harmless for pattern, _, _ in found):
+        if numbers[-1] == self._error not in self._known and not any(pattern.harmless for pattern, _, _ in found):
             self._look_for_error(page, start, end)
 
     def _in_window(self, page: Page, start: int, end: int) -> bool:
@@ -156,13 +155,13 @@ class _FileScan:
     def _found(self, page: Page, text: str, end: int, numbers: Sequence[int]) -> Iterator[_Found]:
         """The signatures in the line (or part of a line); what others require or exclude is noted on the way."""
         own = split_stream(text)[1]
-        patterns = self._matcher.patterns
-        wanted = [n for n in numbers if n != self._error and patterns[n].regex not in self._present]
-        for pattern, found in self._matcher.match(wanted, own, lambda: page.windows(text, end)):
+        wanted = [number for number in numbers if number != self._error and number not in self._known]
+        for number, found in self._matcher.match(wanted, own, lambda: page.windows(text, end)):
+            pattern = self._matcher.patterns[number]
             if pattern.role == "signature":
                 yield pattern, found, text
             else:
-                self._present.add(pattern.regex)
+                self._known.add(number)
                 self._result.present.add((pattern.regex, self._file.path))
 
     def _note(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> None:
@@ -192,7 +191,7 @@ class _FileScan:
         text = page.text(start, end)
         if not is_error(text):
             return
-        self._failed = True
+        self._known.add(self._error)
         line = replace(parse(page.number(start), text), time=page.time_at(text, start))
         before = [*_before(page, start, AROUND), text]
         frames = _traceback(page, text, end) if TRACEBACK in text else []

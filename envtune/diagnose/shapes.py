@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import FrozenSet, Iterable, Iterator, NamedTuple, Sequence, Tuple
+from typing import FrozenSet, Iterable, Iterator, NamedTuple, Sequence, Set, Tuple, Union
 
 from envtune.diagnose.lines import ERROR
 from envtune.diagnose.literals import Literal, Needs, cover, required_literals
@@ -26,15 +26,30 @@ FEW = 1 << 15  # bytes in which looking for every literal costs less than choosi
 GROWN = 1 << 18  # bytes of log after which a closer look at a shape pays for compiling the expressions
 
 
+Numbers = Union[Set[int], FrozenSet[int]]
+
+
+class Expression(NamedTuple):
+    """A regular expression as choosers see it."""
+
+    regex: str
+    multiline: bool = False  # a match may span lines
+    once: bool = False  # one match in a file is enough
+
+
 class Candidate(NamedTuple):
     """A line worth a full look: its place in the block, and the numbers of the expressions that may match it.
 
-    The number after the last expression's says that the line may tell of an error of whatever kind.
+    The number after the last expression's says that the line may tell of an error of whatever kind; it is one of those
+    of which one in a file is enough.
     """
 
     start: int
     end: int
     numbers: tuple[int, ...]
+
+
+ANY_ERROR = Expression(ERROR, once=True)
 
 
 class _Literal(NamedTuple):
@@ -72,12 +87,12 @@ class _Query:
         self.numbers: list[int] = []
         self._expressions: list[tuple[re.Pattern[bytes], bool, list[int]]] = []
 
-    def may_match(self, shape: bytes, expressions: Sequence[tuple[str, bool]]) -> Iterator[int]:
+    def may_match(self, shape: bytes, expressions: Sequence[Expression]) -> Iterator[int]:
         """The numbers of those expressions that the lines of a shape may match."""
         if not self._expressions:
             distinct: dict[tuple[bytes, bool], list[int]] = {}
             for number in self.numbers:
-                regex, multiline = expressions[number]
+                regex, multiline, _ = expressions[number]
                 key = loosened(regex, multiline, DIGITS), ignores_case(regex)
                 distinct.setdefault(key, []).append(number)
             self._expressions = [(re.compile(text), fold, numbers) for (text, fold), numbers in distinct.items()]
@@ -89,15 +104,13 @@ class _Query:
 class Shapes:
     """Finds the lines that may match an expression; one of which nothing is certain may match any line."""
 
-    def __init__(self, expressions: Iterable[tuple[str, bool]]) -> None:
-        """`expressions`: each a regular expression, and whether a match may span lines."""
-        self._expressions = (*expressions, (ERROR, False))
-        self._error = (len(self._expressions) - 1,)
+    def __init__(self, expressions: Iterable[Expression]) -> None:
+        self._expressions = (*expressions, ANY_ERROR)
         self._always: tuple[int, ...] = ()
         self._plain: list[tuple[Literal, int]] = []
         queries: dict[_Needs, _Query] = {}
         for number, expression in enumerate(self._expressions):
-            literals = required_literals(*expression)
+            literals = required_literals(expression.regex, expression.multiline)
             outlines = _needs(literals)
             self._plain += [
                 (literal, number) for one, out in zip(literals, outlines) if not _telling(out[0]) for literal in one[0]
@@ -122,8 +135,8 @@ class Shapes:
         self._outlines: dict[bytes, list[_Query]] = {}
         self._size = 0
 
-    def candidates(self, block: bytes, errors: bool = False) -> Iterator[Candidate]:
-        """The candidate lines of a block of whole lines, in order."""
+    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[Candidate]:
+        """The candidate lines of a block of whole lines, in order; none for what is known of the file already."""
         if self._seen <= GROWN < self._seen + len(block):
             self._worth = {}  # to be judged closer
         self._seen += len(block)
@@ -135,8 +148,8 @@ class Shapes:
             judged = self._judge(list(fresh))
             self._remember(fresh, judged)
             worth.update(judged)
-        if not errors:
-            worth = {kind: numbers for kind, numbers in worth.items() if numbers != self._error}
+        if known:
+            worth = {kind: numbers for kind, numbers in worth.items() if not known.issuperset(numbers)}
         plain = self._plain_in(block) if self._plain else {}
         if worth or self._always or plain:
             yield from self._places(shapes, worth, plain)
