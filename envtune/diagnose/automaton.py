@@ -12,12 +12,14 @@ import re
 from typing import Any, Iterator, Optional, Sequence
 
 from envtune.catalog import cache
-from envtune.diagnose.literals import ORDINARY, ordinary, required_literals, shortest
+from envtune.diagnose.literals import ORDINARY, Literals, ordinary, required_literals, shortest
 from envtune.diagnose.loosened import ignores_case, loosened
 from envtune.diagnose.shapes import ANY_ERROR, Candidate, Expression, Numbers, Shapes
 
 NAME = "signatures.hyperscan"
 LONG_ENOUGH = 3  # bytes of a literal that, where it is not ordinary, stands for its expression
+HEXADECIMAL = set("0123456789abcdef")
+FORMAT = 1  # to be raised when other rows are made from the same expressions
 SELDOM = 1 << 20  # added to the number of an expression of which one match a block is reported
 TAIL = 8  # bytes by which hyperscan decides whether to look closer
 Row = tuple[bytes, int, int]  # expression, number, flags
@@ -44,9 +46,8 @@ class Automaton:
         self._once = [number for number, expression in enumerate(everything) if expression.once]
         self._seldom: Optional[Shapes] = None
         self._expressions = everything
-        rows = list(_rows(hyperscan, everything))
         try:
-            self._database = _database(hyperscan, rows)
+            self._database = _database(hyperscan, everything)
         except (hyperscan.error, MemoryError) as error:
             raise Unusable(str(error)) from error
 
@@ -110,13 +111,23 @@ def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> Iterator[Row]:
         flags = hyperscan.HS_FLAG_SINGLEMATCH if once else 0
         number += SELDOM if once else 0
         needs = required_literals(regex, multiline)
-        if needs and (once or not any(ordinary(first) or shortest(first) < LONG_ENOUGH for first, *_ in needs)):
+        if needs and all(_rare(first, once) for first, *_ in needs):
             for literal in sorted({literal for first, *_ in needs for literal in first}):
                 case = 0 if literal.exact else hyperscan.HS_FLAG_CASELESS
                 yield re.escape(_rare_end(literal.text).encode("utf-8")), number, flags | case
         else:
             case = hyperscan.HS_FLAG_CASELESS if ignores_case(regex) else 0
             yield loosened(regex, multiline) or rb"[^\n]", number, flags | case
+
+
+def _rare(option: Literals, once: bool) -> bool:
+    """Whether the literals alone may stand for the expression: not where ordinary lines are full of them.
+
+    Digits alone stand in every other address.
+    """
+    if any(set(literal.text) <= HEXADECIMAL for literal in option):
+        return False
+    return once or not (ordinary(option) or shortest(option) < LONG_ENOUGH)
 
 
 def _rare_end(text: str) -> str:
@@ -130,9 +141,9 @@ def _grams(tail: str) -> int:
     return sum(tail[at : at + 3] in ORDINARY for at in range(len(tail) - 2)) + 4 * (tail[-4:] in ORDINARY)
 
 
-def _database(hyperscan: Any, rows: Sequence[Row]) -> Any:
-    """The compiled database, from the cache where it is there; compiling takes 0.2 to 0.5 s."""
-    stamp = _stamp(hyperscan, rows)
+def _database(hyperscan: Any, expressions: Sequence[Expression]) -> Any:
+    """The compiled database, from the cache where it is there; making it takes 0.2 to 0.5 s."""
+    stamp = _stamp(hyperscan, expressions)
     path = _place()
     kept = None if path is None else cache.read(path)
     if kept is not None and kept.stamp == stamp and kept.content == hashlib.sha256(kept.text).hexdigest():
@@ -143,8 +154,8 @@ def _database(hyperscan: Any, rows: Sequence[Row]) -> Any:
         except hyperscan.error:
             pass  # of another processor after all: made anew
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    texts, numbers, flags = zip(*rows)
-    database.compile(expressions=list(texts), ids=list(numbers), elements=len(rows), flags=list(flags))
+    texts, numbers, flags = zip(*_rows(hyperscan, expressions))
+    database.compile(expressions=list(texts), ids=list(numbers), elements=len(texts), flags=list(flags))
     if path is not None:
         text = hyperscan.dumpb(database)
         cache.write(path, cache.Cached(stamp, hashlib.sha256(text).hexdigest(), text))
@@ -156,9 +167,9 @@ def _place() -> Optional[str]:
     return None if path is None or cache.distrusted(path) is not None else path
 
 
-def _stamp(hyperscan: Any, rows: Sequence[Row]) -> str:
+def _stamp(hyperscan: Any, expressions: Sequence[Expression]) -> str:
     """What a database depends on: the expressions, hyperscan, the processor."""
     probe = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     probe.compile(expressions=[b"a"], ids=[0], elements=1, flags=[0])
-    about = (hyperscan.__version__, probe.info(), platform.machine(), list(rows))
+    about = (FORMAT, hyperscan.__version__, probe.info(), platform.machine(), list(expressions))
     return hashlib.sha256(repr(about).encode("utf-8")).hexdigest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import lru_cache
 from typing import AbstractSet, Any, FrozenSet, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 # The parser of `re`, under its name since 3.11 or before.
@@ -43,6 +44,7 @@ Conjunction = Tuple[Literals, ...]  # a match contains at least one of each set;
 Needs = Tuple[Conjunction, ...]  # a match satisfies at least one conjunction; none when nothing is certain
 
 
+@lru_cache(maxsize=2048)
 def required_literals(regex: str, multiline: bool = False) -> Needs:
     """What every match of `regex` contains. For a match that may span lines: in the line in which it begins."""
     parsed = sre_parser.parse(regex)

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Callable, Iterable, Iterator, Optional, Protocol, Sequence
 
+from envtune.diagnose.literals import Needs, required_literals
 from envtune.diagnose.shapes import Candidate, Expression, Numbers, Shapes
 from envtune.diagnose.sources import LogFile
 from envtune.model import FaqEntry
@@ -43,15 +44,18 @@ class Matcher:
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self.patterns = tuple(patterns)
         self._compiled: list[Optional[re.Pattern[str]]] = [None] * len(patterns)
+        self._needs: list[Needs] = [()] * len(patterns)  # of the compiled ones
 
     def match(
         self, numbers: Iterable[int], text: str, windows: Callable[[], Iterable[str]]
     ) -> Iterator[tuple[int, re.Match[str]]]:
         """The numbers of those found in the line; a match of multi-line ones begins in it and runs on in a window."""
+        folded = text.lower()
         for number in numbers:
-            pattern = self.patterns[number]
             expression = self._compiled[number] or self._compile(number)
-            if not pattern.multiline:
+            if not _may_match(self._needs[number], text, folded):
+                continue
+            if not self.patterns[number].multiline:
                 found = expression.search(text)
                 if found is not None:
                     yield number, found
@@ -63,8 +67,24 @@ class Matcher:
                     break
 
     def _compile(self, number: int) -> re.Pattern[str]:
-        compiled = self._compiled[number] = re.compile(self.patterns[number].regex)
+        pattern = self.patterns[number]
+        self._needs[number] = required_literals(pattern.regex, pattern.multiline)
+        compiled = self._compiled[number] = re.compile(pattern.regex)
         return compiled
+
+
+def _may_match(needs: Needs, text: str, folded: str) -> bool:
+    """Whether the line holds what a match contains; this costs a tenth of a search that ignores case."""
+    for conjunction in needs:
+        for option in conjunction:
+            for literal, exact in option:
+                if literal in (text if exact else folded):
+                    break
+            else:
+                break
+        else:
+            return True
+    return not needs
 
 
 def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
