@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
@@ -547,8 +548,10 @@ def test_two_real_processes_at_once(world: World, tmp_path: Path) -> None:
         second = world.run("fix", "SYS902", "--apply", "--yes")
     finally:
         (tmp_path / "one.done").write_text("x")
-        os.close(os.open(fifo, os.O_RDWR | os.O_NONBLOCK))  # whoever reads it reaches its end
-        os.waitpid(pid, 0)
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+            with contextlib.suppress(OSError):  # nobody reads yet
+                os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))  # whoever reads it reaches its end
+            time.sleep(0.02)
     assert second.exit_code == 2 and f"pid {pid}" in second.stderr and world.contents()[1] == "bad"
     assert world.run("fix", "SYS902", "--apply", "--yes").exit_code == 0
 
