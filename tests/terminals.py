@@ -90,6 +90,15 @@ class Terminal:
     def type(self, keys: bytes) -> None:
         os.write(self.master, keys)
 
+    def given_to_the_job(self) -> None:
+        """Until the shell, which says so before it does so, has given the terminal to a job and the job runs."""
+
+        def given() -> bool:
+            group = os.tcgetpgrp(self.master)
+            return group != self.pid and state_of(group) not in ("", "T")
+
+        wait_until(given, "the shell keeps the terminal")
+
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
