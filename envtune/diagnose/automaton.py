@@ -7,9 +7,10 @@ rules), nor one made from other expressions, by another hyperscan or for another
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import re
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.catalog import cache
 from envtune.diagnose.literals import ORDINARY, Literals, ordinary, required_literals, shortest
@@ -20,9 +21,17 @@ NAME = "signatures.hyperscan"
 LONG_ENOUGH = 3  # bytes of a literal that, where it is not ordinary, stands for its expression
 HEXADECIMAL = set("0123456789abcdef")
 FORMAT = 1  # to be raised when other rows are made from the same expressions
-SELDOM = 1 << 20  # added to the number of an expression of which one match a block is reported
+SELDOM = 1 << 20  # added to the number of a row of which one match a block is reported
 TAIL = 8  # bytes by which hyperscan decides whether to look closer
-Row = tuple[bytes, int, int]  # expression, number, flags
+SOME, MANY = 40, 4096  # rows of one line that are remembered; how many such sets are
+
+
+class Row(NamedTuple):
+    """An expression or a literal as hyperscan gets it."""
+
+    text: bytes
+    flags: int
+    once: bool
 
 
 class Unusable(Exception):
@@ -46,29 +55,29 @@ class Automaton:
         self._once = [number for number, expression in enumerate(everything) if expression.once]
         self._seldom: Optional[Shapes] = None
         self._expressions = everything
+        self._numbers: dict[tuple[int, ...], tuple[int, ...]] = {}  # rows that matched -> expressions to try
         try:
-            self._database = _database(hyperscan, everything)
+            self._database, self._rows = _database(hyperscan, everything)
         except (hyperscan.error, MemoryError) as error:
             raise Unusable(str(error)) from error
 
     def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[Candidate]:
         """The candidate lines of a block of whole lines, in order; none for what is known of the file already."""
         found: list[tuple[int, int]] = []
-        open_ones = set(self._once).difference(known)
-        seldom = False
+        once: list[int] = []
 
-        def note(number: int, start: int, end: int, flags: int, context: object) -> None:
-            nonlocal seldom
-            if number < SELDOM:
-                found.append((end, number))
+        def note(row: int, start: int, end: int, flags: int, context: object) -> None:
+            if row < SELDOM:
+                found.append((end, row))
             else:
-                seldom = seldom or number - SELDOM in open_ones
+                once.append(row - SELDOM)
 
         self._database.scan(block, match_event_handler=note)
-        wanted = self._lines(block, found)
-        if not seldom:
+        wanted = self._lines(block, found) if found else {}
+        open_ones = {number for row in once for number in self._rows[row]}.difference(known) if once else ()
+        if not open_ones:
             return iter(wanted.values())
-        for start, end, numbers in self._seldom_in(block, open_ones):
+        for start, end, numbers in self._seldom_in(block, set(open_ones)):
             before = wanted.get(start)
             wanted[start] = Candidate(start, end, tuple(sorted({*numbers, *(before.numbers if before else ())})))
         return iter([wanted[start] for start in sorted(wanted)])
@@ -84,16 +93,24 @@ class Automaton:
         """The lines in which the matches end, by their beginning."""
         lines: dict[int, Candidate] = {}
         start = end = -1
-        numbers: set[int] = set()
-        for at, number in found:
+        rows: list[int] = []
+        for at, row in found:
             if at > end:
-                if numbers:
-                    lines[start] = Candidate(start, end, tuple(sorted(numbers)))
-                start, end, numbers = *_line(block, at - 1), set()
-            numbers.add(number)
-        if numbers:
-            lines[start] = Candidate(start, end, tuple(sorted(numbers)))
+                if rows:
+                    lines[start] = Candidate(start, end, self._of_rows(tuple(rows)))
+                    rows = []
+                start, end = _line(block, at - 1)
+            rows.append(row)
+        lines[start] = Candidate(start, end, self._of_rows(tuple(rows)))
         return lines
+
+    def _of_rows(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+        numbers = self._numbers.get(rows)
+        if numbers is None:
+            numbers = tuple(sorted({number for row in rows for number in self._rows[row]}))
+            if len(rows) <= SOME and len(self._numbers) < MANY:
+                self._numbers[rows] = numbers
+        return numbers
 
 
 def _line(block: bytes, at: int) -> tuple[int, int]:
@@ -105,19 +122,25 @@ def _line(block: bytes, at: int) -> tuple[int, int]:
     return start, end if part < 0 else part
 
 
-def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> Iterator[Row]:
-    """Literals alone are found at twice the speed, so only expressions whose literals are ordinary go in as such."""
+def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> Mapping[Row, list[int]]:
+    """What hyperscan looks for -> the expressions for which it does.
+
+    Literals alone are found at twice the speed, so only expressions whose literals are ordinary go in as such.
+    """
+    rows: dict[Row, list[int]] = {}
     for number, (regex, multiline, once) in enumerate(expressions):
         flags = hyperscan.HS_FLAG_SINGLEMATCH if once else 0
-        number += SELDOM if once else 0
         needs = required_literals(regex, multiline)
         if needs and all(_rare(first, once) for first, *_ in needs):
             for literal in sorted({literal for first, *_ in needs for literal in first}):
                 case = 0 if literal.exact else hyperscan.HS_FLAG_CASELESS
-                yield re.escape(_rare_end(literal.text).encode("utf-8")), number, flags | case
+                text = re.escape(_rare_end(literal.text).encode("utf-8"))
+                rows.setdefault(Row(text, flags | case, once), []).append(number)
         else:
             case = hyperscan.HS_FLAG_CASELESS if ignores_case(regex) else 0
-            yield loosened(regex, multiline) or rb"[^\n]", number, flags | case
+            text = loosened(regex, multiline) or rb"[^\n]"
+            rows.setdefault(Row(text, flags | case, once), []).append(number)
+    return rows
 
 
 def _rare(option: Literals, once: bool) -> bool:
@@ -141,25 +164,31 @@ def _grams(tail: str) -> int:
     return sum(tail[at : at + 3] in ORDINARY for at in range(len(tail) - 2)) + 4 * (tail[-4:] in ORDINARY)
 
 
-def _database(hyperscan: Any, expressions: Sequence[Expression]) -> Any:
-    """The compiled database, from the cache where it is there; making it takes 0.2 to 0.5 s."""
+def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, Sequence[Sequence[int]]]:
+    """The compiled database and the expressions of each of its rows.
+
+    From the cache where it is there; making it takes 0.2 to 0.5 s.
+    """
     stamp = _stamp(hyperscan, expressions)
     path = _place()
     kept = None if path is None else cache.read(path)
     if kept is not None and kept.stamp == stamp and kept.content == hashlib.sha256(kept.text).hexdigest():
+        head, _, text = kept.text.partition(b"\n")
         try:
-            database = hyperscan.loadb(kept.text, hyperscan.HS_MODE_BLOCK)
+            database = hyperscan.loadb(text, hyperscan.HS_MODE_BLOCK)
             database.scratch = hyperscan.Scratch(database)
-            return database
+            return database, json.loads(head)
         except hyperscan.error:
             pass  # of another processor after all: made anew
+    rows = _rows(hyperscan, expressions)
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    texts, numbers, flags = zip(*_rows(hyperscan, expressions))
-    database.compile(expressions=list(texts), ids=list(numbers), elements=len(texts), flags=list(flags))
+    ids = [number + SELDOM if row.once else number for number, row in enumerate(rows)]
+    flags = [row.flags for row in rows]
+    database.compile(expressions=[row.text for row in rows], ids=ids, elements=len(ids), flags=flags)
     if path is not None:
-        text = hyperscan.dumpb(database)
+        text = json.dumps(list(rows.values())).encode("ascii") + b"\n" + hyperscan.dumpb(database)
         cache.write(path, cache.Cached(stamp, hashlib.sha256(text).hexdigest(), text))
-    return database
+    return database, list(rows.values())
 
 
 def _place() -> Optional[str]:

@@ -37,13 +37,12 @@ class Page:
         """The text of a line; of a very long one the beginning."""
         return _text(self.block[start : min(end, start + 4 * LINE_LIMIT)])
 
-    def parts(self, start: int, end: int) -> Iterator[str]:
+    def parts(self, start: int, end: int) -> list[str]:
         """A line in parts of LINE_LIMIT that overlap, so that in a line of megabytes, too, everything is found."""
         if end - start <= LINE_LIMIT:
-            yield self.block[start:end].decode("utf-8", "replace")
-            return
-        for at in range(start, end, LINE_LIMIT - OVERLAP):
-            yield self.block[at : min(end, at + LINE_LIMIT)].decode("utf-8", "replace")
+            return [self.block[start:end].decode("utf-8", "replace")]
+        places = range(start, end, LINE_LIMIT - OVERLAP)
+        return [self.block[at : min(end, at + LINE_LIMIT)].decode("utf-8", "replace") for at in places]
 
     def following(self, end: int) -> Iterator[str]:
         """The lines after the one that ends there, at most what fits in AHEAD bytes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Callable, Iterable, Iterator, Optional, Protocol, Sequence
+from typing import Callable, Iterable, Iterator, Optional, Protocol, Sequence, Tuple
 
 from envtune.diagnose.literals import Needs, required_literals
 from envtune.diagnose.shapes import Candidate, Expression, Numbers, Shapes
@@ -38,6 +38,9 @@ class Chooser(Protocol):
         """Each line worth a full look, in order, each once; none for expressions whose one match is known already."""
 
 
+Match = Tuple[int, "re.Match[str]"]  # the number of a pattern, and where it was found
+
+
 class Matcher:
     """The full expressions, each compiled when it is tried first."""
 
@@ -46,31 +49,35 @@ class Matcher:
         self._compiled: list[Optional[re.Pattern[str]]] = [None] * len(patterns)
         self._needs: list[Needs] = [()] * len(patterns)  # of the compiled ones
 
-    def match(
-        self, numbers: Iterable[int], text: str, windows: Callable[[], Iterable[str]]
-    ) -> Iterator[tuple[int, re.Match[str]]]:
-        """The numbers of those found in the line; a match of multi-line ones begins in it and runs on in a window."""
+    def match(self, numbers: Iterable[int], text: str, windows: Callable[[], Iterable[str]]) -> list[Match]:
+        """Those found in the line; a match of multi-line ones begins in it and runs on in a window."""
         folded = text.lower()
+        found: list[Match] = []
         for number in numbers:
             expression = self._compiled[number] or self._compile(number)
             if not _may_match(self._needs[number], text, folded):
                 continue
-            if not self.patterns[number].multiline:
-                found = expression.search(text)
-                if found is not None:
-                    yield number, found
-                continue
-            for window in windows():
-                found = expression.search(window)
-                if found is not None and found.start() <= len(text):
-                    yield number, found
-                    break
+            if self.patterns[number].multiline:
+                match = _in_window(expression, text, windows())
+            else:
+                match = expression.search(text)
+            if match is not None:
+                found.append((number, match))
+        return found
 
     def _compile(self, number: int) -> re.Pattern[str]:
         pattern = self.patterns[number]
         self._needs[number] = required_literals(pattern.regex, pattern.multiline)
         compiled = self._compiled[number] = re.compile(pattern.regex)
         return compiled
+
+
+def _in_window(expression: re.Pattern[str], text: str, windows: Iterable[str]) -> Optional[re.Match[str]]:
+    for window in windows:
+        match = expression.search(window)
+        if match is not None and match.start() <= len(text):
+            return match
+    return None
 
 
 def _may_match(needs: Needs, text: str, folded: str) -> bool:

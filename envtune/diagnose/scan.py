@@ -20,7 +20,7 @@ CONTEXT = 3  # lines around a hit that are kept for the reader
 AROUND = 6  # lines before the first error that are kept
 FRAMES = 400  # lines after the head of a Python traceback in which its exception is looked for
 
-_Found = Tuple[Pattern, "re.Match[str]", str]  # in this line, or this part of a long line
+_Found = Tuple[int, "re.Match[str]", str]  # number of the pattern, in this line or this part of a long line
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,7 @@ class _FileScan:
         self._result = result
         self._error = len(matcher.patterns)  # the chooser's number for any error
         self._known: set[int] = set()  # what has to be found only once in a file, and was
+        self._enough: dict[tuple[Optional[int], ...], list[tuple[str, str]]] = {}  # rank, patterns -> what is counted
         self._clock: Optional[float] = None
 
     def run(self) -> None:
@@ -141,10 +142,15 @@ class _FileScan:
         start, end, numbers = candidate
         if not self._window.open and not self._in_window(page, start, end):
             return
+        if self._known:
+            numbers = tuple([number for number in numbers if number not in self._known])
+        any_error = numbers[-1:] == (self._error,)
+        if any_error:
+            numbers = numbers[:-1]
         found = [hit for part in page.parts(start, end) for hit in self._found(page, part, end, numbers)]
         if found:
             self._note(page, start, end, found)
-        if numbers[-1] == self._error not in self._known and not any(pattern.harmless for pattern, _, _ in found):
+        if any_error and not any(self._matcher.patterns[number].harmless for number, _, _ in found):
             self._look_for_error(page, start, end)
 
     def _in_window(self, page: Page, start: int, end: int) -> bool:
@@ -152,17 +158,18 @@ class _FileScan:
         self._clock = self._clock if time is None else time
         return self._window.holds(self._clock)
 
-    def _found(self, page: Page, text: str, end: int, numbers: Sequence[int]) -> Iterator[_Found]:
+    def _found(self, page: Page, text: str, end: int, numbers: Sequence[int]) -> list[_Found]:
         """The signatures in the line (or part of a line); what others require or exclude is noted on the way."""
         own = split_stream(text)[1]
-        wanted = [number for number in numbers if number != self._error and number not in self._known]
-        for number, found in self._matcher.match(wanted, own, lambda: page.windows(text, end)):
+        found: list[_Found] = []
+        for number, match in self._matcher.match(numbers, own, lambda: page.windows(text, end)):
             pattern = self._matcher.patterns[number]
             if pattern.role == "signature":
-                yield pattern, found, text
+                found.append((number, match, text))
             else:
                 self._known.add(number)
                 self._result.present.add((pattern.regex, self._file.path))
+        return found
 
     def _note(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> None:
         """Count the line once for each entry; keep it while there are few like it.
@@ -172,19 +179,29 @@ class _FileScan:
         head = page.text(start, end)
         rank = rank_of(head)
         rank = self._file.rank if rank is None else rank
-        for owner in {pattern.owner for pattern, _, _ in found}:
-            key = (owner, self._file.path)
-            self._result.counts[key] = self._result.counts.get(key, 0) + 1
-        kinds = {(pattern.owner, pattern.strength) for pattern, _, _ in found}
-        few = [self._result.count(owner, self._file, rank, strength) for owner, strength in sorted(kinds)]
-        if not any(few):
-            return
+        like = (rank, *[number for number, _, _ in found])
+        owners = self._enough.get(like)
+        if owners is None:
+            patterns = [self._matcher.patterns[number] for number, _, _ in found]
+            owners = [(owner, self._file.path) for owner in {pattern.owner for pattern in patterns}]
+            kinds = sorted({(pattern.owner, pattern.strength) for pattern in patterns})
+            if any([self._result.count(owner, self._file, rank, strength) for owner, strength in kinds]):  # noqa: C419
+                self._keep(page, start, end, found)
+            elif len(self._enough) < DISTINCT:
+                self._enough[like] = owners
+        counts = self._result.counts
+        for key in owners:
+            counts[key] = counts.get(key, 0) + 1
+
+    def _keep(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> None:
+        head = page.text(start, end)
         line = replace(parse(page.number(start), head), time=page.time_at(head, start))
         before = _before(page, start)
         after = tuple(islice(page.following(end), CONTEXT))
-        for pattern, match, text in found:
+        for number, match, text in found:
             groups = {key: value for key, value in match.groupdict().items() if value is not None}
-            hit = Hit(pattern, self._file, replace(line, text=text), groups, (*before, text, *after))
+            context = (*before, text, *after)
+            hit = Hit(self._matcher.patterns[number], self._file, replace(line, text=text), groups, context)
             self._result.hits.append(hit)
 
     def _look_for_error(self, page: Page, start: int, end: int) -> None:
