@@ -48,43 +48,60 @@ def apply(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
     The environment is known even under sudo and ssh: we hand it over ourselves (docs/adr/0008).
     """
     from envtune.host import LocalHost
-    from envtune.resources.env_after import environment_after, with_environment
+    from envtune.resources.env_after import with_environment
     from envtune.scene import open_scene
     from envtune.target import JobEnvironment, TargetOptions
 
     host = LocalHost()
     ours = JobEnvironment(dict(os.environ), "this shell")
     scene = with_environment(open_scene(host, TargetOptions(python=_interpreter(argv, os.environ))), ours)
-    after, notes = ours, ()
-    if profile != "none" and scene.facts.value("ascend") == "true":
-        settings, notes = _settings(scene, profile, keep)
-        after = environment_after(scene, settings)
-        notes = (*_changes(ours, after, settings), *notes)
-    return Applied(after.variables or {}, notes, with_environment(scene, _of_the_job(scene, argv, after)))
+    given, notes = child_environment(scene, profile, keep)
+    return Applied(given.variables or {}, notes, with_environment(scene, _of_the_job(scene, argv, given)))
 
 
-def _settings(scene: Scene, profile: str, keep: Sequence[str]) -> tuple[tuple[Setting, ...], tuple[Text, ...]]:
-    """What the profile sets, and what it leaves."""
+def child_environment(scene: Scene, profile: str, keep: Sequence[str]) -> tuple[JobEnvironment, tuple[Text, ...]]:
+    """The scene's environment with the profile over it, and one line for each variable that differs or is left."""
+    from envtune.resources.env_after import environment_after
+
+    before = scene.target.environment
+    if profile == "none" or scene.facts.value("ascend") != "true":
+        return before, ()
+    settings, left = _settings(scene, profile, keep)
+    after = environment_after(scene, settings)
+    changes = _changes(before, after, settings)
+    return after, (*changes, *(_left(before.variables or {}, name, reason) for name, reason in left))
+
+
+def _settings(
+    scene: Scene, profile: str, keep: Sequence[str]
+) -> tuple[tuple[Setting, ...], tuple[tuple[str, Text], ...]]:
+    """What the profile sets, and what it leaves: a decision somebody took, or what `--keep` names."""
     from envtune.resources.env_paths import advice as path_advice
     from envtune.resources.env_settings import debug, train
 
+    known = scene.target.environment.variables or {}
     advice = debug(scene) if profile == "debug" else train(scene)
     left = [(one.name, one.reason) for one in advice.left]
     settings: list[Setting] = []
-    for one in (*path_advice(scene), *advice.settings):
-        if one.name in keep or os.path.basename(one.script) in keep:
-            left.append((one.name or one.script, Text("--keep", "--keep")))
+    for one in (*_added(path_advice(scene), known), *advice.settings):
+        if one.name in keep:
+            left.append((one.name, Text("--keep", "--keep")))
         elif one.grave:
             left.append((one.name, one.reason))
-        elif one.name != "MASTER_ADDR" or not any(name in os.environ for name in LOCAL_RANKS):
+        elif one.name != "MASTER_ADDR" or not any(name in known for name in LOCAL_RANKS):
             settings.append(one)
-    return tuple(settings), tuple(_left(name, reason) for name, reason in left)
+    return tuple(settings), tuple(left)
 
 
-def _left(name: str, reason: Text) -> Text:
-    value = os.environ.get(name)
-    shown = name if value is None else f"{name}={_short(value)}"
-    return Text(f"{shown} left as it is: {reason.en}", f"{shown} 保持不变：{reason.zh}")
+def _added(paths: Sequence[Setting], known: Mapping[str, str]) -> Iterator[Setting]:
+    """Search paths get what they lack, and lose another CANN's entries (CANN012). Other cleaning is for the user's files
+    (envtune fix): the command, or a library, may be found through an entry that should not be there."""
+    for one in paths:
+        if one.script or one.value is None or "CANN012" in one.checks:
+            yield one
+        elif one.prefixes:
+            there = known.get(one.name)
+            yield one._replace(value=":".join([*one.prefixes, *([there] if there else [])]))
 
 
 def _changes(before: JobEnvironment, after: JobEnvironment, settings: Sequence[Setting]) -> Iterator[Text]:
@@ -98,22 +115,25 @@ def _changes(before: JobEnvironment, after: JobEnvironment, settings: Sequence[S
         reason = named.get(name) or sourced.get(after.places.get(name, "").partition(":")[0])
         yield _change(name, old.get(name), new.get(name), reason or Text("-", "-"))
     for name in sorted(set(after.untold) - set(before.untold)):
-        yield _left(name, after.untold[name])
+        yield _left(old, name, after.untold[name])
+
+
+def _left(known: Mapping[str, str], name: str, reason: Text) -> Text:
+    shown = f"{name}={_short(known[name])}" if name in known else name
+    return Text(f"{shown} left as it is: {reason.en}", f"{shown} 保持不变：{reason.zh}")
 
 
 def _change(name: str, old: Optional[str], new: Optional[str], reason: Text) -> Text:
     if new is None:
-        return Text(
-            f"{name} not set (was {_short(old or '')}): {reason.en}",
-            f"{name} 不设置（原为 {_short(old or '')}）：{reason.zh}",
-        )
+        was = _short(old or "")
+        return Text(f"{name} not set (was {was}): {reason.en}", f"{name} 不设置（原为 {was}）：{reason.zh}")
     if old and new.endswith(f":{old}"):
         added = _short(new[: -len(old) - 1])
         return Text(f"{name}: {added} in front: {reason.en}", f"{name}：前面加上 {added}：{reason.zh}")
-    was = Text("unset", "未设置") if old is None else Text(_short(old), _short(old))
-    return Text(
-        f"{name}={_short(new)} (was {was.en}): {reason.en}", f"{name}={_short(new)}（原为{was.zh}）：{reason.zh}"
-    )
+    if old is None:
+        return Text(f"{name}={_short(new)}: {reason.en}", f"{name}={_short(new)}：{reason.zh}")
+    was = _short(old)
+    return Text(f"{name}={_short(new)} (was {was}): {reason.en}", f"{name}={_short(new)}（原为 {was}）：{reason.zh}")
 
 
 def _short(value: str) -> str:
