@@ -67,7 +67,9 @@ class Matcher:
 
     def _compile(self, number: int) -> re.Pattern[str]:
         pattern = self.patterns[number]
-        self._needs[number] = required_literals(pattern.regex, pattern.multiline)
+        needs = required_literals(pattern.regex, pattern.multiline)
+        # The chooser saw the first of a conjunction; what else is needed tells sooner that a line does not match.
+        self._needs[number] = tuple(conjunction[::-1] for conjunction in needs)
         compiled = self._compiled[number] = re.compile(pattern.regex)
         return compiled
 

@@ -123,7 +123,7 @@ class _FileScan:
         self._chooser = chooser
         self._window = window
         self._result = result
-        self._error = len(matcher.patterns)  # the chooser's number for any error
+        self._error = (len(matcher.patterns),)  # the chooser's number for any error
         self._known: set[int] = set()  # what has to be found only once in a file, and was
         self._enough: dict[tuple[Optional[int], ...], list[tuple[str, str]]] = {}  # rank, patterns -> what is counted
         self._clock: Optional[float] = None
@@ -142,14 +142,17 @@ class _FileScan:
         start, end, numbers = candidate
         if not self._window.open and not self._in_window(page, start, end):
             return
-        if self._known:
+        if not self._known.isdisjoint(numbers):
             numbers = tuple([number for number in numbers if number not in self._known])
-        any_error = numbers[-1:] == (self._error,)
+        any_error = numbers[-1:] == self._error
         if any_error:
             numbers = numbers[:-1]
-        found = [hit for part in page.parts(start, end) for hit in self._found(page, part, end, numbers)]
+        parts = page.parts(start, end)
+        found = self._found(page, parts[0], end, numbers)
+        for part in parts[1:]:
+            found += self._found(page, part, end, numbers)
         if found:
-            self._note(page, start, end, found)
+            self._note(page, start, end, parts[0], found)
         if any_error and not any(self._matcher.patterns[number].harmless for number, _, _ in found):
             self._look_for_error(page, start, end)
 
@@ -171,12 +174,11 @@ class _FileScan:
                 self._result.present.add((pattern.regex, self._file.path))
         return found
 
-    def _note(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> None:
+    def _note(self, page: Page, start: int, end: int, head: str, found: Sequence[_Found]) -> None:
         """Count the line once for each entry; keep it while there are few like it.
 
         Where one hit of a line is kept all are, because entries are told apart by what else matches the same line.
         """
-        head = page.text(start, end)
         rank = rank_of(head)
         rank = self._file.rank if rank is None else rank
         like = (rank, *[number for number, _, _ in found])
@@ -208,7 +210,7 @@ class _FileScan:
         text = page.text(start, end)
         if not is_error(text):
             return
-        self._known.add(self._error)
+        self._known.update(self._error)
         line = replace(parse(page.number(start), text), time=page.time_at(text, start))
         before = [*_before(page, start, AROUND), text]
         frames = _traceback(page, text, end) if TRACEBACK in text else []
