@@ -63,9 +63,10 @@ class Answer:
     first_error: Optional[tuple[LogFile, Line]]
     before: tuple[str, ...]
     unreadable: tuple[tuple[str, str], ...]
-    lines: int
+    lines: int  # 0 where they were not counted
     close: bool = False  # the first two happened on different hosts, nearer than clocks can be trusted
     after: tuple[str, ...] = ()
+    size: int = 0  # bytes that were read
     target: str = ""  # the options that name the job, as they were given
 
 
@@ -82,9 +83,10 @@ def answer(inputs: Sequence[str], found: Scan, resolution: Resolution, confirm: 
         None if first is None else (first.file, first.line),
         () if first is None else first.before,
         tuple(found.unreadable),
-        found.lines,
+        found.lines or 0,
         resolution.close,
         () if first is None else first.after,
+        size=found.size,
     )
 
 

@@ -6,10 +6,10 @@ import codecs
 import io
 import sys
 import zlib
-from typing import BinaryIO, Iterator, Optional
+from typing import BinaryIO, Iterator, NamedTuple, Optional
 
 from envtune.diagnose.lines import without_noise
-from envtune.diagnose.sources import LogFile
+from envtune.diagnose.sources import BIG, LogFile
 
 BLOCK = 1 << 17  # bytes read at once: what fits in a processor's cache is looked through faster
 PIECE = 1 << 12  # bytes read for the rest of a line
@@ -23,7 +23,14 @@ class Damaged(OSError):
     """The input ends or breaks in the middle; what came before was handed out."""
 
 
-def blocks(file: LogFile) -> Iterator[bytes]:
+class Block(NamedTuple):
+    """Whole, clean lines, and how many bytes of the input they are."""
+
+    text: bytes
+    size: int
+
+
+def blocks(file: LogFile) -> Iterator[Block]:
     """The content in blocks that end with a line end (the last one may not).
 
     Raises OSError when it cannot be read, and Damaged after the last block when what follows is broken. A line that is
@@ -35,11 +42,53 @@ def blocks(file: LogFile) -> Iterator[bytes]:
         yield from _clean(sys.stdin.buffer)
     else:
         with open(file.path, "rb", buffering=0) as raw:
-            yield from map(without_noise, _lines_of_plain(raw)) if _is_plain(raw) else _clean(raw)
+            yield from map(_block, _lines_of_plain(raw)) if _is_plain(raw) else _clean(raw)
 
 
-def _clean(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
-    return map(without_noise, _whole_lines(_decoded(_unpacked(raw))))
+class LineEnds:
+    """How many line ends stand before a block: counted while reading, or only when asked where a big file is plain.
+
+    Counting them costs as much as looking for all signatures.
+    """
+
+    def __init__(self, file: LogFile) -> None:
+        self._path = ""
+        self._place = self._counted = self._count = 0
+        if file.content is None and file.path != "-" and file.size >= BIG:
+            with open(file.path, "rb", buffering=0) as raw:
+                self._path = file.path if _is_plain(raw) else ""
+
+    def skip(self, block: Block) -> None:
+        """Go on to the next block."""
+        self._place += block.size
+        if not self._path:
+            self._count += block.text.count(b"\n")
+
+    @property
+    def lines(self) -> Optional[int]:
+        """The line ends up to here, None where they are not counted."""
+        return None if self._path else self._count
+
+    def before(self) -> int:
+        """The line ends before this block. Raises OSError."""
+        if self._path and self._counted < self._place:
+            with open(self._path, "rb", buffering=0) as raw:
+                raw.seek(self._counted)
+                while self._counted < self._place:
+                    piece = raw.read(min(BLOCK, self._place - self._counted))
+                    if not piece:
+                        break  # it was cut meanwhile
+                    self._counted += len(piece)
+                    self._count += piece.count(b"\n")
+        return self._count
+
+
+def _block(raw: bytes) -> Block:
+    return Block(without_noise(raw), len(raw))
+
+
+def _clean(raw: BinaryIO | io.RawIOBase) -> Iterator[Block]:
+    return map(_block, _whole_lines(_decoded(_unpacked(raw))))
 
 
 def _is_plain(raw: io.FileIO) -> bool:

@@ -7,7 +7,7 @@ traceback does not carry itself. Those may lie in the block before or after, and
 from __future__ import annotations
 
 from itertools import islice
-from typing import Iterator, Optional
+from typing import Callable, Iterator, Optional
 
 from envtune.diagnose.lines import LINE_LIMIT, pid_of, rank_of, split_stream, time_of
 
@@ -20,18 +20,16 @@ OVERLAP = 2048  # bytes; a signature is shorter
 class Page:
     """`block` holds whole lines; `before` is the end of the block before, `after` the next block, or empty."""
 
-    def __init__(self, before: bytes, block: bytes, after: bytes, lines: int) -> None:
+    def __init__(self, before: bytes, block: bytes, after: bytes, ends: Callable[[], int]) -> None:
+        """`ends` tells how many line ends stand before the block."""
         self.block = block
         self._before = before
         self._after = after
-        self._counted_to = 0
-        self._count = lines  # line ends before _counted_to
+        self._ends = ends
 
     def number(self, at: int) -> int:
-        """The number, from 1 on, of the line at a place; places have to be asked for in order."""
-        self._count += self.block.count(b"\n", self._counted_to, at)
-        self._counted_to = at
-        return self._count + 1
+        """The number, from 1 on, of the line at a place."""
+        return self._ends() + self.block.count(b"\n", 0, at) + 1
 
     def text(self, start: int, end: int) -> str:
         """The text of a line; of a very long one the beginning."""

@@ -12,10 +12,8 @@ from typing import Callable, Iterable, Iterator, Optional, Protocol, Sequence, T
 
 from envtune.diagnose.literals import Needs, required_literals
 from envtune.diagnose.shapes import Candidate, Expression, Numbers, Shapes
-from envtune.diagnose.sources import LogFile
+from envtune.diagnose.sources import BIG, LogFile
 from envtune.model import FaqEntry
-
-BIG = 8 << 20  # bytes of input from which loading the automaton pays
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
-from envtune.diagnose.blocks import blocks
+from envtune.diagnose.blocks import Block, LineEnds, blocks
 from envtune.diagnose.lines import NO_YEAR, TRACEBACK, Line, in_year, is_error, parse, rank_of, split_stream, year_of
 from envtune.diagnose.page import BACK, Page
 from envtune.diagnose.patterns import Chooser, Matcher, Pattern
@@ -78,7 +78,8 @@ class Scan:
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
     present: set[tuple[str, str]] = field(default_factory=set)  # (regex, file) of requires and unless
     errors: list[FirstError] = field(default_factory=list)  # one per file
-    lines: int = 0
+    lines: Optional[int] = 0  # None when not all inputs were counted: of a big plain file lines are not
+    size: int = 0  # bytes that were read
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
     _seen: dict[tuple[str, str, Optional[int], str], int] = field(default_factory=dict)
 
@@ -129,14 +130,17 @@ class _FileScan:
         self._clock: Optional[float] = None
 
     def run(self) -> None:
-        lines = 0
+        ends = LineEnds(self._file)
+        rest = 0  # a last line without an end
         for before, block, after in _neighbours(blocks(self._file)):
-            page = Page(before, block, after, lines)
-            for candidate in self._chooser.candidates(block, self._known):
+            page = Page(before, block.text, after, ends.before)
+            for candidate in self._chooser.candidates(block.text, self._known):
                 self._look(page, candidate)
-            ends = block.count(b"\n")
-            lines += ends
-            self._result.lines += ends + (not after and not block.endswith(b"\n"))
+            ends.skip(block)
+            self._result.size += block.size
+            rest = not block.text.endswith(b"\n")
+        lines, total = ends.lines, self._result.lines
+        self._result.lines = None if lines is None or total is None else total + lines + rest
 
     def _look(self, page: Page, candidate: Candidate) -> None:
         start, end, numbers = candidate
@@ -222,19 +226,20 @@ class _FileScan:
         )
 
 
-def _neighbours(parts: Iterator[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
+def _neighbours(parts: Iterator[Block]) -> Iterator[tuple[bytes, Block, bytes]]:
     """Each block with the end of the one before and the next one. What is there is handed out before an error is."""
-    before = block = b""
+    before = b""
+    block: Optional[Block] = None
     damage: Optional[OSError] = None
     while damage is None:
         try:
-            after = next(parts, b"")
+            after = next(parts, None)
         except OSError as error:
-            after, damage = b"", error
-        if block:
-            yield before, block, after
-            before = (before + block)[-BACK:] if len(block) < BACK else block[-BACK:]
-        if not after:
+            after, damage = None, error
+        if block is not None:
+            yield before, block, b"" if after is None else after.text
+            before = (before + block.text)[-BACK:] if len(block.text) < BACK else block.text[-BACK:]
+        if after is None:
             break
         block = after
     if damage is not None:

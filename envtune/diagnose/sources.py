@@ -15,6 +15,7 @@ from typing import Mapping, Optional, Sequence
 
 from envtune.errors import UsageError
 
+BIG = 8 << 20  # bytes of input from which speed is worth an effort
 PLOGS = 64  # files of one run that are looked at, the newest
 _LOG_NAME = re.compile(
     r"\.(log|txt|out|err|stdout|stderr|gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"

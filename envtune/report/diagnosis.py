@@ -56,11 +56,14 @@ def nothing_known(answer: Answer) -> Text:
     shown = [Text("standard input", "标准输入") if n == "-" else same(printable(n)) for n in answer.inputs[:3]]
     more = " …" if len(answer.inputs) > 3 else ""
     names, names_zh = ", ".join(n.en for n in shown) + more, "、".join(n.zh for n in shown) + more
-    if not answer.lines:
+    if not answer.size:
         return Text(f"Nothing to read in {names}: it is empty.", f"{names_zh} 为空，没有可读内容。")
-    return Text(
-        f"No known error in {names} ({answer.lines:,} lines).", f"{names_zh}（{answer.lines:,} 行）中没有发现已知错误。"
+    much = (
+        Text(f"{answer.lines:,} lines", f"{answer.lines:,} 行")
+        if answer.lines
+        else same(f"{answer.size / 1e6:,.0f} MB")
     )
+    return Text(f"No known error in {names} ({much.en}).", f"{names_zh}（{much.zh}）中没有发现已知错误。")
 
 
 def render_text(answer: Answer, lang: str, *, width: int = 100, colour: bool = False) -> str:
@@ -152,7 +155,7 @@ class _Page:
             self.paint(line, "bold") for line in indent(nothing_known(answer).to(self.lang), self.width, "", "")
         )
         if answer.first_error is None:
-            if answer.lines:
+            if answer.size:
                 yield NO_ERROR_LINE.to(self.lang)
             yield ""
             return
