@@ -8,7 +8,18 @@ from itertools import islice
 from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 from envtune.diagnose.blocks import Block, LineEnds, blocks
-from envtune.diagnose.lines import NO_YEAR, TRACEBACK, Line, in_year, is_error, parse, rank_of, split_stream, year_of
+from envtune.diagnose.lines import (
+    LINE_LIMIT,
+    NO_YEAR,
+    TRACEBACK,
+    Line,
+    in_year,
+    is_error,
+    parse,
+    rank_of,
+    split_stream,
+    year_of,
+)
 from envtune.diagnose.page import BACK, Page
 from envtune.diagnose.patterns import Chooser, Matcher, Pattern
 from envtune.diagnose.shapes import Candidate
@@ -127,6 +138,8 @@ class _FileScan:
         self._error = (len(matcher.patterns),)  # the chooser's number for any error
         self._known: set[int] = set()  # what has to be found only once in a file, and was
         self._enough: dict[tuple[Optional[int], ...], list[tuple[str, str]]] = {}  # rank, patterns -> what is counted
+        self._last = b"\n"  # the last line of which there are enough, and what is counted for it
+        self._last_owners: list[tuple[str, str]] = []
         self._clock: Optional[float] = None
 
     def run(self) -> None:
@@ -151,14 +164,23 @@ class _FileScan:
         any_error = numbers[-1:] == self._error
         if any_error:
             numbers = numbers[:-1]
+        raw = page.block[start:end]
+        if raw == self._last and not any_error:
+            self._count(self._last_owners)
+            return
+        found = self._search(page, start, end, numbers)
+        if found and self._note(page, start, end, found) and not self._spans_lines(numbers):
+            self._last, self._last_owners = raw, self._owners(found)
+        if any_error and not any(self._matcher.patterns[number].harmless for number, _, _ in found):
+            self._look_for_error(page, start, end)
+
+    def _search(self, page: Page, start: int, end: int, numbers: Sequence[int]) -> list[_Found]:
         parts = page.parts(start, end)
         found = self._found(page, parts[0], end, numbers)
         for part in parts[1:]:
-            found += self._found(page, part, end, numbers)
-        if found:
-            self._note(page, start, end, parts[0], found)
-        if any_error and not any(self._matcher.patterns[number].harmless for number, _, _ in found):
-            self._look_for_error(page, start, end)
+            told = {number for number, _, _ in found}
+            found += self._found(page, part, end, [number for number in numbers if number not in told])
+        return found
 
     def _in_window(self, page: Page, start: int, end: int) -> bool:
         time = page.time_at(page.text(start, end), start)
@@ -178,26 +200,40 @@ class _FileScan:
                 self._result.present.add((pattern.regex, self._file.path))
         return found
 
-    def _note(self, page: Page, start: int, end: int, head: str, found: Sequence[_Found]) -> None:
-        """Count the line once for each entry; keep it while there are few like it.
+    def _note(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> bool:
+        """Count the line once for each entry; keep it while there are few like it. Whether there are enough by now.
 
         Where one hit of a line is kept all are, because entries are told apart by what else matches the same line.
         """
-        rank = rank_of(head)
+        rank = rank_of(found[0][2] if end - start <= LINE_LIMIT else page.text(start, end))
         rank = self._file.rank if rank is None else rank
         like = (rank, *[number for number, _, _ in found])
         owners = self._enough.get(like)
-        if owners is None:
-            patterns = [self._matcher.patterns[number] for number, _, _ in found]
-            owners = [(owner, self._file.path) for owner in {pattern.owner for pattern in patterns}]
-            kinds = sorted({(pattern.owner, pattern.strength) for pattern in patterns})
-            if any([self._result.count(owner, self._file, rank, strength) for owner, strength in kinds]):  # noqa: C419
-                self._keep(page, start, end, found)
-            elif len(self._enough) < DISTINCT:
-                self._enough[like] = owners
+        if owners is not None:
+            self._count(owners)
+            return True
+        owners = self._owners(found)
+        self._count(owners)
+        patterns = [self._matcher.patterns[number] for number, _, _ in found]
+        kinds = sorted({(pattern.owner, pattern.strength) for pattern in patterns})
+        few = [self._result.count(owner, self._file, rank, strength) for owner, strength in kinds]
+        if any(few):
+            self._keep(page, start, end, found)
+        elif len(self._enough) < DISTINCT:
+            self._enough[like] = owners
+        return not any(few)
+
+    def _owners(self, found: Sequence[_Found]) -> list[tuple[str, str]]:
+        """What is counted for such a line."""
+        return [(owner, self._file.path) for owner in {self._matcher.patterns[number].owner for number, _, _ in found}]
+
+    def _count(self, owners: Sequence[tuple[str, str]]) -> None:
         counts = self._result.counts
         for key in owners:
             counts[key] = counts.get(key, 0) + 1
+
+    def _spans_lines(self, numbers: Sequence[int]) -> bool:
+        return any(self._matcher.patterns[number].multiline for number in numbers)
 
     def _keep(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> None:
         head = page.text(start, end)
