@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import sys
@@ -16,6 +17,7 @@ import pytest
 from conftest import ROOT
 
 SCRIPT = "#!/bin/bash\nexport DUMP_GE_GRAPH=2\npython3 train.py\n"
+ASKED = re.compile(rb"\[y/N\]: (\x1b\[\?2004h)*$")  # and nothing was typed yet
 WORDS = ("-m", "envtune", "fix", "ENV004", "--script", "train.sh", "--apply", "--catalog", "own")
 
 
@@ -37,17 +39,21 @@ def on_a_terminal(folder: Path, keys: bytes, *more: str, **environ: str) -> Sess
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test run in the background ignores it
         os.chdir(folder)
         os.execve(sys.executable, [sys.executable, *WORDS, *more], env)
-    shown, asked = b"", False
+    shown, pressed = b"", False
     end = time.monotonic() + 60
-    while time.monotonic() < end and select.select([terminal], [], [], 30)[0]:
-        try:
-            data = os.read(terminal, 65536)
-        except OSError:  # the last one closed its end
-            break
-        shown += data
-        if not asked and b"[y/N]: " in shown:
-            asked = True
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 0.5)[0]:
+            try:
+                shown += os.read(terminal, 65536)
+            except OSError:  # the last one closed its end
+                break
+        else:
+            pressed = False  # a key that comes while the terminal is set up for the question is lost: press it again
+        if not pressed and ASKED.search(shown):
+            pressed = True
             os.write(terminal, keys)
+    else:
+        os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
     return Session(shown.decode("utf-8").replace("\r\n", "\n"), os.waitstatus_to_exitcode(status))
