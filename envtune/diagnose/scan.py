@@ -31,6 +31,7 @@ CONTEXT = 3  # lines around a hit that are kept for the reader
 AROUND = 6  # lines before the first error that are kept
 FRAMES = 400  # lines after the head of a Python traceback in which its exception is looked for
 
+_Counted = Sequence[Tuple[str, str]]  # keys of Scan.counts
 _Found = Tuple[int, "re.Match[str]", str]  # number of the pattern, in this line or this part of a long line
 
 
@@ -137,9 +138,10 @@ class _FileScan:
         self._result = result
         self._error = (len(matcher.patterns),)  # the chooser's number for any error
         self._known: set[int] = set()  # what has to be found only once in a file, and was
-        self._enough: dict[tuple[Optional[int], ...], list[tuple[str, str]]] = {}  # rank, patterns -> what is counted
+        self._enough: dict[tuple[Optional[int], ...], _Counted] = {}  # rank, patterns -> what is counted
         self._last = b"\n"  # the last line of which there are enough, and what is counted for it
-        self._last_owners: list[tuple[str, str]] = []
+        self._last_owners: _Counted = ()
+        self._spanning = {number for number, pattern in enumerate(matcher.patterns) if pattern.multiline}
         self._clock: Optional[float] = None
 
     def run(self) -> None:
@@ -169,8 +171,9 @@ class _FileScan:
             self._count(self._last_owners)
             return
         found = self._search(page, start, end, numbers)
-        if found and self._note(page, start, end, found) and not self._spans_lines(numbers):
-            self._last, self._last_owners = raw, self._owners(found)
+        owners = self._note(page, start, end, found) if found else None
+        if owners is not None and self._spanning.isdisjoint(numbers):
+            self._last, self._last_owners = raw, owners
         if any_error and not any(self._matcher.patterns[number].harmless for number, _, _ in found):
             self._look_for_error(page, start, end)
 
@@ -200,8 +203,8 @@ class _FileScan:
                 self._result.present.add((pattern.regex, self._file.path))
         return found
 
-    def _note(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> bool:
-        """Count the line once for each entry; keep it while there are few like it. Whether there are enough by now.
+    def _note(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> Optional[_Counted]:
+        """Count the line once for each entry; keep it while there are few like it: then None, else what is counted.
 
         Where one hit of a line is kept all are, because entries are told apart by what else matches the same line.
         """
@@ -211,7 +214,7 @@ class _FileScan:
         owners = self._enough.get(like)
         if owners is not None:
             self._count(owners)
-            return True
+            return owners
         owners = self._owners(found)
         self._count(owners)
         patterns = [self._matcher.patterns[number] for number, _, _ in found]
@@ -219,21 +222,19 @@ class _FileScan:
         few = [self._result.count(owner, self._file, rank, strength) for owner, strength in kinds]
         if any(few):
             self._keep(page, start, end, found)
-        elif len(self._enough) < DISTINCT:
+            return None
+        if len(self._enough) < DISTINCT:
             self._enough[like] = owners
-        return not any(few)
+        return owners
 
-    def _owners(self, found: Sequence[_Found]) -> list[tuple[str, str]]:
+    def _owners(self, found: Sequence[_Found]) -> _Counted:
         """What is counted for such a line."""
         return [(owner, self._file.path) for owner in {self._matcher.patterns[number].owner for number, _, _ in found}]
 
-    def _count(self, owners: Sequence[tuple[str, str]]) -> None:
+    def _count(self, owners: _Counted) -> None:
         counts = self._result.counts
         for key in owners:
             counts[key] = counts.get(key, 0) + 1
-
-    def _spans_lines(self, numbers: Sequence[int]) -> bool:
-        return any(self._matcher.patterns[number].multiline for number in numbers)
 
     def _keep(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> None:
         head = page.text(start, end)
