@@ -21,6 +21,7 @@ _LOG_NAME = re.compile(
     r"\.(log|txt|out|err|stdout|stderr|gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"
 )
 _RANK_IN_NAME = re.compile(r"(?:rank|worker|node_rank|local_rank)[-_.]?(\d+)", re.IGNORECASE)
+_TORCHRUN = re.compile(r"[/\\]attempt_\d+[/\\](\d+)[/\\]std(?:out|err)\.log$")  # --log-dir: the rank on its host
 _PLOG_NAME = re.compile(r"^(?:plog|device)-(?P<pid>\d+)_(?P<time>\d{14,17})\.log")
 
 
@@ -40,13 +41,12 @@ class LogFile:
 def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
     """The inputs behind the arguments, in their order; files of a directory newest run first. May raise UsageError."""
     found: list[LogFile] = []
-    folders = [a for a in arguments if a != "-" and os.path.isdir(a)]
+    hosts = _hosts([argument for argument in arguments if argument != "-" and os.path.isdir(argument)])
     for argument in arguments:
         if argument == "-":
             found.append(LogFile("-"))
-        elif os.path.isdir(argument):
-            host = Path(argument).resolve().name if len(folders) > 1 else ""
-            inside = _in_directory(argument, host)
+        elif argument in hosts:
+            inside = _in_directory(argument, hosts[argument])
             if not inside:
                 raise UsageError(f"{argument}: no log file in this directory")
             found.extend(inside)
@@ -54,7 +54,20 @@ def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
             found.append(_log_file(argument, ""))
         else:
             raise UsageError(f"{argument}: no such file")
-    return tuple(found)
+    return tuple({os.path.realpath(file.path) if file.path != "-" else "-": file for file in reversed(found)}.values())[
+        ::-1
+    ]
+
+
+def _hosts(folders: Sequence[str]) -> Mapping[str, str]:
+    """What tells several directories apart: of a/ascend/log and b/ascend/log the a and the b. One needs no name."""
+    parts = {folder: list(Path(folder).resolve().parts) for folder in folders}
+    if len({tuple(own) for own in parts.values()}) < 2:
+        return dict.fromkeys(folders, "")
+    while len({own[-1] for own in parts.values()}) == 1 and all(len(own) > 1 for own in parts.values()):
+        for own in parts.values():
+            own.pop()
+    return {folder: own[-1] for folder, own in parts.items()}
 
 
 def find_plogs(environ: Mapping[str, str], since: float) -> tuple[LogFile, ...]:
@@ -90,14 +103,17 @@ def _run_time(file: LogFile) -> float:
 
     digits = named["time"]
     parts = (digits[0:4], digits[4:6], digits[6:8], digits[8:10], digits[10:12], digits[12:14])
-    return float(calendar.timegm(tuple(int(p) for p in parts)))
+    try:
+        return float(calendar.timegm(tuple(int(part) for part in parts)))
+    except ValueError:  # digits, but no date
+        return file.modified
 
 
 def _log_file(path: str, host: str) -> LogFile:
     name = os.path.basename(path)
     rank, plog = _RANK_IN_NAME.search(name), _PLOG_NAME.match(name)
     if rank is None:
-        rank = _RANK_IN_NAME.fullmatch(os.path.basename(os.path.dirname(path)))
+        rank = _RANK_IN_NAME.fullmatch(os.path.basename(os.path.dirname(path))) or _TORCHRUN.search(path)
     status = os.stat(path)
     return LogFile(
         path,
