@@ -19,9 +19,9 @@ from typing import Mapping, Optional
 
 from envtune.launch_end import HEAD, TAIL, Kept, Ring, whole_lines
 
-CHUNK = 256 << 10  # bytes read at once: measured best between 64 KiB and 1 MiB (docs/benchmarks.md)
+CHUNK = 64 << 10  # bytes read at once: measured best between 64 KiB and 1 MiB (docs/benchmarks.md)
 PIECES = 16  # reads of a terminal, 4 KiB each in the kernel, before one write
-PIPE_SIZE = 1 << 20
+PIPE_SIZE = 256 << 10
 F_SETPIPE_SZ = 1031  # linux/fcntl.h; the fcntl module names it from Python 3.10 on
 NULL = os.makedev(1, 3)  # /dev/null, Documentation/admin-guide/devices.txt
 

@@ -205,10 +205,10 @@ def launch(variable: str, *argv: str, env: Mapping[str, str]) -> subprocess.Comp
 
 
 def test_only_the_first_rank_checks_and_all_get_the_same_profile(npu_python: str) -> None:
-    code = "import os; print(os.environ['RANK'], os.environ['TASK_QUEUE_ENABLE'])"
+    code = "import os; os.write(1, (os.environ['RANK'] + ' ' + os.environ['TASK_QUEUE_ENABLE'] + '\\n').encode())"
     argv = ["--select", "CANN001", "--force", "--", npu_python, "-c", code]
     done = launch("LOCAL_RANK", *argv, env=clean(TASK_QUEUE_ENABLE="0"))
-    assert sorted(done.stdout.splitlines()) == ["0 1", "1 1", "2 1"]
+    assert sorted(done.stdout.splitlines()) == ["0 1", "1 1", "2 1"], done.stderr
     assert done.stderr.count("TASK_QUEUE_ENABLE=1 (was 0)") == 1
     assert done.stderr.count("CANN001") == 1
 
@@ -266,12 +266,13 @@ def test_under_mpirun(mpirun: str, npu_python: str) -> None:
 def test_a_command_that_is_not_there_or_cannot_run(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
-    for argv, status in (["no-such-command"], 127), ([str(plain)], 126), ([str(tmp_path)], 126):
-        for lang in ("en", "zh"):
-            done = run("--no-preflight", "--lang", lang, "--", *argv)
-            assert done.returncode == status
-            assert done.stderr.startswith(f"envtune: {argv[0]}: ")
-            assert len(done.stderr.splitlines()) == 1
+    for name, lang, status, said in (
+        ("no-such-command", "en", 127, "command not found"),
+        ("no-such-command", "zh", 127, "找不到命令"),
+        (str(plain), "en", 126, "Permission denied"),
+    ):
+        done = run("--no-preflight", "-p", "none", "--lang", lang, "--", name)
+        assert (done.returncode, done.stderr) == (status, f"envtune: {name}: {said}\n")
 
 
 def test_false_says_nothing() -> None:
@@ -291,7 +292,6 @@ LIBRARY = "ImportError: libhccl.so: cannot open shared object file"
     [
         ("exit 5", 5, "sh ended with status 5"),
         ("kill -SEGV $$", -11, "sh was ended by SIGSEGV"),
-        ("kill -KILL $$", -9, "sh was ended by SIGKILL"),
     ],
 )
 def test_a_failed_command_is_diagnosed_and_its_status_kept(end: str, status: int, words: str) -> None:
@@ -371,7 +371,6 @@ FAULTS = {
     "raises": "raise RuntimeError('no')",
     "crashes": "os.kill(os.getpid(), 11)",
     "hangs": "time.sleep(600)",
-    "is out of memory": "raise MemoryError",
 }
 
 
@@ -380,7 +379,7 @@ def test_a_fault_of_the_diagnosis_does_not_change_the_end(fault: str) -> None:
     code = (
         "import os, sys, time\nfrom envtune.cli import diagnose, main, run\n"
         f"def broken(*_):\n    {FAULTS[fault]}\n"
-        "diagnose.diagnose_files = broken\nrun.DIAGNOSIS_SECONDS = 1.0\nmain()"
+        "diagnose.diagnose_files = broken\nrun.DIAGNOSIS_SECONDS = 0.5\nmain()"
     )
     argv = [sys.executable, "-c", code, *RUN[3:], "sh", "-c", f"echo '{LIBRARY}' >&2; exit 5"]
     assert subprocess.run(argv, capture_output=True, timeout=60).returncode == 5

@@ -54,7 +54,7 @@ def apply(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
 
     host = LocalHost()
     ours = JobEnvironment(dict(os.environ), "this shell")
-    scene = with_environment(open_scene(host, TargetOptions(python=_interpreter(argv, os.environ))), ours)
+    scene = with_environment(open_scene(host, TargetOptions(python=interpreter(argv, os.environ))), ours)
     given, notes = child_environment(scene, profile, keep)
     return Applied(given.variables or {}, notes, with_environment(scene, _of_the_job(scene, argv, given)))
 
@@ -94,8 +94,8 @@ def _settings(
 
 
 def _added(paths: Sequence[Setting], known: Mapping[str, str]) -> Iterator[Setting]:
-    """Search paths get what they lack, and lose another CANN's entries (CANN012). Other cleaning is for the user's files
-    (envtune fix): the command, or a library, may be found through an entry that should not be there."""
+    """Search paths get what they lack, and lose another CANN's entries (CANN012). Other cleaning is for the user's own
+    files (envtune fix): the command, or a library, may be found through an entry that should not be there."""
     for one in paths:
         if one.script or one.value is None or "CANN012" in one.checks:
             yield one
@@ -150,7 +150,7 @@ def _of_the_job(scene: Scene, argv: Sequence[str], given: JobEnvironment) -> Job
     return read._replace(source="this shell and the command") if read != given else given
 
 
-def _interpreter(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[str]:
+def interpreter(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[str]:
     """The Python that the command line names, or that a script such as torchrun names in its first line."""
     import shutil
 
