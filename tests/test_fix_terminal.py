@@ -17,7 +17,7 @@ import pytest
 from conftest import ROOT
 
 SCRIPT = "#!/bin/bash\nexport DUMP_GE_GRAPH=2\npython3 train.py\n"
-ASKED = re.compile(rb"\[y/N\]: (\x1b\[\?2004h)*$")  # and nothing was typed yet
+ASKED = re.compile(rb"\[y/N\]: (\x1b\[\?2004h|\^C)*$")  # and nothing was heard yet
 WORDS = ("-m", "envtune", "fix", "ENV004", "--script", "train.sh", "--apply", "--catalog", "own")
 
 
