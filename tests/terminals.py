@@ -60,9 +60,9 @@ class Terminal:
     ) -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
-            # Started in the background the tests ignore Ctrl-C; a person's shell does not.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+            # Started in the background or by nohup the tests ignore these; a person's shell does not.
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
             os.execve(argv[0], list(argv), dict(os.environ if env is None else env))
         self.seen = b""

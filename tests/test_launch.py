@@ -300,7 +300,8 @@ def test_whoever_kills_us_kills_the_command() -> None:
 def test_stopped_and_continued_from_outside(way: list[str]) -> None:
     argv = [*way, *sh("echo $$; read line; echo $line; exit 2")]
     pipes: dict[str, IO[bytes] | int] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(argv, **pipes) as child:  # type: ignore[call-overload]
+    # A group of its own, as a shell's job has: the kernel drops SIGTSTP for a group that is orphaned, as ours may be.
+    with subprocess.Popen(argv, **pipes, preexec_fn=os.setpgrp) as child:  # type: ignore[call-overload]
         job = int(child.stdout.readline())
         child.send_signal(signal.SIGTSTP)
         wait_until(lambda: state_of(job) == "T" and state_of(child.pid) == "T", "both are stopped")
