@@ -9,6 +9,7 @@ from typing import Optional
 import pytest
 
 from envtune.diagnose import blocks
+from envtune.diagnose.lines import rank_of
 from envtune.diagnose.patterns import Matcher, Pattern, choose
 from envtune.diagnose.scan import Scan, scan
 from envtune.diagnose.shapes import Candidate, Shapes
@@ -121,6 +122,26 @@ def test_memory_stays_flat_while_hits_repeat(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert result.counts == {("PORT", str(log)): 20_000, ("WEAK", str(log)): 20_000}
     assert peak < 4 << 20
+
+
+@pytest.mark.parametrize(
+    ("line", "rank"),
+    [
+        ("[rank3]: Traceback", 3),
+        ("[default12]:[rank12]: x", 12),
+        ("[ERROR] 2024-03-07-01:31:48 (PID:116072, Device:0, RankID:5) ERR00002", 5),
+        ("[ERROR] 2024-03-07-01:31:48 (PID:116072, Device:0, RankID:-1) ERR00002", None),
+        ("[INFO] HCCL(1,python) [hb.cc:1] local rank [10.0.0.1/1]: crimer rank [10.0.0.2/2] status[LOST]", 1),
+        ("EI0006: Getting socket times out. Remote Rank 7 did not send the data", None),
+        ("connect from rank 2 to rank 4 failed", None),
+        ("worker rank 6: step 3", 6),
+        ("(Worker_TP4 pid=948496) ERROR", 4),
+        ("rank_table.json: 8 devices, ranks 16", None),
+        ("7: step 3", 7),
+    ],
+)
+def test_who_printed_a_line(line: str, rank: Optional[int]) -> None:
+    assert rank_of(line) == rank
 
 
 # ----------------------------------------------------------- terminals and encodings

@@ -24,7 +24,14 @@ LINE_LIMIT = 16_384  # characters of one line that are looked at; a longer one i
 
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _RANK = re.compile(r"^(?:\[[^\]\s]{1,40}\]:?\s*){0,2}\[rank[ _]?(\d+)\]|^\[default(\d+)\]:|^(?:\[|)(\d{1,5})(?:\]|):\s")
-_RANK_FIELD = re.compile(r"\bRank ?ID:\s?(\d+)|\brank(?:\s?id)?[ =\[:]{1,2}(\d+)\b|\bWorker_TP(\d+)\b", re.IGNORECASE)
+# A line about another rank ("remote rank 7 did not answer", "rank [10.0.0.2/2]") does not say who printed it.
+_OTHERS = "remote peer dst dest target root src source crimer informer other from to by of"
+_RANK_FIELD = re.compile(
+    r"\bRank ?ID:\s?(\d+)|\blocal ?rank ?\[[\d.:a-f]+/(\d+)\]|\bWorker_TP(\d+)\b|"
+    + "".join(f"(?<!\\b{word}[ _])" for word in _OTHERS.split())
+    + r"\brank(?:\s?id)?[ =\[:]{1,2}(\d+)\b(?![./:]\w)",
+    re.IGNORECASE,
+)
 _RANK_BEGINS = frozenset("[0123456789")
 _PID = re.compile(r"\[PID:\s?(\d+)\]|\(PID:(\d+),|\bpid=(\d+)\)|^\S*\[\w+\]\s?[A-Z_]+\((\d+)[,)]")
 _DEVICE = re.compile(r"\bDevice:(\d+)|\bdevice_id=(\d+)|\bdeviceId:\s?(\d+)|\blogicDeviceId_?=(\d+)")

@@ -150,7 +150,7 @@ class Shapes:
             worth.update(judged)
         if known:
             worth = {kind: numbers for kind, numbers in worth.items() if not known.issuperset(numbers)}
-        plain = self._plain_in(block) if self._plain else {}
+        plain = self._plain_in(block, known) if self._plain else {}
         if worth or self._always or plain:
             yield from self._places(shapes, worth, plain)
 
@@ -171,11 +171,12 @@ class Shapes:
             if numbers and shape:
                 yield Candidate(start, ends[number], numbers)
 
-    def _plain_in(self, block: bytes) -> dict[int, set[int]]:
+    def _plain_in(self, block: bytes, known: Numbers) -> dict[int, set[int]]:
         """Where lines begin that hold a literal of which the shape says nothing, such as `EDAC` in any case."""
-        folded = b"" if all(literal.exact for literal, _ in self._plain) else block.lower()
+        wanted = [(literal, number) for literal, number in self._plain if number not in known]
+        folded = b"" if all(literal.exact for literal, _ in wanted) else block.lower()
         found: dict[int, set[int]] = {}
-        for literal, number in self._plain:
+        for literal, number in wanted:
             needle = literal.text.encode("utf-8")
             text = block if literal.exact else folded
             at = text.find(needle)
