@@ -156,7 +156,7 @@ def run(number: int, seed: int) -> None:
 
 
 def test_hundreds_of_mutated_logs() -> None:
-    run(400, seed=7)
+    run(250, seed=7)
 
 
 @pytest.mark.slow

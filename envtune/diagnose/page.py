@@ -13,6 +13,7 @@ from envtune.diagnose.lines import LINE_LIMIT, pid_of, rank_of, split_stream, ti
 
 AHEAD = 256 << 10  # bytes in which the lines of a window are looked for
 FOLLOWING = 12  # lines a multi-line signature may run on
+AMONG = 1000  # lines of all processes among which those of one are looked for
 BACK = 64 << 10  # bytes in which the time of a line without one is looked for
 OVERLAP = 2048  # bytes; a signature is shorter
 
@@ -53,26 +54,33 @@ class Page:
                 yield from map(_text, block[at : min(stop, at + AHEAD)].splitlines() or [b""])
                 at = stop + 1
 
-    def preceding(self, start: int) -> Iterator[str]:
-        """The lines before the one that starts there, the nearest first; at most what fits in BACK bytes."""
+    def preceding(self, start: int, since: int = 0) -> Iterator[str]:
+        """The lines before the one that starts there, the nearest first; at most what fits in BACK bytes.
+
+        With `since`: none before that place of the block.
+        """
         left = BACK
         for block, end in ((self.block, start - 1), (self._before, len(self._before) - 1)):
-            while left > 0 and end > 0:
+            if since and block is not self.block:
+                return
+            while left > 0 and end > since:
                 at = block.rfind(b"\n", 0, end) + 1
                 left -= end + 1 - at
                 yield from map(_text, reversed(block[max(at, end - BACK) : end].splitlines()))
                 end = at - 1
 
-    def windows(self, text: str, end: int) -> Iterator[str]:
+    def windows(self, text: str, end: int, among: bool = True) -> Iterator[str]:
         """The line with the next ones of the same process, as a signature that spans lines wants them.
 
-        First the lines as they stand, then without those of other processes, by their prefix, rank or pid.
+        First the lines as they stand, then (`among`) without those of other processes, by their prefix, rank or pid.
         """
         stream, own = split_stream(text)
         if not stream:
             yield "\n".join([own, *islice(self.following(end), FOLLOWING)])
+        if not among:
+            return
         kept = []
-        for line in self.following(end):
+        for line in islice(self.following(end), AMONG):
             theirs, rest = split_stream(line)
             if theirs == stream and (stream or _same_process(text, line)):
                 kept.append(rest)
@@ -80,11 +88,11 @@ class Page:
                     break
         yield "\n".join([own, *kept])
 
-    def time_at(self, text: str, start: int) -> Optional[float]:
-        """Seconds; a line without a time belongs to the nearest one before it that has one."""
+    def time_at(self, text: str, start: int, since: int = 0) -> Optional[float]:
+        """Seconds; a line without a time belongs to the nearest one before it that has one, down to `since`."""
         time = time_of(text)
         if time is None:
-            times = (time_of(line) for line in self.preceding(start))
+            times = (time_of(line) for line in self.preceding(start, since))
             time = next((found for found in times if found is not None), None)
         return time
 

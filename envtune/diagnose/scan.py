@@ -28,6 +28,9 @@ from envtune.diagnose.sources import LogFile
 KEPT = 5  # lines kept per entry, file, rank and strength
 DISTINCT = 20_000  # such combinations kept; a log with more of them is hostile
 CONTEXT = 3  # lines around a hit that are kept for the reader
+ROOM = 64 << 20  # characters of all hits together
+SHOWN = 2000  # characters of a line beside a hit
+AMONG = 1000  # multi-line signatures of a file that are looked for among lines of other processes
 AROUND = 6  # lines before the first error that are kept
 FRAMES = 400  # lines after the head of a Python traceback in which its exception is looked for
 
@@ -93,6 +96,7 @@ class Scan:
     lines: Optional[int] = 0  # None when not all inputs were counted: of a big plain file lines are not
     size: int = 0  # bytes that were read
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
+    _room: int = field(default_factory=lambda: ROOM)  # characters of hits that may still be kept
     _seen: dict[tuple[str, str, Optional[int], str], int] = field(default_factory=dict)
 
     @property
@@ -107,6 +111,12 @@ class Scan:
         if time is not None and years and year_of(time) == NO_YEAR:
             time = in_year(time, min(years))
         return float("inf") if time is None else time
+
+    def keep(self, hit: Hit) -> None:
+        """Keep a hit while there is room for it."""
+        self._room -= sum(map(len, hit.context)) + len(hit.line.text)
+        if self._room > 0:
+            self.hits.append(hit)
 
     def count(self, owner: str, file: LogFile, rank: Optional[int], strength: str) -> bool:
         """Note that a signature of this strength was found; whether there are few like it, so that it is kept."""
@@ -142,7 +152,9 @@ class _FileScan:
         self._last = b"\n"  # the last line of which there are enough, and what is counted for it
         self._last_owners: _Counted = ()
         self._spanning = {number for number, pattern in enumerate(matcher.patterns) if pattern.multiline}
-        self._clock: Optional[float] = None
+        self._clock: Optional[float] = None  # the time of the last line that was asked for, and where it stands
+        self._looked: tuple[Optional[Page], int] = (None, 0)
+        self._among = AMONG  # how often lines of other processes may still be left out
 
     def run(self) -> None:
         ends = LineEnds(self._file)
@@ -186,7 +198,8 @@ class _FileScan:
         return found
 
     def _in_window(self, page: Page, start: int, end: int) -> bool:
-        time = page.time_at(page.text(start, end), start)
+        looked, self._looked = self._looked, (page, start)
+        time = page.time_at(page.text(start, end), start, looked[1] if looked[0] is page else 0)
         self._clock = self._clock if time is None else time
         return self._window.holds(self._clock)
 
@@ -194,7 +207,7 @@ class _FileScan:
         """The signatures in the line (or part of a line); what others require or exclude is noted on the way."""
         own = split_stream(text)[1]
         found: list[_Found] = []
-        for number, match in self._matcher.match(numbers, own, lambda: page.windows(text, end)):
+        for number, match in self._matcher.match(numbers, own, lambda: self._windows(page, text, end)):
             pattern = self._matcher.patterns[number]
             if pattern.role == "signature":
                 found.append((number, match, text))
@@ -202,6 +215,10 @@ class _FileScan:
                 self._known.add(number)
                 self._result.present.add((pattern.regex, self._file.path))
         return found
+
+    def _windows(self, page: Page, text: str, end: int) -> Iterator[str]:
+        self._among -= 1
+        return page.windows(text, end, self._among > 0)
 
     def _note(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> Optional[_Counted]:
         """Count the line once for each entry; keep it while there are few like it: then None, else what is counted.
@@ -239,13 +256,13 @@ class _FileScan:
     def _keep(self, page: Page, start: int, end: int, found: Sequence[_Found]) -> None:
         head = page.text(start, end)
         line = replace(parse(page.number(start), head), time=page.time_at(head, start))
-        before = _before(page, start)
-        after = tuple(islice(page.following(end), CONTEXT))
+        before = [one[:SHOWN] for one in _before(page, start)]
+        after = [one[:SHOWN] for one in islice(page.following(end), CONTEXT)]
         for number, match, text in found:
             groups = {key: value for key, value in match.groupdict().items() if value is not None}
             context = (*before, text, *after)
             hit = Hit(self._matcher.patterns[number], self._file, replace(line, text=text), groups, context)
-            self._result.hits.append(hit)
+            self._result.keep(hit)
 
     def _look_for_error(self, page: Page, start: int, end: int) -> None:
         text = page.text(start, end)
