@@ -28,8 +28,9 @@ _RANK = re.compile(r"^(?:\[[^\]\s]{1,40}\]:?\s*){0,2}\[rank[ _]?(\d+)\]|^\[defau
 _OTHERS = "remote peer dst dest target root src source crimer informer other from to by of"
 _RANK_FIELD = re.compile(
     r"\bRank ?ID:\s?(\d+)|\blocal ?rank ?\[[\d.:a-f]+/(\d+)\]|\bWorker_TP(\d+)\b|"
-    + "".join(f"(?<!\\b{word}[ _])" for word in _OTHERS.split())
-    + r"\brank(?:\s?id)?[ =\[:]{1,2}(\d+)\b(?![./:]\w)",
+    + r"\brank"
+    + "".join(f"(?<!\\b{word}[ _]rank)" for word in _OTHERS.split())
+    + r"(?:\s?id)?[ =\[:]{1,2}(\d+)\b(?![./:]\w)",
     re.IGNORECASE,
 )
 _RANK_BEGINS = frozenset("[0123456789")
