@@ -2125,8 +2125,9 @@ def record_cpufreq(recorder: Recorder) -> None:
 
 def excerpt(path: str, data: bytes) -> bytes:
     """What is kept of a file: all of it, or the part of a long one that checks read."""
-    if path.endswith("/modules.builtin"):  # the packet filters of some hundred lines
-        return b"".join(line + b"\n" for line in data.splitlines() if b"netfilter" in line)
+    if path.endswith("/modules.builtin"):  # the packet filters of some hundred lines, and that it has lines at all
+        lines = data.splitlines()
+        return b"".join(line + b"\n" for line in lines[:1] + [one for one in lines[1:] if b"netfilter" in one])
     return cpuinfo_excerpt(data) if path == "/proc/cpuinfo" else python_excerpt(path, data)
 
 

@@ -29,7 +29,7 @@ def verdicts(checks: Any, host: Host, options: TargetOptions) -> list[list[str]]
 
 def both(checks: Any, options: TargetOptions) -> dict[str, list[list[str]]]:
     target = {"python": options.python, "pid": options.pid, "script": options.script, "env_file": options.env_file}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # not TMPDIR: another user may not write there
         path = Path(folder, "host.tar.gz")
         collector.write_new(str(path), collector.pack(collector.take(target, more=follow_job)))
         host = open_snapshot(path)
