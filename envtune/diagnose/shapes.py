@@ -204,28 +204,38 @@ class Shapes:
 
     def _judge_outlines(self, fresh: Sequence[bytes]) -> None:
         """Note for each new outline which queries its shapes may satisfy."""
-        text = b"\n".join(fresh)
-        folded = _folded(text)
-        lowered = _outline(folded).split(b"\n")
-        self._outlines.update((outline, []) for outline in fresh)
-        for literal in self._literals_in(text, b"\n".join(lowered)):
-            for outline, low in zip(fresh, lowered):
-                if literal.outline in (outline if literal.exact else low):
-                    known = self._outlines[outline]
-                    for query, others in self._uses[literal]:
-                        if query not in known and all(any(_holds(o, outline, low) for o in one) for one in others):
-                            known.append(query)
+        exact = b"\n".join(fresh)
+        folded = _outline(_folded(exact))
+        lowered = folded.split(b"\n")
+        found: list[list[_Query]] = [[] for _ in fresh]
+        for literal, numbers in self._lines_with(exact, fresh, folded, lowered):
+            for query, others in self._uses[literal]:
+                for number in numbers:
+                    line, low = fresh[number], lowered[number]
+                    if all(any(_holds(o, line, low) for o in one) for one in others) and query not in found[number]:
+                        found[number].append(query)
+        self._outlines.update(zip(fresh, found))
 
-    def _literals_in(self, exact: bytes, folded: bytes) -> Iterator[_Literal]:
-        """The first literals that stand anywhere in the text."""
+    def _lines_with(
+        self, exact: bytes, fresh: Sequence[bytes], folded: bytes, lowered: Sequence[bytes]
+    ) -> Iterator[tuple[_Literal, list[int]]]:
+        """The first literals that stand anywhere, and the numbers of the lines in which they do."""
         candidates: Iterable[_Literal] = self._uses
         if len(exact) > FEW:
             self._pieces = self._pieces or [_cover(self._uses, kind) for kind in (True, False)]
             sides = zip((exact, folded), self._pieces)
             candidates = [one for where, pieces in sides for piece in pieces if piece in where for one in pieces[piece]]
+        begins = {True: _begins(fresh), False: _begins(lowered)}
         for literal in candidates:
-            if literal.outline in (exact if literal.exact else folded):
-                yield literal
+            text, places = (exact if literal.exact else folded), begins[literal.exact]
+            numbers = []
+            at = text.find(literal.outline)
+            while at >= 0:
+                numbers.append(places[text.rfind(b"\n", 0, at) + 1])
+                end = text.find(b"\n", at)
+                at = text.find(literal.outline, end) if end >= 0 else -1
+            if numbers:
+                yield literal, numbers
 
     def _remember(self, fresh: set[bytes], worth: dict[bytes, tuple[int, ...]]) -> None:
         """A log whose lines never repeat is not kept in memory: beyond MANY bytes all is forgotten and learnt anew."""
@@ -236,6 +246,12 @@ class Shapes:
             return
         self._dull.update(short.difference(worth))
         self._worth.update((shape, worth[shape]) for shape in short.intersection(worth))
+
+
+def _begins(lines: Sequence[bytes]) -> dict[int, int]:
+    """Where each line begins in the text that they make -> its number."""
+    ends = accumulate(map(len, lines))
+    return {end + number - len(line): number for number, (end, line) in enumerate(zip(ends, lines))}
 
 
 def _needs(literals: Needs) -> _Needs:
