@@ -200,26 +200,3 @@ def _token(operation: Any, argument: Any, fold: bool) -> Literals:
 
 def _has_case(text: str) -> bool:
     return text.lower() != text.upper()
-
-
-def cover(literals: Iterable[str], length: int = 4) -> dict[str, tuple[str, ...]]:
-    """Few pieces such that every literal contains one: piece -> the literals it was chosen for. Greedy.
-
-    Pieces that stand in many literals are the better ones; of equals, the one that sorts first, so that the answer
-    does not depend on the order of a set.
-    """
-    pieces: dict[str, set[str]] = {}
-    for literal in set(literals):
-        size = min(length, len(literal))
-        for start in range(len(literal) - size + 1):
-            pieces.setdefault(literal[start : start + size], set()).add(literal)
-    chosen: dict[str, tuple[str, ...]] = {}
-    while pieces:
-        best = min(pieces, key=lambda piece: (-len(pieces[piece]), piece))
-        covered = pieces.pop(best)
-        chosen[best] = tuple(sorted(covered))
-        for piece in list(pieces):
-            pieces[piece] -= covered
-            if not pieces[piece]:
-                del pieces[piece]
-    return chosen

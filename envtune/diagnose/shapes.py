@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import FrozenSet, Iterable, Iterator, NamedTuple, Sequence, Set, Tuple, Union
 
 from envtune.diagnose.lines import ERROR
-from envtune.diagnose.literals import Literal, Needs, cover, required_literals
+from envtune.diagnose.literals import Literal, Needs, required_literals
 from envtune.diagnose.loosened import ignores_case, loosened
 
 HEX = b"0123456789abcdef"
@@ -22,7 +22,7 @@ DIGITS = bytes(ord("0") if byte in HEX else byte for byte in range(256))
 _SHAPE = DIGITS.replace(b"\r", b"\n")  # parts of a progress line are lines of their own
 MANY = 24 << 20  # bytes of shapes that are remembered
 LONG = 4096  # a longer shape is not remembered
-FEW = 1 << 15  # bytes in which looking for every literal costs less than choosing pieces of them first
+FEW = 1 << 15  # bytes in which looking for every literal costs less than first telling which can be there
 GROWN = 1 << 18  # bytes of log after which a closer look at a shape pays for compiling the expressions
 
 
@@ -125,7 +125,7 @@ class Shapes:
             for first, *others in query.needs:
                 for literal in first:
                     self._uses.setdefault(literal, []).append((query, tuple(others)))
-        self._pieces: list[dict[bytes, list[_Literal]]] = []
+        self._grams: dict[_Literal, set[int]] = {}
         self._seen = 0
         self._forget()
 
@@ -222,9 +222,9 @@ class Shapes:
         """The first literals that stand anywhere, and the numbers of the lines in which they do."""
         candidates: Iterable[_Literal] = self._uses
         if len(exact) > FEW:
-            self._pieces = self._pieces or [_cover(self._uses, kind) for kind in (True, False)]
-            sides = zip((exact, folded), self._pieces)
-            candidates = [one for where, pieces in sides for piece in pieces if piece in where for one in pieces[piece]]
+            self._grams = self._grams or {one: _grams(_outline(_folded(one.outline))) for one in self._uses}
+            there = _grams(folded)
+            candidates = [literal for literal, needed in self._grams.items() if needed <= there]
         begins = {True: _begins(fresh), False: _begins(lowered)}
         for literal in candidates:
             text, places = (exact if literal.exact else folded), begins[literal.exact]
@@ -269,10 +269,7 @@ def _holds(literal: _Literal, exact: bytes, folded: bytes) -> bool:
     return literal.outline in (exact if literal.exact else folded)
 
 
-def _cover(literals: Iterable[_Literal], exact: bool) -> dict[bytes, list[_Literal]]:
-    """Few pieces that tell which literals can be in a text at all."""
-    names = cover(one.outline.decode("latin-1") for one in literals if one.exact is exact)
-    return {
-        piece.encode("latin-1"): [_Literal(name.encode("latin-1"), exact) for name in covered]
-        for piece, covered in names.items()
-    }
+def _grams(text: bytes) -> set[int]:
+    """Every four bytes that stand together, as numbers: they tell which literals can be in a text at all."""
+    view = memoryview(text)
+    return set().union(*(view[start : start + (len(text) - start) // 4 * 4].cast("I") for start in range(4)))
