@@ -1,0 +1,64 @@
+"""What envtune 0.1.0 at b2d3f6d recorded and said: the same snapshot still gets the same report and the same plan.
+
+The snapshots in tests/contracts were written by that version, and so were the answers beside them. A later version may
+add keys; it may not change what a script, a ticket or a saved plan relies on.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CONTRACTS = Path(__file__).parent / "contracts"
+HOSTS = sorted(path.name[: -len(".tar.gz")] for path in CONTRACTS.glob("*.tar.gz"))
+
+
+def answered(*words: str) -> tuple[int, dict[str, Any]]:
+    """Exit status and JSON of one call."""
+    done = subprocess.run(
+        [sys.executable, "-m", "envtune", *words, "--format", "json"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 1, 3), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def kept(now: Any, then: Any, where: str = "") -> None:
+    """Everything that was there is there and the same; a mapping may hold further keys."""
+    if isinstance(then, dict):
+        assert isinstance(now, dict) and set(then) <= set(now), f"{where}: {set(then) - set(now)} is gone"
+        for key, value in then.items():
+            kept(now[key], value, f"{where}.{key}")
+    elif isinstance(then, list):
+        assert len(now) == len(then), where
+        for number, value in enumerate(then):
+            kept(now[number], value, f"{where}[{number}]")
+    else:
+        assert now == then, where
+
+
+def as_it_was(name: str) -> Any:
+    return json.loads((CONTRACTS / name).read_text("utf-8"))
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_recorded_host_is_judged_as_before(host: str, lang: str) -> None:
+    then = as_it_was(f"{host}.{lang}.json")
+    code, now = answered("check", "--snapshot", str(CONTRACTS / f"{host}.tar.gz"), "--lang", lang, "--strict")
+    kept(now, then["report"], "report")
+    kept(now["findings"], then["findings"], "findings")
+    assert code == then["exit"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_recorded_host_gets_the_same_plan(host: str) -> None:
+    then = as_it_was(f"{host}.plan.json")
+    _, now = answered("fix", "--snapshot", str(CONTRACTS / f"{host}.tar.gz"), "--lang", "en")
+    kept(now, then["plan"], "plan")
+    kept(now["changes"], then["changes"], "changes")
+    kept(now["skipped"], then["skipped"], "skipped")
