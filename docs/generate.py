@@ -14,14 +14,16 @@ import sys
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-from envtune.catalog import Catalogue, json_schema
+from envtune.catalog import Catalogue
+from envtune.catalog.families import FAMILIES, folders_of
 from envtune.catalog.layers import Layer, content, sources
+from envtune.fix.document import plan_schema
 from envtune.model import Check, FaqEntry, Outcome, Severity, Text
-from envtune.plan_file import plan_schema
-from envtune.report.diagnosis_json import diagnosis_schema
+from envtune.report.check_json import SCHEMA
+from envtune.report.check_text import SEVERITIES
+from envtune.report.diagnosis.json import diagnosis_schema
 from envtune.report.entry import Entry, Section, head, label, sections
-from envtune.report.json import SCHEMA
-from envtune.report.text import FAMILIES, SEVERITIES
+from envtune.schema import json_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ("rules", "faq", "playbooks", "schema")
@@ -59,7 +61,7 @@ def _folders(catalogue: Catalogue) -> dict[str, tuple[Entry, ...]]:
 
 def shipped() -> Catalogue:
     """The catalogue of this checkout, without this machine's overlay and without a cache."""
-    from envtune.catalog.compiling import compile_rows
+    from envtune.catalog.compile import compile_rows
     from envtune.catalog.store import Compiled, dump
 
     files = sources(Layer(str(ROOT), own=True))
@@ -85,12 +87,12 @@ def _grouped(folder: str, entries: Sequence[Entry], catalogue: Catalogue, lang: 
 def _group(entry: Entry) -> str:
     """The page an entry is on: its family, the letter of an FAQ id, a playbook's own."""
     if isinstance(entry, Check):
-        return entry.family.lower()
+        return folders_of(entry.family)[0]
     return entry.id[0].lower() if isinstance(entry, FaqEntry) else entry.id
 
 
 def _group_title(folder: str, group: str) -> Text:
-    family = FAMILIES.get(group.upper()) if folder == "rules" else None
+    family = next((one.title for one in FAMILIES.values() if one.folder == group), None) if folder == "rules" else None
     title = _HEADINGS[folder]
     if family is not None or folder == "playbooks":
         return family or title

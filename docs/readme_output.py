@@ -20,7 +20,7 @@ def picture() -> str:
     sys.path.insert(0, str(ROOT / "tests"))
     from recorded import host_data, report
 
-    from envtune.report import text
+    from envtune.report import check_text as text
 
     made = report(host_data(HOST), SELECTED)
     return text.render(made, "en", width=100) + "\n"

@@ -22,10 +22,7 @@ handles a live kernel and a recorded host with the same `except OSError`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from envtune.model import Text
+from envtune.model import Text
 
 
 class EnvtuneError(Exception):
@@ -134,3 +131,17 @@ class Undetermined(Verdict):
     def __init__(self, reason: Text, source: str = "", text: str = "", *, right: bool = False) -> None:
         super().__init__(reason, source, text)
         self.right = right
+
+
+def host_error_text(error: HostError) -> Text:
+    """What a host error means, in words a person can act on."""
+    path = error.path
+    if isinstance(error, Missing):
+        return Text(f"{path} is not there", f"{path} 不存在")
+    if isinstance(error, Denied):
+        return Text(f"{path} may not be read by this user", f"当前用户无权读取 {path}")
+    if isinstance(error, TimedOut):
+        return Text(f"{path} did not answer ({error.detail})", f"{path} 没有响应（{error.detail}）")
+    if isinstance(error, NotRecorded):
+        return Text(f"{path} is not in the snapshot", f"快照中没有 {path}")
+    return Text(f"{path} cannot be understood: {error.detail}", f"{path} 无法解析：{error.detail}")

@@ -15,7 +15,7 @@ rationale: {en: It slows launches., zh: 会拖慢下发。}
 references: [https://docs.kernel.org/admin-guide/pm/cpufreq.html]
 tags: [preflight]
 applies: {container: false}
-probe: {cpufreq.governors: {}}
+probe: {cpu.governors: {}}
 expect: {all: {eq: performance}}
 """
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, settings
 from shipped import parsed
 
 from envtune.catalog.examples import example_host
-from envtune.resources import Scene
-from envtune.scene import open_scene, recorded_options
-from envtune.target import TargetOptions
+from envtune.context import Context
+from envtune.context.open import open_context, recorded_options
+from envtune.job.target import TargetOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT / "checks" / "examples"
@@ -25,11 +25,11 @@ def shared_host(name: str) -> Mapping[str, Any]:
     return data
 
 
-def example_scene(example: Mapping[str, Any]) -> Scene:
-    """A scene on the host that an example describes; `target:` in it names the job."""
+def example_scene(example: Mapping[str, Any]) -> Context:
+    """A context on the host that an example describes; `target:` in it names the job."""
     host = example_host(example, shared_host)
     target = host.data.get("target") or {}
-    return open_scene(host, recorded_options(target) if target else TargetOptions())
+    return open_context(host, recorded_options(target) if target else TargetOptions())
 
 
 # How long a busy machine takes to draw an example or to run one says nothing about what is tested.

@@ -5,39 +5,36 @@ Used inside namespaces that a test made. A fact can be set, because a test machi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Iterable, Mapping, Optional
 
 from envtune import executor
 from envtune.audit import examine
 from envtune.catalog import load
-from envtune.facts import Facts, gatherers
+from envtune.context import Context
+from envtune.context.open import open_context
+from envtune.fix.plan import FixOptions, Plan, executable, make_plan
 from envtune.host import LocalHost
+from envtune.job.target import TargetOptions
 from envtune.model import Change, Fact, Finding
-from envtune.plan import FixOptions, Plan, executable, make_plan
-from envtune.resources import Scene
-from envtune.scene import open_scene
-from envtune.target import TargetOptions
 
 
-def local_scene(facts: Optional[Mapping[str, str]] = None, target: Optional[TargetOptions] = None) -> Scene:
-    """A scene on this machine in which `facts` are as the test says."""
-    scene = open_scene(LocalHost(), target or TargetOptions())
+def local_scene(facts: Optional[Mapping[str, str]] = None, target: Optional[TargetOptions] = None) -> Context:
+    """A context on this machine in which `facts` are as the test says."""
+    context = open_context(LocalHost(), target or TargetOptions())
     told = {name: Fact(name, value, "the test") for name, value in (facts or {}).items()}
-    known = {name: (lambda _, fact=fact: fact) for name, fact in told.items()}
-    scene.facts = Facts({**gatherers(), **known})  # type: ignore[dict-item]
-    scene.facts.attach(scene)
-    return scene
+    return replace(context, known=told)
 
 
-def find(scene: Scene, *ids: str) -> tuple[Finding, ...]:
+def find(context: Context, *ids: str) -> tuple[Finding, ...]:
     """What these checks say."""
     checks = {check.id: check for check in load().checks}
-    return tuple(finding for id_ in ids for finding in examine(checks[id_], scene))
+    return tuple(finding for id_ in ids for finding in examine(checks[id_], context))
 
 
-def plan(scene: Scene, *ids: str, options: Optional[FixOptions] = None) -> Plan:
+def plan(context: Context, *ids: str, options: Optional[FixOptions] = None) -> Plan:
     """What would cure the failures of these checks."""
-    return make_plan(find(scene, *ids), load().playbooks, scene, options or FixOptions())
+    return make_plan(find(context, *ids), load().playbooks, context, options or FixOptions())
 
 
 def apply(made: Plan, state: str) -> tuple[str, dict[str, Any]]:

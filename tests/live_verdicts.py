@@ -16,14 +16,14 @@ from typing import Any
 from envtune import catalog, collector
 from envtune.audit import audit
 from envtune.cli.snapshot import follow_job
+from envtune.context.open import open_context, recorded_options
 from envtune.host import Host, LocalHost
-from envtune.scene import open_scene, recorded_options
-from envtune.snapshot_file import open_snapshot
-from envtune.target import TargetOptions
+from envtune.job.target import TargetOptions
+from envtune.snapshot.open import open_snapshot
 
 
 def verdicts(checks: Any, host: Host, options: TargetOptions) -> list[list[str]]:
-    found = audit(checks, open_scene(host, options))
+    found = audit(checks, open_context(host, options))
     return sorted([f.id, f.subject, f.outcome.value, f.expected.en if f.expected else ""] for f in found)
 
 

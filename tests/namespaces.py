@@ -16,12 +16,12 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import pytest
 
-from envtune.resources import firewall_region as regions
-from envtune.resources.firewall_match import Packet
-from envtune.resources.firewall_rules import Table
-from envtune.resources.firewall_sources import RuleSets, rule_sets, without_dormant
-from envtune.resources.firewall_walk import connect
-from envtune.snapshot import SnapshotHost
+from envtune import intervals as regions
+from envtune.resources.firewall.evaluate import connect
+from envtune.resources.firewall.listings import RuleSets, rule_sets, without_dormant
+from envtune.resources.firewall.match import Packet
+from envtune.resources.firewall.model import Table
+from envtune.snapshot.host import SnapshotHost
 
 SERVER, PEERS = "10.77.0.2", ("10.77.0.1", "10.77.0.3")
 PORTS = (22, 29688, 60000, 60015, 60031, 60032)

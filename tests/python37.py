@@ -13,9 +13,9 @@ import fixing
 import pytest
 
 from envtune import collector, executor
+from envtune.fix.plan import FixOptions
+from envtune.job.target import TargetOptions
 from envtune.model import Change
-from envtune.plan import FixOptions
-from envtune.target import TargetOptions
 
 NATIVE = "pillow==9.5.0"  # the newest for Python 3.7
 
@@ -88,8 +88,8 @@ def simd_built(base: Path) -> Built:
 
     before, executor.boundary = executor.boundary, keep_wheel
     try:
-        scene = fixing.local_scene(target=TargetOptions(python=str(python)))
-        plan = fixing.plan(scene, "IMG001", options=FixOptions())
+        context = fixing.local_scene(target=TargetOptions(python=str(python)))
+        plan = fixing.plan(context, "IMG001", options=FixOptions())
         _, results = fixing.apply(plan, str(state))
     finally:
         executor.boundary = before

@@ -16,9 +16,9 @@ from shipped import parsed
 from envtune import catalog
 from envtune.audit import audit
 from envtune.catalog.examples import example_data
+from envtune.context.open import describe_target, open_context, recorded_options
 from envtune.model import Finding, Outcome, Report
-from envtune.scene import describe_target, open_scene, recorded_options
-from envtune.snapshot import SnapshotHost
+from envtune.snapshot.host import SnapshotHost
 
 ROOT = Path(__file__).resolve().parents[1]
 HOSTS = ROOT / "tests" / "hosts"
@@ -67,10 +67,10 @@ def judge(data: Mapping[str, Any]) -> tuple[Finding, ...]:
 def report(data: Mapping[str, Any], selected: tuple[str, ...] = ()) -> Report:
     """The report on a recorded host, without the time it took."""
     host = SnapshotHost(data)
-    scene = open_scene(host, recorded_options(data.get("target") or {}))
-    findings = audit([c for c in _checks() if not selected or c.id in selected], scene)
-    facts = tuple(scene.facts[name] for name in scene.facts.names())
-    return Report(host.name, "2026-01-01T00:00:00Z", 0.0, describe_target(scene.target), facts, findings)
+    context = open_context(host, recorded_options(data.get("target") or {}))
+    findings = audit([c for c in _checks() if not selected or c.id in selected], context)
+    facts = tuple(context.facts[name] for name in context.facts.names())
+    return Report(host.name, "2026-01-01T00:00:00Z", 0.0, describe_target(context.target), facts, findings)
 
 
 Change = Callable[[dict[str, Any]], None]

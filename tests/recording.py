@@ -7,7 +7,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
 
 from envtune import collector
 from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut
-from envtune.snapshot import SnapshotHost
+from envtune.snapshot.host import SnapshotHost
 
 T = TypeVar("T")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Optional, Sequence
 
-from envtune.resources import firewall_region as regions
-from envtune.resources.firewall_match import Packet
-from envtune.resources.firewall_rules import Table
-from envtune.resources.firewall_walk import connect
+from envtune import intervals as regions
+from envtune.resources.firewall.evaluate import connect
+from envtune.resources.firewall.match import Packet
+from envtune.resources.firewall.model import Table
 
 RULESETS = Path(__file__).with_name("rulesets")
 PORTS = ((29688, 29688), (60000, 60031))

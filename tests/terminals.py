@@ -17,7 +17,7 @@ from typing import Callable, Iterator, Mapping, Optional, Sequence
 BESIDE = [
     sys.executable,
     "-c",
-    "import os, sys; from envtune.launch import run_command; from envtune.launch_end import end_as; "
+    "import os, sys; from envtune.run.process import run_command; from envtune.run.result import end_as; "
     "end_as(run_command(sys.argv[1:], os.environ).status)",
 ]
 RUN = [sys.executable, "-m", "envtune", "run", "--no-preflight", "--profile", "none", "--"]

@@ -10,20 +10,21 @@ import pytest
 from conftest import example_scene
 
 from envtune import audit
+from envtune.context import Context
+from envtune.context.registry import probe
 from envtune.model import Check, Evidence, Outcome, Reading, Severity, same
-from envtune.resources import Scene, probe
 
 RELEASE = threading.Event()
 
 
 @probe("test.stuck")
-def stuck(scene: Scene) -> Iterable[Reading]:
+def stuck(context: Context) -> Iterable[Reading]:
     RELEASE.wait(30)
     return [Reading("x", 1, Evidence("test"))]
 
 
 @probe("test.quick")
-def quick(scene: Scene) -> Iterable[Reading]:
+def quick(context: Context) -> Iterable[Reading]:
     return [Reading("x", 1, Evidence("test"))]
 
 
@@ -50,8 +51,8 @@ def wait_for_threads(count: int) -> int:
 
 def test_a_hung_check_costs_only_itself() -> None:
     before = threading.active_count()
-    scene = example_scene({"files": {}})
-    findings = audit.audit([check(1, "test.quick"), check(2, "test.stuck"), check(3, "test.quick")], scene)
+    context = example_scene({"files": {}})
+    findings = audit.audit([check(1, "test.quick"), check(2, "test.stuck"), check(3, "test.quick")], context)
     assert [f.outcome for f in findings] == [Outcome.PASS, Outcome.UNKNOWN, Outcome.PASS]
     assert findings[1].reason is not None
     assert "no answer within 0.2 s" in findings[1].reason.en

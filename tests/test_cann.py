@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from envtune import catalog
 from envtune.audit import audit
 from envtune.catalog.examples import example_data
-from envtune.resources.cann import discover
-from envtune.resources.cann_tree import install_root, nearest
-from envtune.resources.hccl_library import elf_machine, parse_conf
-from envtune.resources.version_files import version_cfg
-from envtune.scene import open_scene
-from envtune.snapshot import SnapshotHost
+from envtune.context.open import open_context
+from envtune.resources.cann.hccl_library import elf_machine, parse_conf
+from envtune.resources.cann.installs import discover
+from envtune.resources.cann.tree import install_root, nearest
+from envtune.resources.cann.version_files import version_cfg
+from envtune.snapshot.host import SnapshotHost
 
 A = "/usr/local/Ascend"
 OLD, MID, NEW = f"{A}/ascend-toolkit/5.0.2", f"{A}/ascend-toolkit/8.2.RC1", f"{A}/cann-8.5.0"
@@ -83,11 +83,11 @@ def test_the_machine_of_a_library() -> None:
     ],
 )
 def test_each_generation_is_found(host: str, version: str, generation: str, real: str) -> None:
-    scene = example_scene({"like": host})
-    active = discover(scene).active
+    context = example_scene({"like": host})
+    active = discover(context).active
     assert active is not None
     assert (active.version, active.generation, active.real) == (version, generation, real)
-    assert (scene.facts.value("cann"), scene.facts.value("cann_generation")) == (version, generation)
+    assert (context.facts.value("cann"), context.facts.value("cann_generation")) == (version, generation)
 
 
 def without_variables(**more: str) -> dict[str, str]:
@@ -186,7 +186,7 @@ def outcomes(data: dict[str, Any]) -> dict[str, str]:
     """The worst outcome of each check."""
     order = ("pass", "notapplicable", "unknown", "fail", "error")
     found: dict[str, str] = {}
-    for finding in audit(checks(), open_scene(SnapshotHost(data))):
+    for finding in audit(checks(), open_context(SnapshotHost(data))):
         worst = max(found.get(finding.id, "pass"), finding.outcome.value, key=order.index)
         found[finding.id] = worst
     return found

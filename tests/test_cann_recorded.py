@@ -15,9 +15,9 @@ from conftest import shared_host
 from envtune import catalog, collector
 from envtune.audit import audit
 from envtune.catalog.examples import example_data
+from envtune.context.open import open_context
 from envtune.model import Finding
-from envtune.scene import open_scene
-from envtune.snapshot import SnapshotHost
+from envtune.snapshot.host import SnapshotHost
 
 HOSTS = ("cann-old", "cann-mid", "cann-new")
 
@@ -62,7 +62,7 @@ def taken(data: Mapping[str, Any], root: Path) -> SnapshotHost:
 
 def findings(host: SnapshotHost) -> set[tuple[str, str, str, str]]:
     checks = [check for check in catalog.load().checks if check.family == "CANN" and check.id != "CANN007"]
-    return {told(finding) for finding in audit(checks, open_scene(host))}
+    return {told(finding) for finding in audit(checks, open_context(host))}
 
 
 def told(finding: Finding) -> tuple[str, str, str, str]:

@@ -49,7 +49,7 @@ def check(id_: str, name: str, **other: Any) -> Check:
         "severity": "medium",
         "rationale": {"en": "r", "zh": "由"},
         "origin": "outside",
-        "probe": {"cpufreq.governors": {}},
+        "probe": {"cpu.governors": {}},
         "expect": {"eq": "x"},
     }
     return check_from({**data, **other})
@@ -118,7 +118,7 @@ def test_explain_tells_everything_about_a_check() -> None:
     assert page.startswith("CPU001  governor-not-performance\n")
     for words in (
         "Why it matters",
-        "What is read\n  cpufreq.governors",
+        "What is read\n  cpu.governors",
         "Expected\n  performance",
         "- container: false",
         "low where arch: aarch64",

@@ -15,9 +15,10 @@ from test_catalog import entries
 
 from envtune.audit import audit
 from envtune.catalog import load
+from envtune.catalog.families import folders_of
+from envtune.context.open import describe_target
 from envtune.model import Report
-from envtune.report.json import report_data
-from envtune.scene import describe_target
+from envtune.report.check_json import report_data
 
 DOCS = ROOT / "docs"
 
@@ -46,7 +47,7 @@ def test_every_entry_has_its_page_in_both_languages(made: dict[str, str]) -> Non
     catalogue = load()
     for check in catalogue.checks:
         for lang, suffix in (("en", ""), ("zh", ".zh")):
-            assert f'<a id="{check.id.lower()}"></a>' in made[f"rules/{check.family.lower()}{suffix}.md"], lang
+            assert f'<a id="{check.id.lower()}"></a>' in made[f"rules/{folders_of(check.family)[0]}{suffix}.md"], lang
     for entry in catalogue.faq:
         assert f'<a id="{entry.id.lower()}"></a>' in made[f"faq/{entry.id[0].lower()}.zh.md"]
 
@@ -130,10 +131,10 @@ def test_the_schema_refuses_what_the_loader_refuses(made: dict[str, str]) -> Non
 
 def test_a_report_keeps_the_published_schema(made: dict[str, str]) -> None:
     schema = json.loads(made["schema/report.json"])
-    scene = example_scene({"like": "bare"})
-    findings = audit(load().checks, scene)
-    facts = tuple(scene.facts[name] for name in scene.facts.names())
-    report = Report("bare", "2026-11-21T00:00:00Z", 0.1, describe_target(scene.target), facts, findings)
+    context = example_scene({"like": "bare"})
+    findings = audit(load().checks, context)
+    facts = tuple(context.facts[name] for name in context.facts.names())
+    report = Report("bare", "2026-11-21T00:00:00Z", 0.1, describe_target(context.target), facts, findings)
     for lang in ("en", "zh"):
         assert conforms(report_data(report, lang), schema) == []
 

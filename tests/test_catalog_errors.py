@@ -12,12 +12,12 @@ from catalogue_files import GOOD_CHECK, GOOD_FAQ, GOOD_PLAYBOOK, write_catalogue
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envtune.catalog import yaml_reader
-from envtune.catalog.compiling import compile_rows
+from envtune.catalog import yaml as yaml_reader
+from envtune.catalog.compile import compile_rows
 from envtune.catalog.layers import Layer, content, sources
-from envtune.catalog.validate import validate
-from envtune.catalog.yaml_reader import Complaints, read_yaml
+from envtune.catalog.yaml import Complaints, read_yaml
 from envtune.errors import CatalogError
+from envtune.schema.validate import validate
 
 CHECK, FAQ, PLAYBOOK = (
     "checks/cpu/CPU900-governor-odd.yaml",
@@ -106,21 +106,21 @@ WRONG = {
     "unknown probe": (
         "probe: {cpufreq.governor: {}}",
         None,
-        "11:9: cpufreq.governor is not a probe; did you mean cpufreq.governors",
+        "11:9: cpufreq.governor is not a probe; did you mean cpu.governors",
     ),
     "unknown module": (
         "probe: {cpufrq.governors: {}}",
         None,
-        "11:9: cpufrq.governors is not a probe; did you mean cpufreq.governors",
+        "11:9: cpufrq.governors is not a probe; did you mean cpu.governors",
     ),
     "unknown argument": (
-        "probe: {platform.fact: {nam: arch}}",
+        "probe: {system.fact: {nam: arch}}",
         None,
-        "11:25: nam is not a key that is known here; did you mean name",
+        "11:23: nam is not a key that is known here; did you mean name",
     ),
-    "missing argument": ("probe: {platform.fact: {}}", None, "11:9: the argument name is missing"),
-    "argument of wrong type": ("probe: {platform.fact: {name: 3}}", None, "11:31: name must be str"),
-    "two probes": ("probe: {platform.fact: {name: arch}, cpufreq.governors: {}}", None, "11:8: a check has one probe"),
+    "missing argument": ("probe: {system.fact: {}}", None, "11:9: the argument name is missing"),
+    "argument of wrong type": ("probe: {system.fact: {name: 3}}", None, "11:29: name must be str"),
+    "two probes": ("probe: {system.fact: {name: arch}, cpu.governors: {}}", None, "11:8: a check has one probe"),
     "no probe": ("probe: {}", None, "11:8: empty; write a mapping ({kind: {argument: value}})"),
     "empty expectation": ("expect: {}", None, "12:9: empty; write a mapping"),
     "nothing expected": ("expect:", None, "12:8: empty; write a mapping"),
@@ -255,15 +255,15 @@ def test_every_missing_key_is_named(tmp_path: Path) -> None:
 
 def test_an_id_is_used_once_and_so_is_a_name(tmp_path: Path) -> None:
     write_catalogue(tmp_path, check=GOOD_CHECK)
-    again = tmp_path / "checks" / "net" / "CPU900-governor-odd.yaml"
+    again = tmp_path / "checks" / "network" / "CPU900-governor-odd.yaml"
     again.parent.mkdir()
     again.write_text(GOOD_CHECK, "utf-8")
     (tmp_path / "checks" / "cpu" / "CPU901-governor-odd.yaml").write_text(
         GOOD_CHECK.replace("CPU900", "CPU901"), "utf-8"
     )
     complaints = complaints_about(tmp_path)
-    assert f"checks/net/CPU900-governor-odd.yaml:1:5: the id CPU900 is taken by {CHECK}" in complaints
-    assert "checks/net/CPU900-governor-odd.yaml:1:5: CPU900 belongs into the folder cpu/" in complaints
+    assert f"checks/network/CPU900-governor-odd.yaml:1:5: the id CPU900 is taken by {CHECK}" in complaints
+    assert "checks/network/CPU900-governor-odd.yaml:1:5: CPU900 belongs into the folder cpu/" in complaints
     assert "checks/cpu/CPU901-governor-odd.yaml:2:7: CPU900 has the same name; choose another" in complaints
 
 

@@ -15,7 +15,8 @@ import pytest
 from catalogue_files import GOOD_CHECK, GOOD_FAQ, GOOD_PLAYBOOK, write_catalogue
 from conftest import ROOT
 
-from envtune.catalog import cache, compiling, layers, load, store
+from envtune.catalog import cache, layers, load, store
+from envtune.catalog import compile as compiling
 from envtune.catalog.store import compile_tree
 from envtune.errors import CatalogError, UsageError
 from envtune.model import Check
@@ -258,7 +259,7 @@ def test_the_second_load_reads_no_yaml(more: Path, monkeypatch: pytest.MonkeyPat
     assert load([more]).checks == first
     (file,) = cache_home.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-    assert json.loads(file.read_text("utf-8").split("\n")[0])["format"] == 1
+    assert json.loads(file.read_text("utf-8").split("\n")[0])["format"] == cache.FORMAT
 
 
 def test_a_changed_file_is_noticed_even_with_its_size_and_time_set_back(more: Path) -> None:

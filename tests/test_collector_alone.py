@@ -12,9 +12,9 @@ from typing import Sequence
 import pytest
 
 from envtune import collector
-from envtune.job_environment import read_environment
-from envtune.scene import recorded_options
-from envtune.snapshot_file import open_snapshot
+from envtune.context.open import recorded_options
+from envtune.job.environment import read_environment
+from envtune.snapshot.open import open_snapshot
 
 SOURCE = Path(collector.__file__)
 VERSIONS = ("3.6", "3.7", "3.9", "3.11", "3.13")

@@ -17,9 +17,9 @@ from test_examples import all_examples
 from envtune.audit import examine
 from envtune.catalog import check_from
 from envtune.catalog.examples import example_host
+from envtune.context.open import open_context, recorded_options
 from envtune.model import Check
-from envtune.scene import open_scene, recorded_options
-from envtune.snapshot import SnapshotHost
+from envtune.snapshot.host import SnapshotHost
 
 shared = lru_cache(maxsize=None)(shared_host)
 
@@ -40,5 +40,5 @@ def test_recorded_example(data: Mapping[str, Any], outcome: str, example: Mappin
 
 
 def verdicts(check: Check, host: SnapshotHost) -> list[tuple[str, ...]]:
-    scene = open_scene(host, recorded_options(host.data["target"]))
-    return sorted((f.outcome.value, f.subject, f.expected.en if f.expected else "") for f in examine(check, scene))
+    context = open_context(host, recorded_options(host.data["target"]))
+    return sorted((f.outcome.value, f.subject, f.expected.en if f.expected else "") for f in examine(check, context))

@@ -18,7 +18,7 @@ import yaml
 from conftest import SHARED
 
 from envtune import collector
-from envtune.snapshot_file import open_snapshot
+from envtune.snapshot.open import open_snapshot
 
 CORES, NPUS, DISTRIBUTIONS = 192, 8, 150
 LIMIT = 40 * 1024

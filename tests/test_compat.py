@@ -7,11 +7,11 @@ from typing import Optional
 import pytest
 from conftest import example_scene
 
-from envtune.resources import compat
-from envtune.resources.cann_tree import Install
-from envtune.resources.cann_version import Told
-from envtune.resources.compat_probes import judge_driver, torch
-from envtune.resources.driver import parse_package
+from envtune.resources.cann import compatibility as compat
+from envtune.resources.cann.compatibility_probes import judge_driver, torch
+from envtune.resources.cann.driver import parse_package
+from envtune.resources.cann.tree import Install
+from envtune.resources.cann.version import Told
 
 
 def test_every_row_has_a_source_and_a_known_relation() -> None:

@@ -9,8 +9,8 @@ from conftest import example_scene
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envtune.resources.data_loader import allowed_cpus, usable_cpus, worker_counts
-from envtune.resources.storage import output_directories
+from envtune.resources.system.data_loader import allowed_cpus, usable_cpus, worker_counts
+from envtune.resources.system.storage import output_directories
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,15 @@ from test_faq_examples import entries, examples, found_in
 
 from envtune import executor
 from envtune.catalog import load
-from envtune.diagnose.answer import Answer, answer, verdict
-from envtune.diagnose.cured import Cure, cures, with_cures
-from envtune.diagnose.resolve import resolve
+from envtune.diagnose.diagnosis import Answer, answer, verdict
+from envtune.diagnose.past_fixes import Cure, cures, with_cures
+from envtune.diagnose.rank import resolve
 from envtune.model import Evidence, Finding, Outcome, Severity, Text, same
-from envtune.report.diagnosis import clipped, render_text
-from envtune.report.diagnosis_groups import fill
-from envtune.report.diagnosis_json import data
-from envtune.report.diagnosis_markdown import render_markdown
-from envtune.report.diagnosis_parts import ranges
+from envtune.report.diagnosis.content import ranges
+from envtune.report.diagnosis.json import data
+from envtune.report.diagnosis.markdown import render_markdown
+from envtune.report.diagnosis.placeholders import fill
+from envtune.report.diagnosis.text import clipped, render_text
 from envtune.report.layout import display_width
 
 FAIL, PASS, UNKNOWN, NA = Outcome.FAIL, Outcome.PASS, Outcome.UNKNOWN, Outcome.NOTAPPLICABLE

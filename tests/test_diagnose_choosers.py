@@ -15,14 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_faq_examples import FILES, entries
 
-from envtune.diagnose import automaton, patterns
-from envtune.diagnose.automaton import Automaton, Unusable
-from envtune.diagnose.literals import required_literals
-from envtune.diagnose.loosened import ignores_case, loosened
+from envtune.diagnose import patterns
+from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.patterns import Chooser, Matcher, Pattern, choose, patterns_of
+from envtune.diagnose.prefilter import hyperscan as automaton
+from envtune.diagnose.prefilter.hyperscan import Automaton, Unusable
+from envtune.diagnose.prefilter.literals import required_literals
+from envtune.diagnose.prefilter.relax import ignores_case, loosened
+from envtune.diagnose.prefilter.templates import DIGITS, Expression, Shapes
 from envtune.diagnose.scan import Scan, scan
-from envtune.diagnose.shapes import DIGITS, Expression, Shapes
-from envtune.diagnose.sources import LogFile
 
 PATTERNS = patterns_of(entries())
 EXPRESSIONS = [Expression(p.regex, p.multiline, p.role != "signature") for p in PATTERNS]
@@ -54,7 +55,7 @@ class Everything:
     """A chooser that chooses nothing away: what it finds is what there is to be found."""
 
     def candidates(self, block: bytes, known: object = None) -> Iterator[object]:
-        from envtune.diagnose.shapes import Candidate
+        from envtune.diagnose.prefilter.templates import Candidate
 
         for start, end in every_line_is_a_candidate(block):
             yield Candidate(start, end, tuple(range(len(PATTERNS) + 1)))
@@ -102,8 +103,8 @@ def test_both_find_what_is_there_in_generated_logs(choosers: tuple[Chooser, Choo
 
 
 def test_the_closer_look_of_a_log_that_has_grown_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envtune.diagnose.shapes.GROWN", 0)
-    monkeypatch.setattr("envtune.diagnose.shapes.FEW", 0)
+    monkeypatch.setattr("envtune.diagnose.prefilter.templates.GROWN", 0)
+    monkeypatch.setattr("envtune.diagnose.prefilter.templates.FEW", 0)
     chooser = Shapes(EXPRESSIONS)
     for log in generated_logs(30):
         assert outcome(log, chooser) == outcome(log, Everything())  # type: ignore[arg-type]

@@ -12,14 +12,14 @@ from typing import Callable, Sequence
 import pytest
 from test_faq_examples import FILES, entries
 
-from envtune.diagnose.answer import answer
+from envtune.diagnose.diagnosis import answer
+from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.patterns import Matcher, choose, patterns_of
-from envtune.diagnose.resolve import resolve
+from envtune.diagnose.rank import resolve
 from envtune.diagnose.scan import Window, scan
-from envtune.diagnose.sources import LogFile
-from envtune.report.diagnosis import render_text
-from envtune.report.diagnosis_json import render_json
-from envtune.report.diagnosis_markdown import render_markdown
+from envtune.report.diagnosis.json import render_json
+from envtune.report.diagnosis.markdown import render_markdown
+from envtune.report.diagnosis.text import render_text
 
 PATTERNS = patterns_of(entries())
 MATCHER = Matcher(PATTERNS)

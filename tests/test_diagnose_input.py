@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import pytest
 from test_faq_examples import entries
 
+from envtune.diagnose.logs.files import LogFile, find_logs, find_plogs
 from envtune.diagnose.patterns import Matcher, Pattern, choose
-from envtune.diagnose.resolve import resolve
+from envtune.diagnose.rank import resolve
 from envtune.diagnose.scan import Scan, Window, scan
-from envtune.diagnose.sources import LogFile, find_logs, find_plogs
 from envtune.errors import UsageError
 
 BIND = Pattern("PORT", r"bind failed, port (?P<port>\d+)")

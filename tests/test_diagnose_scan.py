@@ -9,12 +9,12 @@ from typing import Optional
 
 import pytest
 
-from envtune.diagnose import blocks
-from envtune.diagnose.lines import rank_of
+from envtune.diagnose.logs import blocks
+from envtune.diagnose.logs.files import LogFile
+from envtune.diagnose.logs.lines import rank_of
 from envtune.diagnose.patterns import Matcher, Pattern, choose
+from envtune.diagnose.prefilter.templates import Candidate, Shapes
 from envtune.diagnose.scan import Scan, scan
-from envtune.diagnose.shapes import Candidate, Shapes
-from envtune.diagnose.sources import LogFile
 
 BIND = Pattern("PORT", r"bind failed, port (?P<port>\d+)")
 MULTI = Pattern("MULTI", r"abort in (?P<what>\w+)\s*\n\s*reason: (?P<why>\w+)", multiline=True)
@@ -310,7 +310,7 @@ def test_a_word_of_hexadecimal_letters_is_found() -> None:
 
 
 def test_shapes_of_a_log_that_never_repeats_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envtune.diagnose.shapes.MANY", 100_000)
+    monkeypatch.setattr("envtune.diagnose.prefilter.templates.MANY", 100_000)
     chooser = Shapes(())
     blocks_ = ["".join(f"{chr(97 + n % 26) * (n % 90)}g{b}\n" for n in range(500)).encode() for b in range(50)]
     for block in blocks_:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.errors import Unreadable
-from envtune.resources.driver import firmware_match, judge_firmware, parse_package
-from envtune.resources.version_files import (
+from envtune.resources.cann.driver import firmware_match, judge_firmware, parse_package
+from envtune.resources.cann.version_files import (
     bracket_groups,
     fields,
     in_ranges,

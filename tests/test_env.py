@@ -19,13 +19,13 @@ from test_examples import check_files
 from envtune.audit import examine
 from envtune.catalog import check_from
 from envtune.cli.env import advise
-from envtune.job_environment import parse_env_file
+from envtune.context import Context
+from envtune.job.environment import parse_env_file
+from envtune.job.target import JobEnvironment
 from envtune.model import Outcome, Text
-from envtune.resources import Scene
-from envtune.resources.env_after import with_environment
-from envtune.resources.env_render import FORMATS, render
-from envtune.resources.env_settings import Advice, Left, Setting
-from envtune.target import JobEnvironment
+from envtune.resources.environment.profile import Advice, Left, Setting
+from envtune.resources.environment.render import FORMATS, render
+from envtune.resources.environment.simulate import with_environment
 
 OURS = re.compile("ENV0|ENV10|CANN002|CANN005|CANN008|CANN012|NET001|PROC003")
 DATA = {data["id"]: data for data in check_files() if OURS.match(data["id"])}
@@ -34,7 +34,7 @@ NEW = {"like": ["npu-910b-8", "torch210"]}  # torch_npu 2.1.0.post10
 OLD = {"like": ["npu-910a-8", "torch150"]}  # torch 1.5.0
 
 
-def scene_with(like: Mapping[str, Any], **environ: str) -> Scene:
+def scene_with(like: Mapping[str, Any], **environ: str) -> Context:
     return example_scene({**like, "environ": environ})
 
 
@@ -71,14 +71,14 @@ def test_without_torch_npu_nothing_is_asked_for_its_sake() -> None:
 
 
 def test_a_whitelist_that_somebody_wants_is_left_and_named() -> None:
-    scene = example_scene(
+    context = example_scene(
         {
             **NEW,
             "environ": {"HCCL_WHITELIST_DISABLE": "0", "HCCL_WHITELIST_FILE": "/etc/wl.json", "COMBINED_ENABLE": "1"},
             "files": {"/etc/wl.json": '{"host_ip": ["10.0.0.1", "10.0.0.2"], "device_ip": []}'},
         }
     )
-    found = advise(scene, "train", "bash")
+    found = advise(context, "train", "bash")
     assert "HCCL_WHITELIST_DISABLE" not in [s.name for s in found.settings]
     text = render(found, "bash", "en")
     assert "# HCCL_WHITELIST_DISABLE=0: left as it is: 0, on purpose: /etc/wl.json lists 2 hosts\n" in text
@@ -167,8 +167,8 @@ def passed_on(shell: str, text: str, environ: Mapping[str, str], tmp_path: Path)
     return {name: value for name, _, value in rows}
 
 
-def failing(scene: Scene) -> set[str]:
-    return {id_ for id_, check in CHECKS.items() if any(f.outcome is Outcome.FAIL for f in examine(check, scene))}
+def failing(context: Context) -> set[str]:
+    return {id_ for id_, check in CHECKS.items() if any(f.outcome is Outcome.FAIL for f in examine(check, context))}
 
 
 def examples() -> list[Any]:
@@ -188,19 +188,19 @@ def test_a_shell_that_reads_it_has_no_finding_that_env_claims_to_cure(
 ) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    scene = example_scene(example)
-    advice = advise(scene, "train", shell)
+    context = example_scene(example)
+    advice = advise(context, "train", shell)
     claimed = {check for setting in advice.settings for check in setting.checks}
     text = render(advice, shell, "zh")
     for setting in advice.settings:
         if setting.script:  # it lies on the recorded host
             local = tmp_path / "set_env.sh"
-            local.write_text(scene.host.read(setting.script))
+            local.write_text(context.host.read(setting.script))
             text = text.replace(setting.script, str(local))
-    environ = dict(scene.target.environment.variables or {})
+    environ = dict(context.target.environment.variables or {})
     after = passed_on(shell, text, environ, tmp_path)
-    again = with_environment(scene, JobEnvironment(after, "the shell"))
-    assert claimed <= failing(scene), "only what fails is claimed"
+    again = with_environment(context, JobEnvironment(after, "the shell"))
+    assert claimed <= failing(context), "only what fails is claimed"
     assert not claimed & failing(again)
 
 

@@ -20,11 +20,11 @@ from test_examples import check_files
 
 from envtune.audit import examine
 from envtune.catalog import load
+from envtune.fix.plan import FixOptions, Plan, make_plan
+from envtune.job.target import TargetOptions
 from envtune.model import Change, Outcome, Text
-from envtune.plan import FixOptions, Plan, make_plan
-from envtune.resources.env_block import BEGIN, END, Unclosed, entries, merged, split, variants
-from envtune.resources.env_settings import Setting
-from envtune.target import TargetOptions
+from envtune.resources.environment.managed_block import BEGIN, END, Unclosed, entries, merged, split, variants
+from envtune.resources.environment.profile import Setting
 
 DATA = {data["id"]: data for data in check_files() if data["id"] == "ENV012"}
 NEW = {"like": ["npu-910b-8", "torch210"]}
@@ -33,9 +33,9 @@ SCRIPT = "/home/t/train.sh"
 
 
 def planned(example: Mapping[str, Any], *ids: str, options: FixOptions = FixOptions()) -> Plan:  # noqa: B008
-    scene = example_scene(example)
+    context = example_scene(example)
     checks = [check for check in load().checks if (check.id in ids if ids else check.family == "ENV")]
-    return make_plan([f for c in checks for f in examine(c, scene)], load().playbooks, scene, options)
+    return make_plan([f for c in checks for f in examine(c, context)], load().playbooks, context, options)
 
 
 def written(change: Change) -> str:
@@ -105,9 +105,9 @@ def test_the_file_that_the_job_reads_passes() -> None:
         "files": {change.target: written(change)},
         "target": {"env_file": change.target},
     }
-    scene = example_scene(again)
+    context = example_scene(again)
     checks = [check for check in load().checks if check.id in ("ENV004", "ENV015")]
-    assert {f.outcome for c in checks for f in examine(c, scene)} == {Outcome.PASS}
+    assert {f.outcome for c in checks for f in examine(c, context)} == {Outcome.PASS}
 
 
 def test_profile_d_needs_root_and_says_who_sees_it() -> None:
@@ -282,9 +282,9 @@ def test_the_end_mark_is_looked_for_behind_the_beginning() -> None:
 
 JUDGE = """
 import fixing, json
-scene = fixing.local_scene({"ascend": "true"})
+context = fixing.local_scene({"ascend": "true"})
 ids = ("ENV002", "ENV003", "ENV004", "ENV015")
-print(json.dumps({i: sorted({f.outcome.value for f in fixing.find(scene, i)}) for i in ids}))
+print(json.dumps({i: sorted({f.outcome.value for f in fixing.find(context, i)}) for i in ids}))
 """
 
 

@@ -12,12 +12,10 @@ from shipped import parsed
 
 from envtune.audit import examine
 from envtune.catalog import check_from
+from envtune.job.target import JobEnvironment
 from envtune.model import Finding, Outcome
-from envtune.resources.compat import matrix
-from envtune.resources.environment import train_words
-from envtune.resources.search_paths import path_defects
-from envtune.resources.training_environment import differences, violations
-from envtune.resources.variable_data import (
+from envtune.resources.cann.compatibility import matrix
+from envtune.resources.environment.reference import (
     TASK_QUEUE_2,
     TASK_QUEUE_ON,
     TorchNpu,
@@ -31,9 +29,11 @@ from envtune.resources.variable_data import (
     release_at_least,
     table,
 )
-from envtune.resources.variable_forms import alloc_options, judge
-from envtune.snapshot import SnapshotHost
-from envtune.target import JobEnvironment
+from envtune.resources.environment.running_jobs import differences, violations
+from envtune.resources.environment.search_paths import path_defects
+from envtune.resources.environment.value_formats import alloc_options, judge
+from envtune.resources.environment.variables import train_words
+from envtune.snapshot.host import SnapshotHost
 
 RELEASED = {row.package_version: row.branch_or_tag for row in matrix() if row.package == "torch_npu"}
 
@@ -241,7 +241,7 @@ def test_what_training_wants_is_of_the_documented_form() -> None:
 
 
 def checks() -> dict[str, Mapping[str, Any]]:
-    return {path.name[:6]: parsed(path) for path in (ROOT / "checks" / "env").glob("*.yaml")}
+    return {path.name[:6]: parsed(path) for path in (ROOT / "checks" / "environment").glob("*.yaml")}
 
 
 @pytest.mark.parametrize("data", [pytest.param(d, id=i) for i, d in sorted(checks().items())])

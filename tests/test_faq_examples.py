@@ -10,10 +10,10 @@ from conftest import ROOT
 from shipped import parsed
 
 from envtune.catalog.entries import faq_from
-from envtune.diagnose.literals import required_literals
+from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.patterns import Chooser, Matcher, Pattern, choose, patterns_of
+from envtune.diagnose.prefilter.literals import required_literals
 from envtune.diagnose.scan import Scan, scan
-from envtune.diagnose.sources import LogFile
 from envtune.model import FaqEntry
 
 FILES = sorted((ROOT / "checks" / "faq").glob("*.yaml"))

@@ -7,7 +7,7 @@ import time
 
 from test_faq_examples import matcher
 
-from envtune.diagnose.literals import required_literals
+from envtune.diagnose.prefilter.literals import required_literals
 
 LINE = 4_000
 PATIENCE = 0.5  # seconds; a bounded expression needs a few milliseconds, a runaway one much more than this

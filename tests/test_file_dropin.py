@@ -14,26 +14,27 @@ from conftest import ROOT, example_scene
 
 from envtune.audit import examine
 from envtune.catalog import load
+from envtune.context import Context
+from envtune.context.registry import find_action
 from envtune.errors import Skipped
 from envtune.model import Finding
-from envtune.resources import Scene, find_action
 
 OURS = "/etc/tmpfiles.d/envtune.conf"
 
 
-def findings(scene: Scene) -> tuple[Finding, ...]:
+def findings(context: Context) -> tuple[Finding, ...]:
     """No shipped playbook uses the action yet; any finding will do."""
     (check,) = [check for check in load().checks if check.id == "CPU005"]
-    return examine(check, scene)
+    return examine(check, context)
 
 
 def test_the_file_that_is_there_is_shown_and_replaced() -> None:
-    scene = example_scene({"files": {OURS: "old\n"}})
-    (change,) = find_action("file.dropin")(scene, findings(scene), path=OURS, text="new")
+    context = example_scene({"files": {OURS: "old\n"}})
+    (change,) = find_action("file.dropin")(context, findings(context), path=OURS, text="new")
     assert (change.before, change.after, change.root, change.view) == ("old\n", "new\n", True, "boot")
     assert base64.b64decode(change.operations[0]["content"]) == b"new\n"
     with pytest.raises(Skipped, match="already"):
-        find_action("file.dropin")(scene, findings(scene), path=OURS, text="old")
+        find_action("file.dropin")(context, findings(context), path=OURS, text="old")
 
 
 @pytest.mark.parametrize(
@@ -48,15 +49,15 @@ def test_the_file_that_is_there_is_shown_and_replaced() -> None:
     ],
 )
 def test_others_files_and_other_places_are_refused(path: str) -> None:
-    scene = example_scene({"files": {}})
+    context = example_scene({"files": {}})
     with pytest.raises(Skipped):
-        find_action("file.dropin")(scene, findings(scene), path=path, text="x")
+        find_action("file.dropin")(context, findings(context), path=path, text="x")
 
 
 def test_a_mount_that_cannot_be_written_is_named() -> None:
     mounts = "22 1 0:21 / / rw - overlay overlay rw\n23 22 0:22 / /etc ro - ext4 /dev/sda1 ro\n"
-    scene = example_scene({"files": {"/proc/self/mountinfo": mounts, OURS: None}})
-    (change,) = find_action("file.dropin")(scene, findings(scene), path=OURS, text="x")
+    context = example_scene({"files": {"/proc/self/mountinfo": mounts, OURS: None}})
+    (change,) = find_action("file.dropin")(context, findings(context), path=OURS, text="x")
     assert change.rivals and "read-only" in change.rivals[0].en
 
 
@@ -89,9 +90,9 @@ def tree():
     return found
 
 def plan():
-    scene, made = fixing.local_scene(), []
+    context, made = fixing.local_scene(), []
     for path in ("/etc/there.d/50-envtune.conf", "/etc/new/er.d/envtune.conf"):
-        made += find_action("file.dropin")(scene, findings(scene), path=path, text="new")
+        made += find_action("file.dropin")(context, findings(context), path=path, text="new")
     return executable(change._replace(id="C%02d" % number) for number, change in enumerate(made, 1))
 
 os.umask(0o077)

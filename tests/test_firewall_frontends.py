@@ -16,9 +16,9 @@ from namespaces import PEERS, Pair, agree, needs, told, verdicts
 
 from envtune.audit import examine
 from envtune.catalog import load
+from envtune.context.open import open_context
 from envtune.model import Finding, Outcome
-from envtune.scene import open_scene
-from envtune.snapshot import SnapshotHost
+from envtune.snapshot.host import SnapshotHost
 
 pytestmark = [pytest.mark.firewall, pytest.mark.root, pytest.mark.slow]
 
@@ -44,7 +44,7 @@ def ufw(pair: Pair, tmp_path: Path) -> Iterator[Run]:
 
 def findings(pair: Pair) -> tuple[Finding, ...]:
     host = SnapshotHost({**pair.recorded().data, "environ": {"MASTER_PORT": "29688"}})
-    return examine(next(check for check in load().checks if check.id == "NET004"), open_scene(host))
+    return examine(next(check for check in load().checks if check.id == "NET004"), open_context(host))
 
 
 def mend(pair: Pair, run: Run, owner: str) -> list[str]:

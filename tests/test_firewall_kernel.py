@@ -13,11 +13,11 @@ from namespaces import PEERS, PORTS, SERVER, Pair, agree, needs, told, verdicts
 
 from envtune.audit import examine
 from envtune.catalog import load
+from envtune.context.open import open_context
 from envtune.model import Outcome
-from envtune.resources.firewall_nft import parse_json
-from envtune.resources.firewall_nft_text import parse_text
-from envtune.scene import open_scene
-from envtune.snapshot import SnapshotHost
+from envtune.resources.firewall.nft.json import parse_json
+from envtune.resources.firewall.nft.text import parse_text
+from envtune.snapshot.host import SnapshotHost
 
 pytestmark = [pytest.mark.firewall, pytest.mark.root]
 
@@ -258,7 +258,7 @@ def test_the_commands_of_a_finding_open_the_ports_and_no_others(pair: Pair, comm
     before = pair.reach()
     assert not any(before[peer, 60000] for peer in PEERS)
     host = SnapshotHost({**pair.recorded().data, "environ": {}})
-    (found,) = examine(next(one for one in load().checks if one.id == "NET004"), open_scene(host))
+    (found,) = examine(next(one for one in load().checks if one.id == "NET004"), open_context(host))
     assert (found.outcome, found.subject) == (Outcome.FAIL, "HCCL 60000-60031")
     (line,) = found.commands
     assert line.startswith(f"sudo {command} ")

@@ -11,18 +11,18 @@ from conftest import ROOT, shared_host
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envtune import intervals as regions
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.catalog.examples import example_data
+from envtune.context.open import open_context
 from envtune.executor import plan_fault
+from envtune.fix.plan import FixOptions, Plan, executable, make_plan
+from envtune.fix.policy import refusal
+from envtune.job.target import TargetOptions
 from envtune.model import Change, Outcome
-from envtune.plan import FixOptions, Plan, executable, make_plan
-from envtune.plan_refusals import refusal
-from envtune.resources import firewall_region as regions
-from envtune.resources.firewall_change import port_groups
-from envtune.scene import open_scene
-from envtune.snapshot import SnapshotHost
-from envtune.target import TargetOptions
+from envtune.resources.firewall.commands import port_groups
+from envtune.snapshot.host import SnapshotHost
 
 RULESETS = ROOT / "tests" / "rulesets"
 CHECK = next(check for check in load().checks if check.id == "NET004")
@@ -44,10 +44,10 @@ def planned(
     """What `fix NET004 --peer ...` plans on a host with these rule sets."""
     rows = {line: row if isinstance(row, (str, dict)) else dict(row) for line, row in commands.items()}
     data = example_data({"like": "net", "environ": environ or {}, "files": files or {}, "commands": rows}, shared_host)
-    scene = open_scene(SnapshotHost(data), TargetOptions(peers=tuple(peers)))
-    findings = examine(CHECK, scene)
+    context = open_context(SnapshotHost(data), TargetOptions(peers=tuple(peers)))
+    findings = examine(CHECK, context)
     assert findings[0].outcome is Outcome.FAIL, findings[0]
-    plan = make_plan(findings, load().playbooks, scene, FixOptions(peers=tuple(peers)))
+    plan = make_plan(findings, load().playbooks, context, FixOptions(peers=tuple(peers)))
     assert plan_fault(executable(plan.changes)) == ""
     return plan
 
@@ -313,7 +313,7 @@ def test_after_the_rule_the_same_check_passes_for_these_peers_and_for_no_others(
     host = SnapshotHost(example_data({"like": "net", "commands": commands}, shared_host))
 
     def outcome(*peers: str) -> Outcome:
-        return examine(CHECK, open_scene(host, TargetOptions(peers=peers)))[0].outcome
+        return examine(CHECK, open_context(host, TargetOptions(peers=peers)))[0].outcome
 
     assert outcome() is Outcome.UNKNOWN
     assert outcome(PEER) is Outcome.PASS

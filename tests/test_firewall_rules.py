@@ -11,13 +11,13 @@ from typing import Any, Callable, Sequence
 import pytest
 from rule_walks import ALL, PORTS, recorded, walk
 
-from envtune.resources import firewall_region as regions
-from envtune.resources.firewall_frontends import ufw_table, zone_table
-from envtune.resources.firewall_iptables import parse_listing, parse_save
-from envtune.resources.firewall_nft import parse_json
-from envtune.resources.firewall_nft_text import items, parse_text
-from envtune.resources.firewall_rules import Malformed, Table
-from envtune.resources.firewall_walk import TooLarge
+from envtune import intervals as regions
+from envtune.resources.firewall.evaluate import TooLarge
+from envtune.resources.firewall.frontends import ufw_table, zone_table
+from envtune.resources.firewall.iptables.save import parse_listing, parse_save
+from envtune.resources.firewall.model import Malformed, Table
+from envtune.resources.firewall.nft.json import parse_json
+from envtune.resources.firewall.nft.text import items, parse_text
 
 
 def nft(*rules: str, policy: str = "drop", more: str = "", head: str = "") -> list[Table]:

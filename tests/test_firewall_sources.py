@@ -13,10 +13,10 @@ from rule_walks import recorded
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.catalog.examples import example_data
+from envtune.context import Context
+from envtune.context.open import open_context
 from envtune.model import Finding, Outcome
-from envtune.resources import Scene
-from envtune.scene import open_scene
-from envtune.snapshot import SnapshotHost
+from envtune.snapshot.host import SnapshotHost
 
 EMPTY = '{"nftables": [{"metainfo": {"version": "1.0.6", "json_schema_version": 1}}]}'
 DROPS = "table inet f {\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n\t}\n}\n"
@@ -49,9 +49,9 @@ def _rows(commands: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [(line, {"stdout": row} if isinstance(row, str) else dict(row)) for line, row in commands.items()]
 
 
-def _scene(data: Mapping[str, Any]) -> Scene:
+def _scene(data: Mapping[str, Any]) -> Context:
     whole = example_data({key: value for key, value in data.items() if key != "commands"}, shared_host)
-    return open_scene(SnapshotHost({**whole, "commands": data["commands"]}))
+    return open_context(SnapshotHost({**whole, "commands": data["commands"]}))
 
 
 def test_nothing_recorded_is_unknown() -> None:

@@ -19,15 +19,17 @@ import pytest
 from killed_runs import change, encoded, forked, killed_at, write
 from typer.testing import CliRunner
 
-from envtune import executor, plan_file, resources
+from envtune import executor
 from envtune.catalog import layers, store
-from envtune.cli import fix_apply
 from envtune.cli.app import app
-from envtune.cli.peers import addresses, expand_nodelist, parse_hostfile, read_peers
+from envtune.context import Context
+from envtune.context import registry as resources
 from envtune.errors import Skipped, UsageError
+from envtune.fix import apply as fix_apply
+from envtune.fix import document as plan_file
 from envtune.host import exists
+from envtune.job.peers import addresses, expand_nodelist, parse_hostfile, read_peers
 from envtune.model import Change, Evidence, Finding, Reading, Text
-from envtune.resources import Scene
 
 CHECK = """\
 id: {id}
@@ -65,9 +67,9 @@ steps:
 """
 
 
-def content(scene: Scene, *, path: str) -> Iterator[Reading]:
+def content(context: Context, *, path: str) -> Iterator[Reading]:
     """What a file holds."""
-    text = scene.host.read(path).strip() if exists(scene.host, path) else "missing"
+    text = context.host.read(path).strip() if exists(context.host, path) else "missing"
     yield Reading(os.path.basename(path), text, Evidence(path, text))
 
 
@@ -94,8 +96,8 @@ class World:
         monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
         monkeypatch.setattr(store, "_shipped", lambda: None)
         monkeypatch.setattr(store, "_checkout", lambda: layers.Layer(str(self.catalogue), own=True))
-        monkeypatch.setitem(resources._probes, "fixture.content", content)
-        monkeypatch.setitem(resources._actions, "file.dropin", self.propose)
+        monkeypatch.setitem(resources._functions["probes"], "fixture.content", content)
+        monkeypatch.setitem(resources._functions["actions"], "file.dropin", self.propose)
         self.write("checks/sys/SYS901-one.yaml", CHECK, id="SYS901", name="one", path=self.one, severity="high")
         self.write("checks/sys/SYS902-two.yaml", CHECK, id="SYS902", name="two", path=self.two, severity="medium")
         self.write("playbooks/sys/write-one.yaml", PLAYBOOK, id="write-one", check="SYS901", safety="safe")
@@ -113,7 +115,7 @@ class World:
         """The second playbook's safety."""
         self.write("playbooks/sys/write-two.yaml", PLAYBOOK, id="write-two", check="SYS902", safety=safety)
 
-    def propose(self, scene: Scene, findings: Sequence[Finding], *, which: str) -> Iterator[Change]:
+    def propose(self, context: Context, findings: Sequence[Finding], *, which: str) -> Iterator[Change]:
         """The action of both playbooks; a test may put other operations or properties in."""
         path = self.one if which == "SYS901" else self.two
         before = path.read_bytes() if path.exists() else None
@@ -265,14 +267,14 @@ def test_like_changes_are_one_question(world: World, monkeypatch: pytest.MonkeyP
     shutil.copy(world.two, tmp_path / "three")
     act = world.propose
 
-    def twice(scene: Scene, findings: Sequence[Finding], *, which: str) -> Iterator[Change]:
-        for change_ in act(scene, findings, which=which):
+    def twice(context: Context, findings: Sequence[Finding], *, which: str) -> Iterator[Change]:
+        for change_ in act(context, findings, which=which):
             yield change_
             if which == "SYS902":
                 third = write(tmp_path / "three", b"bad\n", b"good\n")
                 yield change_._replace(target=str(tmp_path / "three"), operations=(third,))
 
-    monkeypatch.setitem(resources._actions, "file.dropin", twice)
+    monkeypatch.setitem(resources._functions["actions"], "file.dropin", twice)
     done = world.run("fix", "--apply", input="y\ny\n")
     assert done.exit_code == 0 and (tmp_path / "three").read_text() == "good\n", done.stderr
     assert done.stderr.count("do this, too?") == 1 and "C02-C03 (2)  SYS902" in done.stderr

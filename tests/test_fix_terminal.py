@@ -63,8 +63,8 @@ def on_a_terminal(folder: Path, keys: bytes, *more: str, **environ: str) -> Sess
 def folder(tmp_path: Path) -> Path:
     """A launch script to mend, and ENV004 for hosts without an NPU, too."""
     (tmp_path / "train.sh").write_text(SCRIPT)
-    (shipped,) = (ROOT / "checks" / "env").glob("ENV004-*.yaml")
-    own = tmp_path / "own" / "checks" / "env" / shipped.name
+    (shipped,) = (ROOT / "checks" / "environment").glob("ENV004-*.yaml")
+    own = tmp_path / "own" / "checks" / "environment" / shipped.name
     own.parent.mkdir(parents=True)
     own.write_text(shipped.read_text("utf-8").replace("applies: {ascend: true}", "applies: {system: Linux}"), "utf-8")
     return tmp_path

@@ -7,7 +7,7 @@ from conftest import example_scene
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envtune.resources.governor_boot import assignments, cpupower_governor, ini_sections, tuned_governor
+from envtune.resources.cpu.boot import assignments, cpupower_governor, ini_sections, tuned_governor
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ def test_the_collector_does_not_hang_on_it_either(dead_mount: Path, tmp_path: Pa
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    from envtune.snapshot_file import open_snapshot
+    from envtune.snapshot.open import open_snapshot
 
     with pytest.raises(TimedOut):
         open_snapshot(tmp_path / "host.tgz").read(f"{dead_mount}/file")

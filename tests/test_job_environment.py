@@ -8,13 +8,13 @@ from typing import Any, Mapping, Optional
 import pytest
 
 from envtune import collector
+from envtune.context.open import open_context
 from envtune.errors import Undetermined
 from envtune.host import LocalHost
-from envtune.job_environment import parse_env_file, parse_environ, read_environment
-from envtune.job_recording import record_environment
-from envtune.scene import open_scene
-from envtune.snapshot import SnapshotHost
-from envtune.target import JobEnvironment, Target, TargetOptions
+from envtune.job.environment import parse_env_file, parse_environ, read_environment
+from envtune.job.recording import record_environment
+from envtune.job.target import JobEnvironment, Target, TargetOptions
+from envtune.snapshot.host import SnapshotHost
 
 SUDO = {"SUDO_USER": "li", "SUDO_UID": "1000", "SUDO_COMMAND": "/usr/bin/envtune check", "PATH": "/usr/bin"}
 SSH = {"SSH_CONNECTION": "192.0.2.1 50022 192.0.2.10 22", "PATH": "/usr/bin"}
@@ -233,10 +233,10 @@ def test_asking_for_a_variable_that_is_not_known() -> None:
 
 def test_python_of_a_job_whose_path_is_not_known() -> None:
     machine = host({"PATH": "/usr/bin"}, train_sh="conda activate npu\npython3 train.py\n")
-    scene = open_scene(machine, TargetOptions(script="/job/train.sh"))
-    assert scene.target.python is None
-    assert scene.target.python_reason is not None
-    assert "conda activate" in scene.target.python_reason.en
+    context = open_context(machine, TargetOptions(script="/job/train.sh"))
+    assert context.target.python is None
+    assert context.target.python_reason is not None
+    assert "conda activate" in context.target.python_reason.en
 
 
 # ------------------------------------------------------------------ recorded

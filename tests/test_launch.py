@@ -316,7 +316,7 @@ def test_stopped_and_continued_from_outside(way: list[str]) -> None:
 
 
 def test_the_ring_keeps_the_start_the_end_and_whole_lines() -> None:
-    from envtune.launch_end import Ring
+    from envtune.run.result import Ring
 
     ring = Ring(limit=100, head=50)
     for number in range(100_000):
@@ -328,7 +328,7 @@ def test_the_ring_keeps_the_start_the_end_and_whole_lines() -> None:
 
 
 def test_the_ring_of_a_short_output_is_the_output() -> None:
-    from envtune.launch_end import Ring
+    from envtune.run.result import Ring
 
     ring = Ring(limit=100, head=50)
     for letter in b"one\ntwo\nthree":
@@ -338,7 +338,7 @@ def test_the_ring_of_a_short_output_is_the_output() -> None:
 
 MEASURES = r"""
 import os, sys
-from envtune.launch import run_command
+from envtune.run.process import run_command
 script = "echo first; head -c 60000000 /dev/zero | tr '\\0' '\\n'; echo last"
 kept = [k for k in run_command(["sh", "-c", script], os.environ).kept if k.name != "stderr"][0]
 status = open("/proc/self/status").read()  # getrusage counts the tests' own memory, too: we are their child

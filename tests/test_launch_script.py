@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from envtune.host import LocalHost
-from envtune.launch_script import follow, script_environment
-from envtune.snapshot import SnapshotHost
-from envtune.target import JobEnvironment
+from envtune.job.script import follow, script_environment
+from envtune.job.target import JobEnvironment
+from envtune.snapshot.host import SnapshotHost
 
 BASE = {"PATH": "/usr/bin:/bin", "HOME": "/root", "OLD": "keep"}
 OF_BASH = {"_", "SHLVL", "PWD", "OLDPWD"}  # bash sets these for itself

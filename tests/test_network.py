@@ -10,7 +10,7 @@ from conftest import example_scene
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.model import Finding, Outcome
-from envtune.resources.network import host_name, hosts_file, nodes, resolve
+from envtune.resources.network.names import host_name, hosts_file, nodes, resolve
 
 TWO = {"NNODES": "2"}
 

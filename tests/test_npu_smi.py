@@ -17,8 +17,8 @@ from test_examples import check_files
 from envtune.audit import examine
 from envtune.catalog import check_from
 from envtune.model import Finding, Outcome
-from envtune.resources.npu import fact_ascend, fact_npu, fact_npu_count, model_of
-from envtune.resources.npu_smi import Usage, parse_failure, parse_fields, parse_info
+from envtune.resources.npu.devices import fact_ascend, fact_npu, fact_npu_count, model_of
+from envtune.resources.npu.smi import Usage, parse_failure, parse_fields, parse_info
 
 TEXTS = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "npu_smi").glob("*.txt")}
 CHECKS = {data["id"]: check_from(data) for data in check_files() if data["id"] in ("CANN007", "PROC001", "PROC002")}
@@ -269,8 +269,12 @@ def test_root_and_user_read_the_same_failure_differently() -> None:
     ("name", "model", "count"), [("npu-910a-8", "910A", "8"), ("npu-910b-8", "910B", "8"), ("npu-a3-16", "A3", "16")]
 )
 def test_facts_of_the_shared_hosts(name: str, model: str, count: str) -> None:
-    scene = example_scene({"like": name})
-    assert (fact_npu(scene).value, fact_npu_count(scene).value, fact_ascend(scene).value) == (model, count, "true")
+    context = example_scene({"like": name})
+    assert (fact_npu(context).value, fact_npu_count(context).value, fact_ascend(context).value) == (
+        model,
+        count,
+        "true",
+    )
 
 
 @pytest.mark.parametrize(
@@ -278,8 +282,8 @@ def test_facts_of_the_shared_hosts(name: str, model: str, count: str) -> None:
     [("23.0.rc2-910-first-generation", "910A"), ("24.1.0-910b", "910B"), ("25.2.3-a3", "A3"), ("23.0.0-310p", "310P")],
 )
 def test_without_pci_the_name_column_tells_the_model(name: str, model: str) -> None:
-    scene = example_scene({"commands": {"npu-smi info": TEXTS[name]}, "files": nodes(TEXTS[name])})
-    fact = fact_npu(scene)
+    context = example_scene({"commands": {"npu-smi info": TEXTS[name]}, "files": nodes(TEXTS[name])})
+    fact = fact_npu(context)
     assert (fact.value, fact.source) == (model, "npu-smi info")
 
 
@@ -302,9 +306,13 @@ def test_chip_names(chip: str, model: str) -> None:
 
 
 def test_no_sign_of_ascend() -> None:
-    scene = example_scene({})
-    assert (fact_npu(scene).value, fact_npu_count(scene).value, fact_ascend(scene).value) == ("none", "0", "false")
-    assert "davinci" in fact_ascend(scene).source
+    context = example_scene({})
+    assert (fact_npu(context).value, fact_npu_count(context).value, fact_ascend(context).value) == (
+        "none",
+        "0",
+        "false",
+    )
+    assert "davinci" in fact_ascend(context).source
 
 
 @pytest.mark.parametrize(
@@ -322,8 +330,8 @@ def test_one_sign_of_ascend_is_enough(path: str, entry: Any) -> None:
 
 
 def test_a_listing_alone_is_a_sign_too() -> None:
-    scene = example_scene({"commands": {"npu-smi info": TEXTS["25.2.3-a3"]}})
-    assert (fact_ascend(scene).value, fact_npu(scene).value, fact_npu_count(scene).value) == ("true", "A3", "16")
+    context = example_scene({"commands": {"npu-smi info": TEXTS["25.2.3-a3"]}})
+    assert (fact_ascend(context).value, fact_npu(context).value, fact_npu_count(context).value) == ("true", "A3", "16")
 
 
 def test_container_that_was_given_no_device() -> None:
@@ -339,12 +347,12 @@ def test_container_that_was_given_no_device() -> None:
 def test_network_cards_of_the_same_vendor_are_no_npus() -> None:
     card = "/sys/bus/pci/devices/0000:05:00.0"
     files = {f"{card}/vendor": "0x19e5\n", f"{card}/device": "0x0222\n", f"{card}/class": "0x020000\n"}
-    scene = example_scene({"files": files})
-    assert (fact_npu(scene).value, fact_ascend(scene).value) == ("none", "false")
+    context = example_scene({"files": files})
+    assert (fact_npu(context).value, fact_ascend(context).value) == ("none", "false")
 
 
 def test_a_snapshot_that_is_silent_is_not_a_host_without_npus() -> None:
-    scene = example_scene({"like": None, "covered": ["/etc/os-release"], "files": {}, "commands": {}})
+    context = example_scene({"like": None, "covered": ["/etc/os-release"], "files": {}, "commands": {}})
     for name in ("npu", "npu_count", "ascend"):
-        assert scene.facts[name].value is None, name
-        assert scene.facts[name].reason is not None
+        assert context.facts[name].value is None, name
+        assert context.facts[name].reason is not None

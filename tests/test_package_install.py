@@ -16,12 +16,12 @@ from envtune import executor
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.collector import PILLOW_BUILD_QUERY
+from envtune.fix.plan import FixOptions, Plan, executable, make_plan
+from envtune.fix.policy import refusal
 from envtune.host import LocalHost
 from envtune.model import Change, Finding
-from envtune.plan import FixOptions, Plan, executable, make_plan
-from envtune.plan_refusals import refusal
-from envtune.resources.package_install import candidates, names_for, simulate, simulated, table
-from envtune.resources.packages import PILLOW_BUILD_DEBIAN
+from envtune.resources.images.build_requirements import PILLOW_BUILD_DEBIAN
+from envtune.resources.packages.install import candidates, names_for, simulate, simulated, table
 
 SIMULATED = """NOTE: This is only a simulation!
 Reading package lists...
@@ -55,9 +55,9 @@ APT = {"/usr/bin/apt-get": PROGRAM, "/usr/bin/env": PROGRAM}
 
 
 def plan(id_: str, **example: Any) -> Plan:
-    scene = example_scene({"like": "torch150", "arch": "x86_64", **example})
-    findings: list[Finding] = [f for c in load().checks if c.id == id_ for f in examine(c, scene)]
-    return make_plan(findings, load().playbooks, scene, FixOptions())
+    context = example_scene({"like": "torch150", "arch": "x86_64", **example})
+    findings: list[Finding] = [f for c in load().checks if c.id == id_ for f in examine(c, context)]
+    return make_plan(findings, load().playbooks, context, FixOptions())
 
 
 def operation(change: Change) -> Mapping[str, Any]:
@@ -319,11 +319,11 @@ def test_installed_with_what_it_needs_and_exactly_that_removed(debian: Path, mon
 
 
 def planned(name: str) -> Change:
-    from envtune.resources import package_install
+    from envtune.resources.packages import install as package_install
 
     commands = package_install.COMMANDS["apt-get"]
     found: Optional[Change] = Change(
-        "IMG006", "packages", "", "package.install", name, "", "", "job",
+        "IMG006", "packages", "", "packages.install", name, "", "", "job",
         ({
             "op": "run",
             "argv": [*commands.install, name],

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envtune.cli.peers import expand_nodelist, parse_hostfile, read_peers
 from envtune.errors import UsageError
+from envtune.job.peers import expand_nodelist, parse_hostfile, read_peers
 
 
 @pytest.mark.parametrize(

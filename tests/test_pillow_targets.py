@@ -15,11 +15,11 @@ from python37 import environment, run, simd_built
 
 from envtune import catalog, collector
 from envtune.audit import audit
+from envtune.context.open import open_context
 from envtune.host import Host, LocalHost
+from envtune.job.target import TargetOptions
 from envtune.model import Check, Finding
-from envtune.scene import open_scene
-from envtune.snapshot import SnapshotHost
-from envtune.target import TargetOptions
+from envtune.snapshot.host import SnapshotHost
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,7 +60,7 @@ def checks() -> list[Check]:
 
 
 def verdicts(host: Host, python: Path) -> dict[str, Finding]:
-    findings = audit(checks(), open_scene(host, TargetOptions(python=str(python))))
+    findings = audit(checks(), open_context(host, TargetOptions(python=str(python))))
     assert all(finding.evidence.source for finding in findings)
     return {finding.id: finding for finding in findings if finding.id != "IMG006"}
 

@@ -13,19 +13,20 @@ import pytest
 from conftest import example_scene
 from killed_runs import encoded
 
-from envtune import executor, resources
+from envtune import executor
 from envtune.catalog import load
 from envtune.catalog.entries import check_from, playbook_from
+from envtune.context import Context
+from envtune.context import registry as resources
 from envtune.errors import Denied, PlanError, Skipped, Undetermined
+from envtune.fix.consent import Consent, sort_changes, unknown_changes
+from envtune.fix.document import load_plan, plan_data, plan_schema, render
+from envtune.fix.outcome import Written, exit_status, settle
+from envtune.fix.plan import FixOptions, Plan, SkippedFinding, make_plan, raised
+from envtune.fix.policy import refusal
+from envtune.fix.shell_commands import commands, shell_lines
 from envtune.model import Change, Evidence, Finding, Outcome, Playbook, Severity, Text, same
-from envtune.plan import FixOptions, Plan, SkippedFinding, make_plan, raised
-from envtune.plan_commands import commands, shell_lines
-from envtune.plan_consent import Consent, sort_changes, unknown_changes
-from envtune.plan_file import load_plan, plan_data, plan_schema, render
-from envtune.plan_outcome import Written, exit_status, settle
-from envtune.plan_refusals import refusal
-from envtune.report import plan as report
-from envtune.resources import Scene
+from envtune.report import plan_text as report
 
 
 def finding(id_: str, outcome: Outcome = Outcome.FAIL, severity: Severity = Severity.MEDIUM, **more: Any) -> Finding:
@@ -53,7 +54,7 @@ def proposal(check: str = "SYS001", path: str = "/etc/x.conf", *operations: Any,
 
 
 @pytest.fixture
-def scene() -> Scene:
+def context() -> Context:
     return example_scene({"arch": "x86_64", "files": {}})
 
 
@@ -62,22 +63,22 @@ def act(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[..., Any]], 
     """Register an action for this test."""
 
     def register(kind: str, action: Callable[..., Any]) -> None:
-        monkeypatch.setitem(resources._actions, kind, action)
+        monkeypatch.setitem(resources._functions["actions"], kind, action)
 
     return register
 
 
 def offering(*changes: Change) -> Callable[..., Iterable[Change]]:
-    return lambda scene, findings: changes
+    return lambda context, findings: changes
 
 
 # ---------------------------------------------------------------------- making a plan
 
 
-def test_a_failed_finding_becomes_a_change_with_everything_a_person_needs(scene: Scene, act: Any) -> None:
+def test_a_failed_finding_becomes_a_change_with_everything_a_person_needs(context: Context, act: Any) -> None:
     seen: list[Any] = []
 
-    def action(scene: Scene, findings: Sequence[Finding], *, value: str) -> Iterator[Change]:
+    def action(context: Context, findings: Sequence[Finding], *, value: str) -> Iterator[Change]:
         seen.append(([f.id for f in findings], value))
         yield proposal("SYS002")
 
@@ -85,7 +86,7 @@ def test_a_failed_finding_becomes_a_change_with_everything_a_person_needs(scene:
     book = playbook(
         "b", {"file.dropin": {"value": "v"}}, fixes=["SYS001", "SYS002"], safety="confirm", disruption="job"
     )
-    made = make_plan([finding("SYS001"), finding("SYS002"), finding("SYS003", Outcome.PASS)], [book], scene)
+    made = make_plan([finding("SYS001"), finding("SYS002"), finding("SYS003", Outcome.PASS)], [book], context)
     (change,) = made.changes
     assert (change.id, change.finding, change.playbook, change.action) == ("C01", "SYS002", "b", "file.dropin")
     assert (change.safety, change.disruption) == ("confirm", "job")  # at least what the playbook says
@@ -93,25 +94,30 @@ def test_a_failed_finding_becomes_a_change_with_everything_a_person_needs(scene:
     assert [s.finding for s in made.skipped] == ["SYS001"]  # nothing is silently left out
 
 
-def test_the_action_gets_the_options_when_it_asks_for_them(scene: Scene, act: Any) -> None:
-    def action(scene: Scene, findings: Sequence[Finding], *, options: FixOptions) -> Iterator[Change]:
+def test_the_action_gets_the_options_when_it_asks_for_them(context: Context, act: Any) -> None:
+    def action(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterator[Change]:
         yield proposal(path=f"/etc/{options.peers[0]}")
 
     act("firewall.allow", action)
-    made = make_plan([finding("SYS001")], [playbook("b", {"firewall.allow": None})], scene, FixOptions(("10.0.0.2",)))
+    made = make_plan([finding("SYS001")], [playbook("b", {"firewall.allow": None})], context, FixOptions(("10.0.0.2",)))
     assert made.changes[0].target == "/etc/10.0.0.2"
 
 
-def test_packages_come_first_and_steps_keep_their_order(scene: Scene, act: Any) -> None:
-    for kind in ("env.export", "python.install", "package.install", "file.dropin"):
+def test_packages_come_first_and_steps_keep_their_order(context: Context, act: Any) -> None:
+    for kind in ("environment.export", "python.install", "packages.install", "file.dropin"):
         act(kind, offering(proposal(path=f"/etc/{kind}")))
     books = [
-        playbook("a", {"env.export": {}}, {"file.dropin": {}}),
+        playbook("a", {"environment.export": {}}, {"file.dropin": {}}),
         playbook("b", {"python.install": {}}),
-        playbook("c", {"package.install": {}}),
+        playbook("c", {"packages.install": {}}),
     ]
-    made = make_plan([finding("SYS001")], books, scene)
-    assert [c.action for c in made.changes] == ["package.install", "python.install", "env.export", "file.dropin"]
+    made = make_plan([finding("SYS001")], books, context)
+    assert [c.action for c in made.changes] == [
+        "packages.install",
+        "python.install",
+        "environment.export",
+        "file.dropin",
+    ]
     assert [c.id for c in made.changes] == ["C01", "C02", "C03", "C04"]
 
 
@@ -124,46 +130,46 @@ def test_packages_come_first_and_steps_keep_their_order(scene: Scene, act: Any) 
         (ValueError("a slip of ours"), "envtune itself failed here: ValueError: a slip of ours"),
     ],
 )
-def test_what_an_action_raises_is_the_reason(scene: Scene, act: Any, error: Exception, told: str) -> None:
-    def action(scene: Scene, findings: Sequence[Finding]) -> Iterator[Change]:
+def test_what_an_action_raises_is_the_reason(context: Context, act: Any, error: Exception, told: str) -> None:
+    def action(context: Context, findings: Sequence[Finding]) -> Iterator[Change]:
         yield proposal()
         raise error
 
     act("file.dropin", action)
-    made = make_plan([finding("SYS001")], [playbook("b", {"file.dropin": {}})], scene)
+    made = make_plan([finding("SYS001")], [playbook("b", {"file.dropin": {}})], context)
     assert made.changes == () and told in made.skipped[0].reason.en and made.skipped[0].reason.zh
 
 
-def test_what_has_no_playbook_or_only_instructions_is_listed_with_its_steps(scene: Scene) -> None:
+def test_what_has_no_playbook_or_only_instructions_is_listed_with_its_steps(context: Context) -> None:
     by_hand = playbook("m", {"instructions": {"en": ["Press F10."], "zh": ["按 F10。"]}}, safety="manual")
-    made = make_plan([finding("SYS001"), finding("SYS002")], [by_hand], scene)
+    made = make_plan([finding("SYS001"), finding("SYS002")], [by_hand], context)
     first, second = made.skipped
     assert (first.finding, first.steps) == ("SYS001", (Text("Press F10.", "按 F10。"),))
     assert [step.en for step in second.steps] == ["Do it by hand.", "do-it --now"]
 
 
-def test_what_could_not_be_told_is_not_repaired_and_named(scene: Scene, act: Any) -> None:
+def test_what_could_not_be_told_is_not_repaired_and_named(context: Context, act: Any) -> None:
     act("file.dropin", offering(proposal()))
     unknown = finding("SYS001", Outcome.UNKNOWN, reason=Text("no answer", "没有响应"))
-    made = make_plan([unknown], [playbook("b", {"file.dropin": {}})], scene)
+    made = make_plan([unknown], [playbook("b", {"file.dropin": {}})], context)
     assert made.changes == () and "no answer" in made.skipped[0].reason.en
 
 
-def test_two_changes_of_one_file_are_a_conflict_unless_one_goes_on_from_the_other(scene: Scene, act: Any) -> None:
+def test_two_changes_of_one_file_are_a_conflict_unless_one_goes_on_from_the_other(context: Context, act: Any) -> None:
     act("file.dropin", offering(proposal()))
     act("sysctl.set", offering(proposal("SYS002")))
-    act("env.export", offering(proposal("SYS003", "/etc/x.conf", wrote("/etc/x.conf", b"newer\n", b"new\n"))))
-    kinds = {"SYS001": "file.dropin", "SYS002": "sysctl.set", "SYS003": "env.export"}
+    act("environment.export", offering(proposal("SYS003", "/etc/x.conf", wrote("/etc/x.conf", b"newer\n", b"new\n"))))
+    kinds = {"SYS001": "file.dropin", "SYS002": "sysctl.set", "SYS003": "environment.export"}
     books = [playbook(check.lower(), {kind: {}}, fixes=[check]) for check, kind in kinds.items()]
-    made = make_plan([finding(check) for check in kinds], books, scene)
+    made = make_plan([finding(check) for check in kinds], books, context)
     assert [change.finding for change in made.changes] == ["SYS001", "SYS003"]
     assert made.skipped[0].finding == "SYS002" and "C01" in made.skipped[0].reason.en
 
 
-def test_a_change_that_cures_more_speaks_for_them(scene: Scene, act: Any) -> None:
+def test_a_change_that_cures_more_speaks_for_them(context: Context, act: Any) -> None:
     act("file.dropin", offering(proposal(cures=("SYS002",))))
     book = playbook("b", {"file.dropin": {}}, fixes=["SYS001", "SYS002"])
-    made = make_plan([finding("SYS001"), finding("SYS002")], [book], scene)
+    made = make_plan([finding("SYS001"), finding("SYS002")], [book], context)
     assert len(made.changes) == 1 and made.skipped == ()
 
 
@@ -217,7 +223,15 @@ def test_like_changes_are_one_block_and_control_characters_are_shown(lang: str) 
     cpus = [f"/sys/devices/system/cpu/cpufreq/policy{n}/scaling_governor" for n in range(192)]
     changes = tuple(
         Change(
-            "CPU001", f"cpu{n}", "set-governor", "sysfs.write", path, "powersave", "performance", "live", (wrote(path),)
+            "CPU001",
+            f"cpu{n}",
+            "set-governor",
+            "cpu.set_governor",
+            path,
+            "powersave",
+            "performance",
+            "live",
+            (wrote(path),),
         )._replace(id=f"C{n + 1:02d}", rivals=(Text("tuned sets it, \x1b[31mtoo", "tuned 也会设置"),))
         for n, path in enumerate(cpus)
     )
@@ -346,7 +360,7 @@ def asks(change: Change, id_: str) -> Change:
 )
 def test_what_asks_for_consent_is_named_or_left(consent: Consent, ready: str) -> None:
     kill = {"op": "signal", "pid": 42, "started": 1, "uid": 0, "grace": 1}
-    ending = asks(proposal("SYS003", "42", kill), "C03")._replace(action="process.terminate")
+    ending = asks(proposal("SYS003", "42", kill), "C03")._replace(action="processes.terminate")
     changes = [proposal()._replace(id="C01"), asks(proposal("SYS002"), "C02"), ending]
     changes.append(proposal("SYS004", safety="manual")._replace(id="C04"))
     go, held = sort_changes(changes, consent, True)
@@ -486,12 +500,12 @@ NEVER: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("what", "operation"), NEVER, ids=[f"{n}-{what}" for n, (what, _) in enumerate(NEVER)])
 def test_no_action_can_bring_into_a_plan_what_envtune_never_does(
-    scene: Scene, act: Any, saved: dict[str, Any], what: str, operation: dict[str, Any]
+    context: Context, act: Any, saved: dict[str, Any], what: str, operation: dict[str, Any]
 ) -> None:
     reason = refusal(operation)
     assert reason is not None and reason.en and reason.zh != reason.en
     act("file.dropin", offering(proposal("SYS001", "x", wrote("/etc/harmless"), operation)))
-    made = make_plan([finding("SYS001")], [playbook("b", {"file.dropin": {}})], scene)
+    made = make_plan([finding("SYS001")], [playbook("b", {"file.dropin": {}})], context)
     assert made.changes == () and made.skipped[0].reason == reason
     saved["changes"][0]["operations"].append(operation)
     with pytest.raises(PlanError, match=r"operations\[1\]"):
@@ -522,7 +536,7 @@ def test_what_playbooks_need_is_allowed(operation: dict[str, Any]) -> None:
 
 def test_shipped_playbooks_hold_no_shell() -> None:
     """Typed steps of the closed list, and arguments that are names and values, never a line for a shell."""
-    from envtune.catalog.schema import STEPS
+    from envtune.schema.types import STEPS
 
     for book in load().playbooks:
         for step in book.steps:

@@ -9,10 +9,10 @@ from conftest import example_scene
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envtune.numbers import cpu_numbers, whole_number
-from envtune.resources.hardware import cpu_name, is_model
-from envtune.resources.memory import total_bytes
-from envtune.resources.platform import distribution, parse_os_release, parse_release_line
+from envtune.ranges_numbers import cpu_numbers, whole_number
+from envtune.resources.system.hardware import cpu_name, is_model
+from envtune.resources.system.memory import total_bytes
+from envtune.resources.system.platform import distribution, parse_os_release, parse_release_line
 
 KUNPENG = "processor\t: 0\nBogoMIPS\t: 200.00\nCPU implementer\t: 0x48\nCPU architecture: 8\nCPU part\t: 0xd01\n\n"
 XEON = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R) Platinum 8260 CPU @ 2.40GHz\n"

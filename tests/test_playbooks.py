@@ -22,14 +22,14 @@ from envtune import executor
 from envtune.audit import audit
 from envtune.catalog import load
 from envtune.catalog.examples import example_data
+from envtune.context.open import open_context, recorded_options
+from envtune.fix.document import load_plan, plan_data, render
+from envtune.fix.plan import FixOptions, Plan, cured, executable, make_plan
+from envtune.fix.policy import refusal
+from envtune.job.target import TargetOptions
 from envtune.model import Check, Outcome, Playbook
-from envtune.plan import FixOptions, Plan, cured, executable, make_plan
-from envtune.plan_file import load_plan, plan_data, render
-from envtune.plan_refusals import refusal
-from envtune.report import plan as report
-from envtune.scene import open_scene, recorded_options
-from envtune.snapshot import SnapshotHost
-from envtune.target import TargetOptions
+from envtune.report import plan_text as report
+from envtune.snapshot.host import SnapshotHost
 
 OPTIONS = FixOptions(peers=("10.0.0.2",))
 CATALOGUE = load()
@@ -54,7 +54,7 @@ def rows() -> Mapping[str, Any]:
 
 def scene_on(data: Mapping[str, Any], target: Any = None) -> Any:
     host = SnapshotHost(data)
-    return open_scene(host, target or recorded_options(host.data.get("target") or {}))
+    return open_context(host, target or recorded_options(host.data.get("target") or {}))
 
 
 @cache
@@ -67,8 +67,8 @@ def _cases(book: Playbook) -> Iterator[Case]:
     for check in (CHECKS[name] for name in book.fixes if name in CHECKS):
         for example in rows()[check.id].get("examples", {}).get("fail", []):
             data = example_data(example, shared_host)
-            scene = scene_on(data)
-            yield Case(check, data, make_plan(audit([check], scene), [book], scene, OPTIONS))
+            context = scene_on(data)
+            yield Case(check, data, make_plan(audit([check], context), [book], context, OPTIONS))
 
 
 @pytest.mark.parametrize("id_", BOOKS)

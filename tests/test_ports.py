@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from dataclasses import replace
 from typing import Any, Mapping
 
 import pytest
@@ -13,32 +14,28 @@ from namespaces import Pair, needs
 
 from envtune.audit import examine
 from envtune.catalog import load
+from envtune.context import Context
+from envtune.context.open import open_context
 from envtune.errors import Undetermined
-from envtune.facts import Facts
 from envtune.host import LocalHost
+from envtune.job.target import TargetOptions
 from envtune.model import Fact, Finding, Outcome
-from envtune.resources import Scene
-from envtune.resources.ports import hccl_ports, port_list, ports_per_job
-from envtune.scene import open_scene
-from envtune.target import TargetOptions
+from envtune.resources.network.ports import hccl_ports, port_list, ports_per_job
 
 RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 
 
-def check(name: str, scene: Scene) -> tuple[Finding, ...]:
-    return examine(next(one for one in load().checks if one.id == name), scene)
+def check(name: str, context: Context) -> tuple[Finding, ...]:
+    return examine(next(one for one in load().checks if one.id == name), context)
 
 
-def host(**example: Any) -> Scene:
+def host(**example: Any) -> Context:
     return example_scene({"like": "net", **example})
 
 
-def with_cann(version: str) -> Scene:
-    scene = host()
-    facts = Facts({"cann": lambda _: Fact("cann", version, "version.cfg")})
-    facts.attach(scene)
-    return Scene(scene.host, facts, scene.target)
+def with_cann(version: str) -> Context:
+    return replace(host(), known={"cann": Fact("cann", version, "version.cfg")})
 
 
 @pytest.mark.parametrize(
@@ -58,15 +55,15 @@ def test_ports_by_cann_version(version: str, count: int) -> None:
 
 def test_ports_without_a_named_job_are_the_defaults() -> None:
     """Under sudo the job's variables are not known: the defaults are judged, and the reason is said."""
-    scene = host()
-    hidden = scene.target.environment._replace(variables=None, reason=None)
-    scene = Scene(scene.host, scene.facts, scene.target._replace(environment=hidden))
+    context = host()
+    hidden = context.target.environment._replace(variables=None, reason=None)
+    context = Context(context.host, context.facts, context.target._replace(environment=hidden))
     with pytest.raises(Undetermined):
-        scene.target.variables()
-    found = hccl_ports(scene)
+        context.target.variables()
+    found = hccl_ports(context)
     assert found.ports == ((60000, 60031),)
     assert "default" in found.why.en
-    assert {one.outcome for one in check("NET005", scene)} == {Outcome.PASS}
+    assert {one.outcome for one in check("NET005", context)} == {Outcome.PASS}
 
 
 @pytest.mark.parametrize(
@@ -114,8 +111,8 @@ def test_no_kernel_list(text: str) -> None:
 
 
 def test_only_the_ports_in_danger_are_named_and_the_command_keeps_the_list() -> None:
-    scene = host(files={RANGE: "32768 60015\n", RESERVED: "8080,60000-60003\n"})
-    (found,) = (one for one in check("NET005", scene) if one.outcome is Outcome.FAIL)
+    context = host(files={RANGE: "32768 60015\n", RESERVED: "8080,60000-60003\n"})
+    (found,) = (one for one in check("NET005", context) if one.outcome is Outcome.FAIL)
     assert found.actual is not None and found.actual.en.startswith("60004-60015 in ip_local_port_range 32768-60015")
     assert found.commands[0] == "sudo sysctl -w net.ipv4.ip_local_reserved_ports=8080,60000-60015"
 
@@ -135,8 +132,8 @@ def test_the_jobs_own_ports_are_no_conflict() -> None:
 
 
 def test_an_owner_that_may_not_be_read_is_said() -> None:
-    scene = host(environ={"MASTER_PORT": "29688"}, listeners=[{"address": "::", "port": 29688}])
-    (found,) = check("NET003", scene)
+    context = host(environ={"MASTER_PORT": "29688"}, listeners=[{"address": "::", "port": 29688}])
+    (found,) = check("NET003", context)
     assert found.outcome is Outcome.FAIL
     assert found.actual is not None and "owner not readable" in found.actual.en
 
@@ -147,7 +144,7 @@ def test_a_real_listener() -> None:
         port = listener.getsockname()[1]
         live = LocalHost()
         live.environ = {"MASTER_PORT": str(port)}
-        (found,) = check("NET003", open_scene(live, TargetOptions()))
+        (found,) = check("NET003", open_context(live, TargetOptions()))
         assert found.outcome is Outcome.FAIL
         assert found.actual is not None and f"({os.getpid()})" in found.actual.en
 

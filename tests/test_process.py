@@ -13,12 +13,12 @@ from test_examples import check_files
 
 from envtune.audit import examine
 from envtune.catalog import check_from
+from envtune.context.open import open_context
 from envtune.host import LocalHost
 from envtune.model import Finding, Outcome
-from envtune.resources import process as process_module
-from envtune.resources.job_devices import parse_ids
-from envtune.resources.process_orphan import ADOPTERS, orphan_sign
-from envtune.scene import open_scene
+from envtune.resources.npu.assigned import parse_ids
+from envtune.resources.processes import usage as process_module
+from envtune.resources.processes.orphans import ADOPTERS, orphan_sign
 
 CHECKS = {
     data["id"]: check_from(data)
@@ -118,8 +118,8 @@ def test_pid_that_the_process_table_does_not_have() -> None:
 def test_named_job_with_all_its_ranks() -> None:
     """The launcher, its other ranks and what they started belong to the job; the neighbour does not."""
     rows = [INIT, row(10, 1, name="bash"), row(11, 10), row(12, 10), row(13, 12), row(20, 1, name="bash"), row(21, 20)]
-    scene = example_scene({"processes": rows, "target": {"pid": 11}})
-    assert process_module.job_pids(scene) == {10, 11, 12, 13}
+    context = example_scene({"processes": rows, "target": {"pid": 11}})
+    assert process_module.job_pids(context) == {10, 11, 12, 13}
 
 
 def test_ordinary_user_and_old_npu_smi() -> None:
@@ -140,15 +140,15 @@ def test_orphan_of_this_machine() -> None:
     )
     pid = int(shell.stdout)
     try:
-        scene = open_scene(LocalHost())
-        orphan = next(p for p in scene.host.processes() if p.pid == pid)
-        parent = next(p for p in scene.host.processes() if p.pid == orphan.ppid)
-        sign, certain = orphan_sign(scene, orphan)
+        context = open_context(LocalHost())
+        orphan = next(p for p in context.host.processes() if p.pid == pid)
+        parent = next(p for p in context.host.processes() if p.pid == orphan.ppid)
+        sign, certain = orphan_sign(context, orphan)
         if parent.name in ADOPTERS:
             assert sign is not None and certain
         elif parent.pid == 1:
             assert sign is not None and not certain
-        child_of_this_test = next(p for p in scene.host.processes() if p.pid == os.getpid())
+        child_of_this_test = next(p for p in context.host.processes() if p.pid == os.getpid())
         assert child_of_this_test.user
     finally:
         os.kill(pid, signal.SIGKILL)

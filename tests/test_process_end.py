@@ -14,7 +14,7 @@ from conftest import ROOT, example_scene
 
 from envtune.audit import examine
 from envtune.catalog import load
-from envtune.plan import FixOptions, Plan, make_plan
+from envtune.fix.plan import FixOptions, Plan, make_plan
 
 INIT = {"pid": 1, "ppid": 0, "user": "root", "name": "systemd", "started": 1699000000}
 BOOT = 1699000000
@@ -53,9 +53,9 @@ def planned(*rows: dict[str, Any], options: FixOptions = NOTHING, uids: Mapping[
         "euid": 0,
         **more,
     }
-    scene = example_scene(example)
+    context = example_scene(example)
     (check,) = [check for check in load().checks if check.id == "PROC001"]
-    return make_plan(examine(check, scene), load().playbooks, scene, options)
+    return make_plan(examine(check, context), load().playbooks, context, options)
 
 
 def test_the_plan_says_who_how_old_and_started_by_whom() -> None:
@@ -114,9 +114,9 @@ def test_a_recording_does_not_tell_enough_and_nothing_is_said_to_have_ended() ->
     bare = {f"/proc/77{name}": None for name in ("", "/stat", "/cgroup")}
     own = {"pid": 999, "ppid": 998, "user": "root", "name": "envtune", "started": BOOT + 900}
     example = {"arch": "aarch64", "files": {"/dev/davinci0": {"char": True}, **bare}, "now": BOOT + 7300, "euid": 0}
-    scene = example_scene({**example, "processes": [INIT, own, row(77)]})
+    context = example_scene({**example, "processes": [INIT, own, row(77)]})
     (check,) = [check for check in load().checks if check.id == "PROC001"]
-    plan = make_plan(examine(check, scene), load().playbooks, scene, NOTHING)
+    plan = make_plan(examine(check, context), load().playbooks, context, NOTHING)
     (skipped,) = plan.skipped
     assert not plan.changes and skipped.steps == ()
     assert "pid 77 (root): a recording does not hold" in skipped.reason.en and "on the host itself" in skipped.reason.en
@@ -164,11 +164,11 @@ def alive(pid):
     reap()
     return os.path.exists("/proc/%d" % pid)
 
-def scene():
+def context():
     return fixing.local_scene({"ascend": "true", "container": "false"})
 
 def plan(**options):
-    return fixing.plan(scene(), "PROC001", options=FixOptions(**options))
+    return fixing.plan(context(), "PROC001", options=FixOptions(**options))
 
 def reuse(pid):
     '''Another process under the same number.'''
@@ -198,7 +198,7 @@ if watch == 0:  # process 1 must collect its children while the signal is waited
 signal.signal(signal.SIGCHLD, lambda *_: reap())
 said["ended"] = [r["status"] for r in fixing.apply(made, state)[1].values()]
 said["gone"] = not alive(one)
-said["again"] = [f.outcome.value for f in fixing.find(scene(), "PROC001")]
+said["again"] = [f.outcome.value for f in fixing.find(context(), "PROC001")]
 
 deaf = orphan(deaf=True)
 made = plan()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 
-from envtune import collector, psutil_tables
+from envtune import collector
+from envtune.host import psutil_tables
 
 
 def test_processes_are_the_same() -> None:

@@ -10,22 +10,22 @@ from typing import Any, Optional
 import pytest
 
 from envtune import collector
+from envtune.context import Context
+from envtune.context.open import open_context
 from envtune.errors import Denied, NotApplicable, Undetermined
 from envtune.host import LocalHost
-from envtune.resources import Scene
-from envtune.resources.python_env import environment, installed, locate, package_fact
-from envtune.resources.python_metadata import parse_finder, parse_metadata
-from envtune.scene import open_scene
-from envtune.snapshot import SnapshotHost
-from envtune.target import TargetOptions
+from envtune.job.target import TargetOptions
+from envtune.resources.python.distributions import environment, installed, locate, package_fact
+from envtune.resources.python.metadata import parse_finder, parse_metadata
+from envtune.snapshot.host import SnapshotHost
 
 SITE = "/opt/py/lib/python3.8/site-packages"
 PYTHON = {"/opt/py/bin/python3.8": "\x7fELF", "/opt/py/bin/python3": {"link": "python3.8"}, SITE: {"dir": []}}
 
 
-def scene(files: dict[str, Any], **environ: str) -> Scene:
+def context(files: dict[str, Any], **environ: str) -> Context:
     variables = {"PATH": "/opt/py/bin", "HOME": "/home/train", **environ}
-    return open_scene(SnapshotHost({"files": {**PYTHON, **files}, "environ": variables, "cwd": "/home/train"}))
+    return open_context(SnapshotHost({"files": {**PYTHON, **files}, "environ": variables, "cwd": "/home/train"}))
 
 
 def wheel(name: str, version: str, metadata: Optional[str] = None) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def wheel(name: str, version: str, metadata: Optional[str] = None) -> dict[str, 
 
 
 def version(files: dict[str, Any], name: str, **environ: str) -> Optional[str]:
-    found = installed(scene(files, **environ), name)
+    found = installed(context(files, **environ), name)
     return found.version if found else None
 
 
@@ -80,7 +80,7 @@ def test_every_form_of_metadata() -> None:
     }
     expected = {"torch": "1.8.1", "numpy": "1.19.5", "six": "1.16.0", "mmcv": "1.2.7", "zipped": "0.1", "apex": "0.1"}
     assert {name: version(files, name) for name in expected} == expected
-    assert locate(scene(files), "apex") == "/src/apex/apex"
+    assert locate(context(files), "apex") == "/src/apex/apex"
     assert version(files, "absent") is None
 
 
@@ -94,10 +94,10 @@ def test_pythonpath_comes_first_and_pth_lines_are_followed_once() -> None:
         "/src/nested": {"dir": []},
         "/opt/py/lib/extra2": {"dir": []},
     }
-    known = environment(scene(files, PYTHONPATH="/src/own:"))
+    known = environment(context(files, PYTHONPATH="/src/own:"))
     assert known.entries == ("/src/own", SITE, "/src/extra", "/opt/py/lib/extra2")
-    assert locate(scene(files, PYTHONPATH="/src/own"), "torch") == "/src/own/torch"
-    assert locate(scene(files), "torch") == f"{SITE}/torch"
+    assert locate(context(files, PYTHONPATH="/src/own"), "torch") == "/src/own/torch"
+    assert locate(context(files), "torch") == f"{SITE}/torch"
 
 
 def test_user_site_hides_the_system_site() -> None:
@@ -120,7 +120,7 @@ def test_user_site_hides_the_system_site() -> None:
     ],
 )  # fmt: skip
 def test_place_of_a_module_is_found_as_import_finds_it(files: dict[str, Any], expected: Optional[str]) -> None:
-    assert locate(scene(files, PYTHONPATH="/src/ns"), "te") == expected
+    assert locate(context(files, PYTHONPATH="/src/ns"), "te") == expected
 
 
 def test_editable_install_by_a_finder() -> None:
@@ -131,7 +131,7 @@ def test_editable_install_by_a_finder() -> None:
         f"{SITE}/__editable__.apex-0.1.pth": "import __editable___apex_0_1_finder as f; f.install()",
         f"{SITE}/__editable___apex_0_1_finder.py": finder,
     }
-    assert locate(scene(files), "apex") == "/src/apex/apex"
+    assert locate(context(files), "apex") == "/src/apex/apex"
     assert parse_finder("MAPPING = {'a': open('/etc/passwd')}") == {}
     assert parse_finder("MAPPING = {'a': \n") == {} and parse_finder("") == {}
 
@@ -170,20 +170,20 @@ def test_two_versions_in_one_directory_are_settled_by_the_package_itself_or_not_
     with pytest.raises(Undetermined, match="holds torch"):
         version(files, "torch")
     with pytest.raises(Undetermined):
-        package_fact(scene(files), "torch", "torch")
+        package_fact(context(files), "torch", "torch")
     files[f"{SITE}/torch/version.py"] = "__version__ = '1.11.0'\n"
-    assert package_fact(scene(files), "torch", "torch").value == "1.11.0"
+    assert package_fact(context(files), "torch", "torch").value == "1.11.0"
 
 
 def test_torch_built_in_place_has_a_version_without_metadata() -> None:
     files = {"/src/torch/__init__.py": "", "/src/torch/version.py": "__version__ = '1.5.0a0+4ff3872'\n"}
-    fact = package_fact(scene({f"{SITE}/dev.pth": "/src\n", **files}), "torch", "torch")
+    fact = package_fact(context({f"{SITE}/dev.pth": "/src\n", **files}), "torch", "torch")
     assert (fact.value, fact.source) == ("1.5.0a0+4ff3872", "/src/torch/version.py")
 
 
 def test_absent_is_none_and_closed_is_unknown() -> None:
-    assert package_fact(scene({}), "torch", "torch").value == "none"
-    closed = scene({SITE: {"error": "EACCES"}})
+    assert package_fact(context({}), "torch", "torch").value == "none"
+    closed = context({SITE: {"error": "EACCES"}})
     with pytest.raises(Denied):
         package_fact(closed, "torch", "torch")
     assert closed.facts["torch"].value is None and "may not be read" in str(closed.facts["torch"].reason)
@@ -193,20 +193,20 @@ def test_absent_is_none_and_closed_is_unknown() -> None:
 
 
 def test_host_without_python_has_no_torch() -> None:
-    bare = open_scene(SnapshotHost({"files": {"/usr/bin": {"dir": []}}, "environ": {"PATH": "/usr/bin"}}))
+    bare = open_context(SnapshotHost({"files": {"/usr/bin": {"dir": []}}, "environ": {"PATH": "/usr/bin"}}))
     assert bare.facts["torch"].value == "none" and bare.facts["python"].value == "none"
     with pytest.raises(NotApplicable, match="no python3 on PATH"):
         environment(bare)
 
 
 def test_leftovers_of_an_interrupted_pip_are_problems() -> None:
-    known = environment(scene({f"{SITE}/~orch-1.8.0.dist-info/METADATA": "", f"{SITE}/~orch/__init__.py": ""}))
+    known = environment(context({f"{SITE}/~orch-1.8.0.dist-info/METADATA": "", f"{SITE}/~orch/__init__.py": ""}))
     assert [problem.path for problem in known.problems] == [f"{SITE}/~orch", f"{SITE}/~orch-1.8.0.dist-info"]
     assert "torch" not in known.found
 
 
 def test_unreadable_pth_is_a_problem() -> None:
-    (problem,) = environment(scene({f"{SITE}/x.pth": {"error": "EIO"}})).problems
+    (problem,) = environment(context({f"{SITE}/x.pth": {"error": "EIO"}})).problems
     assert problem.path == f"{SITE}/x.pth" and problem.what.zh
 
 
@@ -223,7 +223,7 @@ def test_two_thousand_distributions_are_scanned_quickly(tmp_path: Path) -> None:
     best = 1.0
     for _ in range(3):
         began = time.process_time()
-        opened = open_scene(LocalHost(), TargetOptions(python=str(tmp_path / "bin/python3.8")))
+        opened = open_context(LocalHost(), TargetOptions(python=str(tmp_path / "bin/python3.8")))
         assert len(environment(opened).found) == 2000
         best = min(best, time.process_time() - began)
     found = installed(opened, "package-500")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from envtune import catalog
 from envtune.audit import examine
 from envtune.catalog.examples import example_host
+from envtune.context.open import open_context
 from envtune.model import Outcome
-from envtune.scene import open_scene
 
 SITE = "/usr/local/python3.7.5/lib/python3.7/site-packages"
 CHECKS = tuple(check for check in catalog.load().checks if check.family in ("PY", "IMG"))
@@ -59,15 +59,15 @@ ENTRY = st.one_of(
 def test_garbage_is_no_traceback(files: dict[str, Any], environ: dict[str, str]) -> None:
     variables = {key: value.replace("\0", "") for key, value in environ.items()}
     base: dict[str, Any] = {"like": "torch150", "files": files, "environ": variables}
-    scene = open_scene(example_host(base, shared_host))
+    context = open_context(example_host(base, shared_host))
     for check in CHECKS:
-        for finding in examine(check, scene):
+        for finding in examine(check, context):
             assert finding.outcome is not Outcome.ERROR, (check.id, finding.reason, files, variables)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
 def test_closed_site_directory_passes_nothing(check: Any) -> None:
-    scene = open_scene(example_host({"like": "torch150", "files": {SITE: {"error": "EACCES"}}}, shared_host))
-    told = {(finding.outcome, finding.right) for finding in examine(check, scene)}
+    context = open_context(example_host({"like": "torch150", "files": {SITE: {"error": "EACCES"}}}, shared_host))
+    told = {(finding.outcome, finding.right) for finding in examine(check, context)}
     if check.id not in ("IMG006", "PY002", "PY003"):  # which judge headers, shebangs and other folders
         assert Outcome.PASS not in {outcome for outcome, _ in told}

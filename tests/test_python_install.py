@@ -11,13 +11,13 @@ from envtune import executor
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.errors import Skipped
+from envtune.fix.plan import FixOptions, Plan, make_plan
+from envtune.fix.policy import refusal
 from envtune.model import Change, Finding
-from envtune.plan import FixOptions, Plan, make_plan
-from envtune.plan_refusals import refusal
-from envtune.resources.opencv_install import best
-from envtune.resources.pillow_install import RELEASES, SMOKE, nearest, offered
-from envtune.resources.python_env import Distribution
-from envtune.resources.python_install import any_case
+from envtune.resources.images.install_opencv import best
+from envtune.resources.images.install_pillow import RELEASES, SMOKE, nearest, offered
+from envtune.resources.python.distributions import Distribution
+from envtune.resources.python.install import any_case
 
 P = "/usr/local/python3.7.5"
 SITE = P + "/lib/python3.7/site-packages"
@@ -48,9 +48,9 @@ def pillow(version: str = "9.5.0", site: str = SITE, name: str = "Pillow") -> di
 
 
 def plan(*ids: str, wheels: Optional[str] = None, like: Any = "python37", **example: Any) -> Plan:
-    scene = example_scene({"like": like, "arch": "x86_64", **example})
-    findings: list[Finding] = [f for c in load().checks if c.id in ids for f in examine(c, scene)]
-    return make_plan(findings, load().playbooks, scene, FixOptions(wheels=wheels))
+    context = example_scene({"like": like, "arch": "x86_64", **example})
+    findings: list[Finding] = [f for c in load().checks if c.id in ids for f in examine(c, context)]
+    return make_plan(findings, load().playbooks, context, FixOptions(wheels=wheels))
 
 
 def only(made: Plan) -> Change:

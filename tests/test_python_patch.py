@@ -14,12 +14,12 @@ from conftest import example_scene
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.errors import Skipped
+from envtune.fix.plan import Plan, make_plan
 from envtune.host import LocalHost
+from envtune.job.target import TargetOptions
 from envtune.model import Outcome
-from envtune.plan import Plan, make_plan
-from envtune.resources.imaging import pillow_version_import
-from envtune.resources.python_patch import guarded
-from envtune.target import TargetOptions
+from envtune.resources.images.opencv import pillow_version_import
+from envtune.resources.images.patch_torchvision import guarded
 
 BODY = "\n\ndef _is_pil_image(img):\n    return PILLOW_VERSION[0] >= '5'\n"
 V022 = (  # the head of torchvision 0.2.2
@@ -102,9 +102,9 @@ def plan(functional: str, **files: Any) -> Plan:
         f"{SITE}/PIL/__init__.py": "from . import _version\n__version__ = _version.__version__\n",
         f"{SITE}/PIL/_version.py": '__version__ = "9.5.0.post2"\n',
     }
-    scene = example_scene({"like": "torch150", "files": {**rows, **files}})
-    findings = [f for check in load().checks if check.id == "IMG004" for f in examine(check, scene)]
-    return make_plan(findings, load().playbooks, scene)
+    context = example_scene({"like": "torch150", "files": {**rows, **files}})
+    findings = [f for check in load().checks if check.id == "IMG004" for f in examine(check, context)]
+    return make_plan(findings, load().playbooks, context)
 
 
 def test_the_plan_shows_the_lines() -> None:
@@ -134,24 +134,24 @@ def test_patched_checked_and_taken_back(tmp_path: Path) -> None:
     (site / "PIL").mkdir()
     (site / "PIL/__init__.py").write_text("__version__ = '9.5.0'\n")
 
-    def scene() -> Any:
+    def context() -> Any:
         return fixing.local_scene(target=TargetOptions(python=str(env / "bin/python")))
 
-    assert [f.outcome for f in fixing.find(scene(), "IMG004")] == [Outcome.FAIL]
-    made = fixing.plan(scene(), "IMG004")
+    assert [f.outcome for f in fixing.find(context(), "IMG004")] == [Outcome.FAIL]
+    made = fixing.plan(context(), "IMG004")
     assert LocalHost().read(str(path)) == V022, "a plan writes nothing"
     run, results = fixing.apply(made, str(tmp_path / "state"))
     assert {result["status"] for result in results.values()} == {"done"}, results
-    assert [f.outcome for f in fixing.find(scene(), "IMG004")] == [Outcome.PASS]
+    assert [f.outcome for f in fixing.find(context(), "IMG004")] == [Outcome.PASS]
     assert path.read_text() == guarded(V022, str(path)) and path.stat().st_mode & 0o777 == 0o640
-    assert fixing.plan(scene(), "IMG004").changes == ()
+    assert fixing.plan(context(), "IMG004").changes == ()
     assert fixing.undo(run, str(tmp_path / "state")) == []
     assert path.read_text() == V022
 
 
 def test_a_file_that_was_edited_meanwhile_is_refused(tmp_path: Path) -> None:
     from envtune import executor
-    from envtune.plan import executable
+    from envtune.fix.plan import executable
 
     made = plan(V022)
     operation = dict(executable(made.changes)["changes"][0]["operations"][0], path=str(tmp_path / "functional.py"))

@@ -18,11 +18,11 @@ import pytest
 from python37 import NATIVE, Built, environment, imported, need_headers, simd_built
 
 from envtune import executor
+from envtune.fix.plan import FixOptions, Plan
 from envtune.host import LocalHost
+from envtune.job.target import TargetOptions
 from envtune.model import Outcome
-from envtune.plan import FixOptions, Plan
-from envtune.resources.pillow import cpu_flags
-from envtune.target import TargetOptions
+from envtune.resources.images.pillow import cpu_flags
 
 pytestmark = pytest.mark.slow
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="pillow-simd is for x86")
@@ -48,13 +48,13 @@ def tree(folder: Path) -> dict[str, str]:
 
 
 def plan_for(python: Path, *ids: str, **options: Any) -> Plan:
-    scene = fixing.local_scene(target=TargetOptions(python=str(python)))
-    return fixing.plan(scene, *ids, options=FixOptions(**options))
+    context = fixing.local_scene(target=TargetOptions(python=str(python)))
+    return fixing.plan(context, *ids, options=FixOptions(**options))
 
 
 def outcomes(python: Path, *ids: str) -> set[Outcome]:
-    scene = fixing.local_scene(target=TargetOptions(python=str(python)))
-    return {finding.outcome for finding in fixing.find(scene, *ids)}
+    context = fixing.local_scene(target=TargetOptions(python=str(python)))
+    return {finding.outcome for finding in fixing.find(context, *ids)}
 
 
 @pytest.fixture(scope="session")
@@ -318,7 +318,7 @@ class Cann:
     def pip(self, *words: str) -> None:
         subprocess.run([str(self.python), "-m", "pip", "-q", *words], check=True)
 
-    def scene(self) -> Any:
+    def context(self) -> Any:
         return fixing.local_scene(target=TargetOptions(python=str(self.python), env_file=str(self.env_file)))
 
     def release(self, name: str) -> str:
@@ -327,7 +327,7 @@ class Cann:
         return done.stdout.strip()
 
     def outcomes(self) -> dict[str, str]:
-        return {f.subject: f.outcome.value for f in fixing.find(self.scene(), "CANN003")}
+        return {f.subject: f.outcome.value for f in fixing.find(self.context(), "CANN003")}
 
 
 @pytest.fixture
@@ -341,7 +341,7 @@ def test_te_040_is_replaced_by_the_te_040_of_this_cann(cann: Cann, monkeypatch: 
         monkeypatch.setenv(name, value)
     before = tree(cann.env)
     assert cann.outcomes() == {"te": "fail", "topi": "fail"}
-    plan = fixing.plan(cann.scene(), "CANN003")
+    plan = fixing.plan(cann.context(), "CANN003")
     assert [(c.subject, c.before) for c in plan.changes] == [("te, topi", "te 0.4.0 + topi 0.4.0")]
     run, results = fixing.apply(plan, str(cann.state))
     assert {result["status"] for result in results.values()} == {"done"}, results
@@ -359,7 +359,7 @@ def test_te_040_is_replaced_by_the_te_040_of_this_cann(cann: Cann, monkeypatch: 
 
 
 def test_a_wheel_that_was_exchanged_between_plan_and_apply_is_installed_as_it_is_now_or_not_at_all(cann: Cann) -> None:
-    plan = fixing.plan(cann.scene(), "CANN003")
+    plan = fixing.plan(cann.context(), "CANN003")
     make_wheel(cann.wheels, "te", "0.4.0", {"te/__init__.py": "", "somebody_elses/__init__.py": ""})
     before = tree(cann.env)
     _, results = fixing.apply(plan, str(cann.state))
@@ -375,7 +375,7 @@ def test_a_te_that_an_older_cann_left_is_removed_under_cann_7(cann: Cann) -> Non
     tree_te.mkdir(parents=True)
     (tree_te / "__init__.py").write_text("release = 'tree'\n")
     before = tree(cann.env)
-    plan = fixing.plan(cann.scene(), "CANN003")
+    plan = fixing.plan(cann.context(), "CANN003")
     steps = [step for change in plan.changes for step in change.operations[0]["steps"]]
     assert steps == [[str(cann.python), "-m", "pip", "uninstall", "-y", "te", "topi"]], plan.skipped
     run, results = fixing.apply(plan, str(cann.state))
@@ -386,9 +386,9 @@ def test_a_te_that_an_older_cann_left_is_removed_under_cann_7(cann: Cann) -> Non
 
 
 def test_a_plan_survives_the_way_through_a_file(cann: Cann) -> None:
-    from envtune.plan_file import load_plan, render
+    from envtune.fix.document import load_plan, render
 
-    plan = fixing.plan(cann.scene(), "CANN003")
+    plan = fixing.plan(cann.context(), "CANN003")
     again = load_plan(json.dumps(json.loads(render(plan, "en"))))
     _, results = fixing.apply(again, str(cann.state))
     assert {result["status"] for result in results.values()} == {"done"}, results

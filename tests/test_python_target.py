@@ -14,10 +14,10 @@ import pytest
 
 from envtune import collector
 from envtune.host import LocalHost
+from envtune.job.interpreter import find_python
+from envtune.job.target import PythonTarget, TargetOptions
 from envtune.model import Text
-from envtune.python_target import find_python
-from envtune.snapshot import SnapshotHost
-from envtune.target import PythonTarget, TargetOptions
+from envtune.snapshot.host import SnapshotHost
 
 ELF = "\x7fELF"
 VERSIONS = ("2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
@@ -442,7 +442,7 @@ def test_nothing_is_started(tmp_path: Path) -> None:
 
 
 def test_every_reason_is_worded() -> None:
-    from envtune.python_target import _UNRESOLVED
+    from envtune.job.interpreter import _UNRESOLVED
 
     source = Path(collector.__file__).read_text("utf-8")
     codes = {line.split('"')[1] for line in source.splitlines() if 'raise Unresolved("' in line}

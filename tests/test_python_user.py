@@ -42,7 +42,7 @@ import fixing
 from envtune.plan import FixOptions
 from envtune.target import TargetOptions
 python, wheels, state = sys.argv[1:]
-def scene():
+def context():
     return fixing.local_scene(target=TargetOptions(python=python))
 def version():
     clean = {name: os.environ[name] for name in ('HOME', 'LD_LIBRARY_PATH')}
@@ -50,13 +50,13 @@ def version():
     done = subprocess.run([python, '-c', code], capture_output=True, text=True, env=clean)
     return done.stdout.strip() or done.stderr.replace(chr(10), ' ')
 print('before', version())
-plan = fixing.plan(scene(), 'IMG001', options=FixOptions(wheels=wheels))
+plan = fixing.plan(context(), 'IMG001', options=FixOptions(wheels=wheels))
 assert plan.changes, plan.skipped
 print('root', plan.changes[0].root)
 run, results = fixing.apply(plan, state)
 print('result', [(r['status'], r['error']) for r in results.values()])
 print('after', version())
-print('check', [f.outcome.value for f in fixing.find(scene(), 'IMG001', 'IMG007')])
+print('check', [f.outcome.value for f in fixing.find(context(), 'IMG001', 'IMG007')])
 print('undo', fixing.undo(run, state))
 print('back', version())
 """

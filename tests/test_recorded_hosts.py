@@ -12,7 +12,8 @@ from recorded import host_data, host_names, report
 
 from envtune.audit import exit_code
 from envtune.model import Outcome, Severity
-from envtune.report import json, text
+from envtune.report import check_json as json
+from envtune.report import check_text as text
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -13,9 +13,9 @@ from typing import Iterable, Optional
 import pytest
 
 from envtune.cli.diagnose import diagnose
-from envtune.diagnose.answer import Answer
+from envtune.diagnose.diagnosis import Answer
 from envtune.diagnose.scan import Window
-from envtune.report.diagnosis import render_text
+from envtune.report.diagnosis.text import render_text
 
 OOM = "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 3; 60.97 GiB total capacity; 58.10 GiB used)"
 AICORE = (

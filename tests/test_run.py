@@ -15,7 +15,7 @@ import pytest
 from conftest import example_scene
 from terminals import RUN, Terminal, state_of, wait_until
 
-from envtune.cli.run_profile import LOCAL_RANKS, child_environment, later_rank
+from envtune.run.profile import LOCAL_RANKS, child_environment, later_rank
 
 ENVTUNE = [sys.executable, "-m", "envtune", "run"]
 SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -105,12 +105,12 @@ def test_the_environment_is_known_under_sudo_and_ssh(npu_python: str) -> None:
 @pytest.mark.parametrize("like", ["cann-mid", "cann-new", "cann-old"])
 def test_what_cann_needs_is_added_and_named(like: str) -> None:
     """set_env.sh was not sourced in this shell: the command gets what it would have set."""
-    from envtune.resources.env_after import with_environment
-    from envtune.target import JobEnvironment
+    from envtune.job.target import JobEnvironment
+    from envtune.resources.environment.simulate import with_environment
 
     shell = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root"}
-    scene = with_environment(example_scene({"like": like}), JobEnvironment(shell, "this shell"))
-    given, notes = child_environment(scene, "training", ())
+    context = with_environment(example_scene({"like": like}), JobEnvironment(shell, "this shell"))
+    given, notes = child_environment(context, "training", ())
     now = given.variables or {}
     assert set(now) > set(shell)
     named = {note.en.replace("=", " ").replace(":", " ").split()[0] for note in notes}

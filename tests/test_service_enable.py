@@ -15,11 +15,11 @@ from conftest import ROOT, example_scene
 
 from envtune.audit import examine
 from envtune.catalog import load
+from envtune.context.registry import find_action
 from envtune.errors import Skipped
+from envtune.fix.plan import Plan, make_plan
 from envtune.model import Change
-from envtune.plan import Plan, make_plan
-from envtune.resources import find_action
-from envtune.resources.service import GOVERNOR_UNIT
+from envtune.resources.cpu.enable_at_boot import GOVERNOR_UNIT
 
 POLICY = {"/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "performance\n"}
 WANTS = "/etc/systemd/system/multi-user.target.wants"
@@ -27,9 +27,9 @@ UNIT = "/etc/systemd/system/envtune-governor.service"
 
 
 def planned(**files: Any) -> Plan:
-    scene = example_scene({"arch": "aarch64", "files": {**POLICY, "/etc/systemd/system": {"dir": []}, **files}})
+    context = example_scene({"arch": "aarch64", "files": {**POLICY, "/etc/systemd/system": {"dir": []}, **files}})
     (check,) = [check for check in load().checks if check.id == "CPU005"]
-    return make_plan(examine(check, scene), load().playbooks, scene)
+    return make_plan(examine(check, context), load().playbooks, context)
 
 
 def link(name: str) -> dict[str, Any]:
@@ -86,10 +86,10 @@ def test_tuned_without_a_profile_is_left_to_a_person() -> None:
 
 
 def test_a_unit_that_is_not_there() -> None:
-    scene = example_scene({"files": {**POLICY, "/etc/systemd/system": {"dir": []}}})
+    context = example_scene({"files": {**POLICY, "/etc/systemd/system": {"dir": []}}})
     (check,) = [check for check in load().checks if check.id == "CPU005"]
     with pytest.raises(Skipped, match="there is no unit lost"):
-        find_action("service.enable")(scene, examine(check, scene), unit="lost.service")
+        find_action("cpu.enable_at_boot")(context, examine(check, context), unit="lost.service")
 
 
 # ---------------------------------------------------------------------- systemctl itself, without a running systemd

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from envtune.snapshot_file import LIMITS, TABLES, open_snapshot
-from envtune.snapshot_shape import COMMAND_KEYS, ENTRY_KEYS
+from envtune.snapshot.open import LIMITS, TABLES, open_snapshot
+from envtune.snapshot.schema import COMMAND_KEYS, ENTRY_KEYS
 
 PAGE = (ROOT / "docs" / "snapshot.md").read_text("utf-8")
 

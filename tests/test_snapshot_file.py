@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envtune import snapshot_file
 from envtune.errors import HostError, Missing, NotRecorded, SnapshotError
-from envtune.snapshot_file import open_snapshot
+from envtune.snapshot import open as snapshot_file
+from envtune.snapshot.open import open_snapshot
 
 MANIFEST = {"schema": "envtune.snapshot/1", "host": "node1"}
 
@@ -271,7 +271,7 @@ def test_a_bomb_is_refused_by_its_header(tmp_path: Path) -> None:
 def test_a_bomb_of_ten_gigabytes_costs_neither_memory_nor_time(tmp_path: Path) -> None:
     path = bomb(tmp_path / "a.tgz", 10)
     code = (
-        "import resource, sys; from envtune.snapshot_file import open_snapshot; "
+        "import resource, sys; from envtune.snapshot.open import open_snapshot; "
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29)); open_snapshot(sys.argv[1])"
     )
     done = subprocess.run(

@@ -12,7 +12,7 @@ from recorded import host_data, judge
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded, SnapshotError, TimedOut, Unreadable
 from envtune.model import Outcome
-from envtune.snapshot import SnapshotHost
+from envtune.snapshot.host import SnapshotHost
 
 LOOKED = ["/etc/*", "/usr/local/Ascend/**", "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envtune.subjects import join_subjects
+from envtune.ranges import join_subjects
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from envtune.audit import examine
 from envtune.catalog import load
-from envtune.plan import Plan, make_plan
-from envtune.resources.sysctl import with_key
-from envtune.resources.sysctl_files import key_path, lines, settings, winner
-from envtune.snapshot import SnapshotHost
+from envtune.fix.plan import Plan, make_plan
+from envtune.resources.sysctl.files import key_path, lines, settings, winner
+from envtune.resources.sysctl.set import with_key
+from envtune.snapshot.host import SnapshotHost
 
 KEY = "net/ipv4/ip_local_reserved_ports"
 DOTTED = "net.ipv4.ip_local_reserved_ports"
@@ -42,10 +42,10 @@ def planned(files: dict[str, Any], live: str = "", environ: Optional[dict[str, s
         "environ": environ or {},
         **more,
     }
-    scene = example_scene(example)
+    context = example_scene(example)
     checks = [check for check in load().checks if check.id in ("NET003", "NET005")]
-    found = [finding for check in checks for finding in examine(check, scene)]
-    return make_plan(found, load().playbooks, scene)
+    found = [finding for check in checks for finding in examine(check, context)]
+    return make_plan(found, load().playbooks, context)
 
 
 # ---------------------------------------------------------------------- which file wins

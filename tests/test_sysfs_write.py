@@ -14,22 +14,22 @@ from conftest import ROOT, example_scene
 
 from envtune.audit import examine
 from envtune.catalog import load
+from envtune.context.registry import find_action
 from envtune.errors import Skipped
+from envtune.fix.plan import Plan, make_plan
 from envtune.model import Finding
-from envtune.plan import Plan, make_plan
-from envtune.resources import find_action
 
 POLICIES = "/sys/devices/system/cpu/cpufreq"
 
 
 def planned(**example: Any) -> Plan:
-    scene = example_scene({"arch": "x86_64", **example})
-    return make_plan(found(scene), load().playbooks, scene)
+    context = example_scene({"arch": "x86_64", **example})
+    return make_plan(found(context), load().playbooks, context)
 
 
-def found(scene: Any) -> list[Finding]:
+def found(context: Any) -> list[Finding]:
     checks = [check for check in load().checks if check.id in ("CPU001", "CPU002")]
-    return [finding for check in checks for finding in examine(check, scene)]
+    return [finding for check in checks for finding in examine(check, context)]
 
 
 def governors(*names: str, offered: str = "performance powersave") -> dict[str, Any]:
@@ -120,16 +120,16 @@ def test_a_container_that_mounts_sys_read_only_says_so() -> None:
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/sys/../etc/passwd", "/sys", "/proc/sys/vm/swappiness", "sys/x"])
 def test_refused_outside_of_sys(path: str) -> None:
-    scene = example_scene({"arch": "x86_64", "files": governors("powersave")})
+    context = example_scene({"arch": "x86_64", "files": governors("powersave")})
     with pytest.raises(Skipped, match="below /sys only"):
-        find_action("sysfs.write")(scene, found(scene), paths=[path], value="1")
+        find_action("cpu.set_governor")(context, found(context), paths=[path], value="1")
 
 
 def test_a_link_that_leads_out_of_sys_is_refused() -> None:
     files = {"/sys/devices/knob": {"link": "/etc/passwd"}, "/etc/passwd": "root\n"}
-    scene = example_scene({"arch": "x86_64", "files": {**governors("powersave"), **files}})
+    context = example_scene({"arch": "x86_64", "files": {**governors("powersave"), **files}})
     with pytest.raises(Skipped, match="leads out of /sys"):
-        find_action("sysfs.write")(scene, found(scene), paths=["/sys/devices/kno?"], value="1")
+        find_action("cpu.set_governor")(context, found(context), paths=["/sys/devices/kno?"], value="1")
 
 
 # ---------------------------------------------------------------------- the kernel
@@ -165,7 +165,7 @@ import fixing
 from envtune import executor
 
 state = sys.argv[2]
-scene = fixing.local_scene({"container": "false", "vm": "false", "arch": "x86_64"})
+context = fixing.local_scene({"container": "false", "vm": "false", "arch": "x86_64"})
 def read():
     found = {}
     for number in range(192):
@@ -173,7 +173,7 @@ def read():
             found[number] = file.read().strip()
     return found
 before = read()
-made = fixing.plan(scene, "CPU001", "CPU002")
+made = fixing.plan(context, "CPU001", "CPU002")
 opened = os.open
 def busy(path, flags, *more, **named):
     if str(path).endswith("policy13/scaling_governor") and flags & os.O_WRONLY:

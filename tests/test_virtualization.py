@@ -7,7 +7,7 @@ from typing import Any, Mapping
 import pytest
 from conftest import example_scene
 
-from envtune.resources.virtualization import hypervisor_flag, mounted_by_runtime, names_container
+from envtune.resources.system.virtualization import hypervisor_flag, mounted_by_runtime, names_container
 
 ID = "3f4c1b7d9e2a5c6f8b0d1e2f3a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d"
 OVERLAY = "742 690 0:58 / / rw,relatime master:231 - overlay overlay rw,lowerdir="
@@ -18,8 +18,8 @@ FIRST = {"/proc/self/ns/pid": {"link": "pid:[4026531836]"}, "/proc/self/ns/cgrou
 
 def fact(name: str, files: Mapping[str, Any], arch: str = "x86_64") -> tuple[Any, str]:
     no_names = {"/sys/class/dmi/id/sys_vendor": None, "/sys/class/dmi/id/product_name": None}
-    scene = example_scene({"arch": arch, "files": {**no_names, **files}})
-    return scene.facts[name].value, scene.facts[name].source
+    context = example_scene({"arch": arch, "files": {**no_names, **files}})
+    return context.facts[name].value, context.facts[name].source
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The catalogue: checks, FAQ entries and playbooks as data.
 
 `load` gives what this process uses; files become rows in store.py (compiled, cached, or read from YAML through
-compiling.py, validate.py and yaml_reader.py), rows become the words of model.py in entries.py.
+compile.py, schema/validate.py and yaml.py), rows become the words of model.py in entries.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Mapping, Sequence
 from envtune.catalog.entries import check_from, faq_from, playbook_from
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
+from envtune.context.registry import use_index
 from envtune.model import Check, FaqEntry, Playbook, Text
 
 __all__ = ["Catalogue", "check_from", "load", "select"]
@@ -54,4 +55,6 @@ def load(extra: Sequence[Path] = ()) -> Catalogue:
 
     Raises CatalogError with every complaint about the files, UsageError for a directory that is not there.
     """
-    return Catalogue(open_catalogue(extra))
+    compiled = open_catalogue(extra)
+    use_index(compiled.registry)
+    return Catalogue(compiled)

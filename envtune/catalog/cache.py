@@ -17,7 +17,7 @@ from envtune import __version__
 from envtune.catalog.trust import distrust
 from envtune.model import Text
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Cached(NamedTuple):

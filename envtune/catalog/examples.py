@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Iterator, Mapping
 
-from envtune.snapshot import SnapshotHost
+from envtune.snapshot.host import SnapshotHost
 
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _MERGED = ("files", "environ", "commands", "uname", "target")

@@ -125,17 +125,25 @@ def _stamp(path: str, status: os.stat_result) -> tuple[str, int]:
 def code_files() -> tuple[Source, ...]:
     """What a catalogue file is validated against: probes, matchers, facts, tables; or the archive we run from."""
     own = Layer(PACKAGE, own=True)
-    paths = [os.path.join(PACKAGE, name) for name in ("expect.py", "facts.py")]
+    paths = [os.path.join(PACKAGE, "expect.py")]
     if not os.path.isdir(PACKAGE):
         paths = [PACKAGE]
         while not os.path.exists(paths[0]):
             paths = [os.path.dirname(paths[0])]
-    for folder in ("catalog", "resources") if len(paths) > 1 else ():
-        below = os.path.join(PACKAGE, folder)
-        paths += [entry.path for entry in _entries(below) if entry.name.endswith(".py")]
+    else:
+        folders = ("catalog", "context", "resources", "schema")
+        paths += [path for folder in folders for path in _modules(os.path.join(PACKAGE, folder))]
     if os.path.exists(COMPILED):
         paths.append(COMPILED)
     return tuple(Source(path, "code", own, path, "", *_stamp(path, os.stat(path))) for path in paths)
+
+
+def _modules(directory: str) -> Iterator[str]:
+    for entry in _entries(directory):
+        if entry.name.endswith(".py"):
+            yield entry.path
+        elif entry.name != "__pycache__" and entry.is_dir():
+            yield from _modules(entry.path)
 
 
 def content(source: Source) -> bytes:

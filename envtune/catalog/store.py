@@ -21,6 +21,7 @@ from envtune.errors import UsageError
 from envtune.model import Text
 
 KINDS = ("checks", "faq", "playbooks")
+LINES = (*KINDS, "warnings", "registry")
 RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -29,25 +30,37 @@ class Compiled:
     """The compiled form; `rows` parses one kind. `notes` are to be told to the user on stderr."""
 
     def __init__(self, text: bytes, notes: Sequence[Text] = ()) -> None:
-        self.notes = tuple(notes)
         self._lines = dict(line.partition(b": ")[::2] for line in text.split(b"\n") if line.startswith(b'"'))
+        self.notes = (*notes, *(Text(row["en"], row["zh"]) for row in self._line("warnings")))
 
     def rows(self, kind: str) -> Sequence[Mapping[str, Any]]:
-        """The entries of a kind, sorted by id."""
-        rows: Sequence[Mapping[str, Any]] = json.loads(self._lines[b'"%b"' % kind.encode("ascii")].rstrip(b","))
+        """Return the entries of a kind, sorted by id."""
+        rows: Sequence[Mapping[str, Any]] = self._line(kind)
         return rows
+
+    @property
+    def registry(self) -> Mapping[str, Mapping[str, str]]:
+        """Where the probes, facts and actions are defined."""
+        index: Mapping[str, Mapping[str, str]] = self._line("registry")
+        return index
+
+    def _line(self, name: str) -> Any:
+        return json.loads(self._lines[b'"%b"' % name.encode("ascii")].rstrip(b","))
 
 
 def dump(rows: Rows) -> bytes:
-    """The compiled form of rows."""
-    lines = [f'"{kind}": {json.dumps(rows[kind], ensure_ascii=False, separators=(",", ":"))}' for kind in KINDS]
+    """The compiled form of rows, with the places of the code they name."""
+    from envtune.context.registry import make_index
+
+    parts = {**rows, "registry": make_index()}
+    lines = [f'"{name}": {json.dumps(parts[name], ensure_ascii=False, separators=(",", ":"))}' for name in LINES]
     head = f'{{"format": {cache.FORMAT}, "envtune": "{envtune.__version__}",'
     return ("\n".join([head, ",\n".join(lines), "}"]) + "\n").encode("utf-8")
 
 
 def compile_tree(directory: str) -> bytes:
     """The compiled form of the catalogue below a source tree; what a wheel carries. CatalogError when it is wrong."""
-    from envtune.catalog.compiling import compile_rows
+    from envtune.catalog.compile import compile_rows
 
     files = layers.sources(layers.Layer(os.path.abspath(directory), own=True))
     return dump(compile_rows([(file, layers.content(file)) for file in files], {}))
@@ -97,7 +110,7 @@ def _through_cache(
 
 
 def _compile(contents: Sequence[tuple[layers.Source, bytes]], shipped: Optional[bytes]) -> bytes:
-    from envtune.catalog.compiling import compile_rows
+    from envtune.catalog.compile import compile_rows
 
     lower = {} if shipped is None else {kind: Compiled(shipped).rows(kind) for kind in KINDS}
     return dump(compile_rows(contents, lower))

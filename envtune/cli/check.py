@@ -13,8 +13,8 @@ from envtune.cli.options import colour_wanted, fail, language, terminal_width
 
 if TYPE_CHECKING:
     from envtune.host import Host
+    from envtune.job.target import TargetOptions
     from envtune.model import Check, Report, Severity
-    from envtune.target import TargetOptions
 
 HELP = """Is this host ready for training, and if not, what exactly is wrong?
 
@@ -54,7 +54,7 @@ def command(
 ) -> None:
     from envtune.audit import exit_code
     from envtune.errors import EnvtuneError
-    from envtune.target import TargetOptions
+    from envtune.job.target import TargetOptions
 
     lang = language(lang)
     options = TargetOptions(python, pid, _absolute(script), _absolute(env_file))
@@ -63,7 +63,7 @@ def command(
         if format_ not in ("text", "json"):
             fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
         if peer or hostfile is not None:
-            from envtune.cli.peers import read_peers
+            from envtune.job.peers import read_peers
 
             options = options._replace(peers=read_peers(peer or [], hostfile, ""))
         checks = load_checks(catalog or [], lang, select, ignore, tag, floor)
@@ -79,15 +79,15 @@ def command(
 def run(host: Host, options: TargetOptions, checks: object) -> Report:
     """One audit of `host` as a report."""
     from envtune.audit import audit
+    from envtune.context.open import describe_target, open_context
     from envtune.model import Report
-    from envtune.scene import describe_target, open_scene
 
     began, clock = time.time(), time.monotonic()
-    scene = open_scene(host, options)
-    findings = audit(checks, scene, _progress())  # type: ignore[arg-type]
-    facts = tuple(scene.facts[name] for name in scene.facts.names())
+    context = open_context(host, options)
+    findings = audit(checks, context, _progress())  # type: ignore[arg-type]
+    facts = tuple(context.facts[name] for name in context.facts.names())
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began if host.live else host.now))
-    return Report(host.name, started, time.monotonic() - clock, describe_target(scene.target), facts, findings)
+    return Report(host.name, started, time.monotonic() - clock, describe_target(context.target), facts, findings)
 
 
 def load_checks(
@@ -111,9 +111,9 @@ def open_host(snapshot: Optional[Path], options: TargetOptions) -> tuple[Host, T
         from envtune.host import LocalHost
 
         return LocalHost(), options
-    from envtune.scene import recorded_options
-    from envtune.snapshot_file import open_snapshot
-    from envtune.target import TargetOptions
+    from envtune.context.open import recorded_options
+    from envtune.job.target import TargetOptions
+    from envtune.snapshot.open import open_snapshot
 
     recorded = open_snapshot(snapshot)
     named = recorded_options(recorded.data.get("target") or {})
@@ -151,10 +151,10 @@ def _progress() -> object:
 
 def _render(report: Report, format_: str, lang: str, verbose: bool) -> str:
     if format_ == "json":
-        from envtune.report import json
+        from envtune.report import check_json as json
 
         return json.render(report, lang)
-    from envtune.report import text
+    from envtune.report import check_text as text
 
     return text.render(report, lang, width=terminal_width(), colour=colour_wanted(), verbose=verbose)
 

@@ -12,12 +12,12 @@ import typer
 from envtune.cli.options import colour_wanted, fail, language, terminal_width
 
 if TYPE_CHECKING:
-    from envtune.cli.witness import HostWitness
-    from envtune.diagnose.answer import Answer
-    from envtune.diagnose.resolve import Environment
+    from envtune.diagnose.confirm import HostWitness
+    from envtune.diagnose.diagnosis import Answer
+    from envtune.diagnose.logs.files import LogFile
+    from envtune.diagnose.rank import Environment
     from envtune.diagnose.scan import Window
-    from envtune.diagnose.sources import LogFile
-    from envtune.target import TargetOptions
+    from envtune.job.target import TargetOptions
 
 HELP = """Which known error is in this log, what causes it, and is that so on this host?
 
@@ -53,7 +53,7 @@ def command(
 ) -> None:
     from envtune.cli.check import _absolute
     from envtune.errors import EnvtuneError
-    from envtune.target import TargetOptions
+    from envtune.job.target import TargetOptions
 
     lang = language(lang)
     if format_ not in FORMATS:
@@ -86,7 +86,7 @@ def diagnose(
     logs: Sequence[str], catalog: Sequence[Path], window: Window, witness: Optional[HostWitness] = None
 ) -> Answer:
     """The answer for these logs. Raises UsageError, OSError."""
-    from envtune.diagnose.sources import find_logs
+    from envtune.diagnose.logs.files import find_logs
 
     if "-" in logs and sys.stdin is None:
         raise OSError(0, "standard input is closed", "-")
@@ -102,9 +102,9 @@ def diagnose_files(
 ) -> Answer:
     """The answer for inputs that were found already. `witness` None: nothing is asked of any host."""
     from envtune import catalog as catalogue
-    from envtune.diagnose.answer import answer
+    from envtune.diagnose.diagnosis import answer
     from envtune.diagnose.patterns import Matcher, choose, patterns_of
-    from envtune.diagnose.resolve import nothing, resolve
+    from envtune.diagnose.rank import nothing, resolve
     from envtune.diagnose.scan import scan
 
     entries = catalogue.load(tuple(catalog)).faq
@@ -121,20 +121,20 @@ def diagnose_files(
 def render(found: Answer, format_: str, lang: str) -> str:
     """The answer in one of the formats."""
     if format_ == "json":
-        from envtune.report.diagnosis_json import render_json
+        from envtune.report.diagnosis.json import render_json
 
         return render_json(found, lang)
     if format_ == "markdown":
-        from envtune.report.diagnosis_markdown import render_markdown
+        from envtune.report.diagnosis.markdown import render_markdown
 
         return render_markdown(found, lang)
-    from envtune.report.diagnosis import render_text
+    from envtune.report.diagnosis.text import render_text
 
     return render_text(found, lang, width=terminal_width(), colour=colour_wanted())
 
 
 def _window(since: Optional[str], until: Optional[str]) -> Window:
-    from envtune.diagnose.lines import time_of
+    from envtune.diagnose.logs.lines import time_of
     from envtune.diagnose.scan import Window
     from envtune.errors import UsageError
 
@@ -156,6 +156,6 @@ def confirmer(
     ran_with: Optional[Mapping[str, str]] = None,
 ) -> HostWitness:
     """The host that is asked when a diagnosis wants to know. `ran_with`: the variables of the job, where we ran it."""
-    from envtune.cli.witness import HostWitness
+    from envtune.diagnose.confirm import HostWitness
 
     return HostWitness(tuple(catalog), snapshot, options, check, ran_with)

@@ -11,8 +11,8 @@ import typer
 from envtune.cli.options import fail, language
 
 if TYPE_CHECKING:
-    from envtune.resources import Scene
-    from envtune.resources.env_settings import Advice
+    from envtune.context import Context
+    from envtune.resources.environment.profile import Advice
 
 HELP = """The variables this host's job should get: only what differs from what it gets now, each with its reason.
 
@@ -43,10 +43,10 @@ def command(
     env_file: Optional[str] = typer.Option(None, "--env-file", help="The job's variables, KEY=VALUE lines."),
 ) -> None:
     from envtune.cli.check import _absolute, open_host
+    from envtune.context.open import open_context
     from envtune.errors import EnvtuneError
-    from envtune.resources.env_render import FORMATS, render
-    from envtune.scene import open_scene
-    from envtune.target import TargetOptions
+    from envtune.job.target import TargetOptions
+    from envtune.resources.environment.render import FORMATS, render
 
     lang = language(lang)
     for name, value, known in (("--profile", profile, PROFILES), ("--format", format_, tuple(FORMATS))):
@@ -55,7 +55,7 @@ def command(
     try:
         options = TargetOptions(python, pid, _absolute(script), _absolute(env_file))
         host, options = open_host(snapshot, options)
-        advice = advise(open_scene(host, options), profile, format_)
+        advice = advise(open_context(host, options), profile, format_)
     except EnvtuneError as error:
         fail(error.to("en"), error.to("zh"), lang)
     sys.stdout.write(render(advice, format_, lang))
@@ -64,34 +64,34 @@ def command(
         typer.echo(f"envtune: {zh if lang == 'zh' else en}", err=True)
 
 
-def advise(scene: Scene, profile: str, format_: str) -> Advice:
+def advise(context: Context, profile: str, format_: str) -> Advice:
     """The settings of a profile in what the form can say, each with the failing checks that it was seen to cure."""
-    from envtune.resources.env_after import environment_after, values
-    from envtune.resources.env_paths import advice as path_advice
-    from envtune.resources.env_render import SOURCES_SCRIPTS
-    from envtune.resources.env_settings import debug, train
+    from envtune.resources.environment.path_settings import advice as path_advice
+    from envtune.resources.environment.profile import debug, train
+    from envtune.resources.environment.render import SOURCES_SCRIPTS
+    from envtune.resources.environment.simulate import environment_after, values
 
-    found = debug(scene) if profile == "debug" else train(scene)
-    settings = (*path_advice(scene), *found.settings)
-    after = environment_after(scene, settings)
+    found = debug(context) if profile == "debug" else train(context)
+    settings = (*path_advice(context), *found.settings)
+    after = environment_after(context, settings)
     if format_ not in SOURCES_SCRIPTS:
         settings = values(settings, after)
     claimed = {check for setting in settings for check in setting.checks}
-    cures = _cures(scene, claimed, after) if profile == "train" else set()
+    cures = _cures(context, claimed, after) if profile == "train" else set()
     judged = tuple(s._replace(checks=tuple(c for c in s.checks if c in cures)) for s in settings)
     return found._replace(settings=judged)
 
 
-def _cures(scene: Scene, claimed: set[str], after: object) -> set[str]:
+def _cures(context: Context, claimed: set[str], after: object) -> set[str]:
     """Of the checks named those that fail now and would not fail then."""
     from envtune.audit import examine
     from envtune.catalog import load
     from envtune.model import Outcome
-    from envtune.resources.env_after import cured
+    from envtune.resources.environment.simulate import cured
 
     failing = [
         check
         for check in load().checks
-        if check.id in claimed and any(f.outcome is Outcome.FAIL for f in examine(check, scene))
+        if check.id in claimed and any(f.outcome is Outcome.FAIL for f in examine(check, context))
     ]
-    return set(cured(scene, failing, after))  # type: ignore[arg-type]
+    return set(cured(context, failing, after))  # type: ignore[arg-type]

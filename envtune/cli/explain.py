@@ -45,7 +45,7 @@ def command(
 
 def find_entry(catalogue: Catalogue, word: str) -> Entry:
     """The entry with that id or name; UsageError with the nearest ones when there is none."""
-    from envtune.catalog.compiling import PLANNED
+    from envtune.catalog.compile import PLANNED
     from envtune.catalog.selection import unknown
     from envtune.errors import UsageError
 

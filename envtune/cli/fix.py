@@ -12,10 +12,10 @@ import typer
 from envtune.cli.options import colour_wanted, fail, language, terminal_width
 
 if TYPE_CHECKING:
-    from envtune.cli.fix_apply import Made, Request
+    from envtune.fix.apply import Made, Request
+    from envtune.fix.plan import FixOptions, Plan
+    from envtune.job.target import TargetOptions
     from envtune.model import Check
-    from envtune.plan import FixOptions, Plan
-    from envtune.target import TargetOptions
 
 HELP = """What would repair this host; with --apply, repair it and run the same checks again.
 
@@ -71,7 +71,7 @@ def command(
             "--apply writes to this host; a recorded one cannot be changed", "--apply 只作用于本机；无法修改快照", lang
         )
     if finish is not None:
-        from envtune.cli.writing import finish_run
+        from envtune.cli.progress import finish_run
 
         raise typer.Exit(finish_run(finish, lang, format_, wait))
     try:
@@ -93,7 +93,7 @@ def command(
 
 def _run(request: Request, apply: bool) -> int:
     """Print the plan; carry it out when asked to."""
-    from envtune.cli import fix_apply
+    from envtune.fix import apply as fix_apply
 
     fix_apply.note_interrupted(request, apply)
     made = fix_apply.make(request)
@@ -109,10 +109,10 @@ def _run(request: Request, apply: bool) -> int:
 
 def _rendered(plan: Plan, request: Request) -> str:
     if request.format == "json":
-        from envtune.plan_file import render
+        from envtune.fix.document import render
 
         return render(plan, request.lang)
-    from envtune.report import plan as report
+    from envtune.report import plan_text as report
 
     return report.render(plan, request.lang, width=terminal_width(), colour=colour_wanted())
 
@@ -161,8 +161,8 @@ def _prepare(
     plan: Optional[Path],
 ) -> _Prepared:
     from envtune import catalog as catalogue_module
-    from envtune.cli import fix_select
     from envtune.cli.check import severity_named
+    from envtune.fix import selection as fix_select
 
     catalogue = catalogue_module.load(tuple(catalog or []))
     for note in catalogue.notes:
@@ -180,7 +180,7 @@ def _prepare(
 def _target(python: Optional[str], pid: Optional[int], script: Optional[str], env_file: Optional[str]) -> TargetOptions:
     """The job. An env file that is not there yet is only where to write: no job reads it."""
     from envtune.cli.check import _absolute
-    from envtune.target import TargetOptions
+    from envtune.job.target import TargetOptions
 
     there = env_file is not None and Path(env_file).exists()
     return TargetOptions(python, pid, _absolute(script), _absolute(env_file) if there else None)
@@ -197,9 +197,9 @@ def _fix_options(
 ) -> FixOptions:
     import os
 
-    from envtune.cli.peers import read_peers
     from envtune.errors import UsageError
-    from envtune.plan import FixOptions
+    from envtune.fix.plan import FixOptions
+    from envtune.job.peers import read_peers
 
     if owner is not None and pid is None:
         raise UsageError("--owner goes with --pid: the process to end", "--owner 须与 --pid（要终止的进程）一起使用")
@@ -221,7 +221,7 @@ def _request(
     wait: float,
 ) -> Request:
     from envtune.cli.check import severity_named
-    from envtune.cli.fix_apply import Request
+    from envtune.fix.apply import Request
 
     return Request(
         catalogue=prepared.catalogue,

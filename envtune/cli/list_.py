@@ -107,7 +107,7 @@ _MARKS: Mapping[str, tuple[str, str]] = {
 
 def _mark(entry: Entry, lang: str) -> str:
     from envtune.model import Check, FaqEntry
-    from envtune.report.text import SEVERITIES
+    from envtune.report.check_text import SEVERITIES
 
     if isinstance(entry, Check):
         return SEVERITIES[entry.severity].to(lang)

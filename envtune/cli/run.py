@@ -13,10 +13,10 @@ import typer
 from envtune.cli.options import fail, language
 
 if TYPE_CHECKING:
-    from envtune.diagnose.sources import LogFile
-    from envtune.launch_end import Ended
+    from envtune.context import Context
+    from envtune.diagnose.logs.files import LogFile
     from envtune.model import Finding, Text
-    from envtune.resources import Scene
+    from envtune.run.result import Ended
 
 HELP = """Check the host, run a command with this host's environment, and diagnose it when it fails.
 
@@ -55,9 +55,9 @@ def command(
     lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
     catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More checks and entries."),
 ) -> None:
-    from envtune.cli.run_profile import PROFILES, later_rank
-    from envtune.launch import run_command
-    from envtune.launch_end import end_as
+    from envtune.run.process import run_command
+    from envtune.run.profile import PROFILES, later_rank
+    from envtune.run.result import end_as
 
     lang = language(lang)
     profile = "training" if profile == "train" else profile
@@ -70,16 +70,16 @@ def command(
     first = not later_rank(os.environ)
     env: Mapping[str, str] = os.environ
     if profile != "none" or (preflight and first):
-        env, scene = _environment(argv, profile, keep or [], lang, first)
+        env, context = _environment(argv, profile, keep or [], lang, first)
         if preflight and first:
-            _preflight(scene, select, ignore, fail_on, force, lang, catalog or [])
+            _preflight(context, select, ignore, fail_on, force, lang, catalog or [])
     began = time.time()
     try:
         ended = run_command(argv, env, capture)
     except OSError as error:
         _not_run(argv[0], error, lang)
     if ended.status and not ended.by_request:
-        from envtune.launch_left import aside
+        from envtune.run.background import aside
 
         aside(lambda: _explain(argv, ended, began, env, lang, catalog or []), DIAGNOSIS_SECONDS)
     end_as(ended.status)
@@ -95,9 +95,9 @@ def _not_run(name: str, error: OSError, lang: str) -> NoReturn:
 
 def _environment(
     argv: Sequence[str], profile: str, keep: Sequence[str], lang: str, aloud: bool
-) -> tuple[Mapping[str, str], Optional[Scene]]:
+) -> tuple[Mapping[str, str], Optional[Context]]:
     """The command's variables; what is changed is said by the first rank of a node, for all of them."""
-    from envtune.cli.run_profile import apply
+    from envtune.run.profile import apply
 
     try:
         applied = apply(argv, profile, keep)
@@ -107,11 +107,11 @@ def _environment(
         return os.environ, None
     for note in applied.notes if aloud else ():
         typer.echo(f"envtune: {note.to(lang)}", err=True)
-    return applied.variables, applied.scene
+    return applied.variables, applied.context
 
 
 def _preflight(
-    scene: Optional[Scene],
+    context: Optional[Context],
     select: Optional[List[str]],
     ignore: Optional[List[str]],
     fail_on: str,
@@ -122,14 +122,14 @@ def _preflight(
     """Stop where a finding is at or above `fail_on`; what is below it, or could not be told, costs one line."""
     from envtune.audit import audit
     from envtune.cli.check import load_checks, open_host, severity_named
+    from envtune.context.open import open_context
     from envtune.errors import EnvtuneError
-    from envtune.scene import open_scene
-    from envtune.target import TargetOptions
+    from envtune.job.target import TargetOptions
 
     try:
         floor = severity_named(fail_on)
         checks = load_checks(catalog, lang, select, ignore, None if select else ["preflight"], severity_named("info"))
-        findings = audit(checks, scene or open_scene(*open_host(None, TargetOptions())))
+        findings = audit(checks, context or open_context(*open_host(None, TargetOptions())))
     except EnvtuneError as error:
         fail(error.to("en"), error.to("zh"), lang)
     failed = [f for f in findings if f.outcome.value == "fail"]
@@ -163,10 +163,10 @@ def _explain(
 ) -> None:
     """The diagnosis of a failed command, on stderr; never in the way of how it ended."""
     from envtune.cli.diagnose import confirmer, diagnose_files
-    from envtune.cli.run_profile import interpreter
     from envtune.diagnose.scan import Window
-    from envtune.report.diagnosis import render_text
-    from envtune.target import TargetOptions
+    from envtune.job.target import TargetOptions
+    from envtune.report.diagnosis.text import render_text
+    from envtune.run.profile import interpreter
 
     try:
         files = [*_said(ended, env, lang), *_plogs(env, began)]
@@ -197,7 +197,7 @@ def _how(name: str, status: int) -> Text:
 
 def _said(ended: Ended, env: Mapping[str, str], lang: str) -> Iterator[LogFile]:
     """The output that was kept; lines of its end are counted from where the kept part begins."""
-    from envtune.diagnose.sources import LogFile
+    from envtune.diagnose.logs.files import LogFile
 
     rank = next((int(env[name]) for name in RANKS if env.get(name, "").isdigit()), None)
     for kept in ended.kept:
@@ -211,7 +211,7 @@ def _said(ended: Ended, env: Mapping[str, str], lang: str) -> Iterator[LogFile]:
 
 def _plogs(env: Mapping[str, str], began: float) -> Iterator[LogFile]:
     """The plog written since, without that of processes that run on: they are another job's."""
-    from envtune.diagnose.sources import find_plogs
+    from envtune.diagnose.logs.files import find_plogs
 
     for file in find_plogs(env, began):
         if file.pid is None or not os.path.exists(f"/proc/{file.pid}"):

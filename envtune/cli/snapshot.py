@@ -36,8 +36,8 @@ def command(
     lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
 ) -> None:
     from envtune import collector
-    from envtune.job_recording import record_environment
-    from envtune.target import TargetOptions
+    from envtune.job.recording import record_environment
+    from envtune.job.target import TargetOptions
 
     lang = language(lang)
     output = None if str(output) == "-" else output
@@ -69,9 +69,9 @@ def follow_job(recorder: Any) -> None:
 
     The collector by itself knows only how to find the scripts that a line sources by a plain path.
     """
+    from envtune.context.open import recorded_options
     from envtune.host import RecordingHost
-    from envtune.job_environment import read_environment
-    from envtune.scene import recorded_options
+    from envtune.job.environment import read_environment
 
     environment = read_environment(RecordingHost(recorder), recorded_options(recorder.target))
     if environment.variables is not None:

@@ -46,9 +46,9 @@ def _undo(words: List[str], force: bool, wait: float, format_: str, lang: str) -
     import json
 
     from envtune import executor
-    from envtune.cli.pending import told_of_interrupted
-    from envtune.cli.writing import Progress, guarded
-    from envtune.report.fix import result_lines
+    from envtune.cli.interrupted import told_of_interrupted
+    from envtune.cli.progress import Progress, guarded
+    from envtune.report.fix_text import result_lines
 
     state = executor.state_directory()
     changes = [word.upper() for word in words if _CHANGE.match(word)]
@@ -88,7 +88,7 @@ def _strangers(past: Any, results: List[Mapping[str, Any]], lang: str) -> Iterat
     import base64
 
     from envtune import executor
-    from envtune.report.plan import diff
+    from envtune.report.plan_text import diff
 
     for result in results:
         operation = past.steps.get((result["change"], result["number"]), {}).get("operation", {})

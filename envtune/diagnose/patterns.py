@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Callable, Iterable, Iterator, Optional, Protocol, Sequence, Tuple
 
-from envtune.diagnose.literals import Needs, required_literals
-from envtune.diagnose.shapes import Candidate, Expression, Numbers, Shapes
-from envtune.diagnose.sources import BIG, LogFile
+from envtune.diagnose.logs.files import BIG, LogFile
+from envtune.diagnose.prefilter.literals import Needs, required_literals
+from envtune.diagnose.prefilter.templates import Candidate, Expression, Numbers, Shapes
 from envtune.model import FaqEntry
 
 
@@ -141,7 +141,7 @@ class Growing:
 
 
 def _automaton(expressions: Sequence[Expression]) -> Optional[Chooser]:
-    from envtune.diagnose.automaton import Automaton, Unusable
+    from envtune.diagnose.prefilter.hyperscan import Automaton, Unusable
 
     try:
         return Automaton(expressions)

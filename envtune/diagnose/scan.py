@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
-from envtune.diagnose.blocks import Block, LineEnds, blocks
-from envtune.diagnose.lines import (
+from envtune.diagnose.logs.blocks import Block, LineEnds, blocks
+from envtune.diagnose.logs.files import LogFile
+from envtune.diagnose.logs.lines import (
     LINE_LIMIT,
     NO_YEAR,
     TRACEBACK,
@@ -20,10 +21,9 @@ from envtune.diagnose.lines import (
     split_stream,
     year_of,
 )
-from envtune.diagnose.page import BACK, Page
+from envtune.diagnose.logs.window import BACK, Page
 from envtune.diagnose.patterns import Chooser, Matcher, Pattern
-from envtune.diagnose.shapes import Candidate
-from envtune.diagnose.sources import LogFile
+from envtune.diagnose.prefilter.templates import Candidate
 
 KEPT = 5  # lines kept per entry, file, rank and strength
 DISTINCT = 20_000  # such combinations kept; a log with more of them is hostile

@@ -8,8 +8,8 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 from envtune.catalog import Catalogue
 from envtune.expect import describe, value_text
 from envtune.model import Check, FaqEntry, Playbook, Text, same
+from envtune.report.check_text import SEVERITIES
 from envtune.report.layout import Paint, indent, printable, wrap
-from envtune.report.text import SEVERITIES
 
 Entry = Union[Check, FaqEntry, Playbook]
 
@@ -116,7 +116,7 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
 
 
 def _probe(check: Check) -> tuple[Text, ...]:
-    from envtune.resources import find_probe
+    from envtune.context.registry import find_probe
 
     arguments = ", ".join(f"{name}: {value_text(value)}" for name, value in check.arguments.items())
     call = f"{check.probe} ({arguments})" if arguments else check.probe

@@ -7,12 +7,12 @@ import re
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from envtune.model import Text
+from envtune.shell.expansion import Value, array_assignment, fields_of, unknown, value_of
+from envtune.shell.lexer import Token
 from envtune.shell.state import State
-from envtune.shell.tokens import Token
-from envtune.shell.words import Value, array_assignment, fields_of, unknown, value_of
 
 if TYPE_CHECKING:
-    from envtune.shell.run import Run
+    from envtune.shell.interpreter import Run
 
 DECLARING = ("export", "declare", "typeset", "local", "readonly")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=(.*)", re.DOTALL)

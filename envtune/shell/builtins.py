@@ -10,12 +10,12 @@ from envtune.errors import HostError, Missing
 from envtune.model import Text
 from envtune.shell.assignments import Assigned, absolute, appended, calculate
 from envtune.shell.conditions import bracket
+from envtune.shell.expansion import Value, unknown
 from envtune.shell.programs import program
 from envtune.shell.state import State
-from envtune.shell.words import Value, unknown
 
 if TYPE_CHECKING:
-    from envtune.shell.run import Run
+    from envtune.shell.interpreter import Run
 
 Status = Optional[bool]
 _CONDA = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "CONDA_SHLVL", "VIRTUAL_ENV")

@@ -10,15 +10,15 @@ from envtune.host import realpath
 from envtune.model import Text
 from envtune.shell.assignments import absolute, assign, command_fields, split_assignments
 from envtune.shell.builtins import BUILTINS
+from envtune.shell.expansion import Value, unknown
+from envtune.shell.lexer import Broken, Token
+from envtune.shell.nodes import Simple
+from envtune.shell.parser import statements
 from envtune.shell.programs import program
 from envtune.shell.state import State
-from envtune.shell.syntax import statements
-from envtune.shell.tokens import Broken, Token
-from envtune.shell.tree import Simple
-from envtune.shell.words import Value, unknown
 
 if TYPE_CHECKING:
-    from envtune.shell.run import Run
+    from envtune.shell.interpreter import Run
 
 Status = Optional[bool]
 

@@ -10,8 +10,8 @@ from typing import Callable, Mapping, Optional, Sequence
 from envtune.errors import HostError, Missing
 from envtune.host import Host
 from envtune.model import Text
-from envtune.shell.tokens import Token
-from envtune.shell.words import Shell, Value, pattern_of, value_of
+from envtune.shell.expansion import Shell, Value, pattern_of, value_of
+from envtune.shell.lexer import Token
 
 _INTEGERS: Mapping[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,

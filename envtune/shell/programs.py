@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Optional, Sequence
 from envtune.errors import HostError, Missing
 from envtune.model import Text
 from envtune.shell.assignments import ASSIGNMENT, absolute
+from envtune.shell.expansion import Value, unknown
 from envtune.shell.state import Launch, State
-from envtune.shell.words import Value, unknown
 
 if TYPE_CHECKING:
-    from envtune.shell.run import Run
+    from envtune.shell.interpreter import Run
 
 Status = Optional[bool]
 # What starts a training job; every other program leaves the variables of the script as they are.

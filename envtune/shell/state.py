@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune.model import Text
-from envtune.shell.words import Value
+from envtune.shell.expansion import Value
 
 
 @dataclass

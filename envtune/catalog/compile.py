@@ -1,0 +1,180 @@
+"""Catalogue files -> rows: plain mappings, validated, merged by id, without the examples that only tests need."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Iterable, Iterator, Mapping, Sequence
+
+from envtune.catalog.families import folders_of
+from envtune.catalog.layers import Source
+from envtune.catalog.yaml import Complaint, Complaints, Node, read_yaml
+from envtune.context.registry import current_name
+from envtune.errors import CatalogError
+from envtune.schema.types import KINDS
+from envtune.schema.validate import unknown_word, validate
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+# FAQ entries that checks may already name: the 25 of the guide's FAQ chapter (003:2887-3439, in order of appearance)
+# and the 12 symptoms told elsewhere in it. Their files follow.
+PLANNED = frozenset([*(f"F{n:02}" for n in range(1, 26)), *(f"X{n:02}" for n in range(1, 13))])
+_CJK = "\u4e00-\u9fff"
+_MARKS = "\u3001-\u3011\uff01-\uff0f\uff1a-\uff1f\u201c\u201d"
+_WIDE_GAP = re.compile(f"(?<=[{_CJK}{_MARKS}]) +(?=[{_CJK}{_MARKS}])|(?<=[{_MARKS}]) +|(?<=[^ ]) +(?=[{_MARKS}])")
+# key of an entry -> the kind it refers to
+_REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
+    "checks": (("faq", "faq"), ("playbook", "playbooks")),
+    "faq": (("confirm", "checks"), ("aliases", "faq")),
+    "playbooks": (("fixes", "checks"),),
+}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    source: Source
+    node: Node
+    complaints: Complaints
+    renamed: tuple[tuple[str, str], ...] = ()  # former and current names of probes and actions
+
+    @property
+    def id(self) -> str:
+        """The id, empty when the file has none."""
+        node = self.node.get("id")
+        return node.value if node is not None and node.kind == "text" else ""
+
+
+def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
+    """The rows of every kind, `lower` ones (a compiled layer) first; CatalogError with every complaint there is."""
+    made: list[Complaints] = []
+    entries = list(_entries(files, made))
+    rows: dict[str, dict[str, Mapping[str, Any]]] = {k: {row["id"]: row for row in lower.get(k, ())} for k in KINDS}
+    _refuse_doubles(entries)
+    for entry in entries:
+        rows[entry.source.kind][entry.id] = row_of(entry.node, entry.source)
+    _refuse_shared_names(entries, rows)
+    for entry in entries:
+        _check_references(entry, rows)
+    complaints = sorted((c for one in made for c in one.made), key=lambda c: (c.file, c.line, c.column))
+    if complaints:
+        raise _error(complaints)
+    return {
+        **{kind: [rows[kind][id_] for id_ in sorted(rows[kind])] for kind in KINDS},
+        "warnings": [_warning(entry, *names) for entry in entries for names in entry.renamed],
+    }
+
+
+def row_of(node: Node, source: Source) -> Mapping[str, Any]:
+    """An entry as data, with the file it comes from and without its examples."""
+    data = node.plain() if node.kind == "mapping" else {}
+    data.pop("examples", None)
+    return {**_unfold(data), "file": source.shown}
+
+
+def _unfold(data: Any) -> Any:
+    """Texts of several lines without the blanks that YAML's folding puts between Chinese characters."""
+    if isinstance(data, list):
+        return [_unfold(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    return {key: _WIDE_GAP.sub("", v) if key == "zh" and isinstance(v, str) else _unfold(v) for key, v in data.items()}
+
+
+def _entries(files: Iterable[tuple[Source, bytes]], made: list[Complaints]) -> Iterator[_Entry]:
+    for source, content in files:
+        complaints = Complaints(source.shown)
+        made.append(complaints)
+        node = read_yaml(content, complaints)
+        if node is not None:
+            renamed: list[tuple[str, str]] = []
+            node = _with_current_names(node, renamed)
+            validate(node, source.kind, complaints)
+            entry = _Entry(source, node, complaints, tuple(renamed))
+            _check_place(entry)
+            yield entry
+
+
+def _with_current_names(node: Node, renamed: list[tuple[str, str]]) -> Node:
+    """The entry with the names that probes and actions have now; (former name, name) is added to `renamed`."""
+    if node.kind != "mapping":
+        return node
+    return replace(node, value=tuple((key, _rename(key.value, value, renamed)) for key, value in node.value))
+
+
+def _rename(field: str, node: Node, renamed: list[tuple[str, str]]) -> Node:
+    if field == "steps" and node.kind == "list":
+        return replace(node, value=tuple(_rename("probe", step, renamed) for step in node.value))
+    if field != "probe" or node.kind != "mapping":
+        return node
+    names = [(name, replace(name, value=current_name(name.value)), arguments) for name, arguments in node.value]
+    renamed += [(old.value, new.value) for old, new, _ in names if old.value != new.value]
+    return replace(node, value=tuple((new, arguments) for _, new, arguments in names))
+
+
+def _warning(entry: _Entry, former: str, current: str) -> Mapping[str, str]:
+    return {
+        "en": f"{entry.source.shown}: {former} is called {current} now; the old name works for one more release",
+        "zh": f"{entry.source.shown}：{former} 现名为 {current}；旧名称仅在本版本中仍可使用",
+    }
+
+
+def _check_place(entry: _Entry) -> None:
+    """The file's name begins with the id, and its folder is the family, so that a finding leads to its file."""
+    id_, name = entry.node.get("id"), entry.node.get("name")
+    if not entry.id or id_ is None:
+        return
+    stem = entry.source.path.rpartition("/")[2][: -len(".yaml")]
+    folders = folders_of(re.sub("[0-9]+$", "", entry.id))
+    should = entry.id if entry.source.kind == "playbooks" or name is None else f"{entry.id}-{name.value}"
+    if stem != should:
+        entry.complaints.about(id_, f"the file must be called {should}.yaml", f"文件应命名为 {should}.yaml")
+    folder = entry.source.family
+    if entry.source.kind == "checks" and folder and folder not in folders:
+        entry.complaints.about(
+            id_, f"{entry.id} belongs into the folder {folders[0]}/", f"{entry.id} 应放在 {folders[0]}/ 目录中"
+        )
+
+
+def _refuse_doubles(entries: Sequence[_Entry]) -> None:
+    seen: dict[tuple[str, str, str], _Entry] = {}
+    for entry in entries:
+        first = seen.setdefault((entry.source.layer.directory, entry.source.kind, entry.id), entry)
+        node = entry.node.get("id")
+        if first is not entry and entry.id and node is not None:
+            there = first.source.shown
+            entry.complaints.about(node, f"the id {entry.id} is taken by {there}", f"标识 {entry.id} 已被 {there} 使用")
+
+
+def _refuse_shared_names(entries: Sequence[_Entry], rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    owners: dict[Any, str] = {}
+    for kind in KINDS:
+        for id_, row in rows[kind].items():
+            if isinstance(row.get("name"), str):
+                owners.setdefault(row["name"], id_)
+    for entry in entries:
+        node = entry.node.get("name")
+        owner = owners.get(node.value, entry.id) if node is not None and node.kind == "text" else entry.id
+        if node is not None and owner != entry.id:
+            entry.complaints.about(
+                node, f"{owner} has the same name; choose another", f"{owner} 已使用此名称；请另取名称"
+            )
+
+
+def _check_references(entry: _Entry, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    for key, kind in _REFERENCES[entry.source.kind]:
+        value = entry.node.get(key)
+        if value is None or value.kind not in ("list", "text"):
+            continue
+        known = set(rows[kind]) | (PLANNED if kind == "faq" else frozenset())
+        what = {
+            "faq": ("an FAQ entry", "FAQ 条目"),
+            "checks": ("a check", "检查项"),
+            "playbooks": ("a playbook", "修复方案"),
+        }[kind]
+        for node in value.value if value.kind == "list" else (value,):
+            if node.kind == "text" and node.value not in known:
+                unknown_word(node, (what[0], f"已知的{what[1]}"), sorted(known), entry.complaints)
+
+
+def _error(complaints: Sequence[Complaint]) -> CatalogError:
+    return CatalogError(tuple(c.to("en") for c in complaints), tuple(c.to("zh") for c in complaints))

@@ -1,0 +1,292 @@
+"""The forms with rules of their own: probe, expect, applies, example and steps."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import typing
+from typing import Any, Callable, Mapping, Optional, Union
+
+from envtune import expect as matchers
+from envtune.catalog.yaml import Complaints, Node
+from envtune.schema import types as schema
+from envtune.schema.validate import judge, known_keys, regex, unknown_word, wanted
+
+SCALARS = ("text", "int", "bool")
+NUMBERS = ("int", "float")
+
+
+# ---------------------------------------------------------------------- probe
+
+
+def probe(node: Node, complaints: Complaints) -> None:
+    """`{kind: {argument: value}}` against the signature of the Python function."""
+    form = "{kind: {argument: value}}"
+    if not wanted(node, "mapping", complaints, form):
+        return
+    if len(node.value) != 1:
+        complaints.about(node, f"a check has one probe: {form}", f"每个检查只有一个探测器：{form}")
+        return
+    ((kind, arguments),) = node.value
+    parameters = _parameters(kind, complaints)
+    if parameters is None:
+        return
+    _call(kind, arguments, parameters, complaints)
+
+
+def _call(kind: Node, arguments: Node, parameters: Mapping[str, inspect.Parameter], complaints: Complaints) -> None:
+    """The arguments of a probe or an action against its signature; none at all may be written as nothing."""
+    if arguments.kind == "null" or not arguments.value:
+        arguments = Node("mapping", (), arguments.line, arguments.column)
+    elif not wanted(arguments, "mapping", complaints, "{argument: value}"):
+        return
+    known_keys(arguments, parameters, complaints)
+    _arguments(kind, arguments, parameters, complaints)
+
+
+def _parameters(kind: Node, complaints: Complaints) -> Optional[Mapping[str, inspect.Parameter]]:
+    from envtune.context import registry as resources
+
+    try:
+        try:
+            return resources.probe_arguments(kind.value)
+        except KeyError:
+            unknown_word(kind, ("a probe", "已知的探测器"), resources.probe_names(), complaints)
+    except Exception as error:  # a resource module that cannot be imported is our fault, and still must be named
+        complaints.about(kind, f"its Python code cannot be imported: {error!r}", f"其 Python 代码无法导入：{error!r}")
+    return None
+
+
+def _arguments(
+    kind: Node, arguments: Node, parameters: Mapping[str, inspect.Parameter], complaints: Complaints
+) -> None:
+    from envtune.context.registry import find_action, find_probe
+
+    function = find_action(kind.value) if kind.value in schema.STEPS else find_probe(kind.value)
+    scope = getattr(inspect.unwrap(function), "__globals__", {})
+    for name, parameter in parameters.items():
+        value = arguments.get(name)
+        hint = _hint(parameter.annotation, scope)
+        if value is not None:
+            if not value.spoiled and not fits(value, hint):
+                words = str(parameter.annotation)
+                complaints.about(value, f"{name} must be {words}", f"{name} 必须是 {words}")
+        elif parameter.default is inspect.Parameter.empty:
+            complaints.about(kind, f"the argument {name} is missing", f"缺少参数 {name}")
+
+
+def _hint(annotation: Any, scope: Mapping[str, Any]) -> Any:
+    """The type an annotation names; Any where it cannot be resolved (names imported for type checkers only)."""
+    holder = type("holder", (), {"__annotations__": {"it": annotation}})
+    try:
+        return typing.get_type_hints(holder, dict(scope))["it"]
+    except Exception:
+        return Any
+
+
+def fits(node: Node, hint: Any) -> bool:
+    """Whether a value may be given for a parameter of that type."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint in _PLAIN:
+        return node.kind in _PLAIN[hint]
+    if origin is Union:
+        return any(fits(node, one) for one in inner)
+    if origin is typing.Literal:
+        return any(node.value == one and type(node.value) is type(one) for one in inner)
+    if origin is not None and issubclass(origin, collections.abc.Mapping):
+        return node.kind == "mapping" and all(fits(value, inner[1]) for _, value in node.value)
+    if origin is not None and issubclass(origin, collections.abc.Iterable):
+        return node.kind == "list" and all(fits(item, inner[0]) for item in node.value)
+    return True
+
+
+_PLAIN: Mapping[Any, tuple[str, ...]] = {
+    str: ("text",),
+    int: ("int",),
+    float: NUMBERS,
+    bool: ("bool",),
+    type(None): ("null",),
+}
+
+
+# ---------------------------------------------------------------------- expect
+
+
+def expect(node: Node, complaints: Complaints) -> None:
+    """A quantifier over matchers, or matchers; never empty, so that nothing passes unjudged."""
+    if not wanted(node, "mapping", complaints, "{all: {eq: ...}}"):
+        return
+    keys = [key.value for key, _ in node.value]
+    quantified = [key for key in keys if key in matchers.QUANTIFIERS]
+    if not quantified:
+        _matchers(node, complaints, (*matchers.MATCHERS, *matchers.QUANTIFIERS))
+    elif len(keys) > 1:
+        words = quantified[0]
+        complaints.about(
+            node, f"{words} stands alone; put the matchers into it", f"{words} 须单独使用；请将匹配器写在其中"
+        )
+    elif keys == ["same"]:
+        value = node.value[0][1]
+        if value.value is not True:
+            complaints.about(value, "write `same: true`", "请写 `same: true`")
+    elif wanted(node.value[0][1], "mapping", complaints, "{eq: ...}"):
+        _matchers(node.value[0][1], complaints, tuple(matchers.MATCHERS))
+
+
+def _matchers(node: Node, complaints: Complaints, known: tuple[str, ...]) -> None:
+    for key, value in node.value:
+        if key.value not in known:
+            unknown_word(key, ("a matcher", "已知的匹配器"), known, complaints)
+        else:
+            _MATCHER_RULES.get(key.value, _scalar)(value, complaints)
+
+
+def _scalar(node: Node, complaints: Complaints) -> None:
+    if node.kind == "float":
+        way = f'write "{node.raw}" with quotes', f'请加引号写成 "{node.raw}"'
+        complaints.about(node, f"{node.raw} is a number in YAML; {way[0]}", f"{node.raw} 在 YAML 中是数字；{way[1]}")
+    elif node.kind not in SCALARS:
+        complaints.about(node, "write one text, whole number, true or false", "请写一个文本、整数、true 或 false")
+
+
+def _scalars(node: Node, complaints: Complaints) -> None:
+    if wanted(node, "list", complaints, "[...]"):
+        for item in node.value:
+            _scalar(item, complaints)
+
+
+def _measure(node: Node, complaints: Complaints) -> None:
+    if node.kind not in NUMBERS:
+        complaints.about(node, "write a number", "请写一个数字")
+
+
+def _truth(node: Node, complaints: Complaints) -> None:
+    wanted(node, "bool", complaints)
+
+
+def _pattern(node: Node, complaints: Complaints) -> None:
+    if wanted(node, "text", complaints):
+        regex(node, complaints)
+
+
+_MATCHER_RULES: Mapping[str, Callable[[Node, Complaints], None]] = {
+    **dict.fromkeys(("in", "not_in"), _scalars),
+    **dict.fromkeys(("lt", "le", "gt", "ge"), _measure),
+    "matches": _pattern,
+    "empty": _truth,
+}
+
+
+# ---------------------------------------------------------------------- applies
+
+
+def applies(node: Node, complaints: Complaints) -> None:
+    """`{fact: value}`; a value is a text, true or false, a list (any of them) or `{not: ...}`."""
+
+    from envtune.context.registry import fact_names
+
+    if not wanted(node, "mapping", complaints, "{fact: value}"):
+        return
+    facts = fact_names()
+    for key, value in node.value:
+        if key.value not in facts:
+            unknown_word(key, ("a fact", "已知的主机信息"), facts, complaints)
+        _wanted_fact(value, complaints)
+
+
+def _wanted_fact(node: Node, complaints: Complaints) -> None:
+    if node.kind == "mapping":
+        known_keys(node, ("not",), complaints)
+        inner = node.get("not")
+        if inner is None:
+            complaints.about(node, "write {not: value}", "请写 {not: 值}")
+        else:
+            _wanted_fact(inner, complaints)
+    elif node.kind == "list":
+        if wanted(node, "list", complaints, "[...]"):
+            for item in node.value:
+                _wanted_fact(item, complaints)
+    elif node.kind != "bool":
+        wanted(node, "text", complaints)
+
+
+# ---------------------------------------------------------------------- example
+
+
+def example(node: Node, complaints: Complaints) -> None:
+    """A small recorded host: the keys of a snapshot, its texts as texts."""
+    if not wanted(node, "mapping", complaints, "{files: {...}}"):
+        return
+    known_keys(node, schema.EXAMPLE_KEYS, complaints)
+    files, environ, told = node.get("files"), node.get("environ"), node.get("expect")
+    for path, entry in files.value if files is not None and files.kind == "mapping" else ():
+        if not path.value.startswith("/"):
+            complaints.about(path, f"{path.value}: write an absolute path", f"{path.value}：请写绝对路径")
+        if entry.kind not in ("text", "mapping", "null"):
+            complaints.about(entry, "the content of a file is a text; quote it", "文件内容是文本；请加引号")
+    for _, value in environ.value if environ is not None and environ.kind == "mapping" else ():
+        if value.kind not in ("text", "null"):
+            complaints.about(value, "the value of a variable is a text; quote it", "环境变量的值是文本；请加引号")
+    if told is not None and wanted(told, "mapping", complaints, "{subject: ...}"):
+        known_keys(told, schema.EXAMPLE_EXPECT, complaints)
+
+
+# ---------------------------------------------------------------------- steps
+
+
+def steps(node: Node, complaints: Complaints) -> None:
+    """`[{kind: {arguments}}]` with kinds of a closed list."""
+    if not wanted(node, "list", complaints, "[{kind: {...}}]"):
+        return
+    for step in node.value:
+        if not wanted(step, "mapping", complaints, "{kind: {...}}"):
+            continue
+        if len(step.value) != 1:
+            complaints.about(step, "a step is one key, {kind: {...}}", "每个步骤只有一个键：{kind: {...}}")
+            continue
+        ((kind, arguments),) = step.value
+        if kind.value not in schema.STEPS:
+            unknown_word(kind, ("a kind of step", "已知的步骤类型"), schema.STEPS, complaints)
+        elif kind.value == "instructions":
+            _instructions(arguments, complaints)
+        else:
+            parameters = _action_parameters(kind, complaints)
+            if parameters is not None:
+                _call(kind, arguments, parameters, complaints)
+
+
+def _action_parameters(kind: Node, complaints: Complaints) -> Optional[Mapping[str, inspect.Parameter]]:
+    from envtune.context import registry as resources
+
+    try:
+        return resources.action_arguments(kind.value)
+    except KeyError:
+        words = f"there is no action {kind.value} yet; write instructions"
+        complaints.about(kind, words, f"尚无 {kind.value} 动作；请写 instructions")
+    except Exception as error:  # as for probes
+        complaints.about(kind, f"its Python code cannot be imported: {error!r}", f"其 Python 代码无法导入：{error!r}")
+    return None
+
+
+def _instructions(node: Node, complaints: Complaints) -> None:
+    if not wanted(node, "mapping", complaints, "{en: [...], zh: [...]}"):
+        return
+    lines = schema.Field("", schema.LINES, "").type
+    type_ = schema.Record((schema.Field("en", lines, "", True), schema.Field("zh", lines, "", True)))
+    judge(node, type_, complaints)
+    en, zh = node.get("en"), node.get("zh")
+    if en is not None and zh is not None and en.kind == zh.kind == "list" and len(en.value) != len(zh.value):
+        complaints.about(
+            zh,
+            f"{len(en.value)} steps in English, {len(zh.value)} in Chinese",
+            f"英文 {len(en.value)} 步，中文 {len(zh.value)} 步",
+        )
+
+
+FORMS: Mapping[str, Callable[[Node, Complaints], None]] = {
+    "probe": probe,
+    "expect": expect,
+    "applies": applies,
+    "example": example,
+    "steps": steps,
+}

@@ -1,0 +1,73 @@
+"""The context of one run: the host, the facts about it, and the job that is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, Optional, TypeVar
+
+from envtune.context import registry
+from envtune.errors import HostError, Verdict, host_error_text
+from envtune.host import Host
+from envtune.job.target import Target
+from envtune.model import Fact
+
+T = TypeVar("T")
+
+
+class Facts:
+    """What kind of host this is: a lazy mapping of fact names to `Fact`.
+
+    A fact is a string with its source, or no value and the reason why it is unknown. Facts are what `applies:` in a
+    check is matched against, so a check that does not apply names the fact that excluded it. Each is read at most
+    once, and only when something asks for it.
+    """
+
+    def __init__(self, context: Context, known: Mapping[str, Fact]) -> None:
+        self._context = context
+        self._known = dict(known)
+
+    def __getitem__(self, name: str) -> Fact:
+        """Return the fact; KeyError when there is no such fact."""
+        if name not in self._known:
+            read = registry.find_fact(name)
+            try:
+                self._known[name] = read(self._context)
+            except HostError as error:
+                self._known[name] = Fact(name, None, error.path, host_error_text(error))
+            except Verdict as verdict:
+                self._known[name] = Fact(name, None, verdict.source, verdict.reason)
+        return self._known[name]
+
+    def value(self, name: str) -> Optional[str]:
+        """Return the value, None when it is unknown."""
+        return self[name].value
+
+    def names(self) -> tuple[str, ...]:
+        """Return the name of every fact, sorted."""
+        return registry.fact_names()
+
+
+@dataclass
+class Context:
+    """What probes and actions are given. `cached` shares work between checks."""
+
+    host: Host
+    target: Target
+    known: Mapping[str, Fact] = field(default_factory=dict)  # facts that are given instead of being read
+    _memory: dict[Any, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.facts = Facts(self, self.known)
+
+    def cached(self, read: Callable[..., T], *arguments: Any) -> T:
+        """Return `read(self, *arguments)`, computed at most once per run; an exception it raised is raised again."""
+        key = (read, arguments)
+        if key not in self._memory:
+            try:
+                self._memory[key] = (read(self, *arguments), None)
+            except Exception as failure:
+                self._memory[key] = (None, failure)
+        value, error = self._memory[key]
+        if error is not None:
+            raise error.with_traceback(None)
+        return value  # type: ignore[no-any-return]

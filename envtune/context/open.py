@@ -1,0 +1,56 @@
+"""Puts host, facts and target together: what every verb that reads a host starts from."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Union
+
+from envtune.context import Context
+from envtune.host import Host
+from envtune.job.environment import read_environment
+from envtune.job.interpreter import find_python
+from envtune.job.target import JobEnvironment, PythonTarget, Target, TargetOptions
+from envtune.model import Text
+
+UNNAMED = TargetOptions()
+
+
+def open_context(host: Host, options: TargetOptions = UNNAMED) -> Context:
+    """The context of one run. Reads only what names the target; everything else is read when a check asks."""
+    environment = read_environment(host, options)
+    found = _python_of(host, options, environment)
+    python, reason = (None, found) if isinstance(found, Text) else (found, None)
+    return Context(host, Target(options, python, reason, environment))
+
+
+def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:
+    """The job's interpreter by its own PATH; a script or env file that is judged alone gets the reader's."""
+    known = environment.variables
+    if known is not None and options.python is None and options.pid is None:
+        untold = environment.untold_reason("PATH")
+        if untold is not None:
+            return untold
+        if "PATH" not in known and "PATH" in host.environ:
+            known = {**known, "PATH": host.environ["PATH"]}
+    return find_python(host, options, known)
+
+
+def recorded_options(target: Mapping[str, Any]) -> TargetOptions:
+    """The options a snapshot was taken with (its `target` mapping); `peers` where an example names them."""
+    names = ("python", "pid", "script", "env_file")
+    named = {name: target[name] for name in names if target.get(name) is not None}
+    return TargetOptions(**named, peers=tuple(target.get("peers", ())))
+
+
+def describe_target(target: Target) -> dict[str, str]:
+    """The target as flat strings for a report; `*_zh` holds the Chinese wording."""
+    words: dict[str, str] = {"environment": target.environment.source}
+    reason = target.environment.reason
+    if target.environment.variables is None and reason is not None:
+        words.update(environment_reason=reason.en, environment_reason_zh=reason.zh)
+    python = target.python
+    if python is not None:
+        words.update(python=python.path, python_real=python.real, python_version=python.version)
+        words.update(python_kind=python.kind, python_chosen=python.chosen.en, python_chosen_zh=python.chosen.zh)
+    elif target.python_reason is not None:
+        words.update(python_reason=target.python_reason.en, python_reason_zh=target.python_reason.zh)
+    return words

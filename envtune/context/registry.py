@@ -1,0 +1,151 @@
+"""Probes, facts and actions by name.
+
+A function registers itself with a decorator. Compiling the catalogue imports every module of `envtune.resources` once
+and writes down where each name was found (`index`), so that a run imports only the modules that its checks need, and a
+function may move to another module without an entry of the catalogue being touched.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any, Callable, Iterable, Mapping, TypeVar
+
+from envtune.model import Change, Fact, Reading
+
+Probe = Callable[..., Iterable[Reading]]
+Action = Callable[..., Iterable[Change]]
+FactReader = Callable[..., Fact]
+F = TypeVar("F", bound=Callable[..., Any])
+
+RESOURCES = "envtune.resources"
+KINDS = ("probes", "facts", "actions")
+_functions: dict[str, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
+_paths: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+_former_names: dict[str, str] = {}  # former name of a probe or action -> its name
+_complete = False
+
+
+def probe(name: str, *, formerly: str = "") -> Callable[[F], F]:
+    """Register `def f(context, *, argument: ...) -> Iterable[Reading]`; it reads and does not judge.
+
+    `formerly` is a name that site catalogues may still use; it is accepted for one release, with a warning.
+    """
+    return _register("probes", name, formerly)
+
+
+def fact(name: str) -> Callable[[F], F]:
+    """Register `def f(context) -> Fact`."""
+    return _register("facts", name, "")
+
+
+def action(name: str, *, formerly: str = "") -> Callable[[F], F]:
+    """Register `def f(context, findings, *, argument: ...) -> Iterable[Change]`.
+
+    It reads, and returns what it would write; the executor writes. It raises `Skipped` when it has nothing to propose.
+    """
+    return _register("actions", name, formerly)
+
+
+def _register(kind: str, name: str, formerly: str) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        _functions[kind][name] = function
+        if formerly:
+            _former_names[formerly] = name
+        return function
+
+    return decorate
+
+
+def use_index(index: Mapping[str, Mapping[str, str]]) -> None:
+    """Take the places that were written down when the catalogue was compiled: kind -> name -> `module:function`."""
+    for kind in KINDS:
+        _paths[kind] = dict(index[kind])
+
+
+def make_index() -> dict[str, dict[str, str]]:
+    """Return the place of everything that the resources register; imports all of them."""
+    _import_everything()
+    return {
+        kind: {
+            name: f"{function.__module__}:{function.__qualname__}"
+            for name, function in sorted(_functions[kind].items())
+            if function.__module__.startswith(RESOURCES)
+        }
+        for kind in KINDS
+    }
+
+
+def find_probe(name: str) -> Probe:
+    """Return the probe of that name; KeyError when there is none."""
+    return _find("probes", name)
+
+
+def find_fact(name: str) -> FactReader:
+    """Return the function that reads a fact; KeyError when there is none."""
+    return _find("facts", name)
+
+
+def find_action(name: str) -> Action:
+    """Return the action of that name; KeyError when there is none."""
+    return _find("actions", name)
+
+
+def fact_names() -> tuple[str, ...]:
+    """Return the name of every fact."""
+    if not _paths["facts"]:
+        _import_everything()
+    return tuple(sorted({*_functions["facts"], *_paths["facts"]}))
+
+
+def probe_names() -> tuple[str, ...]:
+    """Return the name of every probe."""
+    return tuple(make_index()["probes"])
+
+
+def current_name(name: str) -> str:
+    """Return the name that a probe or action has now; `name` itself when it never had another."""
+    _import_everything()
+    return _former_names.get(name, name)
+
+
+def probe_arguments(name: str) -> dict[str, inspect.Parameter]:
+    """Return the keyword arguments of a probe, which its entries in the catalogue are checked against."""
+    return _keywords(find_probe(name))
+
+
+def action_arguments(name: str) -> dict[str, inspect.Parameter]:
+    """Return the keyword arguments that a playbook gives to an action; `options` comes from the command line."""
+    return {key: parameter for key, parameter in _keywords(find_action(name)).items() if key != "options"}
+
+
+def takes_options(action: Action) -> bool:
+    """Return whether the action takes the FixOptions of the command line."""
+    return "options" in _keywords(action)
+
+
+def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(function).parameters
+    return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def _find(kind: str, name: str) -> Callable[..., Any]:
+    functions = _functions[kind]
+    if name not in functions:
+        if name in _paths[kind]:
+            importlib.import_module(_paths[kind][name].partition(":")[0])
+        if name not in functions:
+            _import_everything()
+    return functions[name]
+
+
+def _import_everything() -> None:
+    global _complete
+    if _complete:
+        return
+    import pkgutil
+
+    package = importlib.import_module(RESOURCES)
+    for module in pkgutil.walk_packages(package.__path__, f"{RESOURCES}."):
+        importlib.import_module(module.name)
+    _complete = True

@@ -1,0 +1,107 @@
+"""A block of a log with its neighbours: the line at a place, its number, and the lines around it.
+
+What a reader of one line needs stands in other lines: the rest of a signature that spans lines, the time that a
+traceback does not carry itself. Those may lie in the block before or after, and lines of other ranks may stand between.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Callable, Iterator, Optional
+
+from envtune.diagnose.logs.lines import LINE_LIMIT, pid_of, rank_of, split_stream, time_of
+
+AHEAD = 256 << 10  # bytes in which the lines of a window are looked for
+FOLLOWING = 12  # lines a multi-line signature may run on
+AMONG = 1000  # lines of all processes among which those of one are looked for
+BACK = 64 << 10  # bytes in which the time of a line without one is looked for
+OVERLAP = 2048  # bytes; a signature is shorter
+
+
+class Page:
+    """`block` holds whole lines; `before` is the end of the block before, `after` the next block, or empty."""
+
+    def __init__(self, before: bytes, block: bytes, after: bytes, ends: Callable[[], int]) -> None:
+        """`ends` tells how many line ends stand before the block."""
+        self.block = block
+        self._before = before
+        self._after = after
+        self._ends = ends
+
+    def number(self, at: int) -> int:
+        """The number, from 1 on, of the line at a place."""
+        return self._ends() + self.block.count(b"\n", 0, at) + 1
+
+    def text(self, start: int, end: int) -> str:
+        """The text of a line; of a very long one the beginning."""
+        return _text(self.block[start : min(end, start + 4 * LINE_LIMIT)])
+
+    def parts(self, start: int, end: int) -> list[str]:
+        """A line in parts of LINE_LIMIT that overlap, so that in a line of megabytes, too, everything is found."""
+        if end - start <= LINE_LIMIT:
+            return [self.block[start:end].decode("utf-8", "replace")]
+        places = range(start, end, LINE_LIMIT - OVERLAP)
+        return [self.block[at : min(end, at + LINE_LIMIT)].decode("utf-8", "replace") for at in places]
+
+    def following(self, end: int) -> Iterator[str]:
+        """The lines after the one that ends there, at most what fits in AHEAD bytes."""
+        left = AHEAD
+        for block, at in ((self.block, end + 1), (self._after, 0)):
+            while left > 0 and at < len(block):
+                stop = block.find(b"\n", at)
+                stop = len(block) if stop < 0 else stop
+                left -= stop + 1 - at
+                yield from map(_text, block[at : min(stop, at + AHEAD)].splitlines() or [b""])
+                at = stop + 1
+
+    def preceding(self, start: int, since: int = 0) -> Iterator[str]:
+        """The lines before the one that starts there, the nearest first; at most what fits in BACK bytes.
+
+        With `since`: none before that place of the block.
+        """
+        left = BACK
+        for block, end in ((self.block, start - 1), (self._before, len(self._before) - 1)):
+            if since and block is not self.block:
+                return
+            while left > 0 and end > since:
+                at = block.rfind(b"\n", 0, end) + 1
+                left -= end + 1 - at
+                yield from map(_text, reversed(block[max(at, end - BACK) : end].splitlines()))
+                end = at - 1
+
+    def windows(self, text: str, end: int, among: bool = True) -> Iterator[str]:
+        """The line with the next ones of the same process, as a signature that spans lines wants them.
+
+        First the lines as they stand, then (`among`) without those of other processes, by their prefix, rank or pid.
+        """
+        stream, own = split_stream(text)
+        if not stream:
+            yield "\n".join([own, *islice(self.following(end), FOLLOWING)])
+        if not among:
+            return
+        kept = []
+        for line in islice(self.following(end), AMONG):
+            theirs, rest = split_stream(line)
+            if theirs == stream and (stream or _same_process(text, line)):
+                kept.append(rest)
+                if len(kept) == FOLLOWING:
+                    break
+        yield "\n".join([own, *kept])
+
+    def time_at(self, text: str, start: int, since: int = 0) -> Optional[float]:
+        """Seconds; a line without a time belongs to the nearest one before it that has one, down to `since`."""
+        time = time_of(text)
+        if time is None:
+            times = (time_of(line) for line in self.preceding(start, since))
+            time = next((found for found in times if found is not None), None)
+        return time
+
+
+def _text(raw: bytes) -> str:
+    return raw[: 4 * LINE_LIMIT].decode("utf-8", "replace")[:LINE_LIMIT]
+
+
+def _same_process(first: str, other: str) -> bool:
+    """Whether the other line may belong to the process of the first: it does not say that it is another's."""
+    pid, rank = pid_of(other), rank_of(other)
+    return (pid is None or pid == pid_of(first)) and (rank is None or rank == rank_of(first))

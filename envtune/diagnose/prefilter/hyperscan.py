@@ -1,0 +1,204 @@
+"""The chooser of the `fast` extra: all expressions in one hyperscan database, kept in the cache directory.
+
+The database is native code's data: one that somebody else could have written is never loaded (catalog/cache.py has the
+rules), nor one made from other expressions, by another hyperscan or for another processor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
+
+from envtune.catalog import cache
+from envtune.diagnose.prefilter.literals import ORDINARY, Literals, ordinary, required_literals, shortest
+from envtune.diagnose.prefilter.relax import ignores_case, loosened
+from envtune.diagnose.prefilter.templates import ANY_ERROR, Candidate, Expression, Numbers, Shapes
+
+NAME = "signatures.hyperscan"
+LONG_ENOUGH = 3  # bytes of a literal that, where it is not ordinary, stands for its expression
+HEXADECIMAL = set("0123456789abcdef")
+FORMAT = 1  # to be raised when other rows are made from the same expressions
+SELDOM = 1 << 20  # added to the number of a row of which one match a block is reported
+TAIL = 8  # bytes by which hyperscan decides whether to look closer
+SOME, MANY = 40, 4096  # rows of one line that are remembered; how many such sets are
+
+
+class Row(NamedTuple):
+    """An expression or a literal as hyperscan gets it."""
+
+    text: bytes
+    flags: int
+    once: bool
+
+
+class Unusable(Exception):
+    """There is no hyperscan here, or it cannot take the expressions."""
+
+
+class Automaton:
+    """Finds the lines in which hyperscan sees a match of an expression, or of what is certain of it.
+
+    Of an expression of which one match in a file is enough, hyperscan reports one a block; where in the block it
+    stands, and whether it is one, the pure-Python chooser tells.
+    """
+
+    def __init__(self, expressions: Sequence[Expression]) -> None:
+        """Raises Unusable."""
+        try:
+            import hyperscan
+        except Exception as error:  # a package for another processor fails in its own ways
+            raise Unusable(str(error)) from error
+        everything = (*expressions, ANY_ERROR)
+        self._once = [number for number, expression in enumerate(everything) if expression.once]
+        self._seldom: Optional[Shapes] = None
+        self._expressions = everything
+        self._numbers: dict[tuple[int, ...], tuple[int, ...]] = {}  # rows that matched -> expressions to try
+        try:
+            self._database, self._rows = _database(hyperscan, everything)
+        except (hyperscan.error, MemoryError) as error:
+            raise Unusable(str(error)) from error
+
+    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[Candidate]:
+        """The candidate lines of a block of whole lines, in order; none for what is known of the file already."""
+        found: list[tuple[int, int]] = []
+        once: list[int] = []
+
+        def note(row: int, start: int, end: int, flags: int, context: object) -> None:
+            if row < SELDOM:
+                found.append((end, row))
+            else:
+                once.append(row - SELDOM)
+
+        self._database.scan(block, match_event_handler=note)
+        wanted = self._lines(block, found) if found else {}
+        open_ones = {number for row in once for number in self._rows[row]}.difference(known) if once else ()
+        if not open_ones:
+            return iter(wanted.values())
+        for start, end, numbers in self._seldom_in(block, set(open_ones)):
+            before = wanted.get(start)
+            wanted[start] = Candidate(start, end, tuple(sorted({*numbers, *(before.numbers if before else ())})))
+        return iter([wanted[start] for start in sorted(wanted)])
+
+    def _seldom_in(self, block: bytes, wanted: Numbers) -> Iterator[Candidate]:
+        if self._seldom is None:
+            self._seldom = Shapes(self._expressions[number] for number in self._once[:-1])
+        known = {place for place, number in enumerate(self._once) if number not in wanted}
+        for start, end, places in self._seldom.candidates(block, known):
+            yield Candidate(start, end, tuple(self._once[place] for place in places if place not in known))
+
+    def _lines(self, block: bytes, found: Sequence[tuple[int, int]]) -> dict[int, Candidate]:
+        """The lines in which the matches end, by their beginning."""
+        lines: dict[int, Candidate] = {}
+        start = end = -1
+        rows: list[int] = []
+        for at, row in found:
+            if at > end:
+                if rows:
+                    lines[start] = Candidate(start, end, self._of_rows(tuple(rows)))
+                    rows = []
+                start, end = _line(block, at - 1)
+            rows.append(row)
+        lines[start] = Candidate(start, end, self._of_rows(tuple(rows)))
+        return lines
+
+    def _of_rows(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+        numbers = self._numbers.get(rows)
+        if numbers is None:
+            numbers = tuple(sorted({number for row in rows for number in self._rows[row]}))
+            if len(rows) <= SOME and len(self._numbers) < MANY:
+                self._numbers[rows] = numbers
+        return numbers
+
+
+def _line(block: bytes, at: int) -> tuple[int, int]:
+    """Where the line (or the part of a progress line) begins and ends that holds this place."""
+    start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
+    end = len(block) if end < 0 else end
+    start = max(start, block.rfind(b"\r", start, at) + 1)
+    part = block.find(b"\r", at, end)
+    return start, end if part < 0 else part
+
+
+def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> Mapping[Row, list[int]]:
+    """What hyperscan looks for -> the expressions for which it does.
+
+    Literals alone are found at twice the speed, so only expressions whose literals are ordinary go in as such.
+    """
+    rows: dict[Row, list[int]] = {}
+    for number, (regex, multiline, once) in enumerate(expressions):
+        flags = hyperscan.HS_FLAG_SINGLEMATCH if once else 0
+        needs = required_literals(regex, multiline)
+        if needs and all(_rare(first, once) for first, *_ in needs):
+            for literal in sorted({literal for first, *_ in needs for literal in first}):
+                case = 0 if literal.exact else hyperscan.HS_FLAG_CASELESS
+                text = re.escape(_rare_end(literal.text).encode("utf-8"))
+                rows.setdefault(Row(text, flags | case, once), []).append(number)
+        else:
+            case = hyperscan.HS_FLAG_CASELESS if ignores_case(regex) else 0
+            text = loosened(regex, multiline) or rb"[^\n]"
+            rows.setdefault(Row(text, flags | case, once), []).append(number)
+    return rows
+
+
+def _rare(option: Literals, once: bool) -> bool:
+    """Whether the literals alone may stand for the expression: not where ordinary lines are full of them.
+
+    Digits alone stand in every other address.
+    """
+    if any(set(literal.text) <= HEXADECIMAL for literal in option):
+        return False
+    return once or not (ordinary(option) or shortest(option) < LONG_ENOUGH)
+
+
+def _rare_end(text: str) -> str:
+    """The literal up to where its end is rarest: by the last characters hyperscan decides whether to look closer."""
+    ends = range(min(len(text), TAIL), len(text) + 1)
+    return text[: min(ends, key=lambda end: (_grams(text[end - TAIL : end].lower()), end))]
+
+
+def _grams(tail: str) -> int:
+    """How much of it stands in ordinary lines."""
+    return sum(tail[at : at + 3] in ORDINARY for at in range(len(tail) - 2)) + 4 * (tail[-4:] in ORDINARY)
+
+
+def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, Sequence[Sequence[int]]]:
+    """The compiled database and the expressions of each of its rows.
+
+    From the cache where it is there; making it takes 0.2 to 0.5 s.
+    """
+    stamp = _stamp(hyperscan, expressions)
+    path = _place()
+    kept = None if path is None else cache.read(path)
+    if kept is not None and kept.stamp == stamp and kept.content == hashlib.sha256(kept.text).hexdigest():
+        head, _, text = kept.text.partition(b"\n")
+        try:
+            database = hyperscan.loadb(text, hyperscan.HS_MODE_BLOCK)
+            database.scratch = hyperscan.Scratch(database)
+            return database, json.loads(head)
+        except hyperscan.error:
+            pass  # of another processor after all: made anew
+    rows = _rows(hyperscan, expressions)
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    ids = [number + SELDOM if row.once else number for number, row in enumerate(rows)]
+    flags = [row.flags for row in rows]
+    database.compile(expressions=[row.text for row in rows], ids=ids, elements=len(ids), flags=flags)
+    if path is not None:
+        text = json.dumps(list(rows.values())).encode("ascii") + b"\n" + hyperscan.dumpb(database)
+        cache.write(path, cache.Cached(stamp, hashlib.sha256(text).hexdigest(), text))
+    return database, list(rows.values())
+
+
+def _place() -> Optional[str]:
+    path = cache.beside(NAME)
+    return None if path is None or cache.distrusted(path) is not None else path
+
+
+def _stamp(hyperscan: Any, expressions: Sequence[Expression]) -> str:
+    """What a database depends on: the expressions, hyperscan, the processor."""
+    probe = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    probe.compile(expressions=[b"a"], ids=[0], elements=1, flags=[0])
+    about = (FORMAT, hyperscan.__version__, probe.info(), platform.machine(), list(expressions))
+    return hashlib.sha256(repr(about).encode("utf-8")).hexdigest()

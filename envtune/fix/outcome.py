@@ -1,0 +1,77 @@
+"""What became of the findings: the same checks again, read together with what was written. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+
+from envtune.fix.consent import Held
+from envtune.fix.plan import cured
+from envtune.messages import told
+from envtune.model import Change, Finding, Outcome, Severity, Text
+
+
+class Written(NamedTuple):
+    """What a run did: its name (empty when nothing was written), results by change id, and what was held back."""
+
+    run: str
+    results: Mapping[str, Mapping[str, Any]]
+    held: tuple[Held, ...] = ()
+
+
+_RIGHT = (Outcome.PASS, Outcome.NOTAPPLICABLE)
+
+
+def settle(
+    before: Sequence[Finding], after: Sequence[Finding], changes: Sequence[Change], written: Written
+) -> tuple[Finding, ...]:
+    """The findings after a fix. What failed and passes now is `fixed`; what still fails although every change for it
+    was made is `error`; what still fails for another reason is `fail`, with that reason."""
+    failed = {finding.id for finding in before if finding.outcome is Outcome.FAIL}
+    right = {(finding.id, finding.subject) for finding in before if finding.outcome in _RIGHT}
+    return tuple(
+        _settled(finding, changes, written)
+        if finding.id in failed and not (finding.outcome in _RIGHT and (finding.id, finding.subject) in right)
+        else finding
+        for finding in after
+    )
+
+
+def _settled(finding: Finding, changes: Sequence[Change], written: Written) -> Finding:
+    if finding.outcome in _RIGHT:
+        return finding._replace(outcome=Outcome.FIXED)
+    if finding.outcome is not Outcome.FAIL:
+        return finding
+    own = [change for change in changes if finding.id in cured(change)]
+    for change in own:
+        result = written.results.get(change.id)
+        if result is not None and result["status"] != "done":
+            return finding._replace(reason=_not_made(change, str(result["error"])))
+    for held in written.held:
+        if finding.id in cured(held.change):
+            reason = held.reason
+            return finding._replace(reason=Text(f"{held.change.id}: {reason.en}", f"{held.change.id}：{reason.zh}"))
+    if not own:
+        return finding
+    made = ", ".join(change.id for change in own)
+    return finding._replace(
+        outcome=Outcome.ERROR,
+        reason=Text(
+            f"{made} was made and the check still fails; `envtune undo {written.run}` takes it back",
+            f"已完成 {made}，但检查仍未通过；可用 `envtune undo {written.run}` 撤销",
+        ),
+    )
+
+
+def _not_made(change: Change, error: str) -> Text:
+    why = told(error)
+    return Text(f"{change.id} was not made: {why.en}", f"{change.id} 未完成：{why.zh}")
+
+
+def exit_status(findings: Iterable[Finding], results: Iterable[Mapping[str, Any]], floor: Severity) -> int:
+    """0 all is right; 1 something is still wrong or a change was not made; 3 it could not be told."""
+    if any(result["status"] != "done" for result in results):
+        return 1
+    told = [f for f in findings if f.severity.rank >= floor.rank]
+    if any(f.outcome in (Outcome.FAIL, Outcome.ERROR) for f in told):
+        return 1
+    return 3 if any(f.outcome is Outcome.UNKNOWN and not f.right for f in told) else 0

@@ -1,0 +1,211 @@
+"""findings -> ordered changes. Pure: it reads a context and says what would be written; the executor writes.
+
+A failed finding is cured by the playbooks that name its check in `fixes`. Every typed step of such a playbook becomes
+changes through the action of its kind (envtune/resources). What cannot become a change is listed as skipped, with the
+reason or with the steps that a person does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Iterable, Mapping, Optional, Sequence
+
+from envtune.context import Context
+from envtune.context.registry import find_action, takes_options
+from envtune.errors import Denied, HostError, Skipped, Undetermined, host_error_text
+from envtune.fix.conflicts import Claims
+from envtune.fix.policy import refusal
+from envtune.model import Change, Finding, Outcome, Playbook, Step, Text, same
+
+SAFETY = ("safe", "confirm", "manual")
+DISRUPTION = ("none", "job", "service", "reboot")
+# what others may need to be there first: system packages before Python packages, both before everything else
+_FIRST = ("packages.install", "python.install")
+
+
+@dataclass(frozen=True)
+class FixOptions:
+    """What the user said about the repair. An action whose signature has the keyword `options` gets it.
+
+    `peers` are the addresses and networks (`10.0.0.2`, `10.0.0.0/24`, `fd00::/8`) of the other hosts of the job, names
+    already resolved. `wheels` is a directory of wheels for hosts without a network, `env_file` the file to write
+    variables to, `pid` and `owner` name one process and the user who must own it.
+    """
+
+    peers: tuple[str, ...] = ()
+    wheels: Optional[str] = None
+    env_file: Optional[str] = None
+    pid: Optional[int] = None
+    owner: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class SkippedFinding:
+    """A finding that the plan does not cure; `steps` are what a person does about it."""
+
+    finding: str
+    subject: str
+    reason: Text
+    steps: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fix would do on one host; `target` holds the fields of TargetOptions it was made for."""
+
+    host: str
+    changes: tuple[Change, ...]
+    skipped: tuple[SkippedFinding, ...]
+    target: Mapping[str, Any] = field(default_factory=dict)
+
+
+def make_plan(
+    findings: Iterable[Finding], playbooks: Iterable[Playbook], context: Context, options: FixOptions = FixOptions()
+) -> Plan:
+    """What would cure the failed findings, in the order in which it would be done. Never raises for a host's sake."""
+    every = tuple(findings)
+    failed = [finding for finding in every if finding.outcome is Outcome.FAIL]
+    draft = _Draft(context, options)
+    for playbook in sorted(playbooks, key=_rank):
+        own = [finding for finding in failed if finding.id in playbook.fixes]
+        if own:
+            draft.add(playbook, own)
+    for finding in failed:
+        if not draft.speaks_of(finding.id):
+            draft.skip([finding], *_by_hand(finding))
+    for finding in every:
+        if finding.outcome in (Outcome.UNKNOWN, Outcome.ERROR):
+            draft.skip([finding], _untold(finding))
+    return Plan(context.host.name, tuple(draft.changes), tuple(draft.skipped), _target(context))
+
+
+def _rank(playbook: Playbook) -> tuple[int, str]:
+    kinds = [step.kind for step in playbook.steps]
+    return min((n for n, kind in enumerate(_FIRST) if kind in kinds), default=len(_FIRST)), playbook.id
+
+
+def _target(context: Context) -> dict[str, Any]:
+    """The job the plan is about, so that it is the same one where the plan is applied later, or under sudo."""
+    given = context.target.options
+    named: dict[str, Any] = {"python": given.python, "pid": given.pid, "script": given.script}
+    named.update(env_file=given.env_file, peers=given.peers or None)
+    if context.target.python is not None and given.pid is None:
+        named["python"] = context.target.python.path
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _untold(finding: Finding) -> Text:
+    reason = finding.reason or same("?")
+    return Text(f"it could not be told whether it is wrong: {reason.en}", f"无法判断是否有问题：{reason.zh}")
+
+
+def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
+    check = finding.check
+    steps = (*([] if check.remedy is None else [check.remedy]), *map(same, check.commands))
+    return Text("no playbook repairs it; by hand:", "没有可自动修复的方案；请手动处理："), steps
+
+
+class _Draft:
+    """A plan in the making."""
+
+    def __init__(self, context: Context, options: FixOptions) -> None:
+        self.context, self.options = context, options
+        self.changes: list[Change] = []
+        self.skipped: list[SkippedFinding] = []
+        self._claims = Claims()
+
+    def speaks_of(self, check: str) -> bool:
+        """Whether something is said about the findings of that check already."""
+        return any(check in cured(change) for change in self.changes) or any(s.finding == check for s in self.skipped)
+
+    def skip(self, findings: Sequence[Finding], reason: Text, steps: tuple[Text, ...] = ()) -> None:
+        for finding in {f.id: f for f in reversed(findings)}.values():
+            skipped = SkippedFinding(finding.id, finding.subject, reason, steps)
+            if skipped not in self.skipped:
+                self.skipped.append(skipped)
+
+    def add(self, playbook: Playbook, findings: Sequence[Finding]) -> None:
+        for step in playbook.steps:
+            if step.kind == "instructions":
+                reason = Text(f"by hand: {playbook.title.en}", f"请手动处理：{playbook.title.zh}")
+                self.skip(findings, reason, step.lines)
+                continue
+            try:
+                proposed = self._propose(step, findings)
+            except (Skipped, Undetermined, HostError) as error:
+                self.skip(findings, _reason(error))
+                continue
+            except Exception as error:  # our fault: say so, and go on with the other playbooks
+                kind = f"{type(error).__name__}: {error}"
+                self.skip(findings, Text(f"envtune itself failed here: {kind}", f"envtune 自身出错：{kind}"))
+                continue
+            for change in proposed:
+                self._admit(_raised(change, playbook, step.kind), findings)
+
+    def _propose(self, step: Step, findings: Sequence[Finding]) -> tuple[Change, ...]:
+        try:
+            action = find_action(step.kind)
+        except KeyError:
+            words = f"there is no action {step.kind} in this version"
+            raise Skipped(Text(words, f"此版本没有 {step.kind} 动作")) from None
+        more = {"options": self.options} if takes_options(action) else {}
+        return tuple(action(self.context, findings, **step.arguments, **more))
+
+    def _admit(self, change: Change, findings: Sequence[Finding]) -> None:
+        named = [f for f in findings if f.id == change.finding] or list(findings[:1])
+        for operation in change.operations:
+            never = refusal(operation)
+            if never is not None:
+                self.skip(named, never)
+                return
+        rival = self._claims.rival(change)
+        if rival:
+            words = f"{rival} of this plan changes the same thing: {change.target}"
+            self.skip(named, Text(words, f"本计划的 {rival} 已改动同一对象：{change.target}"))
+            return
+        numbered = change._replace(id=f"C{len(self.changes) + 1:02d}")
+        self._claims.take(numbered)
+        self.changes.append(numbered)
+
+
+def _raised(change: Change, playbook: Playbook, kind: str) -> Change:
+    """A change is at least as dangerous as its playbook says."""
+    safety = max(change.safety, playbook.safety, key=SAFETY.index)
+    disruption = max(change.disruption, playbook.disruption, key=DISRUPTION.index)
+    return change._replace(playbook=playbook.id, action=kind, safety=safety, disruption=disruption)
+
+
+def raised(plan: Plan, playbooks: Iterable[Playbook]) -> Plan:
+    """A plan from a file, made at least as careful as the playbooks here say."""
+    known = {playbook.id: playbook for playbook in playbooks}
+
+    def raise_one(change: Change) -> Change:
+        playbook = known.get(change.playbook)
+        return change if playbook is None else _raised(change, playbook, change.action)
+
+    return replace(plan, changes=tuple(map(raise_one, plan.changes)))
+
+
+def _reason(error: Exception) -> Text:
+    if isinstance(error, (Skipped, Undetermined)):
+        return error.reason
+    assert isinstance(error, HostError)
+    found = host_error_text(error)
+    more = Text(" (as root?)", "（是否需要 root？）") if isinstance(error, Denied) else Text("", "")
+    return Text(found.en + more.en, found.zh + more.zh)
+
+
+def cured(change: Change) -> tuple[str, ...]:
+    """The ids of the checks whose findings the change cures."""
+    return (change.finding, *(check for check in change.cures if check != change.finding))
+
+
+def executable(changes: Iterable[Change]) -> dict[str, Any]:
+    """The changes as the executor takes them."""
+    return {"changes": [_executable(change) for change in changes]}
+
+
+def _executable(change: Change) -> dict[str, Any]:
+    """What the executor needs, and what `history` shows of it later."""
+    told = {"id": change.id, "finding": change.finding, "action": change.action, "target": change.target}
+    return {**told, "view": change.view, "operations": [dict(operation) for operation in change.operations]}

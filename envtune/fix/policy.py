@@ -1,0 +1,221 @@
+"""What envtune never does, whoever asks: every operation of every plan, made here or loaded from a file, passes here.
+
+The porting guide tells people to kill every Python, to empty /tmp, to restart servers, to stop firewalls and to replace
+files of the operator library by hand. Such steps are printed for a person at most. The rule is a closed list: only
+programs named here are run, and not with words that destroy more than the change is about.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any, Iterator, Mapping, Optional, Sequence
+
+from envtune.fix.firewall_policy import firewall_refusal, placed_blindly
+from envtune.model import Text
+
+# program -> words it may not be given (a whole word of its command line; a regular expression)
+_PACKAGE_WORDS = "upgrade|dist-upgrade|full-upgrade|distro-sync|autoremove|purge|update-minimal|dup|up|update|clean"
+_POWER = "reboot|poweroff|halt|kexec|soft-reboot|isolate|rescue|emergency|default|suspend|hibernate|hybrid-sleep|kill"
+PROGRAMS: Mapping[str, str] = {
+    "python": "",
+    "pip": "",
+    "conda": "update|clean|env",
+    "apt-get": _PACKAGE_WORDS.replace("|update|", "|"),  # `apt-get update` reads the lists of packages only
+    "yum": _PACKAGE_WORDS,
+    "dnf": _PACKAGE_WORDS,
+    "zypper": _PACKAGE_WORDS + "|remove-repo|rr",
+    "dpkg": "-i|--install|-r|--remove|-P|--purge|--force-.*",
+    "dpkg-query": "",
+    "rpm": "-[a-zA-Z]*[ieUF][a-zA-Z]*|--(install|erase|upgrade|freshen|force|nodeps)",
+    "systemctl": _POWER,
+    "sysctl": "--system|-p.*|--load.*",
+    "cpupower": "",
+    "tuned-adm": "off",
+    "nft": "flush|destroy|reset|delete table|delete chain|-f",
+    "iptables": "-[FPXE]|--(flush|policy|delete-chain|rename-chain)",
+    "firewall-cmd": "--(complete-)?reload|--runtime-to-permanent|--panic-on|--set-.*|--reset-to-defaults|--lockdown-on",
+    "ufw": "disable|reset|default|reload|--force-reset",
+    "test": "",
+    "grep": "-r|-R|--recursive",
+    "cat": "",
+    "cmp": "",
+}
+_SAME_AS: Mapping[str, str] = {
+    **dict.fromkeys(("ip6tables", "iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft"), "iptables"),
+    **dict.fromkeys(("mamba", "micromamba"), "conda"),
+    "firewall-offline-cmd": "firewall-cmd",
+}
+# Packages go only as the way back of the command that added them, and only those it added (executor: `census`).
+_EXACT_WAYS_BACK = (["dpkg", "--remove", "{new}"], ["rpm", "-e", "{new}"])
+_FIREWALLS = re.compile(
+    "(firewalld|ufw|nftables|iptables|ip6tables|shorewall6?|ferm|netfilter-persistent)([.]service)?"
+)
+_STOPPING = {"stop", "disable", "mask", "--now", "restart", "try-restart", "reload-or-restart"}
+_FIRMWARE = re.compile(
+    "(ascend|npu|hdk|hiai|davinci|atlas).*(driver|firmware)|ascend.*[.]run$|(driver|firmware).*[.]run$", re.I
+)
+_PREFIX = re.compile("(--?)?prefix=?(/usr|/usr/local)?/*")
+_SHELLS = {
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "fish",
+    "ksh",
+    "env",
+    "sudo",
+    "su",
+    "eval",
+    "xargs",
+    "perl",
+    "ruby",
+    "node",
+    "awk",
+}
+
+
+def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
+    """Why envtune does not carry out this operation; None when it may. The shape has been judged before."""
+    kind = operation["op"]
+    if kind == "file":
+        return _file_refusal(operation["path"], operation["content"] is None)
+    found = next((no for argv in _commands(operation) if (no := _command_refusal(argv, operation))), None)
+    if found is None and kind == "swap":
+        trees = (posixpath.join(operation["root"], name) for name in operation["touches"])
+        return next((no for path in trees if (no := _tree_refusal(path))), None)
+    if found is None and kind == "run" and _program(operation["argv"][0]) in ("iptables", "nft"):
+        return placed_blindly(operation)
+    return found
+
+
+def _commands(operation: Mapping[str, Any]) -> Iterator[Sequence[str]]:
+    yield from (*operation.get("prepare", ()), *operation.get("steps", ()), *operation.get("verify", ()))
+    undo = operation.get("undo") or {}
+    more = (*(operation.get(name) or {} for name in ("check", "given", "census")), undo, undo.get("find") or {})
+    for part in (operation, *more):
+        if "argv" in part:
+            yield part["argv"]
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optional[Text]:
+    if list(argv) in _EXACT_WAYS_BACK and "census" in operation:
+        return None
+    name = _program(argv[0])
+    if name in _SHELLS:
+        return Text(f"envtune runs no shell ({argv[0]})", f"envtune 不运行 shell（{argv[0]}）")
+    if name not in PROGRAMS:
+        return Text(f"{name} is not among the programs envtune runs", f"{name} 不在 envtune 可运行的程序之列")
+    words = [word for part in argv[1:] for word in ([part] if name == "python" else part.split())]
+    if any(_FIRMWARE.search(word) for word in words):
+        return Text("envtune installs no driver and no firmware", "envtune 不安装驱动和固件")
+    if _default_prefix(words):
+        return Text("envtune installs nothing over /usr or /usr/local", "envtune 不会安装到 /usr 或 /usr/local 前缀")
+    if name == "systemctl" and _STOPPING & set(words) and any(_FIREWALLS.fullmatch(word) for word in words):
+        return Text("envtune stops no firewall", "envtune 不会停止防火墙")
+    wrong = _forbidden(PROGRAMS[name], words)
+    if wrong:
+        return Text(f"envtune does not run {name} {wrong}", f"envtune 不运行 {name} {wrong}")
+    return _python_refusal(words) if name == "python" else firewall_refusal(name, argv)
+
+
+def _program(path: str) -> str:
+    """`/opt/py37/bin/python3.7` as `python`, `ip6tables` as `iptables`."""
+    name = posixpath.basename(path)
+    name = re.sub("^(python|pip)[0-9.]*$", r"\1", name)
+    return _SAME_AS.get(name, name)
+
+
+def _forbidden(pattern: str, words: Sequence[str]) -> str:
+    if not pattern:
+        return ""
+    joined = " ".join(words)
+    found = re.search(f"(?:^| )({pattern})(?= |$)", joined)
+    return found[1] if found else ""
+
+
+def _default_prefix(words: Sequence[str]) -> bool:
+    for word, following in zip(words, [*words[1:], ""]):
+        found = _PREFIX.fullmatch(word)
+        if found and (found[2] or re.fullmatch("(/usr|/usr/local)/*", following)):
+            return True
+    return False
+
+
+def _python_refusal(words: Sequence[str]) -> Optional[Text]:
+    """Python runs modules that install, or a line that imports; never a script, whose content no plan shows."""
+    for number, word in enumerate(words):
+        if word == "-m":
+            module = words[number + 1] if number + 1 < len(words) else ""
+            if module.partition(".")[0] in ("pip", "venv", "ensurepip", "compileall"):
+                return None
+            return Text(f"envtune does not run python -m {module}", f"envtune 不运行 python -m {module}")
+        if word == "-c":
+            return _code_refusal(words[number + 1] if number + 1 < len(words) else "")
+        if not word.startswith("-"):
+            return Text(f"envtune runs no Python script ({word})", f"envtune 不运行 Python 脚本（{word}）")
+    return None
+
+
+def _code_refusal(code: str) -> Optional[Text]:
+    """The job's Python is given imports, and the one line that proves Pillow; no other code comes with a plan."""
+    from envtune.resources.images.install_pillow import SMOKE
+
+    if code == SMOKE or re.fullmatch(r"import [A-Za-z_][\w.]*(, [A-Za-z_][\w.]*)*", code):
+        return None
+    return Text(f"envtune does not run python -c {code}", f"envtune 不运行 python -c {code}")
+
+
+# ---------------------------------------------------------------------- files
+
+_NO_WRITE: Sequence[tuple[str, Text]] = (
+    (
+        r"/(usr/(local/)?)?s?bin/.*",
+        Text(
+            "envtune changes no program of the system, nor what python3 leads to",
+            "envtune 不改动系统程序，也不改动 python3 的指向",
+        ),
+    ),
+    (
+        r".*/(opp|op_impl|tbe|fwkacllib|ascend-toolkit|opp_kernel)/.*[.]py",
+        Text("envtune edits no source of the operator library", "envtune 不修改算子库的源文件"),
+    ),
+    (
+        r".*/(torch|torch_npu)/.*[.]py",
+        Text(
+            "envtune shows what to change in an installed torch and does not edit it",
+            "envtune 只显示对已安装 torch 的修改建议，不直接修改",
+        ),
+    ),
+    (
+        r"/(boot|dev|sys/power|sys/firmware)/.*|/sys/bus/.*|/sys/.*/(unbind|bind|remove|reset|rescan)|/proc/(?!sys/).*",
+        Text("envtune does not touch boot files, devices and buses", "envtune 不改动启动文件、设备和总线"),
+    ),
+    (
+        r"/etc/((passwd|shadow|group|gshadow|fstab)-?|sudoers([.]d/.*)?|ssh/.*|pam[.]d/.*|ld[.]so[.]preload|crontab|cron[.].*)",
+        Text("envtune does not touch accounts, logins and mounts", "envtune 不改动账户、登录和挂载配置"),
+    ),
+    (
+        r".*/[.]ssh/.*",
+        Text("envtune does not touch accounts, logins and mounts", "envtune 不改动账户、登录和挂载配置"),
+    ),
+)
+
+
+def _file_refusal(path: str, removes: bool) -> Optional[Text]:
+    if removes and re.match("(/var)?/tmp/", path):
+        return Text("envtune removes nothing below /tmp", "envtune 不删除 /tmp 下的任何内容")
+    for pattern, reason in _NO_WRITE:
+        if re.fullmatch(pattern, path):
+            return Text(f"{path}: {reason.en}", f"{path}：{reason.zh}")
+    return None
+
+
+def _tree_refusal(path: str) -> Optional[Text]:
+    """A tree that is replaced is a distribution's, not a directory of the system."""
+    if len(path.split("/")) < 5 or re.match("/(usr/(local/)?)?s?bin/(python|pip)[0-9.]*$", path):
+        return Text(f"{path}: envtune does not replace directories of the system", f"{path}：envtune 不替换系统目录")
+    return None

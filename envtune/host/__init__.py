@@ -1,0 +1,317 @@
+"""The host seam: everything envtune reads, it reads through `Host`.
+
+`LocalHost` is the live machine, `SnapshotHost` (snapshot.py) a recorded one. Both answer the same questions with the
+same errors (`Missing`, `Denied`, `TimedOut`, `Unreadable`, `NotRecorded`), so no check knows which one it sees.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob as glob_module
+import os
+import time
+from typing import Any, Callable, Mapping, Optional, Protocol, Sequence, TypeVar
+
+from envtune import collector
+from envtune.errors import Denied, HostError, Missing, TimedOut, Unreadable
+from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """A machine that can be read. Paths are absolute; every method raises `HostError`s only."""
+
+    name: str
+    live: bool
+    uname: Mapping[str, str]  # sysname, nodename, release, machine
+    euid: int
+    cwd: str
+    now: float  # seconds since the epoch at which the host was (or is being) read
+    environ: Mapping[str, str]  # of the process that reads the host
+
+    def read(self, path: str) -> str:
+        """The text of a regular file."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """The content of a regular file."""
+
+    def head(self, path: str) -> bytes:
+        """The first 64 bytes of a regular file of any size: enough for the header of a library."""
+
+    def stat(self, path: str, follow: bool = True) -> FileStat:
+        """What kind of thing is at `path`."""
+
+    def readlink(self, path: str) -> str:
+        """The text of a symbolic link."""
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        """The sorted names in a directory."""
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        """The sorted paths that match a shell pattern (`*`, `?`, `[...]`; `*` does not cross a slash)."""
+
+    def record_digest(self, path: str) -> str:
+        """`collector.record_digest` of a wheel (`*.whl`) or of a RECORD file."""
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
+        """Run a reading command; `Missing`, `Denied` or `TimedOut` (whole group killed) when it has no result."""
+
+    def processes(self) -> tuple[Process, ...]:
+        """The process table."""
+
+    def listeners(self) -> tuple[Listener, ...]:
+        """The listening TCP sockets, without owners."""
+
+    def owner(self, listener: Listener) -> Listener:
+        """The same socket with its owner, where this user may read it."""
+
+    def interfaces(self) -> tuple[Interface, ...]:
+        """The network interfaces and their addresses."""
+
+    def disk(self, path: str) -> Disk:
+        """Capacity of the file system that holds `path`."""
+
+
+def exists(host: Host, path: str) -> bool:
+    """Whether something is at `path`. `Denied`, `NotRecorded` and the like are passed on: they are not an answer."""
+    try:
+        host.stat(path)
+    except Missing:
+        return False
+    return True
+
+
+def is_dir(host: Host, path: str) -> bool:
+    """Whether a directory (or a link to one) is at `path`."""
+    try:
+        return host.stat(path).kind == "dir"
+    except Missing:
+        return False
+
+
+def realpath(host: Host, path: str, limit: int = 40) -> str:
+    """`path` with every symbolic link followed; raises `Missing` for a dangling one, `Unreadable` for a circle."""
+    done = "/"
+    parts = [p for p in path.split("/") if p not in ("", ".")]
+    while parts:
+        part = parts.pop(0)
+        if part == "..":
+            done = os.path.dirname(done)
+            continue
+        step = os.path.join(done, part)
+        if host.stat(step, follow=False).kind != "link":
+            done = step
+            continue
+        limit -= 1
+        if limit < 0:
+            raise Unreadable(path, "too many levels of symbolic links")
+        target = host.readlink(step)
+        if target.startswith("/"):
+            done = "/"
+        parts = [p for p in target.split("/") if p not in ("", ".")] + parts
+    return done
+
+
+def host_error(error: OSError, path: str) -> HostError:
+    """The `HostError` for what the operating system said about `path`."""
+    if isinstance(error, HostError):
+        return error
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO):
+        return Missing(path)
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Denied(path)
+    if error.errno in (errno.ETIMEDOUT, errno.ESTALE):
+        return TimedOut(path, error.strerror or "")
+    return Unreadable(path, error.strerror or str(error))
+
+
+class LocalHost:
+    """The machine we run on. Everything is read once per run: two checks never see two states of one file."""
+
+    live = True
+
+    def __init__(self) -> None:
+        names = os.uname()
+        self.uname: Mapping[str, str] = {
+            "sysname": names.sysname,
+            "nodename": names.nodename,
+            "release": names.release,
+            "machine": names.machine,
+        }
+        self.name = names.nodename
+        self.euid = os.geteuid()
+        self.now = time.time()
+        self.environ: Mapping[str, str] = dict(os.environ)
+        try:
+            self.cwd = os.getcwd()
+        except OSError:
+            self.cwd = "/"  # the working directory was deleted
+        self._memory: dict[tuple[str, ...], Any] = {}
+        self._mounts = collector.Mounts()
+
+    def _file(self, kind: str, path: str, read: Callable[[], T]) -> T:
+        """`_once` for a question about a path, which may lie on a mount that hangs."""
+
+        def guarded() -> T:
+            self._mounts.guard(path)
+            return read()
+
+        return self._once((kind, path), path, guarded)
+
+    def _once(self, key: tuple[str, ...], path: str, read: Callable[[], T]) -> T:
+        if key not in self._memory:
+            try:
+                self._memory[key] = read()
+            except OSError as error:
+                self._memory[key] = host_error(error, path)
+        value = self._memory[key]
+        if isinstance(value, HostError):
+            raise value.with_traceback(None)
+        return value  # type: ignore[no-any-return]
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._file("read", path, lambda: collector.read_bytes(path))
+
+    def read(self, path: str) -> str:
+        return decode(path, self.read_bytes(path))
+
+    def head(self, path: str) -> bytes:
+        return self._file("head", path, lambda: collector.read_head(path))
+
+    def stat(self, path: str, follow: bool = True) -> FileStat:
+        return self._file("stat" if follow else "lstat", path, lambda: self._stat(path, follow))
+
+    @staticmethod
+    def _stat(path: str, follow: bool) -> FileStat:
+        found = os.stat(path) if follow else os.lstat(path)
+        kind = collector.kind_of(found.st_mode)
+        return FileStat(kind, found.st_mode & 0o7777, found.st_uid, found.st_gid, found.st_size, found.st_mtime)
+
+    def readlink(self, path: str) -> str:
+        return self._file("link", path, lambda: os.readlink(path))
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        return self._file("list", path, lambda: tuple(sorted(os.listdir(path))))
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        def found() -> tuple[str, ...]:
+            if self._mounts.remote():  # then step by step, so that no step enters a mount that hangs
+                return tuple(collector.glob_paths(self, pattern))
+            return tuple(sorted(glob_module.glob(pattern)))
+
+        return self._once(("glob", pattern), pattern, found)
+
+    def record_digest(self, path: str) -> str:
+        def digest() -> str:
+            if path.endswith(".whl"):
+                return collector.record_digest(collector.wheel_record(path))
+            return collector.record_digest(self.read(path))
+
+        return self._file("digest", path, digest)
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
+        line = " ".join(argv)
+        return self._once(("run", *argv), line, lambda: command_result(collector.run_command(argv, timeout)))
+
+    def processes(self) -> tuple[Process, ...]:
+        def table() -> tuple[Process, ...]:
+            return tuple(Process(**_tuples(row)) for row in _tables().process_table(bool(self.glob("/dev/davinci*"))))
+
+        return self._once(("processes",), "/proc", table)
+
+    def listeners(self) -> tuple[Listener, ...]:
+        return tuple(row for row, _ in self._sockets())
+
+    def _sockets(self) -> tuple[tuple[Listener, int], ...]:
+        def sockets() -> tuple[tuple[Listener, int], ...]:
+            rows = _tables().listening_sockets()
+            return tuple((Listener(r["address"], r["port"]), r["inode"]) for r in rows)
+
+        return self._once(("listeners",), "/proc/net/tcp", sockets)
+
+    def owner(self, listener: Listener) -> Listener:
+        inodes = [
+            inode for row, inode in self._sockets() if row.address == listener.address and row.port == listener.port
+        ]
+        for pid, process in collector.socket_owners(inodes).values():
+            return Listener(listener.address, listener.port, pid, process)
+        return listener
+
+    def interfaces(self) -> tuple[Interface, ...]:
+        def table() -> tuple[Interface, ...]:
+            return tuple(Interface(**_tuples(row)) for row in _tables().network_interfaces())
+
+        return self._once(("interfaces",), "/sys/class/net", table)
+
+    def disk(self, path: str) -> Disk:
+        return self._file("disk", path, lambda: Disk(**collector.disk_space(path)))
+
+
+class RecordingHost(LocalHost):
+    """The live machine, read through a `collector.Recorder`, which keeps every answer for a snapshot."""
+
+    def __init__(self, recorder: collector.Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._once(("read", path), path, lambda: self._recorder.read_bytes(path))
+
+    def head(self, path: str) -> bytes:
+        return self._once(("head", path), path, lambda: self._recorder.head(path))
+
+    def stat(self, path: str, follow: bool = True) -> FileStat:
+        kind = "stat" if follow else "lstat"
+        return self._once((kind, path), path, lambda: FileStat(*self._recorder.stat(path, follow)))
+
+    def readlink(self, path: str) -> str:
+        return self._once(("link", path), path, lambda: self._recorder.readlink(path))
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        return self._once(("list", path), path, lambda: tuple(self._recorder.listdir(path)))
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        return self._once(("glob", pattern), pattern, lambda: tuple(self._recorder.glob(pattern)))
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
+        line = " ".join(argv)
+        return self._once(("run", *argv), line, lambda: command_result(self._recorder.run(argv, timeout)))
+
+
+def _tables() -> Any:
+    """Who reads processes, sockets and interfaces: the collector from /proc, psutil where there is none."""
+    if os.path.exists("/proc/self/stat"):
+        return collector
+    from envtune.host import psutil_tables
+
+    return psutil_tables
+
+
+def decode(path: str, data: bytes) -> str:
+    """UTF-8 text; anything else is `Unreadable`, because a verdict on mangled text would be a guess."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unreadable(path, f"not text: {error.reason} at byte {error.start}") from None
+    if "\0" in text:
+        raise Unreadable(path, f"not text: NUL at character {text.index(chr(0))}")
+    return text
+
+
+def command_result(row: Mapping[str, Any]) -> CommandResult:
+    """A collector row as a result; `Missing`, `Denied` or `TimedOut` when the command did not end by itself."""
+    argv = tuple(row["argv"])
+    line = " ".join(argv)
+    error: Optional[str] = row.get("error")
+    if error == "missing":
+        raise Missing(line, "command not found")
+    if error == "denied":
+        raise Denied(line)
+    if error is not None:
+        raise TimedOut(line, f"no answer within {row.get('seconds', '?')} s")
+    return CommandResult(argv, row["rc"], row.get("stdout", ""), row.get("stderr", ""))
+
+
+def _tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}

@@ -1,0 +1,160 @@
+"""The environment the job gets: a running process's, a launch script's, an env file's, or else this shell's.
+
+A process's environment is what it was started with and is taken as it is. A script is read over an env file, that over
+this shell's variables. sudo and a non-interactive ssh clear or replace the shell's variables: without a named job they
+are not judged at all, and a named script or env file is then judged alone, what it inherits being untold.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping, Optional
+
+from envtune.errors import Denied, HostError, Missing, host_error_text
+from envtune.host import Host
+from envtune.job.target import JobEnvironment, TargetOptions
+from envtune.model import Text
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def read_environment(host: Host, options: TargetOptions) -> JobEnvironment:
+    """The job's variables, or the reason why they cannot be told."""
+    if options.pid is not None:
+        return process_environment(host, options.pid)
+    return declared_environment(host, options)
+
+
+def declared_environment(host: Host, options: TargetOptions) -> JobEnvironment:
+    """What a job started by the named script, with the named env file, from this shell would get."""
+    shell = shell_environment(host)
+    if shell.reason is not None and (options.env_file is not None or options.script is not None):
+        shell = shell._replace(reason=_not_passed_on(host.environ))
+    if options.env_file is not None:
+        shell = _with_env_file(host, options.env_file, shell)
+    if options.script is not None:
+        from envtune.job.script import script_environment
+
+        return script_environment(host, options.script, shell)
+    return shell
+
+
+def process_environment(host: Host, pid: int) -> JobEnvironment:
+    """What process `pid` was started with; what it changed since does not show there."""
+    path, source = f"/proc/{pid}/environ", f"process {pid}"
+    try:
+        return JobEnvironment(parse_environ(host.read_bytes(path)), source)
+    except Missing:
+        return JobEnvironment(None, path, Text(f"there is no process {pid}", f"进程 {pid} 不存在"))
+    except Denied:
+        reason = Text(
+            f"{path} may be read by the owner of process {pid} and by root only",
+            f"只有进程 {pid} 的属主或 root 才能读取 {path}",
+        )
+        return JobEnvironment(None, path, reason, right=True)
+    except HostError as error:
+        return JobEnvironment(None, path, host_error_text(error))
+
+
+def parse_environ(data: bytes) -> dict[str, str]:
+    """/proc/<pid>/environ: `NAME=value` strings, each ended by a NUL; anything else in there is no variable."""
+    found: dict[str, str] = {}
+    for row in data.split(b"\0"):
+        name, equals, value = row.partition(b"=")
+        if equals and name:
+            found.setdefault(name.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape"))
+    return found
+
+
+def shell_environment(host: Host) -> JobEnvironment:
+    """The variables of the shell we run in, unless they are not what a job would get."""
+    reason = replaced(host.environ)
+    if reason is None:
+        return JobEnvironment(dict(host.environ), "this shell")
+    return JobEnvironment(None, "this shell", reason)
+
+
+def replaced(variables: Mapping[str, str]) -> Optional[Text]:
+    """Why these variables are not those of the user's login shell; None when they are."""
+    if "SUDO_USER" in variables or "SUDO_COMMAND" in variables:
+        return Text(
+            "sudo cleared the environment; name the job with --pid, --script or --env-file",
+            "sudo 已清空环境变量；请用 --pid、--script 或 --env-file 指明任务",
+        )
+    if "SSH_CONNECTION" in variables and "SSH_TTY" not in variables:
+        return Text(
+            "a command run over ssh does not get the environment of a login shell; "
+            "name the job with --pid, --script or --env-file",
+            "通过 ssh 直接执行的命令得不到登录 shell 的环境变量；请用 --pid、--script 或 --env-file 指明任务",
+        )
+    return None
+
+
+def _not_passed_on(variables: Mapping[str, str]) -> Text:
+    """Why what a named script takes over from its shell (`X=/new:$X`) cannot be told here."""
+    if "SUDO_USER" in variables or "SUDO_COMMAND" in variables:
+        return Text(
+            "sudo cleared the environment that the script would take this over from; "
+            "run envtune without sudo, or name the running job with --pid",
+            "脚本沿用的环境变量已被 sudo 清空；请不经 sudo 运行 envtune，或用 --pid 指明正在运行的任务",
+        )
+    return Text(
+        "a command run over ssh does not get the environment that the script would take this over from; "
+        "run envtune in a login shell, or name the running job with --pid",
+        "通过 ssh 直接执行的命令得不到脚本沿用的环境变量；请在登录 shell 中运行 envtune，或用 --pid 指明运行中的任务",
+    )
+
+
+def _with_env_file(host: Host, path: str, under: JobEnvironment) -> JobEnvironment:
+    """The file's variables over `under`; where that is not the job's, the file alone."""
+    try:
+        text = host.read(path)
+    except HostError as error:
+        return JobEnvironment(None, path, host_error_text(error), right=isinstance(error, Denied))
+    return env_file_environment(host, path, text, under)
+
+
+def is_for_a_shell(text: str) -> bool:
+    """Whether an env file is written for a shell to source, so that it means what a shell makes of it."""
+    return re.search(r"^\s*(export|unset|source|[.]|case)\s", text, re.MULTILINE) is not None
+
+
+def env_file_environment(host: Host, path: str, text: str, under: JobEnvironment) -> JobEnvironment:
+    """The job's variables if the env file at `path` held `text`."""
+    if is_for_a_shell(text):
+        from envtune.job.script import text_environment
+
+        return text_environment(host, path, text, under, sourced=True)
+    found, places = parse_env_file(text, path)
+    known = {**(under.variables or {}), **{name: value for name, value in found.items() if value is not None}}
+    untold = {name: reason for name, reason in under.untold.items() if name not in known}
+    if under.variables is not None:
+        return under._replace(variables=known, source=f"{path} over {under.source}", untold=untold, places=places)
+    for name in set(found) - set(known):
+        untold[name] = under.reason or Text("passed on from a shell that is not read", "取自未读取的 shell")
+    return JobEnvironment(known, f"{path} alone", untold=untold, places=places)
+
+
+def parse_env_file(text: str, path: str) -> tuple[dict[str, Optional[str]], dict[str, str]]:
+    """An env file of `KEY=VALUE` lines as docker reads it: all that follows is the value, nothing is expanded.
+
+    Quotes around a whole value are taken off: docker compose and every shell do so, `docker run` alone keeps them. A
+    bare KEY passes the caller's value on and is None here. Returns the variables, and `file:line` of each.
+    """
+    found: dict[str, Optional[str]] = {}
+    places: dict[str, str] = {}
+    for number, row in enumerate(text.lstrip("\ufeff").splitlines(), 1):
+        line = row.strip()
+        name, equals, value = line.partition("=")
+        name = name.strip()
+        if line.startswith("#") or not _NAME.fullmatch(name):
+            continue
+        found[name] = _unquoted(value.strip()) if equals else None
+        places[name] = f"{path}:{number}"
+    return found, places
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
+        return value[1:-1]
+    return value

@@ -1,0 +1,52 @@
+"""Reads the job's environment through a recorder, so that a recording holds every file that the audit will ask for.
+
+The collector follows launch scripts by itself as far as a few expressions tell, for it travels alone; where envtune is
+at hand the real reader is run over the recorder.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, TypeVar
+
+from envtune.host import host_error
+from envtune.job.environment import declared_environment, read_environment
+from envtune.job.target import TargetOptions
+
+T = TypeVar("T")
+
+
+class _AsHost:
+    """A recorder that answers with the errors of a `Host`."""
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+        self.environ, self.uname, self.cwd = recorder.environ, recorder.uname, recorder.cwd
+
+    def read(self, path: str) -> str:
+        return _translated(lambda: str(self._recorder.read(path)), path)
+
+    def read_bytes(self, path: str) -> bytes:
+        return _translated(lambda: bytes(self._recorder.read_bytes(path)), path)
+
+    def stat(self, path: str, follow: bool = True) -> Any:
+        return _translated(lambda: self._recorder.stat(path, follow), path)
+
+    def readlink(self, path: str) -> str:
+        return _translated(lambda: str(self._recorder.readlink(path)), path)
+
+
+def _translated(read: Callable[[], T], path: str) -> T:
+    try:
+        return read()
+    except OSError as error:
+        raise host_error(error, path) from None
+
+
+def record_environment(recorder: Any, options: TargetOptions) -> None:
+    """Record what names the job's environment; the recorder looks where its variables point to afterwards."""
+    host: Any = _AsHost(recorder)
+    if options.pid is not None and (options.script is not None or options.env_file is not None):
+        declared_environment(host, options)
+    found = read_environment(host, options)
+    if found.variables is not None and options.named:
+        recorder.variables.update(found.variables)

@@ -1,0 +1,227 @@
+"""What the job's variables say about CANN: is its environment set up, does it point to one install, are the AICPU
+kernels where the runtime looks for them."""
+
+from __future__ import annotations
+
+from posixpath import dirname, join
+from typing import Iterable, Mapping, Optional
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import Denied, HostError, Missing, NotRecorded, host_error_text
+from envtune.host import Host, exists, is_dir
+from envtune.model import Evidence, Reading, Text
+from envtune.resources.cann.installs import active_install
+from envtune.resources.cann.tree import Install, has_components, install_root
+
+# What set_env.sh sets, single paths and lists. Source: set_env.sh of CANN 5.1-8.5; before 5.0.4 launch scripts set the
+# same without ASCEND_HOME_PATH.
+PATHS = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH", "TOOLCHAIN_HOME")
+LISTS = ("LD_LIBRARY_PATH", "PYTHONPATH", "PATH")
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "fwkacllib": ("ASCEND_OPP_PATH", "LD_LIBRARY_PATH", "PYTHONPATH"),
+    "arch-linux": ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "LD_LIBRARY_PATH", "PYTHONPATH"),
+    "cann": ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "LD_LIBRARY_PATH", "PYTHONPATH"),
+}
+SCRIPTS = ("set_env.sh", "bin/setenv.bash")  # and set_env.sh beside the install
+# Below an install, where the operator package keeps its AICPU kernels. Source: the path names in the source of CANN's
+# AICPU engine (ops/op_impl and opp/built-in/op_impl), the message of porting guide 003:3285 (aicpu_kernels/).
+AICPU_PLACES = (
+    "opp/op_impl/built-in/aicpu",
+    "opp/built-in/op_impl/aicpu",
+    "ops/op_impl/built-in/aicpu",
+    "opp/aicpu",
+    "aicpu_kernels",
+)
+AICPU_DEPTH = ("", "aicpu_kernel/", "aicpu_kernel/lib/", "aicpu_kernel/lib/*/", "*/")
+AICPU_KERNELS = "libpt_kernels.so"
+# The archives in which the kernels travel to the device. Source: container build files of Ascend's own documentation
+# (opp/Ascend/aicpu/Ascend-aicpu_syskernels.tar.gz), installer of the operator package (opp/Ascend310/aicpu).
+AICPU_ARCHIVES = ("opp/Ascend*/aicpu", "Ascend*/aicpu")
+
+
+@probe("cann.sourced", formerly="cann_environment.sourced")
+def sourced(context: Context) -> Iterable[Reading]:
+    """Whether the environment script is there, and whether the job's variables lead below the active install.
+
+    Source: porting guide 003:128, 622, 1118, 1567.
+    """
+    install = active_install(context)
+    script = _script(context.host, install)
+    if script is not None:
+        yield script
+    if context.target.environment.variables is None:
+        yield _untold(context, "environment")
+        return
+    for name in needed(install):
+        if context.target.environment.untold_reason(name) is None:
+            yield _leads_below(context, install, name, context.target.variables().get(name, ""))
+        else:
+            yield _untold(context, name)
+
+
+def _untold(context: Context, name: str) -> Reading:
+    """A variable, or all of them, that cannot be told."""
+    environment = context.target.environment
+    evidence = Evidence(environment.place(name), f"{name} cannot be told")
+    return Reading(name, None, evidence, reason=environment.untold_reason(name), right=environment.right)
+
+
+def needed(install: Install) -> tuple[str, ...]:
+    """The variables a job needs; launch scripts for CANN 5.x do without ASCEND_HOME_PATH (Ascend ModelZoo-PyTorch)."""
+    names = NEEDED[install.generation]
+    old = install.version is not None and install.version.startswith("5.")
+    return tuple(name for name in names if not (old and name == "ASCEND_HOME_PATH"))
+
+
+def _script(host: Host, install: Install) -> Optional[Reading]:
+    """The environment script; None for an old tree without one, whose users write their own."""
+    expected = Text("set_env.sh beside or below the install", "安装目录或其上级目录中有 set_env.sh")
+    roots = dict.fromkeys((install.path, install.real))
+    wanted = [join(root, name) for root in roots for name in SCRIPTS]
+    wanted += [join(dirname(root), "set_env.sh") for root in roots]
+    for path in wanted:
+        try:
+            if exists(host, path):
+                return Reading("set_env.sh", True, Evidence(path), Text(path, path), expected)
+        except HostError as error:
+            return Reading("set_env.sh", None, Evidence(path), reason=host_error_text(error), right=_denied(error))
+    if install.generation == "fwkacllib":
+        return None
+    shown = Text(f"not in {install.path} nor {dirname(install.path)}", f"{install.path} 及其上级目录中均没有")
+    return Reading("set_env.sh", False, Evidence(wanted[0], "not there"), shown, expected)
+
+
+def _leads_below(context: Context, install: Install, name: str, value: str) -> Reading:
+    expected = Text(f"a path below {install.real}", f"指向 {install.real} 下的路径")
+    evidence = Evidence(context.target.environment.place(name), f"{name}={value}" if value else f"{name} is not set")
+    if not value:
+        return Reading(name, False, evidence, Text("not set", "未设置"), expected)
+    try:
+        below = any(install_root(context.host, entry) == install.real for entry in entries(value))
+    except HostError as error:
+        return Reading(name, None, evidence, reason=host_error_text(error), right=_denied(error))
+    nothing = Text(f"nothing of {install.real} in it", f"其中没有 {install.real} 的路径")
+    return Reading(name, below, evidence, Text("set", "已设置") if below else nothing, expected)
+
+
+def entries(value: str) -> tuple[str, ...]:
+    """The absolute paths in a list like LD_LIBRARY_PATH, without repetition."""
+    return tuple(dict.fromkeys(part.rstrip("/") for part in value.split(":") if part.startswith("/")))
+
+
+@probe("cann.one_install", formerly="cann_environment.one_install")
+def one_install(context: Context) -> Iterable[Reading]:
+    """Whether every variable leads, by real path, to the active install. Source: porting guide 003:3044, 3048."""
+    install = active_install(context)
+    variables = context.target.variables()
+    readings: list[Optional[Reading]] = []
+    for name in (*PATHS, *LISTS):
+        if context.target.environment.untold_reason(name) is not None:
+            readings.append(_untold(context, name))
+        elif variables.get(name):
+            judge = _single if name in PATHS else _listed
+            readings.append(judge(context, install, name, variables[name]))
+    told = [reading for reading in readings if reading is not None]
+    return told if any(r.subject != "PATH" for r in told) else [_none_set(context, install)]
+
+
+def _single(context: Context, install: Install, name: str, value: str) -> Optional[Reading]:
+    evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
+    expected = Text(install.real, install.real)
+    if not value.startswith("/"):
+        return Reading(
+            name, False, evidence, Text(f"{value} is not an absolute path", f"{value} 不是绝对路径"), expected
+        )
+    try:
+        there = exists(context.host, value)
+        root = install_root(context.host, value)
+    except HostError as error:
+        return Reading(name, None, evidence, reason=host_error_text(error), right=_denied(error))
+    if name == "TOOLCHAIN_HOME" and not there and root == install.real:
+        return None  # set_env.sh sets it whether or not the toolkit part is installed
+    if not there:
+        return Reading(name, False, evidence, Text(f"{value} does not exist", f"{value} 不存在"), expected)
+    if root is None:
+        shown = Text(f"{value} is in no CANN install", f"{value} 不属于任何 CANN 安装")
+        return Reading(name, False, evidence, shown, expected)
+    return Reading(name, root == install.real, evidence, Text(root, root), expected)
+
+
+def _listed(context: Context, install: Install, name: str, value: str) -> Optional[Reading]:
+    """A list variable: every entry that lies in some CANN. Entries of other software, and dead ones, do not count."""
+    host = context.host
+    found: dict[str, str] = {}
+    for entry in entries(value):
+        try:
+            root = install_root(host, entry)
+            if root is not None and (root == install.real or exists(host, entry) or has_components(host, root)):
+                found.setdefault(root, entry)
+        except HostError as error:
+            evidence = Evidence(context.target.environment.place(name), f"{name}: {entry}")
+            return Reading(name, None, evidence, reason=host_error_text(error), right=_denied(error))
+    if not found:
+        return None
+    evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
+    shown = "; ".join(f"{root} ({entry})" for root, entry in found.items() if root != install.real)
+    text = Text(shown or install.real, shown or install.real)
+    return Reading(name, not shown, evidence, text, Text(install.real, install.real))
+
+
+def _none_set(context: Context, install: Install) -> Reading:
+    reason = Text(
+        "no variable of the job points to a CANN install (CANN002 says what is missing)",
+        "任务的环境变量均未指向 CANN 安装（缺少哪些见 CANN002）",
+    )
+    return Reading("environment", None, Evidence(context.target.environment.source, install.real), reason=reason)
+
+
+@probe("cann.aicpu", formerly="cann_environment.aicpu")
+def aicpu(context: Context) -> Iterable[Reading]:
+    """Whether ASCEND_AICPU_PATH leads to a directory that holds the AICPU kernels of PyTorch operators.
+
+    Source: porting guide 003:3285-3297. The kernels lie there as a library or packed in an archive; a tree in
+    which no AICPU directory is to be seen at all is not judged.
+    """
+    install = active_install(context)
+    value = context.target.variables().get("ASCEND_AICPU_PATH", "")
+    source = context.target.environment.place("ASCEND_AICPU_PATH")
+    expected = Text(f"{install.path} with {AICPU_KERNELS} in it", f"{install.path}，其中有 {AICPU_KERNELS}")
+    if not value:
+        shown = Text("not set", "未设置")
+        return [Reading("ASCEND_AICPU_PATH", False, Evidence(source, "not set"), shown, expected)]
+    evidence = Evidence(source, f"ASCEND_AICPU_PATH={value}")
+    if not value.startswith("/") or not is_dir(context.host, value):
+        shown = Text(f"{value} is not a directory", f"{value} 不是目录")
+        return [Reading("ASCEND_AICPU_PATH", False, evidence, shown, expected)]
+    return [_kernels(context.host, value.rstrip("/"), expected, evidence)]
+
+
+def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Reading:
+    subject = "ASCEND_AICPU_PATH"
+    places = [place for place in (join(root, name) for name in AICPU_PLACES) if is_dir(host, place)]
+    packed = [path for name in AICPU_ARCHIVES for path in host.glob(join(root, name))]
+    for place in packed:
+        for path in host.glob(join(place, "*aicpu*kernels.tar.gz")):
+            shown = Text(f"packed in {path}", f"打包在 {path} 中")
+            return Reading(subject, True, Evidence(path, evidence.text), shown, expected)
+    for place in places:
+        for depth in AICPU_DEPTH:
+            for path in host.glob(f"{place}/{depth}{AICPU_KERNELS}"):
+                return Reading(subject, True, Evidence(path, evidence.text), Text(path, path), expected)
+    if places or packed:
+        searched = ", ".join([*places, *packed])
+        shown = Text(
+            f"{root}: neither {AICPU_KERNELS} nor an archive of AICPU kernels below {searched}",
+            f"{root}：{searched} 下既没有 {AICPU_KERNELS}，也没有 AICPU 算子压缩包",
+        )
+        return Reading(subject, False, Evidence(searched, evidence.text), shown, expected)
+    reason = Text(
+        f"{root} exists, but none of the directories that hold AICPU kernels is there ({', '.join(AICPU_PLACES)})",
+        f"{root} 存在，但其中没有任何已知的 AICPU 算子目录（{', '.join(AICPU_PLACES)}）",
+    )
+    return Reading(subject, None, evidence, None, expected, reason=reason)
+
+
+def _denied(error: HostError) -> bool:
+    return isinstance(error, Denied) and not isinstance(error, (Missing, NotRecorded))

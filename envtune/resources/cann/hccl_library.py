@@ -1,0 +1,126 @@
+"""libhccl.so: whether the loader finds it for the job, and whether it is built for this machine."""
+
+from __future__ import annotations
+
+import re
+import struct
+from posixpath import dirname, join
+from typing import Iterable, Mapping, Optional
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined, host_error_text
+from envtune.host import Host, exists
+from envtune.model import Evidence, Reading, Text
+from envtune.resources.cann.environment import entries
+from envtune.resources.cann.installs import active_install
+from envtune.resources.cann.tree import Install
+
+NAME = "libhccl.so"
+CONF = "/etc/ld.so.conf"
+CONF_DEPTH = 4  # includes of includes
+SYSTEM = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/{arch}-linux-gnu", "/usr/lib/{arch}-linux-gnu")
+# Where the trees of each generation keep it. Source: porting guide 003:3002 and facts on fwkacllib/lib64, lib64.
+PLACES = ("fwkacllib/lib64", "lib64", "hccl/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64")
+# e_machine of the ELF specification.
+MACHINES: Mapping[int, str] = {62: "x86_64", 183: "aarch64", 3: "i386", 40: "arm"}
+
+
+@probe("cann.hccl_library", formerly="hccl_library.found")
+def found(context: Context) -> Iterable[Reading]:
+    """Where the loader finds libhccl.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
+
+    Source: porting guide 003:2992-3002. Of /etc/ld.so.cache only the configuration it is made from is read.
+    """
+    host, install = context.host, active_install(context)
+    untold = context.target.environment.untold_reason("LD_LIBRARY_PATH")
+    value = "" if untold is not None else context.target.variables().get("LD_LIBRARY_PATH", "")
+    try:
+        for folder in (*entries(value), *loader_directories(host, context)):
+            path = join(folder, NAME)
+            if exists(host, path):
+                return [_architecture(context, path)]
+    except (Denied, NotRecorded) as error:
+        right = isinstance(error, Denied)
+        return [Reading(NAME, None, Evidence(error.path), reason=host_error_text(error), right=right)]
+    place = context.target.environment.place("LD_LIBRARY_PATH")
+    if untold is not None:
+        raise Undetermined(untold, place, right=context.target.environment.right)
+    shipped = shipped_in(host, install)
+    expected = Text("found through LD_LIBRARY_PATH or ld.so.conf", "可通过 LD_LIBRARY_PATH 或 ld.so.conf 找到")
+    evidence = Evidence(f"{place}, {CONF}", f"LD_LIBRARY_PATH={value}")
+    if shipped is None:
+        shown = Text(f"not found, and {install.real} does not hold it", f"未找到，且 {install.real} 中也没有")
+    else:
+        shown = Text(f"not found; it is in {dirname(shipped)}", f"未找到；文件位于 {dirname(shipped)}")
+    return [Reading(NAME, False, evidence, shown, expected)]
+
+
+def _architecture(context: Context, path: str) -> Reading:
+    arch = context.facts.value("arch") or ""
+    expected = Text(f"{NAME} for {arch}", f"适用于 {arch} 的 {NAME}")
+    try:
+        machine = elf_machine(context.host.head(path))
+    except HostError as error:
+        why = host_error_text(error)
+        shown = Text(f"{path} (architecture not checked: {why.en})", f"{path}（未核对架构：{why.zh}）")
+        return Reading(NAME, True, Evidence(path), shown, expected)
+    except ValueError:
+        shown = Text(f"{path} is not an ELF library", f"{path} 不是 ELF 库文件")
+        return Reading(NAME, False, Evidence(path, "no ELF header"), shown, expected)
+    shown = Text(f"{path}, {machine}", f"{path}，{machine}")
+    return Reading(NAME, machine == arch or not arch, Evidence(path, f"e_machine: {machine}"), shown, expected)
+
+
+def elf_machine(head: bytes) -> str:
+    """The machine an ELF file is built for, as uname names it; ValueError when it is no ELF file."""
+    if len(head) < 20 or head[:4] != b"\x7fELF" or head[5] not in (1, 2):
+        raise ValueError("no ELF header")
+    (number,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
+    return MACHINES.get(number, f"e_machine {number}")
+
+
+def loader_directories(host: Host, context: Context) -> Iterable[str]:
+    """The directories of ld.so.conf in order, then the system's own."""
+    yield from _conf(host, CONF, CONF_DEPTH)
+    arch = context.facts.value("arch") or ""
+    for folder in SYSTEM:
+        yield folder.format(arch=arch)
+
+
+def _conf(host: Host, path: str, depth: int) -> Iterable[str]:
+    try:
+        text = host.read(path)
+    except (Missing, NotRecorded):
+        return
+    for kind, value in parse_conf(text):
+        if kind == "directory":
+            yield value
+        elif depth > 0:
+            for file in host.glob(value if value.startswith("/") else join(dirname(path), value)):
+                yield from _conf(host, file, depth - 1)
+
+
+def parse_conf(text: str) -> Iterable[tuple[str, str]]:
+    """(`directory` or `include`, path) of each line of ld.so.conf(5); `hwcap` lines and comments are skipped."""
+    for line in text.splitlines():
+        line = line.partition("#")[0].strip()
+        included = re.match(r"include\s+(.+)", line)
+        if included:
+            for pattern in included[1].split():
+                yield "include", pattern
+        elif line.startswith("/"):
+            for part in re.split(r"[:,\s]+", line):
+                if part.startswith("/"):
+                    yield "directory", part.partition("=")[0].rstrip("/")
+
+
+def shipped_in(host: Host, install: Install) -> Optional[str]:
+    """Where the active install keeps the library, None when it has none."""
+    for pattern in install.places(*(f"{place}/{NAME}" for place in PLACES)):
+        try:
+            for path in host.glob(pattern):
+                return path
+        except NotRecorded:
+            continue
+    return None

@@ -1,0 +1,99 @@
+"""te, topi and hccl of the job's Python replaced by what the active CANN ships, or removed where it ships none.
+
+The version says nothing (0.4.0 over many releases), so that the wheels are installed with --force-reinstall and
+compared byte by byte. They are not imported afterwards: that needs the environment of set_env.sh, not only the files.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Optional, Sequence
+
+from envtune import collector
+from envtune.context import Context
+from envtune.errors import Skipped
+from envtune.model import Finding, Text
+from envtune.resources.cann.installs import active_install
+from envtune.resources.cann.te import PACKAGES, newest_wheel
+from envtune.resources.cann.tree import Install, install_root
+from envtune.resources.python import distributions as python_env
+from envtune.resources.python.distributions import Distribution
+from envtune.resources.python.installation import Installation
+from envtune.resources.python.site import main_entry
+
+
+def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
+    """One installation per directory that holds (or is to hold) one of the packages the findings name."""
+    install = active_install(context)
+    names = [name for name in PACKAGES if any(f.subject == name for f in findings)]
+    if not names:
+        raise Skipped(Text("the findings name no package", "检查结果中没有给出包名"))
+    copies = {name: _copy(context, name) for name in PACKAGES}
+    entries = {name: _entry(context, copies, name) for name in names}
+    ids = tuple(dict.fromkeys(f.id for f in findings))
+    for entry in dict.fromkeys(entries.values()):
+        here = [name for name in names if entries[name] == entry]
+        yield _installation(context, install, entry, here, copies, ids)
+
+
+def _copy(context: Context, name: str) -> Optional[Distribution]:
+    """The copy that pip installed, beside any CANN tree."""
+    rows = python_env.every(context, name)
+    return next((row for row in rows if install_root(context.host, row.metadata) is None), None)
+
+
+def _entry(context: Context, copies: dict[str, Optional[Distribution]], name: str) -> str:
+    """Where the old copy lies, else where its companions lie, else where pip installs."""
+    for one in (name, *PACKAGES):
+        copy = copies[one]
+        if copy is not None:
+            return copy.entry
+    return main_entry(context)
+
+
+def _installation(
+    context: Context,
+    install: Install,
+    entry: str,
+    names: Sequence[str],
+    copies: dict[str, Optional[Distribution]],
+    ids: tuple[str, ...],
+) -> Installation:
+    wheels = {name: found for name in names for found in [newest_wheel(context.host, install, name)] if found}
+    remove = tuple(copy for name in names for copy in [copies[name]] if copy is not None)
+    gone = [name for name in names if name not in wheels]
+    if not wheels and not remove:
+        raise Skipped(Text(f"{install.real} ships no {names[0]}", f"{install.real} 中没有 {names[0]}"))
+    words = [f"{name} of CANN {install.version or '?'} ({path})" for name, path in wheels.items()]
+    words += [f"no {name} beside the one of {install.real}" for name in gone]
+    modules = dict.fromkeys(names)
+    for path in wheels.values():
+        modules.update(dict.fromkeys(_top_level(context, path)))
+    return Installation(
+        entry=entry,
+        remove=remove,
+        requirements=tuple(wheels.values()),
+        names=tuple(names),
+        modules=tuple(modules),
+        after="; ".join(words),
+        findings=ids,
+        subject=", ".join(names),
+        wheels=tuple(wheels.values()),
+        note=_note(bool(wheels)),
+    )
+
+
+def _top_level(context: Context, wheel: str) -> Iterable[str]:
+    """The names a wheel installs at the top; a recording does not hold them, nor is a large wheel read twice."""
+    try:
+        return collector.wheel_top_level(context.host.read_bytes(wheel))
+    except OSError:
+        return ()  # the executor looks again, and refuses a wheel that holds more than it kept
+
+
+def _note(installs: bool) -> Text:
+    if installs:
+        return Text(
+            "compared with the wheel byte by byte afterwards; importing te needs the environment of set_env.sh",
+            "安装后与 wheel 逐字节比对；导入 te 还需要 set_env.sh 的环境",
+        )
+    return Text("the tree's own is used once PYTHONPATH names it", "PYTHONPATH 指向安装目录后即使用其自带的版本")

@@ -1,0 +1,189 @@
+"""CANN installs of all three generations, the one the job uses, and the facts about it.
+
+    fwkacllib   CANN 20.x-5.0.2   {ascend-toolkit,nnae}/latest -> version directory, which holds fwkacllib/
+    arch-linux  CANN 5.0.4-8.3    latest/ is a directory of links into the version directory with its {arch}-linux/
+    cann        CANN >= 8.5       /usr/local/Ascend/cann -> cann-<version>, which holds share/info/
+
+Sources: vendor installation guide (CANN 8.0 and 8.5, "File paths"); public listings and version files of CANN 5.1-9.1;
+porting guide 003:1567, 2688, 3048, 3297.
+"""
+
+from __future__ import annotations
+
+import re
+from posixpath import join
+from typing import Iterable, Mapping, NamedTuple, Optional
+
+from envtune.context import Context
+from envtune.context.registry import fact, probe
+from envtune.errors import Denied, HostError, Missing, Undetermined, host_error_text
+from envtune.host import Host, is_dir
+from envtune.model import Evidence, Fact, Reading, Text
+from envtune.resources.cann.tree import Broken, Install, has_components, install_root, look, read_install
+from envtune.resources.cann.version_files import fields
+
+BASE = "/usr/local/Ascend"
+INSTALL_INFO = "Ascend/ascend_cann_install.info"
+LINKS = ("cann", "ascend-toolkit/latest", "nnae/latest", "latest")
+# Variables that name an install, the most telling first. Source: set_env.sh of CANN 5.1-8.5.
+HOME_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH")
+
+
+class Found(NamedTuple):
+    """Everything of CANN on a host. `active` is what the job uses, and `why`; `untold` what could not be looked at."""
+
+    installs: tuple[Install, ...] = ()
+    broken: tuple[Broken, ...] = ()
+    active: Optional[Install] = None
+    why: Text = Text("", "")
+    untold: tuple[HostError, ...] = ()
+
+
+def discover(context: Context) -> Found:
+    """Look at every place where CANN is installed, and choose the install of the job."""
+    host, variables = context.host, context.target.environment.variables or {}
+    installs: dict[str, Install] = {}
+    broken: list[Broken] = []
+    untold: list[HostError] = []
+    for path in candidates(host, variables):
+        try:
+            one = look(host, path)
+        except HostError as error:
+            untold.append(error)
+            continue
+        if isinstance(one, Install):
+            installs.setdefault(one.path, one)
+        elif one is not None:
+            broken.append(one)
+    active, why = _chosen(host, variables, tuple(installs.values()))
+    guess = context.target.environment.untold_reason(HOME_VARIABLES[0])
+    if active is not None and guess is not None and not any(variables.get(name) for name in HOME_VARIABLES):
+        why = Text(
+            f"the job's variables cannot be told, so {active.path} is taken",
+            f"无法得知任务的环境变量，故采用 {active.path}",
+        )
+    if active is not None:
+        installs.setdefault(active.path, active)
+    return Found(tuple(installs.values()), tuple(broken), active, why, tuple(untold))
+
+
+def candidates(host: Host, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The names CANN is installed under: the default, the user's own directory, what the installer noted."""
+    home = variables.get("HOME") or host.environ.get("HOME") or ""
+    bases = [BASE]
+    if home.startswith("/"):
+        bases.append(join(home, "Ascend"))
+    for path in ("/etc/" + INSTALL_INFO, join(home, INSTALL_INFO)):
+        try:
+            noted = fields(host.read(path)) if path.startswith("/") else {}
+        except HostError:
+            continue
+        bases += [value for key, value in noted.items() if "path" in key and value.startswith("/")]
+    bases = [re.sub(r"/(ascend-toolkit|nnae)(/latest)?$", "", base.rstrip("/")) or "/" for base in bases]
+    names = [join(base, link) for base in dict.fromkeys(bases) for link in LINKS]
+    return tuple(names + [base for base in dict.fromkeys(bases) if _old_tree(host, base)])
+
+
+def _old_tree(host: Host, base: str) -> bool:
+    """Whether a base is itself an install, as before CANN 20.1 (`/usr/local/Ascend/fwkacllib`)."""
+    try:
+        return is_dir(host, join(base, "fwkacllib")) and is_dir(host, join(base, "opp"))
+    except HostError:
+        return False
+
+
+def _chosen(host: Host, variables: Mapping[str, str], installs: tuple[Install, ...]) -> tuple[Optional[Install], Text]:
+    for name, value in _named(variables):
+        try:
+            root = install_root(host, value)
+            if root is None or not has_components(host, root):
+                continue
+        except HostError:
+            continue
+        why = Text(f"{name} points to it", f"由 {name} 指定")
+        known = next((one for one in installs if one.real == root), None)
+        return known or read_install(host, root, root), why
+    for one in installs:
+        why = Text(
+            f"no variable of the job names an install, so {one.path} is taken",
+            f"任务环境变量未指定安装，故采用 {one.path}",
+        )
+        return one, why
+    return None, Text("no install was found", "未找到安装")
+
+
+def _named(variables: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    for name in HOME_VARIABLES:
+        if variables.get(name, "").startswith("/"):
+            yield name, variables[name]
+    for name in ("LD_LIBRARY_PATH", "PYTHONPATH"):
+        for entry in variables.get(name, "").split(":"):
+            if entry.startswith("/"):
+                yield name, entry
+
+
+def active_install(context: Context) -> Install:
+    """The install the job uses; Undetermined, or the error met on the way, when there is none to look at."""
+    found = context.cached(discover)
+    if found.active is not None:
+        return found.active
+    if found.broken:
+        one = found.broken[0]
+        raise Undetermined(Text(f"{one.path} {one.reason.en}", f"{one.path} {one.reason.zh}"), one.path, one.text)
+    for error in found.untold:
+        raise error
+    raise Missing(BASE)
+
+
+@fact("cann")
+def fact_cann(context: Context) -> Fact:
+    """The version of the active CANN, none without any."""
+    try:
+        install = active_install(context)
+    except Missing:
+        return Fact("cann", "none", BASE)
+    return Fact("cann", install.version, install.told.source, install.told.reason)
+
+
+@fact("cann_generation")
+def fact_cann_generation(context: Context) -> Fact:
+    """fwkacllib, arch-linux, cann, or none."""
+    try:
+        install = active_install(context)
+    except Missing:
+        return Fact("cann_generation", "none", BASE)
+    return Fact("cann_generation", install.generation, install.real)
+
+
+@probe("cann.installs")
+def installs(context: Context) -> Iterable[Reading]:
+    """Every CANN install and every name of one that leads nowhere. Source: porting guide 003:128, 1567, 3048, 3297."""
+    found = context.cached(discover)
+    expected = Text("a complete CANN whose `latest` or `cann` link resolves", "完整的 CANN，且 latest 或 cann 链接有效")
+    readings = [_reading(one, found, expected) for one in found.installs]
+    for one in found.broken:
+        readings.append(Reading(one.path, "broken", Evidence(one.path, one.text), one.reason, expected))
+    for error in found.untold:
+        reason, right = host_error_text(error), isinstance(error, Denied)
+        if found.active is None:
+            readings.append(Reading("CANN", None, Evidence(error.path), None, expected, reason=reason, right=right))
+    if not readings:
+        absent = Text("no CANN toolkit and no nnae on this host", "主机上没有 CANN toolkit，也没有 nnae")
+        readings.append(Reading("CANN", "absent", Evidence(BASE, "not there"), absent, expected))
+    return readings
+
+
+def _reading(one: Install, found: Found, expected: Text) -> Reading:
+    evidence = Evidence(one.told.source, one.told.text)
+    if one.strays:
+        listed = ", ".join(one.strays)
+        shown = Text(f"mixed: most of it is {one.real}, but {listed}", f"版本混杂：多数指向 {one.real}，但 {listed}")
+        return Reading(one.path, "mixed", Evidence(one.path, listed), shown, expected)
+    if one.version is None:
+        return Reading(one.path, None, evidence, None, expected, reason=one.told.reason)
+    shown = Text(f"CANN {one.version}", f"CANN {one.version}")
+    if found.active is not None and one.real == found.active.real:
+        shown = Text(f"{shown.en}, used by the job ({found.why.en})", f"{shown.zh}，任务使用（{found.why.zh}）")
+    for note in one.told.notes:
+        shown = Text(f"{shown.en}; {note.en}", f"{shown.zh}；{note.zh}")
+    return Reading(one.path, "valid", evidence, shown, expected)

@@ -1,0 +1,174 @@
+"""One CANN tree: what a path of it belongs to, which version directory a name stands for, which generation it is."""
+
+from __future__ import annotations
+
+import re
+from posixpath import basename, dirname, join
+from typing import NamedTuple, Optional, Union
+
+from envtune.errors import Denied, HostError, Missing, NotRecorded, Unreadable
+from envtune.host import Host, exists, is_dir, realpath
+from envtune.model import Text
+from envtune.resources.cann.version import Told, told_version
+
+COMPONENTS = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "hccl")
+_VERSIONED = re.compile(r"^(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?:cann|latest)))(?:/|$)")
+
+
+class Install(NamedTuple):
+    """One CANN install: `path` as links and variables name it, `real` the version directory behind it."""
+
+    path: str
+    real: str
+    generation: str  # fwkacllib | arch-linux | cann
+    told: Told
+    strays: tuple[str, ...] = ()  # components of `latest/` that link elsewhere than the others, or nowhere
+
+    @property
+    def version(self) -> Optional[str]:
+        """8.2.RC1, None when no file tells it."""
+        return self.told.version
+
+    def places(self, *below: str) -> tuple[str, ...]:
+        """Each relative path below the version directory, and below the name where that is another directory."""
+        roots = dict.fromkeys((self.real, self.path))
+        return tuple(join(root, path) for root in roots for path in below)
+
+
+class Broken(NamedTuple):
+    """A name that should lead to an install and does not."""
+
+    path: str
+    reason: Text
+    text: str = ""
+
+
+def look(host: Host, path: str) -> Union[Install, Broken, None]:
+    """What a name leads to: an install, something broken, or nothing at all. HostErrors but Missing are passed on."""
+    try:
+        link = host.stat(path, follow=False).kind == "link"
+    except Missing:
+        return _without_link(host, path)
+    try:
+        real = realpath(host, path)
+        kind = host.stat(real).kind
+    except (Missing, Unreadable) as error:
+        target = host.readlink(path) if link else path
+        gone = Text(f"points to {target}, which does not resolve", f"指向 {target}，但该目标无法解析")
+        return Broken(path, gone, str(error))
+    if kind != "dir" or not has_components(host, real):
+        return Broken(path, Text("holds no CANN component", "其中没有任何 CANN 组件"), real)
+    return read_install(host, path, real)
+
+
+def _without_link(host: Host, path: str) -> Optional[Broken]:
+    """Versions are installed and no name leads to them."""
+    parent = dirname(path)
+    pattern = {"cann": r"cann-\d.*", "latest": r"\d[\w.]*"}[basename(path)]
+    if basename(path) == "latest" and basename(parent) not in ("ascend-toolkit", "nnae"):
+        return None
+    try:
+        names = [name for name in host.listdir(parent) if re.fullmatch(pattern, name)]
+    except (Missing, Unreadable, NotRecorded):
+        return None
+    versions = [name for name in names if has_components(host, join(parent, name))]
+    if not versions:
+        return None
+    listed = ", ".join(versions)
+    gone = Text(f"is missing although {listed} is installed beside it", f"缺失，但同目录下已安装 {listed}")
+    return Broken(path, gone, listed)
+
+
+def has_components(host: Host, real: str) -> bool:
+    """Whether a directory holds the parts that make it an install."""
+    if any(is_dir(host, join(real, name)) for name in (*COMPONENTS, "fwkacllib", "share/info")):
+        return True
+    return bool(_glob(host, join(real, "*-linux*")))
+
+
+def read_install(host: Host, path: str, real: str) -> Install:
+    """The install behind `path`. A `latest` that is itself a directory stands for the directory its links lead to."""
+    if basename(real) != "latest":
+        return Install(path, real, generation(host, path, real), told_version(host, path, real))
+    target = linked_version(host, real)
+    strays = [f"{name} -> {root or '?'}" for name, root in component_targets(host, real).items() if root != target]
+    return Install(path, target, generation(host, path, target), told_version(host, path, target), tuple(strays))
+
+
+def linked_version(host: Host, latest: str) -> str:
+    """Where most components of a real `latest/` directory link to; `latest` itself when it holds no links."""
+    counts: dict[str, int] = {}
+    for root in component_targets(host, latest).values():
+        if root:
+            counts[root] = counts.get(root, 0) + 1
+    return max(counts, key=lambda name: counts[name]) if counts else latest
+
+
+def component_targets(host: Host, latest: str) -> dict[str, str]:
+    """{component: version directory} of the links in `latest/`; empty for a link that leads nowhere."""
+    found: dict[str, str] = {}
+    for name in COMPONENTS:
+        try:
+            if host.stat(join(latest, name), follow=False).kind != "link":
+                continue
+        except (Missing, NotRecorded):
+            continue
+        try:
+            real = realpath(host, join(latest, name))
+        except (Missing, Unreadable):
+            found[name] = ""
+            continue
+        version = _VERSIONED.match(real)
+        found[name] = version[1] if version else dirname(real)
+    return found
+
+
+def generation(host: Host, path: str, real: str) -> str:
+    """fwkacllib, arch-linux or cann, by what the tree looks like."""
+    if is_dir(host, join(real, "share/info")) or basename(real).startswith("cann-") or basename(path) == "cann":
+        return "cann"
+    if _glob(host, join(real, "*-linux*/lib64")):
+        return "arch-linux"
+    if is_dir(host, join(real, "fwkacllib")) and not is_dir(host, join(real, "compiler")):
+        return "fwkacllib"
+    return "arch-linux"
+
+
+def install_root(host: Host, path: str) -> Optional[str]:
+    """The version directory that `path` lies in, by real path; None when it lies in no CANN install."""
+    real = nearest(host, path)
+    versioned = _VERSIONED.match(real + "/")
+    if versioned:
+        root = versioned[1]
+        return linked_version(host, root) if basename(root) == "latest" else root
+    for _ in range(6):
+        if _there(host, join(real, "fwkacllib/lib64")) or _there(host, join(real, "share/info/runtime/version.info")):
+            return real
+        real = dirname(real)
+    return None
+
+
+def _there(host: Host, path: str) -> bool:
+    """Whether something is there that this user can see; a place nobody looked at is none of ours."""
+    try:
+        return exists(host, path)
+    except HostError:
+        return False
+
+
+def nearest(host: Host, path: str) -> str:
+    """`path` with links resolved as far as it exists and may be read."""
+    head, rest = path.rstrip("/") or "/", ""
+    while head != "/":
+        try:
+            return join(realpath(host, head), rest) if rest else realpath(host, head)
+        except (Missing, Denied, Unreadable, NotRecorded):
+            head, rest = dirname(head), join(basename(head), rest) if rest else basename(head)
+    return path
+
+
+def _glob(host: Host, pattern: str) -> tuple[str, ...]:
+    try:
+        return host.glob(pattern)
+    except (NotRecorded, Denied):
+        return ()

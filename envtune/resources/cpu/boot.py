@@ -1,0 +1,268 @@
+"""What sets the CPU governor at boot: the cpupower service, tuned, power-profiles-daemon, or the kernel command line.
+
+Read from the files systemd and the services keep, so that no command is run and a recorded host answers the same.
+Sources: porting guide 003:1389-1399 (cpupower); the units and configuration files of RHEL's kernel-tools, of the
+kernel's own tools/power/cpupower, Debian's cpufrequtils, Ubuntu's ondemand.service (systemd package up to 20.04), tuned
+and power-profiles-daemon.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Iterable, Mapping, NamedTuple, Optional
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import Missing, Undetermined
+from envtune.host import Host, exists
+from envtune.model import Evidence, Reading, Text
+from envtune.resources.cpu.frequency import policies
+from envtune.resources.system.platform import BINARY_DIRECTORIES, find_binary, programs_visible
+
+UNITS = "/etc/systemd/system"
+OWN_UNIT = "envtune-governor.service"
+CPUPOWER_FILES = (
+    "/etc/sysconfig/cpupower",  # RHEL, openEuler
+    "/etc/default/cpupower",
+    "/etc/default/cpupower-service",
+    "/etc/cpupower-service.conf",
+)
+TUNED_ACTIVE = "/etc/tuned/active_profile"
+TUNED_PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
+
+
+class BootSetting(NamedTuple):
+    """Who sets which governor at boot, and the file that says so; the governor is empty when it is not told."""
+
+    owner: str
+    governor: str
+    source: str
+    text: str
+
+
+@probe("cpu.cpupower", formerly="governor_boot.cpupower")
+def cpupower(context: Context) -> Iterable[Reading]:
+    """Whether cpupower is there for the running kernel: `ready`, `missing` or `wrapper` (Ubuntu's, without its tool).
+
+    On Ubuntu /usr/bin/cpupower only starts /usr/lib/linux-tools/<release>/cpupower.
+    Source: porting guide 003:1389-1399.
+    """
+    context.cached(policies)  # without frequency control there is nothing to use it for
+    host = context.host
+    path = find_binary(host, "cpupower")
+    if path is None:
+        programs_visible(host)
+        searched = BINARY_DIRECTORIES[0] + "/cpupower"
+        shown = Text("not installed", "未安装")
+        return [Reading("cpupower", "missing", Evidence(searched, ""), shown, _for_this_kernel(host))]
+    if context.facts.value("os") != "ubuntu":
+        return [Reading("cpupower", "ready", Evidence(path, path), Text(path, path))]
+    tool = f"/usr/lib/linux-tools/{host.uname['release']}/cpupower"
+    if exists(host, tool):
+        return [Reading("cpupower", "ready", Evidence(tool, tool), Text(tool, tool))]
+    shown = Text(f"{path}, but no {tool}", f"有 {path}，但没有 {tool}")
+    return [Reading("cpupower", "wrapper", Evidence(tool, ""), shown, _for_this_kernel(host))]
+
+
+def _for_this_kernel(host: Host) -> Text:
+    release = host.uname.get("release", "")
+    return Text(f"cpupower for kernel {release}", f"适用于内核 {release} 的 cpupower")
+
+
+_NO_UNITS = Text(
+    f"{UNITS} is not there (no systemd, or an incomplete recording), and nothing else that was found sets a governor",
+    f"没有 {UNITS}（未使用 systemd，或快照不完整），也未发现其他会设置调速器的途径",
+)
+
+
+@probe("cpu.boot_governor", formerly="governor_boot.governor")
+def governor(context: Context) -> Iterable[Reading]:
+    """The governor that is set at boot, and by whom; `` when no service sets one. Rivals of cpupower win over it.
+
+    Source: porting guide 003:1397-1399.
+    """
+    context.cached(policies)
+    host = context.host
+    settings = boot_settings(host)
+    if not settings:
+        if not exists(host, UNITS):
+            raise Undetermined(_NO_UNITS, UNITS)
+        shown = Text("no service sets a governor at boot", "没有服务在启动时设置调速器")
+        return [Reading("boot", "", Evidence(UNITS, ""), shown)]
+    first = settings[0]
+    if not first.governor:
+        reason = Text(
+            f"{first.owner} is enabled; its files do not tell which governor it sets",
+            f"{first.owner} 已启用；从其文件无法判断它设置的调速器",
+        )
+        return [Reading("boot", None, Evidence(first.source, first.text), reason=reason)]
+    return [Reading("boot", first.governor, Evidence(first.source, first.text), _words(settings))]
+
+
+def boot_settings(host: Host) -> list[BootSetting]:
+    """Everything that sets the governor at boot, the one with the last word first."""
+    owners = (_tuned, _power_profiles, _ondemand, _own_unit, _cpupower_service, _cpufrequtils, _command_line)
+    return [setting for setting in (owner(host) for owner in owners) if setting is not None]
+
+
+def _words(settings: list[BootSetting]) -> Text:
+    first, rest = settings[0], settings[1:]
+    en, zh = f"{first.owner} sets {first.governor}", f"{first.owner} 设置 {first.governor}"
+    if rest:
+        names = ", ".join(f"{s.owner} ({s.governor or '?'})" for s in rest)
+        return Text(f"{en}, over {names}", f"{zh}，覆盖 {names}")
+    return Text(en, zh)
+
+
+def enabled(host: Host, unit: str) -> Optional[str]:
+    """The link that makes systemd start `unit` at boot; None when there is none."""
+    found = host.glob(f"{UNITS}/*.wants/{unit}")
+    return found[0] if found else None
+
+
+def _read(host: Host, path: str) -> Optional[str]:
+    """The text, None when it is not there; what may not be read is passed on, because then nothing can be told."""
+    try:
+        return host.read(path)
+    except Missing:
+        return None
+
+
+def _own_unit(host: Host) -> Optional[BootSetting]:
+    """The unit that `envtune fix CPU005` writes; it is ordered behind cpupower's."""
+    if enabled(host, OWN_UNIT) is None:
+        return None
+    path = f"{UNITS}/{OWN_UNIT}"
+    text = _read(host, path)
+    if text is None:
+        return None  # a link without its unit starts nothing
+    found = re.search(r"^ExecStart=.*echo ([a-z]+) >", text, re.MULTILINE)
+    return BootSetting(OWN_UNIT, found[1] if found else "", path, text)
+
+
+def _cpupower_service(host: Host) -> Optional[BootSetting]:
+    link = enabled(host, "cpupower.service")
+    if link is None:
+        return None
+    for path in CPUPOWER_FILES:
+        text = _read(host, path)
+        if text is not None:
+            name = cpupower_governor(text)
+            return BootSetting("cpupower.service", name, path, text) if name else None
+    return BootSetting("cpupower.service", "", link, "")
+
+
+def assignments(text: str) -> Mapping[str, str]:
+    """`KEY="value"` lines of a shell-like configuration file; later ones win, comments are skipped."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, mark, value = line.strip().partition("=")
+        if mark and not key.startswith("#"):
+            found[key.strip()] = value.strip().strip("\"'")
+    return found
+
+
+def cpupower_governor(text: str) -> str:
+    """`performance` of `CPUPOWER_START_OPTS="frequency-set -g performance"` or of `GOVERNOR='performance'`; else ``."""
+    known = assignments(text)
+    words = known.get("CPUPOWER_START_OPTS", "").replace("=", " ").split()
+    for flag in ("-g", "--governor"):
+        if flag in words[:-1]:
+            return words[words.index(flag) + 1]
+    return known.get("GOVERNOR", known.get("governor", ""))
+
+
+def _cpufrequtils(host: Host) -> Optional[BootSetting]:
+    """Debian's and Ubuntu's older way: an init script that reads /etc/default/cpufrequtils."""
+    path = "/etc/default/cpufrequtils"
+    if not host.glob("/etc/rc[2-5].d/S*cpufrequtils"):
+        return None
+    text = _read(host, path)
+    return BootSetting("cpufrequtils", assignments(text or "").get("GOVERNOR") or "ondemand", path, text or "")
+
+
+def _command_line(host: Host) -> Optional[BootSetting]:
+    """`cpufreq.default_governor=`, since kernel 5.9."""
+    path = "/proc/cmdline"
+    for word in (_read(host, path) or "").split():
+        if word.startswith("cpufreq.default_governor="):
+            return BootSetting("the kernel command line", word.partition("=")[2], path, word)
+    return None
+
+
+def _power_profiles(host: Host) -> Optional[BootSetting]:
+    """It moves governors and preferences by a rule of its own, so what cpupower sets need not last."""
+    link = enabled(host, "power-profiles-daemon.service")
+    return None if link is None else BootSetting("power-profiles-daemon", "", link, "")
+
+
+def _ondemand(host: Host) -> Optional[BootSetting]:
+    """Ubuntu up to 20.04 sets ondemand, or powersave where there is none, a minute after boot."""
+    link = enabled(host, "ondemand.service")
+    return None if link is None else BootSetting("ondemand.service", "ondemand", link, link)
+
+
+def _tuned(host: Host) -> Optional[BootSetting]:
+    """What the active profile says under `[cpu]`; None when tuned is off or its profile leaves the governor alone."""
+    for name in reversed(tuned_profiles(host) or []):
+        found = tuned_governor(host, name)
+        if found is not None:
+            return BootSetting(f"tuned ({name})", found[0], found[1], f"governor={found[0]}")
+    return None
+
+
+def tuned_governor(host: Host, profile: str) -> Optional[tuple[str, str]]:
+    """(governor, file) that a tuned profile sets, its `include=` followed; None when it sets none."""
+    found = tuned_option(host, profile, "cpu", "governor")
+    # `a|b`: the first that the kernel offers
+    return None if found is None else (found[0].split("|")[0].strip(), found[1])
+
+
+def tuned_option(host: Host, profile: str, section: str, key: str, depth: int = 0) -> Optional[tuple[str, str]]:
+    """(value, file) of an option of a tuned profile, its `include=` followed; None when it sets none."""
+    text, path = _profile(host, profile)
+    sections = ini_sections(text)
+    value = sections.get(section, {}).get(key, "")
+    if value:
+        return value, path
+    for parent in reversed(sections.get("main", {}).get("include", "").replace(",", " ").split()):
+        found = tuned_option(host, parent, section, key, depth + 1) if depth < 8 else None
+        if found is not None:
+            return found
+    return None
+
+
+def tuned_profiles(host: Host) -> Optional[list[str]]:
+    """The active profiles, the last one wins; None when tuned is not started at boot."""
+    if enabled(host, "tuned.service") is None:
+        return None
+    return (_read(host, TUNED_ACTIVE) or "").split()
+
+
+def _profile(host: Host, profile: str) -> tuple[str, str]:
+    if "/" in profile or profile.startswith("."):
+        raise Undetermined(Text(f"tuned profile {profile} is no name", f"tuned 配置名 {profile} 无效"), TUNED_ACTIVE)
+    for folder in TUNED_PROFILES:
+        path = posixpath.join(folder, profile, "tuned.conf")
+        text = _read(host, path)
+        if text is not None:
+            return text, path
+    raise Undetermined(
+        Text(f"tuned uses the profile {profile}, which is not there", f"tuned 使用配置 {profile}，但未找到该配置"),
+        TUNED_ACTIVE,
+    )
+
+
+def ini_sections(text: str) -> Mapping[str, Mapping[str, str]]:
+    """`[section]` and `key=value` lines of tuned.conf; anything else is skipped."""
+    sections: dict[str, dict[str, str]] = {}
+    name = ""
+    for line in text.splitlines():
+        line = line.strip()
+        if line.startswith("[") and line.endswith("]"):
+            name = line[1:-1].strip()
+        elif "=" in line and not line.startswith(("#", ";")):
+            key, _, value = line.partition("=")
+            sections.setdefault(name, {})[key.strip()] = value.strip()
+    return sections

@@ -1,0 +1,213 @@
+"""CPU frequency policies: /sys/devices/system/cpu/cpufreq, every policy and not only cpu0's.
+
+A policy is a set of CPUs that share one frequency; the kernel's own documentation of the files is
+https://docs.kernel.org/admin-guide/pm/cpufreq.html.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Iterable, Mapping, NamedTuple, Optional
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
+from envtune.host import Host
+from envtune.model import Evidence, Reading, Text
+from envtune.ranges import join_subjects
+from envtune.ranges_numbers import cpu_numbers, whole_number
+
+ROOT = "/sys/devices/system/cpu"
+# Porting guide 003:1359-1387, table 1: the six modes it knows.
+GOVERNORS = ("performance", "powersave", "userspace", "ondemand", "conservative", "schedutil")
+# Drivers that run their own algorithm under the names `performance` and `powersave`:
+# https://docs.kernel.org/admin-guide/pm/intel_pstate.html and amd-pstate.html, active mode.
+SELF_SCALING = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
+
+
+class Policy(NamedTuple):
+    """The CPUs that share one frequency, as `cpu4-7`, and the folder of their files."""
+
+    cpus: str
+    folder: str
+
+
+@probe("cpu.governors", formerly="cpufreq.governors")
+def governors(context: Context) -> Iterable[Reading]:
+    """The governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
+    return context.cached(_governors)
+
+
+def _governors(context: Context) -> tuple[Reading, ...]:
+    driver = context.cached(driver_name)
+    return tuple(_governor(context.host, policy, driver) for policy in context.cached(policies))
+
+
+def driver_name(context: Context) -> str:
+    """The scaling driver, empty when it cannot be read. The kernel has one for all policies."""
+    try:
+        return context.host.read(f"{context.cached(policies)[0].folder}/scaling_driver").strip()
+    except HostError:
+        return ""
+
+
+def policies(context: Context) -> tuple[Policy, ...]:
+    """Every policy by CPU number; kernels without policy folders have one per CPU."""
+    host = context.host
+    file = "scaling_governor"
+    found = host.glob(f"{ROOT}/cpufreq/policy[0-9]*/{file}") or host.glob(f"{ROOT}/cpu[0-9]*/cpufreq/{file}")
+    if not found:
+        raise NotApplicable(
+            Text(
+                "this kernel offers no CPU frequency control (no driver, or disabled in the BIOS)",
+                "内核未提供 CPU 调频接口（没有驱动，或 BIOS 中已禁用）",
+            ),
+            f"{ROOT}/cpufreq",
+        )
+    folders = sorted((posixpath.dirname(path) for path in found), key=_number)
+    return tuple(Policy(subject(host, folder), folder) for folder in folders)
+
+
+def _number(path: str) -> int:
+    digits = "".join(c for c in path[len(ROOT) :] if c.isdigit())
+    return whole_number(digits) or 0
+
+
+def subject(host: Host, folder: str) -> str:
+    """The CPUs of a policy; the number of the policy alone where the kernel does not list them."""
+    for name in ("affected_cpus", "related_cpus"):
+        try:
+            text = host.read(f"{folder}/{name}")
+        except HostError:
+            continue
+        cpus = cpu_numbers(text)
+        if cpus:
+            return f"cpu{cpus[0]}" if len(cpus) == 1 else join_subjects(f"cpu{number}" for number in cpus)
+    return f"cpu{_number(folder)}"
+
+
+def _governor(host: Host, policy: Policy, driver: str) -> Reading:
+    cpus, folder = policy
+    path = f"{folder}/scaling_governor"
+    try:
+        text = host.read(path)
+    except HostError as error:
+        return Reading(cpus, None, Evidence(path, str(error)), reason=host_error_text(error))
+    name = text.strip()
+    if not name or len(name.split()) > 1:
+        reason = Text(f"{path} does not name one governor", f"{path} 中不是单个调速器名称")
+        return Reading(cpus, None, Evidence(path, text), reason=reason)
+    return Reading(cpus, name, Evidence(path, text), shown=_remark(name, driver))
+
+
+def _remark(name: str, driver: str) -> Optional[Text]:
+    """What has to be said beside the name; None where the name says it all."""
+    if name not in GOVERNORS:
+        return Text(
+            f"{name} (a governor envtune does not know)",
+            f"{name}（envtune 不了解的调速器）",
+        )
+    if name == "powersave" and driver in SELF_SCALING:
+        return Text(
+            f"{name} (under {driver}: scales with the load)",
+            f"{name}（在 {driver} 下：随负载调频）",
+        )
+    return None
+
+
+@probe("cpu.governor_agreement", formerly="cpufreq.agreement")
+def agreement(context: Context) -> Iterable[Reading]:
+    """How many governors are in use (1 when all policies agree); the subject is the CPUs that stand out.
+
+    Source: inferred from porting guide 003:1355, whose single read cannot see it.
+    """
+    readings = context.cached(_governors)
+    groups: dict[str, list[Reading]] = {}
+    for reading in readings:
+        if reading.reason is None:
+            groups.setdefault(str(reading.value), []).append(reading)
+    if groups:
+        yield _agreement(groups)
+    yield from (reading for reading in readings if reading.reason is not None)
+
+
+def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
+    usual = "performance" if "performance" in groups else max(groups, key=lambda name: len(groups[name]))
+    odd = [reading for name, group in groups.items() if name != usual for reading in group]
+    names = {name: join_subjects([reading.subject for reading in group]) for name, group in groups.items()}
+    words = "; ".join(f"{name}: {cpus}" for name, cpus in sorted(names.items()))
+    first = (odd or groups[usual])[0]
+    expected = Text("one governor on all policies", "所有策略使用同一调速器")
+    stand_out = join_subjects([reading.subject for reading in odd]) or names[usual]
+    return Reading(stand_out, len(groups), first.evidence, Text(words, words), expected)
+
+
+@probe("cpu.available_governors", formerly="cpufreq.available_governors")
+def available_governors(context: Context) -> Iterable[Reading]:
+    """The governors every policy offers, as a tuple. Source: porting guide 003:1359-1387."""
+    for policy in context.cached(policies):
+        yield _available(context.host, policy, context.cached(driver_name))
+
+
+def _available(host: Host, policy: Policy, driver: str) -> Reading:
+    cpus, folder = policy
+    path = f"{folder}/scaling_available_governors"
+    try:
+        text = host.read(path)
+    except HostError as error:
+        return Reading(cpus, None, Evidence(path, str(error)), reason=host_error_text(error))
+    names = tuple(text.split())
+    words = " ".join(names) or "-"
+    shown = Text(f"{words} (driver {driver})", f"{words}（驱动 {driver}）") if driver else Text(words, words)
+    return Reading(cpus, names, Evidence(path, text), shown)
+
+
+@probe("cpu.frequency_ceiling", formerly="cpufreq.ceiling")
+def ceiling(context: Context) -> Iterable[Reading]:
+    """The highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
+
+    With intel_pstate also its own limits: `max_perf_pct` in percent, turbo as 100 (on) or 0 (off).
+    Source: inferred from porting guide 003:1327, 1409; files as in the kernel's cpufreq and intel_pstate documents.
+    """
+    for policy in context.cached(policies):
+        yield _ceiling(context.host, policy)
+    for name, turned in (("max_perf_pct", False), ("no_turbo", True)):
+        reading = _pstate_limit(context.host, f"{ROOT}/intel_pstate/{name}", turned)
+        if reading is not None:
+            yield reading
+
+
+def _ceiling(host: Host, policy: Policy) -> Reading:
+    cpus, folder = policy
+    allowed, possible = f"{folder}/scaling_max_freq", f"{folder}/cpuinfo_max_freq"
+    try:
+        texts = host.read(allowed), host.read(possible)
+    except HostError as error:
+        return Reading(cpus, None, Evidence(error.path, str(error)), reason=host_error_text(error))
+    limit, top = whole_number(texts[0]), whole_number(texts[1])
+    if limit is None or not top:
+        reason = Text(
+            f"{allowed} and cpuinfo_max_freq are not two frequencies", f"{allowed} 与 cpuinfo_max_freq 不是频率值"
+        )
+        return Reading(cpus, None, Evidence(allowed, " ".join(texts)), reason=reason)
+    shown = Text(f"{limit} of {top} kHz", f"{limit} / {top} kHz")
+    evidence = Evidence(allowed, f"scaling_max_freq {limit}\ncpuinfo_max_freq {top}")
+    return Reading(cpus, limit * 100 // top, evidence, shown, Text(f"{top} kHz", f"{top} kHz"))
+
+
+def _pstate_limit(host: Host, path: str, turned: bool) -> Optional[Reading]:
+    try:
+        text = host.read(path)
+    except (Missing, NotRecorded):
+        return None  # another driver
+    except HostError as error:
+        return Reading(posixpath.basename(path), None, Evidence(path, str(error)), reason=host_error_text(error))
+    name, number = posixpath.basename(path), whole_number(text)
+    if number is None:
+        reason = Text(f"{path} is not a number", f"{path} 不是数字")
+        return Reading(name, None, Evidence(path, text), reason=reason)
+    value = str(number)
+    expected = Text("0", "0") if turned else Text("100", "100")
+    return Reading(
+        name, (0 if number else 100) if turned else number, Evidence(path, text), Text(value, value), expected
+    )

@@ -1,0 +1,185 @@
+"""Variables of the job that contradict each other. One rule per pair; a rule speaks only when one of its two is set."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterable, Mapping, NamedTuple, Optional
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import NotApplicable, Undetermined
+from envtune.model import Evidence, Reading, Text
+from envtune.resources.environment.reference import TASK_QUEUE_ON, TorchNpu, behaves, release_at_least, torch_npu_of
+from envtune.resources.environment.value_formats import alloc_options
+
+HCCL_DEFAULT_EXEC = 1836  # s; AIV 1091
+
+
+class Answer(NamedTuple):
+    """What a rule found. `conflict` is None when it cannot be told; `words` then say why."""
+
+    conflict: Optional[bool]
+    words: Text
+
+
+Rule = Callable[[Context, Mapping[str, str]], Optional[Answer]]
+
+
+@probe("environment.conflicts", formerly="variable_conflicts.pairs")
+def pairs(context: Context) -> Iterable[Reading]:
+    """Per pair of variables of which one is set whether they agree."""
+    variables, environment = context.target.variables(), context.target.environment
+    found: list[Reading] = []
+    for names, rule, wanted in RULES:
+        subject = " / ".join(names)
+        try:
+            if not any(name in variables for name in names):
+                continue
+            answer = rule(context, variables)
+        except Undetermined as untold:
+            found.append(Reading(subject, None, Evidence(untold.source), expected=wanted, reason=untold.reason))
+            continue
+        if answer is None:
+            continue
+        first = next(name for name in names if name in variables)
+        text = ", ".join(f"{name}={variables[name]}" for name in names if name in variables)
+        evidence = Evidence(environment.place(first), text)
+        if answer.conflict is None:
+            found.append(Reading(subject, None, evidence, expected=wanted, reason=answer.words))
+        else:
+            found.append(Reading(subject, answer.conflict, evidence, answer.words, wanted))
+    if not found:
+        raise NotApplicable(
+            Text("none of the variables that can contradict each other is set", "可能互相冲突的变量均未设置"),
+            f"environment of {environment.source}",
+        )
+    return found
+
+
+def _pcie_and_roce(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+    """Both 1, PCIE 0 alone and ROCE 0 alone are illegal. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
+    pcie, roce = variables.get("HCCL_INTRA_PCIE_ENABLE"), variables.get("HCCL_INTRA_ROCE_ENABLE")
+    illegal = (pcie, roce) in (("1", "1"), ("0", None), (None, "0"))
+    unset = Text("unset", "未设置")
+    shown = Text(
+        f"PCIE {pcie or unset.en}, ROCE {roce or unset.en}", f"PCIE {pcie or unset.zh}，ROCE {roce or unset.zh}"
+    )
+    return Answer(illegal, shown)
+
+
+def _whitelist(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+    """A whitelist that is on needs its file. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
+    if variables.get("HCCL_WHITELIST_DISABLE") != "0":
+        return None
+    path = variables.get("HCCL_WHITELIST_FILE", "")
+    if path:
+        return Answer(
+            False, Text(f"HCCL_WHITELIST_DISABLE 0 with {path}", f"HCCL_WHITELIST_DISABLE 为 0，文件为 {path}")
+        )
+    shown = Text(
+        "HCCL_WHITELIST_DISABLE 0, HCCL_WHITELIST_FILE unset", "HCCL_WHITELIST_DISABLE 为 0，HCCL_WHITELIST_FILE 未设置"
+    )
+    return Answer(True, shown)
+
+
+def _stream_queue(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+    """PER_STREAM_QUEUE=1 needs a task queue. Source: Ascend/pytorch docs/zh/api/environment_variable."""
+    if variables.get("PER_STREAM_QUEUE") != "1":
+        return None
+    queue = variables.get("TASK_QUEUE_ENABLE")
+    if queue is None:
+        found = torch_npu_of(context)
+        on = behaves(found, TASK_QUEUE_ON) if isinstance(found, TorchNpu) else None
+        if on is None:
+            why = Text(
+                "TASK_QUEUE_ENABLE is unset, and its default depends on the torch_npu release, which is not known",
+                "未设置 TASK_QUEUE_ENABLE，其默认值取决于 torch_npu 版本，而版本未知",
+            )
+            return Answer(None, why)
+        queue = "1" if on else "0"
+    shown = Text(f"PER_STREAM_QUEUE 1, TASK_QUEUE_ENABLE {queue}", f"PER_STREAM_QUEUE 1，TASK_QUEUE_ENABLE {queue}")
+    return Answer(queue == "0", shown)
+
+
+def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+    """HCCL_EVENT_TIMEOUT, where it is set, must exceed HCCL_EXEC_TIMEOUT; 0 waits for ever. Source: Ascend/pytorch
+    docs/zh/environment_variable_reference/HCCL_EVENT_TIMEOUT.md."""
+    event, execution = variables.get("HCCL_EVENT_TIMEOUT"), variables.get("HCCL_EXEC_TIMEOUT")
+    if event is None or not event.isdigit() or not (execution or "0").isdigit():
+        return None
+    default = 1091 if variables.get("HCCL_OP_EXPANSION_MODE") == "AIV" else HCCL_DEFAULT_EXEC
+    waits, runs = int(event), default if execution is None else int(execution)
+    conflict = waits != 0 and (runs == 0 or waits <= runs)
+    suffix = ("", "") if execution is not None else (" (the default)", "（默认值）")
+    shown = Text(
+        f"HCCL_EVENT_TIMEOUT {waits} s, HCCL_EXEC_TIMEOUT {runs} s{suffix[0]}",
+        f"HCCL_EVENT_TIMEOUT {waits} s，HCCL_EXEC_TIMEOUT {runs} s{suffix[1]}",
+    )
+    return Answer(conflict, shown)
+
+
+def _two_allocators(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+    """From 26.2.0 on torch 2.10 both are read, and both set is an error. Source: Ascend/pytorch
+    docs/zh/environment_variable_reference/PYTORCH_ALLOC_CONF.md."""
+    if "PYTORCH_ALLOC_CONF" not in variables or "PYTORCH_NPU_ALLOC_CONF" not in variables:
+        return None
+    shown = Text("both set", "两者均已设置")
+    found = torch_npu_of(context)
+    both_read = release_at_least(found, "26.2.0", "2.10.0") if isinstance(found, TorchNpu) else None
+    if both_read is None:
+        why = Text(
+            "both are set; whether this torch_npu reads both (from 26.2.0 on) cannot be told",
+            "两者均已设置；无法判断该 torch_npu 是否同时读取它们（自 26.2.0 起）",
+        )
+        return Answer(None, why)
+    return Answer(both_read, shown)
+
+
+def _allocator_options(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+    """Options that exclude each other. Source: Ascend/pytorch
+    docs/zh/environment_variable_reference/PYTORCH_NPU_ALLOC_CONF.md."""
+    options = alloc_options(variables["PYTORCH_NPU_ALLOC_CONF"]) or {}
+    on = {key for key, value in options.items() if value != "False"}
+    clashes = [
+        (one, other)
+        for one, other in (
+            ("expandable_segments", "max_split_size_mb"),
+            ("expandable_segments", "garbage_collection_threshold"),
+            ("pinned_mem_register", "pin_memory_expandable_segments"),
+        )
+        if {one, other} <= on
+    ]
+    if not clashes:
+        return Answer(False, Text("options that go together", "选项相容"))
+    one, other = clashes[0]
+    return Answer(True, Text(f"{one} together with {other}", f"{one} 与 {other} 同时使用"))
+
+
+RULES: tuple[tuple[tuple[str, ...], Rule, Text], ...] = (
+    (
+        ("HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"),
+        _pcie_and_roce,
+        Text("one of them 1 and the other 0 or unset, or both 0", "其一为 1、另一为 0 或不设置，或两者均为 0"),
+    ),
+    (
+        ("HCCL_WHITELIST_DISABLE", "HCCL_WHITELIST_FILE"),
+        _whitelist,
+        Text(
+            "HCCL_WHITELIST_FILE with HCCL_WHITELIST_DISABLE 0",
+            "HCCL_WHITELIST_DISABLE 为 0 时须设置 HCCL_WHITELIST_FILE",
+        ),
+    ),
+    (
+        ("PER_STREAM_QUEUE", "TASK_QUEUE_ENABLE"),
+        _stream_queue,
+        Text(
+            "TASK_QUEUE_ENABLE 1 or 2 with PER_STREAM_QUEUE 1", "PER_STREAM_QUEUE 为 1 时 TASK_QUEUE_ENABLE 为 1 或 2"
+        ),
+    ),
+    (
+        ("HCCL_EVENT_TIMEOUT", "HCCL_EXEC_TIMEOUT"),
+        _event_and_exec,
+        Text("HCCL_EVENT_TIMEOUT above HCCL_EXEC_TIMEOUT, or 0", "HCCL_EVENT_TIMEOUT 大于 HCCL_EXEC_TIMEOUT，或为 0"),
+    ),
+    (("PYTORCH_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"), _two_allocators, Text("only one of them", "只设置其中之一")),
+    (("PYTORCH_NPU_ALLOC_CONF",), _allocator_options, Text("options that go together", "相容的选项")),
+)

@@ -1,0 +1,98 @@
+"""The block of our own in somebody's file: between two marks, the rest of the file stays as it is, byte by byte."""
+
+from __future__ import annotations
+
+import re
+from typing import Callable, Iterable, Iterator, Optional
+
+from envtune.resources.environment.profile import Setting
+from envtune.resources.environment.render import bash_lines, comment
+from envtune.shell.lexer import Broken
+from envtune.shell.parser import starts
+
+BEGIN, END = "# >>> envtune >>>", "# <<< envtune <<<"
+PLACES = 60  # statements before which a block is tried
+_KEY = re.compile(
+    r"(?:(?:export )?(?=\w+=)|unset )(?P<name>[A-Za-z_]\w*)(?:=|$)"
+    r"|case \":\$\{(?P<path>[A-Za-z_]\w*)|[.] (?P<script>.+)$"
+)
+Entries = dict[str, list[str]]  # variable or script -> its lines, comments included
+Lines = Callable[[Setting], list[str]]
+
+
+class Unclosed(Exception):
+    """The file holds a beginning mark without an end."""
+
+
+def split(text: str) -> tuple[str, Optional[str], str]:
+    """What is before our block, the block's inside, and what is behind it; None without a block."""
+    rows = text.split("\n")
+    marks = [row.strip() for row in rows]
+    if BEGIN not in marks:
+        return text, None, ""
+    first = marks.index(BEGIN)
+    if END not in marks[first:]:
+        raise Unclosed(f"line {first + 1}")
+    last = marks.index(END, first)
+    before = "".join(row + "\n" for row in rows[:first])
+    return before, "".join(row + "\n" for row in rows[first + 1 : last]), "\n".join(rows[last + 1 :])
+
+
+def entries(inside: str) -> Entries:
+    """The settings in a block, each with the comment above it; what is no setting belongs to the one before it."""
+    found: Entries = {}
+    comments: list[str] = []
+    current = ""
+    for row in inside.splitlines():
+        if row.startswith("#"):
+            comments.append(row)
+            continue
+        key = _KEY.match(row)
+        if key is not None:
+            name = key["name"] or key["path"] or key["script"]
+            if comments or name != current:
+                found[name] = comments
+            current, comments = name, []
+        found.setdefault(current, []).append(row)
+    return found
+
+
+def merged(inside: str, settings: Iterable[Setting], lang: str, lines: Lines = bash_lines) -> str:
+    """The inside of a block with these settings in place of what it says about the same variables.
+
+    An entry is read back by its lines: a value of several lines, which no path or number has, is left out.
+    """
+    found = entries(inside)
+    for setting in settings:
+        if "\n" in (setting.value or ""):
+            continue
+        key = setting.script or setting.name
+        found[key] = [comment(setting.reason.to(lang)), *lines(setting)]
+    return "".join(row + "\n" for rows in found.values() for row in rows)
+
+
+def variants(text: str, inside: str, script: bool) -> Iterator[str]:
+    """The file with a block that holds `inside`: first where the block is, then, in a script, before each top-level
+    statement from the last one up, because what comes later wins; an env file has it at its end."""
+    before, there, behind = split(text)
+    block = f"{BEGIN}\n{inside}{END}\n"
+    if there is not None:
+        yield before + block + behind
+        if not script:
+            return
+        text = before + behind
+    if not script:
+        yield text + ("" if not text or text.endswith("\n") else "\n") + block
+        return
+    rows = text.split("\n")
+    try:
+        places = starts(text)
+    except Broken:
+        return
+    for line in places[::-1][:PLACES]:
+        yield "".join(row + "\n" for row in rows[: line - 1]) + block + "\n".join(rows[line - 1 :])
+
+
+def docker_lines(setting: Setting) -> list[str]:
+    """One setting in an env file of `KEY=VALUE` lines."""
+    return [f"{setting.name}={setting.value}"]

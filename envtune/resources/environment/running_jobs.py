@@ -1,0 +1,110 @@
+"""What running training processes really got, against the launch script or what training wants.
+
+A process shows what it was started with (/proc/<pid>/environ): a value that a profile or a wrapper changed on the way
+is seen here and nowhere else. Source: porting guide 003:1118, 2854 (set the variables in the training script).
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, Optional
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, NotApplicable
+from envtune.host import exists
+from envtune.job.environment import declared_environment, process_environment
+from envtune.job.target import JobEnvironment
+from envtune.model import Evidence, Reading, Text
+from envtune.resources.environment.reference import about, names
+from envtune.resources.environment.variables import UNSET, printable, train_words
+
+LIMIT = 32  # processes looked at; a host has at most 16 devices, and some jobs two processes for each
+
+
+@probe("environment.running_jobs", formerly="training_environment.processes")
+def processes(context: Context) -> Iterable[Reading]:
+    """Per training process the variables that differ from the launch script, or, without one, from what training wants.
+
+    The process named by --pid; else every process that holds an NPU device open.
+    """
+    script = _script(context)
+    for pid in training_pids(context):
+        environment = _of_process(context, pid)
+        evidence = Evidence(f"/proc/{pid}/environ")
+        subject = f"process {pid}"
+        if environment.variables is None:
+            yield Reading(subject, None, evidence, reason=environment.reason, right=environment.right)
+            continue
+        if script is not None:
+            found, untold = differences(environment.variables, script)
+            wanted = Text(f"as {script.source} sets them", f"与 {script.source} 的设置一致")
+        else:
+            found, untold = violations(environment.variables), None
+            wanted = Text("the values training wants", "训练所需的取值")
+        if not found and untold is not None:
+            yield Reading(subject, None, evidence, expected=wanted, reason=untold)
+            continue
+        shown = Text("; ".join(t.en for t in found) or "no difference", "；".join(t.zh for t in found) or "无差异")
+        yield Reading(subject, len(found), evidence, shown, wanted)
+
+
+def _of_process(context: Context, pid: int) -> JobEnvironment:
+    """Its environment. Where the process table lists it and its environ is not there, it ended or was not recorded."""
+    found = process_environment(context.host, pid)
+    try:
+        listed = any(row.pid == pid for row in context.host.processes())
+    except HostError:
+        listed = False
+    if found.variables is not None or found.right or not listed or exists(context.host, found.source):
+        return found
+    if context.host.live:
+        return found._replace(reason=Text(f"process {pid} has just ended", f"进程 {pid} 刚刚结束"))
+    reason = Text(f"the environment of process {pid} was not recorded", f"未记录进程 {pid} 的环境变量")
+    return found._replace(reason=reason)
+
+
+def training_pids(context: Context) -> tuple[int, ...]:
+    """The processes to look at; not applicable when none runs."""
+    if context.target.options.pid is not None:
+        return (context.target.options.pid,)
+    found = tuple(row.pid for row in context.host.processes() if row.devices)[:LIMIT]
+    if not found:
+        raise NotApplicable(
+            Text("no process that can be seen holds an NPU device open", "没有可见的进程正在使用 NPU 设备"),
+            "/proc/*/fd",
+        )
+    return found
+
+
+def _script(context: Context) -> Optional[JobEnvironment]:
+    options = context.target.options
+    named = options.script is not None or options.env_file is not None
+    return declared_environment(context.host, options) if named else None
+
+
+def differences(process: Mapping[str, str], script: JobEnvironment) -> tuple[tuple[Text, ...], Optional[Text]]:
+    """Per described variable that the script sets and the process has otherwise; and why some could not be compared."""
+    found: list[Text] = []
+    untold: Optional[Text] = script.reason
+    for name in names():
+        if name in script.untold:
+            untold = untold or script.untold[name]
+        if script.variables is None or name not in script.places or name not in script.variables:
+            continue
+        have, want = process.get(name, UNSET), script.variables[name]
+        if have != want:
+            found.append(Text(f"{name} is {printable(have)}, not {want}", f"{name} 为 {printable(have)}，而非 {want}"))
+    return tuple(found), untold
+
+
+def violations(process: Mapping[str, str]) -> tuple[Text, ...]:
+    """Per variable that is set to what training does not want."""
+    found: list[Text] = []
+    for name in names():
+        wanted, value = about(name).get("train"), process.get(name, UNSET)
+        words = train_words(name)
+        if wanted and value != UNSET and value not in wanted and words is not None:
+            found.append(
+                Text(f"{name} is {printable(value)}, not {words.en}", f"{name} 为 {printable(value)}，而非 {words.zh}")
+            )
+    return tuple(found)

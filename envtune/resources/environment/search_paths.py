@@ -1,0 +1,166 @@
+"""The search paths of the job, entry by entry: PATH, LD_LIBRARY_PATH, PYTHONPATH, and the paths of a built gcc or hdf5.
+
+Sources: porting guide 003:2852-2860 (gcc 7.3.0), 003:2880-2885 (hdf5), ld.so(8), environ(7), CPython's Modules/getpath.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Iterable, Optional
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
+from envtune.host import Host, is_dir
+from envtune.model import Evidence, Reading, Text
+
+SEARCHED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
+SYSTEM_PATH = (
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+    "/usr/games",
+    "/usr/local/games",
+    "/snap/bin",
+)  # login.defs(5), /etc/profile of Debian and Ubuntu
+GCC_HOMES = ("/usr/local/*gcc*", "/opt/*gcc*")
+HDF5 = "/usr/local/hdf5"
+HDF5_ENTRIES = {"PATH": "bin", "LD_LIBRARY_PATH": "lib", "LIBRARY_PATH": "lib", "CPATH": "include"}
+
+
+@probe("environment.search_path_entries", formerly="search_paths.entries")
+def entries(context: Context) -> Iterable[Reading]:
+    """Per search path what is wrong with its entries, none when all is well."""
+    variables = context.target.variables()
+    found: list[Reading] = []
+    for name in SEARCHED:
+        try:
+            value = variables.get(name)
+        except Undetermined as untold:
+            found.append(Reading(name, None, Evidence(untold.source), reason=untold.reason))
+            continue
+        if value:
+            found.append(_judged(context, name, value))
+    if not found:
+        raise NotApplicable(
+            Text(f"none of {', '.join(SEARCHED)} is set", f"{'、'.join(SEARCHED)} 均未设置"),
+            f"environment of {context.target.environment.source}",
+        )
+    return found
+
+
+def _judged(context: Context, name: str, value: str) -> Reading:
+    evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
+    defects, silent = path_defects(context.host, value, files=name == "PYTHONPATH")
+    wanted = Text(
+        "directories that exist, each once, no empty or relative entry", "目录均存在、不重复，且没有空项或相对路径"
+    )
+    if not defects and silent is not None:
+        return Reading(name, None, evidence, expected=wanted, reason=host_error_text(silent))
+    shown = Text("; ".join(d.en for d in defects) or "in order", "；".join(d.zh for d in defects) or "无问题")
+    listing = f"printf '%s\\n' \"${name}\" | tr ':' '\\n' | cat -n"  # an empty entry is an empty line
+    return Reading(name, len(defects), evidence, shown, wanted, commands=(listing,))
+
+
+def path_defects(host: Host, value: str, files: bool = False) -> tuple[tuple[Text, ...], Optional[HostError]]:
+    """What is wrong with the entries of a search path, and the first entry that could not be looked at.
+
+    `files`: an entry may also be a file (zip archives and eggs on PYTHONPATH).
+    """
+    parts = value.split(":")
+    plain = [posixpath.normpath(part) for part in parts if part]
+    found: list[Text] = []
+    silent: Optional[HostError] = None
+    if "" in parts:
+        found.append(Text("an empty entry (the current directory)", "有空项（即当前目录）"))
+    for part in dict.fromkeys(plain):
+        if plain.count(part) > 1:
+            found.append(Text(f"{part} more than once", f"{part} 重复"))
+        try:
+            found += _entry_defects(host, part, files)
+        except HostError as error:
+            silent = silent or error
+    return tuple(found), silent
+
+
+def _entry_defects(host: Host, part: str, files: bool) -> tuple[Text, ...]:
+    if not part.startswith("/"):
+        return (Text(f"{part} is relative", f"{part} 是相对路径"),)
+    try:
+        kind = host.stat(part).kind
+    except Missing:
+        return () if _supplied(part) else (Text(f"{part} does not exist", f"{part} 不存在"),)
+    if kind == "dir" or (files and kind == "file"):
+        return ()
+    return (Text(f"{part} is not a directory", f"{part} 不是目录"),)
+
+
+def _supplied(part: str) -> bool:
+    """Nobody's spelling mistake: a directory of the system's default PATH, or one that a vendor script lists anyway.
+
+    set_env.sh of CANN names directories that only some of its packages bring (facts D2); whether CANN itself is where
+    the variables say is for CANN002 and CANN012 to tell.
+    """
+    return part in SYSTEM_PATH or "/Ascend/" in part
+
+
+@probe("environment.gcc_runtime", formerly="search_paths.gcc_runtime")
+def gcc_runtime(context: Context) -> Iterable[Reading]:
+    """Per gcc built beside the system's: whether LD_LIBRARY_PATH has its lib64. Source: porting guide 003:2852-2860.
+
+    The guide installs to /usr/local/linux_gcc7.3.0 and exports /usr/local/gcc7.3.0: an entry that names a gcc and does
+    not exist is told, too.
+    """
+    value = context.target.variables().get("LD_LIBRARY_PATH", "")
+    listed = [posixpath.normpath(part) for part in value.split(":") if part]
+    evidence = Evidence(context.target.environment.place("LD_LIBRARY_PATH"), f"LD_LIBRARY_PATH={value}")
+    homes = gcc_homes(context.host)
+    strange = [part for part in listed if re.search(r"/[^/]*gcc[^/]*/lib64$", part) and not is_dir(context.host, part)]
+    if not homes and not strange:
+        raise NotApplicable(
+            Text(
+                "no gcc was built beside the system's (" + ", ".join(GCC_HOMES) + ")",
+                "没有在系统 gcc 之外另行编译的 gcc（" + "、".join(GCC_HOMES) + "）",
+            ),
+            "/usr/local, /opt",
+        )
+    for home in homes:
+        library = home + "/lib64"
+        shown = None if library in listed else Text(f"{library} is not in it", f"其中没有 {library}")
+        there = Text(f"{library} is in it", f"其中有 {library}")
+        yield Reading(library, library in listed, evidence, shown or there, Text(library, library))
+    for part in strange:
+        shown = Text(f"{part} does not exist", f"{part} 不存在")
+        wanted = Text(homes[0] + "/lib64", homes[0] + "/lib64") if homes else Text("an existing lib64", "存在的 lib64")
+        yield Reading(part, False, evidence, shown, wanted)
+
+
+def gcc_homes(host: Host) -> tuple[str, ...]:
+    """Prefixes that hold a gcc and its C++ runtime."""
+    suffix = "/lib64/libstdc++.so.6"
+    return tuple(path[: -len(suffix)] for pattern in GCC_HOMES for path in host.glob(pattern + suffix))
+
+
+@probe("environment.hdf5", formerly="search_paths.hdf5")
+def hdf5(context: Context) -> Iterable[Reading]:
+    """Per variable whether it holds the directory of the hdf5 built for dumps. Source: porting guide 003:2880-2885."""
+    if not is_dir(context.host, HDF5):
+        raise NotApplicable(Text(f"{HDF5} is not there", f"{HDF5} 不存在"), HDF5)
+    variables = context.target.variables()
+    for name, folder in HDF5_ENTRIES.items():
+        wanted = f"{HDF5}/{folder}"
+        try:
+            value = variables.get(name, "")
+        except Undetermined as untold:
+            yield Reading(name, None, Evidence(untold.source), reason=untold.reason)
+            continue
+        there = wanted in [posixpath.normpath(part) for part in value.split(":") if part]
+        evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
+        shown = (
+            Text(f"{wanted} is in it", f"其中有 {wanted}") if there else Text(f"{wanted} is missing", f"缺少 {wanted}")
+        )
+        yield Reading(name, there, evidence, shown, Text(f"holds {wanted}", f"包含 {wanted}"))

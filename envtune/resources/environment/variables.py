@@ -1,0 +1,315 @@
+"""The environment variables of the training job against what training wants (envtune/data/variables.json).
+
+The environment is the job's: a process's, a launch script's, an env file's, or this shell's (job_environment.py).
+Source of the profile: porting guide 003:2714-2750; what each torch_npu reads comes from the table, which wins over it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, Optional
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
+from envtune.model import Evidence, Reading, Text, same
+from envtune.resources.environment.reference import (
+    NO_TORCH_NPU,
+    TASK_QUEUE_2,
+    TASK_QUEUE_ON,
+    TorchNpu,
+    about,
+    behaves,
+    names,
+    only_torch_npu,
+    read_everywhere,
+    reads,
+    torch_npu_of,
+)
+from envtune.resources.environment.value_formats import judge
+
+UNSET = "unset"  # the value of a variable that is not set
+
+
+@probe("environment.variable")
+def variable(context: Context, *, name: str) -> Iterable[Reading]:
+    """One variable: its value, or `unset`."""
+    return [reading_of(context, name)]
+
+
+@probe("environment.torch_npu_variable")
+def torch_npu_variable(context: Context, *, name: str) -> Iterable[Reading]:
+    """One variable that only torch_npu reads; not applicable where the job's torch_npu does not read it."""
+    found = torch_npu_of(context)
+    if found is NO_TORCH_NPU:
+        raise NotApplicable(NO_TORCH_NPU, context.facts["torch_npu"].source)
+    if not read_everywhere(name):
+        if isinstance(found, Text):
+            raise Undetermined(found, context.facts["torch_npu"].source)
+        known = reads(found, name)
+        if known is None:
+            raise Undetermined(_unplaced(found, name), found.source)
+        if not known:
+            raise NotApplicable(
+                Text(f"{found.words} does not read {name} (obsolete)", f"{found.words} 不读取 {name}（已废弃）"),
+                found.source,
+                found.words,
+            )
+    return [reading_of(context, name)]
+
+
+@probe("environment.task_queue")
+def task_queue(context: Context) -> Iterable[Reading]:
+    """The level of the operator task queue in effect: 0, 1 or 2; -1 for a value that is none of them.
+
+    Sources: porting guide 003:2714-2716; Ascend/pytorch by branch (unset is 0 on the 1.5 and 1.8 lines, 1 from
+    v1.11.0-5.0.0 on; level 2 from v2.1.0-6.0.0 on).
+    """
+    value = value_of(context, "TASK_QUEUE_ENABLE")
+    found = torch_npu_of(context)
+    if value in ("0", "1"):
+        return [_queue_reading(context, value, int(value), Text("1", "1"))]
+    if value == "2":
+        return [_second_level(context, found)]
+    if value != UNSET:
+        return [_queue_reading(context, value, -1, same("1"))]
+    if found is NO_TORCH_NPU:
+        raise NotApplicable(NO_TORCH_NPU, context.facts["torch_npu"].source)
+    on = behaves(found, TASK_QUEUE_ON) if isinstance(found, TorchNpu) else None
+    if on is None:
+        why = (
+            found if isinstance(found, Text) else Text(f"{found.words} lies between two", f"{found.words} 处于两者之间")
+        )
+        raise Undetermined(
+            Text(
+                f"unset: whether the queue is on by default depends on the torch_npu release ({why.en})",
+                f"未设置：任务队列默认是否开启取决于 torch_npu 版本（{why.zh}）",
+            ),
+            context.target.environment.place("TASK_QUEUE_ENABLE"),
+        )
+    assert isinstance(found, TorchNpu)
+    if on:
+        shown = Text(f"unset ({found.words} turns it on by default)", f"未设置（{found.words} 默认开启）")
+        return [_queue_reading(context, value, 1, same("1"), shown)]
+    shown = Text(f"unset ({found.words} leaves it off by default)", f"未设置（{found.words} 默认关闭）")
+    return [_queue_reading(context, value, 0, same("1"), shown)]
+
+
+def _second_level(context: Context, found: Any) -> Reading:
+    known = behaves(found, TASK_QUEUE_2) if isinstance(found, TorchNpu) else None
+    if known:
+        shown = Text(f"2 ({found.words} knows this level)", f"2（{found.words} 支持该级别）")
+        return _queue_reading(context, "2", 2, Text("1 or 2", "1 或 2"), shown)
+    if known is None:
+        why = Text(
+            "whether this torch_npu knows level 2 cannot be told (known from v2.1.0-6.0.0 on)",
+            "无法判断该 torch_npu 是否支持级别 2（自 v2.1.0-6.0.0 起支持）",
+        )
+        return Reading("TASK_QUEUE_ENABLE", 2, _evidence(context, "TASK_QUEUE_ENABLE", "2"), same("2"), reason=why)
+    wanted = Text(f"1 ({found.words} does not know level 2)", f"1（{found.words} 不支持级别 2）")
+    return _queue_reading(context, "2", -1, wanted)
+
+
+def _queue_reading(context: Context, value: str, level: int, wanted: Text, shown: Optional[Text] = None) -> Reading:
+    name = "TASK_QUEUE_ENABLE"
+    return Reading(name, level, _evidence(context, name, value), shown or value_text(value), wanted)
+
+
+@probe("environment.whitelist")
+def whitelist(context: Context) -> Iterable[Reading]:
+    """HCCL's whitelist: `off`, `listed` (on, with a file that holds one), `unlisted`, or the value that is neither.
+
+    Sources: porting guide 003:2748-2750; hicann/hccl (0 needs HCCL_WHITELIST_FILE, a JSON file with host_ip).
+    """
+    name, value = "HCCL_WHITELIST_DISABLE", value_of(context, "HCCL_WHITELIST_DISABLE")
+    wanted = Text("1 or unset, or 0 with a whitelist file", "1 或不设置；若为 0 则须有白名单文件")
+    if value != "0":
+        state = "off" if value in ("1", UNSET) else value
+        return [Reading(name, state, _evidence(context, name, value), value_text(value), wanted)]
+    path = value_of(context, "HCCL_WHITELIST_FILE")
+    if path == UNSET or not path:
+        shown = Text("0, and HCCL_WHITELIST_FILE is not set", "0，且未设置 HCCL_WHITELIST_FILE")
+        return [Reading(name, "unlisted", _evidence(context, name, value), shown, wanted)]
+    return [_listed(context, path, wanted)]
+
+
+def _listed(context: Context, path: str, wanted: Text) -> Reading:
+    import json
+
+    from envtune.errors import Missing, Unreadable
+
+    name, evidence = "HCCL_WHITELIST_DISABLE", Evidence(path)
+    try:
+        loaded = json.loads(context.host.read(path))
+        hosts = loaded.get("host_ip") if isinstance(loaded, Mapping) else None
+    except (Missing, Unreadable) as error:
+        why = host_error_text(error)
+        return Reading(name, "unlisted", evidence, Text(f"0, and {why.en}", f"0，且 {why.zh}"), wanted)
+    except HostError as error:
+        return Reading(name, None, evidence, same("0"), wanted, host_error_text(error))
+    except ValueError:
+        hosts = None
+    if not hosts:
+        return Reading(
+            name, "unlisted", evidence, Text(f"0, and {path} lists no host_ip", f"0，且 {path} 中没有 host_ip"), wanted
+        )
+    shown = Text(f"0, on purpose: {path} lists {len(hosts)} hosts", f"0，应为有意设置：{path} 列出 {len(hosts)} 台主机")
+    return Reading(name, "listed", evidence, shown, wanted)
+
+
+@probe("environment.debug_settings")
+def debug_settings(context: Context) -> Iterable[Reading]:
+    """Per variable that has a debugging value whether it holds one. Source: porting guide 003:1304-1305, 2716-2734."""
+    for name in names():
+        debugging = about(name).get("debug")
+        if not debugging:
+            continue
+        try:
+            value = value_of(context, name)
+        except Undetermined as untold:
+            yield _untold(name, untold)
+            continue
+        left_on = value in debugging or ("*" in debugging and value != UNSET)
+        yield Reading(name, left_on, _evidence(context, name, value), value_text(value), train_words(name))
+
+
+@probe("environment.launch_blocking")
+def launch_blocking(context: Context) -> Iterable[Reading]:
+    """Whether ASCEND_LAUNCH_BLOCKING=1 takes the effect of TASK_QUEUE_ENABLE away. Source: Ascend/pytorch
+    docs/zh/environment_variable_reference/TASK_QUEUE_ENABLE.md."""
+    blocking = value_of(context, "ASCEND_LAUNCH_BLOCKING")
+    queue = value_of(context, "TASK_QUEUE_ENABLE")
+    wanted = Text("ASCEND_LAUNCH_BLOCKING 0 or unset", "ASCEND_LAUNCH_BLOCKING 为 0 或不设置")
+    shown = Text(
+        f"{queue}, with ASCEND_LAUNCH_BLOCKING {blocking}", f"{queue}，同时 ASCEND_LAUNCH_BLOCKING 为 {blocking}"
+    )
+    evidence = _evidence(context, "ASCEND_LAUNCH_BLOCKING", blocking)
+    if blocking in (UNSET, "0") or queue == "0":
+        return [Reading("TASK_QUEUE_ENABLE", False, evidence, shown, wanted)]
+    found = torch_npu_of(context)
+    if found is NO_TORCH_NPU:
+        raise NotApplicable(NO_TORCH_NPU, context.facts["torch_npu"].source)
+    if isinstance(found, Text):
+        raise Undetermined(found, context.facts["torch_npu"].source)
+    known = reads(found, "ASCEND_LAUNCH_BLOCKING")
+    if known is None:
+        raise Undetermined(_unplaced(found, "ASCEND_LAUNCH_BLOCKING"), found.source)
+    return [Reading("TASK_QUEUE_ENABLE", known, evidence, shown, wanted)]
+
+
+@probe("environment.obsolete")
+def obsolete(context: Context) -> Iterable[Reading]:
+    """Per variable that is set and that only torch_npu reads whether this torch_npu still reads it."""
+    chosen = [name for name in names() if only_torch_npu(name)]
+    present, gaps = set_variables(context, chosen)
+    if not present and not gaps:
+        raise NotApplicable(
+            Text("no variable that only torch_npu reads is set", "未设置任何仅由 torch_npu 读取的变量"),
+            f"environment of {context.target.environment.source}",
+        )
+    found = torch_npu_of(context)
+    if found is NO_TORCH_NPU:
+        raise NotApplicable(NO_TORCH_NPU, context.facts["torch_npu"].source)
+    if isinstance(found, Text):
+        raise Undetermined(found, context.facts["torch_npu"].source)
+    wanted = Text(f"a variable that {found.words} reads", f"{found.words} 会读取的变量")
+    for name, value in present.items():
+        known, evidence = reads(found, name), _evidence(context, name, value)
+        shown = Text(f"{name}={printable(value)}", f"{name}={printable(value)}")
+        if known is None:
+            yield Reading(name, None, evidence, shown, wanted, _unplaced(found, name))
+        else:
+            yield Reading(name, "read" if known else "obsolete", evidence, shown, wanted)
+    yield from gaps
+
+
+@probe("environment.ranges")
+def ranges(context: Context) -> Iterable[Reading]:
+    """Per variable with a documented form that is set whether its value is of that form."""
+    chosen = [name for name in names() if about(name).get("form")]
+    present, gaps = set_variables(context, chosen)
+    if not present and not gaps:
+        raise NotApplicable(
+            Text("no variable with a documented range is set", "未设置任何有文档取值范围的变量"),
+            f"environment of {context.target.environment.source}",
+        )
+    npu = context.facts.value("npu") if any("by" in about(name)["form"] for name in present) else None
+    for name, value in present.items():
+        found = judge(about(name)["form"], value, npu, present)
+        yield Reading(name, found.good, _evidence(context, name, value), value_text(value), found.wanted, found.why)
+    yield from gaps
+
+
+def set_variables(context: Context, chosen: Iterable[str]) -> tuple[dict[str, str], list[Reading]]:
+    """The chosen variables that are set, and a reading for each that cannot be told (one for all without a name)."""
+    known, environment = context.target.variables(), context.target.environment
+    present: dict[str, str] = {}
+    gaps: list[Reading] = []
+    for name in chosen:
+        try:
+            if name in known:
+                present[name] = known[name]
+        except Undetermined as untold:
+            if name in environment.untold:
+                gaps.append(_untold(name, untold))
+    if environment.rest is not None:
+        evidence = Evidence(f"environment of {environment.source}")
+        gaps.append(Reading("other variables", None, evidence, reason=environment.rest))
+    return present, gaps
+
+
+def reading_of(context: Context, name: str) -> Reading:
+    """The variable as a reading, with what training wants of it."""
+    value = value_of(context, name)
+    return Reading(name, value, _evidence(context, name, value), value_text(value), train_words(name))
+
+
+def value_of(context: Context, name: str) -> str:
+    """The value, `unset` without one; raises Undetermined when it cannot be told."""
+    return context.target.variables().get(name, UNSET)
+
+
+def train_words(name: str) -> Optional[Text]:
+    """What training wants of a variable, in words."""
+    row = about(name)
+    wanted = row.get("train")
+    if not wanted:
+        return None
+    values = " | ".join(value for value in wanted if value != UNSET)
+    if UNSET not in wanted:
+        return same(values)
+    if not values:
+        return Text("unset", "不设置")
+    default = row.get("default")
+    return Text(
+        f"{values}, or unset" + (f" (the default is {default})" if default else ""),
+        f"{values}，或不设置" + (f"（默认为 {default}）" if default else ""),
+    )
+
+
+def value_text(value: str) -> Text:
+    """A value as a person sees it."""
+    if value == UNSET:
+        return Text("unset", "未设置")
+    return same(printable(value)) if value else Text("empty", "空")
+
+
+def printable(value: str) -> str:
+    """The value with control characters spelt out (a carriage return of a Windows file is not visible otherwise)."""
+    text = value if value.isprintable() else repr(value)
+    return text if len(text) <= 200 else text[:200] + " [...]"
+
+
+def _evidence(context: Context, name: str, value: str) -> Evidence:
+    text = f"{name} is not set" if value == UNSET else f"{name}={value}"
+    return Evidence(context.target.environment.place(name), text)
+
+
+def _untold(name: str, untold: Undetermined) -> Reading:
+    return Reading(name, None, Evidence(untold.source), reason=untold.reason, right=untold.right)
+
+
+def _unplaced(found: TorchNpu, name: str) -> Text:
+    return Text(
+        f"whether {found.words} reads {name} is not known: the branches scanned before and after it differ",
+        f"不清楚 {found.words} 是否读取 {name}：其前后两个已扫描分支不一致",
+    )

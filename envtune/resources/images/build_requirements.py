@@ -1,0 +1,180 @@
+"""System packages and header files that building Pillow or pillow-simd from source needs.
+
+Debian's package database is text and is read; RPM's is binary and `rpm` is asked once. Names of the porting guide
+(003:1436, 1440, 2907-2911), with its wrong ones corrected: `libjpeg`, `python-devel`, `zlib-devel` and
+`libjpeg-turbo-devel` are no Debian packages, and `libjpeg8-dev` is Ubuntu's name for what Debian calls
+`libjpeg62-turbo-dev`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping
+
+from envtune import collector
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
+from envtune.host import exists
+from envtune.model import Evidence, Reading, Text, same
+from envtune.resources.images.pillow import BROKEN, SIMD, imported_pillow
+from envtune.resources.python.distributions import NONE, interpreter
+
+DPKG_STATUS = collector.DPKG_STATUS
+WHEELS_SINCE = (3, 9)
+# Per requirement the packages any one of which meets it, the first being the one to install.
+PILLOW_BUILD_DEBIAN = collector.PILLOW_BUILD_DEBIAN
+PILLOW_BUILD_RHEL = collector.PILLOW_BUILD_RHEL
+HEADER_PACKAGES: Mapping[str, tuple[str, str]] = {  # header -> (Debian, RHEL)
+    "jpeglib.h": ("libjpeg-dev", "libjpeg-turbo-devel"),
+    "zlib.h": ("zlib1g-dev", "zlib-devel"),
+    "Python.h": ("python3-dev", "python3-devel"),
+}
+
+
+@probe("images.pillow_build_packages", formerly="packages.pillow_build")
+def pillow_build(context: Context) -> Iterable[Reading]:
+    """Which packages that building pillow-simd needs are missing."""
+    _only_for_training(context)
+    missing, evidence = missing_packages(context)
+    if missing and _imports(context) == SIMD:
+        raise NotApplicable(
+            Text(
+                "pillow-simd is what PIL imports already: nothing is to be built",
+                "当前导入的 PIL 已是 pillow-simd：无需再编译",
+            ),
+            evidence.source,
+            "missing: " + " ".join(missing),
+        )
+    yield Reading("packages", missing, evidence, same(", ".join(missing)) if missing else Text("all", "齐全"))
+
+
+def missing_packages(context: Context) -> tuple[tuple[str, ...], Evidence]:
+    """The packages to install, in the names of this distribution, and where that was read."""
+    if context.facts.value("os_family") == "debian":
+        wanted = PILLOW_BUILD_DEBIAN
+        text = context.host.read(DPKG_STATUS).replace("\r\n", "\n")
+        known = installed_debian(text, {name for any_of in wanted for name in any_of})
+        names = tuple(_debian_name(context, any_of) for any_of in wanted if not set(any_of) & known)
+        return names, Evidence(DPKG_STATUS, f"{len(wanted) - len(names)} of {len(wanted)} are installed")
+    result = context.host.run(collector.PILLOW_BUILD_QUERY, 10.0)
+    return missing_rpm(result.stdout + result.stderr), Evidence(result.line, result.stdout + result.stderr)
+
+
+def installed_debian(text: str, names: Iterable[str]) -> frozenset[str]:
+    """Those of `names` whose state is `installed` in the text of dpkg's status file."""
+    return frozenset(name for name in names if _is_installed(text, name))
+
+
+def _is_installed(text: str, name: str) -> bool:
+    """Looks for the name first: a status file has some thousand paragraphs and we ask about a few."""
+    at = -1
+    while True:
+        at = text.find(f"Package: {name}\n", at + 1)
+        if at < 0:
+            return False
+        stanza = _paragraph(text, at)
+        if (at == 0 or text[at - 1] == "\n") and re.search(
+            r"^Status:[ \t]*\S+[ \t]+\S+[ \t]+installed\b", stanza, re.M
+        ):
+            return True
+
+
+def _paragraph(text: str, at: int) -> str:
+    end = text.find("\n\n", at)
+    return text[at:] if end < 0 else text[at:end]
+
+
+def _debian_name(context: Context, any_of: tuple[str, ...]) -> str:
+    """Ubuntu's own name only on Ubuntu."""
+    ubuntu = context.facts.value("os") == "ubuntu"
+    return next((name for name in any_of if ubuntu or not name.startswith("libjpeg8")), any_of[0])
+
+
+def missing_rpm(output: str) -> tuple[str, ...]:
+    """The names that `rpm -q --whatprovides` finds no package for."""
+    return tuple(re.findall(r"^no package provides (\S+)", output, re.M))
+
+
+@probe("images.pillow_headers", formerly="packages.pillow_headers")
+def pillow_headers(context: Context) -> Iterable[Reading]:
+    """Per header that building Pillow needs the file that has it; empty where there is none."""
+    readings = [_header(context, name) for name in HEADER_PACKAGES]
+    missing = [reading.subject for reading in readings if reading.reason is None and not reading.value]
+    if missing:
+        _only_for_training(context)
+        _only_without_wheels(context)
+        if _imports(context) not in (NONE, BROKEN):
+            raise NotApplicable(
+                Text(
+                    f"a Pillow is installed already, so that {', '.join(missing)} is not needed now",
+                    f"目标 Python 已安装 Pillow，目前不需要 {'、'.join(missing)}",
+                ),
+                readings[0].evidence.source,
+            )
+    return readings
+
+
+def _header(context: Context, name: str) -> Reading:
+    family = context.facts.value("os_family")
+    package = HEADER_PACKAGES[name][0 if family == "debian" else 1]
+    expected = Text(f"{name} (package {package})", f"{name}（软件包 {package}）")
+    folders = tuple(dict.fromkeys(header_folders(context, name)))
+    places = tuple(f"{folder}/{name}" for folder in folders)
+    for place in places:
+        try:
+            if exists(context.host, place):
+                return Reading(name, place, Evidence(place), expected=expected)
+        except HostError as error:
+            reason, right = host_error_text(error), isinstance(error, Denied)
+            return Reading(name, "", Evidence(place), expected=expected, reason=reason, right=right)
+    absent = Text(f"not in {', '.join(folders)}", f"在 {'、'.join(folders)} 中均未找到")
+    return Reading(name, "", Evidence(places[0], "\n".join(places)), absent, expected)
+
+
+def header_folders(context: Context, name: str) -> Iterable[str]:
+    """Where a compiler looks for a header; Python.h lies beside the interpreter's own installation."""
+    python = interpreter(context)
+    if name == "Python.h":
+        return collector.python_includes(python.real, python.version)
+    return collector.header_folders(python.prefix, context.facts.value("arch") or "")
+
+
+def _imports(context: Context) -> str:
+    try:
+        return imported_pillow(context).kind
+    except NotApplicable:
+        return NONE
+
+
+def _only_without_wheels(context: Context) -> None:
+    """NotApplicable where pip takes Pillow from a wheel, so that nothing is built.
+
+    Pillow publishes manylinux2014 wheels for x86_64 and aarch64 (PyPI, 9.5.0: cp37 and newer); pip takes them since
+    19.3, and every Python from 3.9 on brings a newer pip.
+    """
+    version = interpreter(context).version
+    numbers = tuple(int(part) for part in version.split("."))
+    if numbers >= WHEELS_SINCE and context.facts.value("arch") in ("x86_64", "aarch64"):
+        words = Text(
+            f"Python is {version}: its pip installs Pillow from a wheel, nothing is built",
+            f"Python 为 {version}：其 pip 会直接安装 Pillow 的 wheel，无需编译",
+        )
+        raise NotApplicable(words, interpreter(context).real)
+
+
+def _only_for_training(context: Context) -> None:
+    """NotApplicable on a host where nothing speaks for training: no Pillow, no torch, no Ascend software."""
+    torch, ascend = context.facts["torch"], context.facts["ascend"]
+    if _imports(context) != NONE or torch.value not in (None, NONE) or ascend.value == "true":
+        return
+    for fact in (torch, ascend):
+        if fact.value is None:
+            raise Undetermined(fact.reason or Text(f"cannot tell {fact.name}", f"无法判断 {fact.name}"), fact.source)
+    raise NotApplicable(
+        Text(
+            f"torch is {torch.value}, ascend is {ascend.value} and there is no Pillow: no training host",
+            f"torch 为 {torch.value}，ascend 为 {ascend.value}，且没有 Pillow：不是训练主机",
+        ),
+        torch.source,
+    )

@@ -1,0 +1,84 @@
+"""Which of several OpenCV distributions to keep: they all install the package cv2, each over the other's files.
+
+Kept is what the job gets most of its functions from: the recommended 3.4.10 where it is there (porting guide 003:1466),
+then the version that is imported now, then the variant with the contributed modules, then the one with windows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Optional, Sequence
+
+from envtune.context import Context
+from envtune.errors import HostError, Skipped
+from envtune.host import Host
+from envtune.model import Finding, Text
+from envtune.resources.images.opencv import OPENCV
+from envtune.resources.python.distributions import Distribution, every, locate
+from envtune.resources.python.installation import Installation, binary
+
+RECOMMENDED = "3.4.10"
+
+
+def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
+    """One installation per directory that holds several."""
+    rows = [row for name in OPENCV for row in every(context, name)]
+    ids = tuple(dict.fromkeys(f.id for f in findings))
+    for entry in dict.fromkeys(row.entry for row in rows):
+        here = tuple(row for row in rows if row.entry == entry)
+        if len({row.name for row in here}) < 2:
+            continue
+        keep = best(here, _imported_version(context, entry))
+        requirement = f"{keep.name}=={keep.version}"
+        dropped = [row.name for row in here if row.name != keep.name]
+        yield Installation(
+            entry=entry,
+            remove=here,
+            requirements=(requirement,),
+            names=OPENCV,
+            modules=("cv2",),
+            after=f"{keep.name} {keep.version}",
+            findings=ids,
+            subject="cv2",
+            prepare=(binary(wheels, requirement),),
+            wheels=("{work}/wheels/*.whl",),
+            smoke="import cv2",
+            note=_note(dropped, keep),
+        )
+
+
+def best(rows: Sequence[Distribution], imported: str) -> Distribution:
+    """The one to keep of several."""
+    if not rows:
+        raise Skipped(Text("no OpenCV here", "此处没有 OpenCV"))
+    return max(
+        rows,
+        key=lambda row: (
+            re.match(re.escape(RECOMMENDED) + r"(\.|$)", row.version) is not None,
+            bool(imported) and row.version.startswith(imported),
+            "contrib" in row.name,
+            "headless" not in row.name,
+        ),
+    )
+
+
+def _imported_version(context: Context, entry: str) -> str:
+    place = locate(context, "cv2")
+    return version_of(context.host, place) if place == f"{entry}/cv2" else ""
+
+
+def version_of(host: Host, place: str) -> str:
+    """The version that the package's own version.py gives, empty when it does not tell."""
+    try:
+        found = re.search(r"^opencv_version\s*=\s*['\"]([^'\"]+)", host.read(f"{place}/version.py"), re.M)
+    except HostError:
+        return ""
+    return found[1] if found else ""
+
+
+def _note(dropped: Sequence[str], keep: Distribution) -> Text:
+    listed = ", ".join(dropped)
+    return Text(
+        f"a package that requires {listed} by name will be reported by pip check; cv2 itself is {keep.name}",
+        f"若有软件包按名称依赖 {listed}，pip check 会给出提示；cv2 由 {keep.name} 提供",
+    )

@@ -1,0 +1,298 @@
+"""Which Pillow to put into the job's Python: pillow-simd where the CPU has SSE4.1 or AVX2, native pillow elsewhere.
+
+Every release of pillow-simd is called after the Pillow it was made from (9.5.0.post2), so the one chosen stays as near
+as possible to what the job's code knows. Sources: porting guide 003:1431-1454; releases: PyPI's list for pillow-simd;
+Pythons: Pillow's installation page, "Python support".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
+
+from envtune import collector
+from envtune.context import Context
+from envtune.errors import HostError, Skipped, Undetermined
+from envtune.model import Finding, Text
+from envtune.resources.images.build_requirements import header_folders
+from envtune.resources.images.pillow import NATIVE, SIMD, Imported, best_variant, cpu_flags, imported_pillow
+from envtune.resources.python.distributions import environment, every, interpreter, locate
+from envtune.resources.python.installation import Installation, binary, sources
+from envtune.resources.python.metadata import metadata_file
+from envtune.resources.python.site import is_own, main_entry, user_site
+
+# Pillow that pillow-simd was made from -> oldest and newest Python of that Pillow
+RELEASES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = {
+    "9.5.0": ((3, 7), (3, 11)),
+    "9.4.0": ((3, 7), (3, 11)),
+    "9.3.0": ((3, 7), (3, 11)),
+    "9.2.0": ((3, 7), (3, 10)),
+    "9.1.1": ((3, 7), (3, 10)),
+    "9.0.0": ((3, 7), (3, 10)),
+    "8.4.0": ((3, 6), (3, 10)),
+    "8.3.2": ((3, 6), (3, 10)),
+    "8.2.0": ((3, 6), (3, 9)),
+    "8.1.2": ((3, 6), (3, 9)),
+    "8.0.1": ((3, 6), (3, 9)),
+    "7.2.0": ((3, 5), (3, 8)),
+    "7.1.2": ((3, 5), (3, 8)),
+    "7.0.0": ((3, 5), (3, 8)),
+    "6.2.2": ((3, 5), (3, 8)),
+    "6.1.0": ((3, 5), (3, 7)),
+    "6.0.0": ((3, 5), (3, 7)),
+    "5.4.1": ((3, 4), (3, 7)),
+    "5.3.0": ((3, 4), (3, 7)),
+}
+# Runs the vector code, which an import alone does not: on a CPU without it the process dies here, not in the job.
+SMOKE = (
+    "from PIL import Image; "
+    "small = Image.new('RGB', (97, 61), (9, 8, 7)).resize((31, 17), Image.BICUBIC); "
+    "assert small.size == (31, 17) and small.getpixel((5, 5)) == (9, 8, 7)"
+)
+
+
+class Source(NamedTuple):
+    """A file in the directory of wheels: a wheel that fits the interpreter, or the sources."""
+
+    path: str
+    version: str
+    wheel: bool
+
+
+def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
+    """The one installation that cures IMG001 and IMG007."""
+    found = imported_pillow(context)
+    if not found.rows:
+        raise Skipped(Text(f"{found.path} was not installed by pip", f"{found.path} 不是由 pip 安装的"))
+    place = locate(context, "PIL")
+    entry = place.rpartition("/")[0] if place else found.rows[0].entry
+    if not any(row.entry == entry for row in found.rows):
+        entry = found.rows[0].entry
+    rows = tuple(row for row in found.rows if row.entry == entry)
+    ids = tuple(dict.fromkeys(f.id for f in findings))
+    draft = Installation(entry, rows, (), (NATIVE, SIMD), ("PIL",), "", ids, "PIL", smoke=SMOKE)
+    draft = _beside(context, draft)
+    variant = _variant(context)
+    return [_native(draft, wheels) if variant is None else _simd(context, found, draft, variant, wheels)]
+
+
+def _variant(context: Context) -> Optional[str]:
+    if context.facts.value("arch") != "x86_64":
+        return None
+    return best_variant(cpu_flags(context.host))
+
+
+def _beside(context: Context, draft: Installation) -> Installation:
+    """Where the directory is not this user's (or is the base of the environment), one that is imported before it."""
+    python, host = interpreter(context), context.host
+    if len({row.name for row in draft.remove}) > 1:
+        return draft
+    if python.kind == "venv" and not is_own(python, draft.entry) and draft.entry in python.sites:
+        words = Text(
+            f"{draft.entry} keeps its pillow; the virtual environment gets its own, which is imported first",
+            f"{draft.entry} 中的 pillow 保持不变；虚拟环境将安装自己的版本，并优先导入",
+        )
+        return draft._replace(entry=main_entry(context), remove=(), note=words)
+    own = user_site(context)
+    if python.kind == "system" and own and host.euid != 0 and host.stat(draft.entry).uid == 0:
+        words = Text(
+            f"{draft.entry} is root's: this installs for the current user only (--user)",
+            f"{draft.entry} 属于 root：仅为当前用户安装（--user）",
+        )
+        return draft._replace(entry=own, remove=(), note=words)
+    return draft
+
+
+def _native(draft: Installation, wheels: Optional[str]) -> Installation:
+    """Without vector instructions (or on aarch64) only native pillow is right: the installed version, freshly."""
+    version = next((row.version for row in draft.remove if row.name == NATIVE), "")
+    if not version:
+        raise Skipped(
+            Text(
+                "native pillow is the right one on this CPU, and none is installed whose version could be kept",
+                "此 CPU 应使用原生 pillow，但未安装任何可沿用版本的原生 pillow",
+            )
+        )
+    requirement = f"pillow=={version}"
+    return draft._replace(
+        requirements=(requirement,),
+        after=f"pillow {version}",
+        prepare=(binary(wheels, requirement),),
+        wheels=("{work}/wheels/*.whl",),
+    )
+
+
+def _simd(context: Context, found: Imported, draft: Installation, variant: str, wheels: Optional[str]) -> Installation:
+    version = next((row.version for row in found.rows if row.name == NATIVE), found.version or found.rows[0].version)
+    version = version.partition(".post")[0]
+    python = interpreter(context).version
+    if wheels is None:
+        base = nearest(version, python, RELEASES)
+        requirement, source = f"pillow-simd=={base}.*", None
+    else:
+        source = _from_directory(context, wheels, version, python)
+        base, requirement = source.version.partition(".post")[0], f"pillow-simd=={source.version}"
+    _refuse_downgrade(context, version, base)
+    draft = draft._replace(after=f"{requirement.replace('==', ' ')} ({variant})", note=_note(context, draft))
+    if source is not None and source.wheel:
+        after = f"pillow-simd {source.version} ({source.path})"
+        return draft._replace(requirements=(source.path,), wheels=(source.path,), after=after)
+    compiler = _compiler(context)
+    isolation = () if source is None else _without_isolation(context, source)
+    words = ("wheel", "--no-deps", "--no-cache-dir", "--use-pep517", "--no-binary", "pillow-simd", *isolation)
+    return draft._replace(
+        requirements=(requirement,),
+        prepare=((*words, "--wheel-dir", "{work}/wheels", *sources(wheels), requirement),),
+        wheels=("{work}/wheels/*.whl",),
+        environ={"CC": f"{compiler} -mavx2"} if variant == "AVX2" else {},
+    )
+
+
+def nearest(version: str, python: str, known: Iterable[str]) -> str:
+    """The release of pillow-simd for code that runs with Pillow `version`: the same minor release, else the newest
+    before it, else the oldest after it. Skipped when none is made for that Python."""
+    own = _numbers(python)[:2]
+    fitting = sorted(
+        (base for base in known if base not in RELEASES or RELEASES[base][0] <= own <= RELEASES[base][1]), key=_numbers
+    )
+    if not fitting:
+        raise Skipped(
+            Text(
+                f"no release of pillow-simd is made for Python {python} (the newest, 9.5.0, is for 3.7 to 3.11)",
+                f"pillow-simd 没有适用于 Python {python} 的版本（最新的 9.5.0 适用于 3.7 至 3.11）",
+            )
+        )
+    wanted = _numbers(version)
+    same = [base for base in fitting if _numbers(base)[:2] == wanted[:2]]
+    before = [base for base in fitting if _numbers(base) <= wanted]
+    return (same or before or fitting[:1])[-1]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition(".post")[0]))
+
+
+def _from_directory(context: Context, folder: str, version: str, python: str) -> Source:
+    files = list(offered(context.host.listdir(folder), folder, SIMD, python, context.facts.value("arch") or ""))
+    if not files:
+        raise Skipped(
+            Text(
+                f"{folder} holds no pillow-simd for Python {python}; build the wheel on a host like this one",
+                f"{folder} 中没有适用于 Python {python} 的 pillow-simd；请在同类主机上编译 wheel",
+            )
+        )
+    base = nearest(version, python, {file.version.partition(".post")[0] for file in files})
+    fitting = [file for file in files if file.version.partition(".post")[0] == base]
+    return max(fitting, key=lambda file: (file.wheel, file.version))
+
+
+def offered(names: Iterable[str], folder: str, distribution: str, python: str, machine: str) -> Iterator[Source]:
+    """The files in a directory that pip could install as `distribution` into that interpreter."""
+    tag = "cp" + python.replace(".", "")
+    for name in names:
+        if name.endswith(".whl"):
+            parts = name[:-4].split("-")
+            if len(parts) < 5 or collector.normal_name(parts[0]) != distribution:
+                continue
+            pythons, platform = parts[-3].split("."), parts[-1]
+            if (tag in pythons or "py3" in pythons) and (platform == "any" or platform.endswith("_" + machine)):
+                yield Source(f"{folder}/{name}", parts[1], True)
+        else:
+            found = re.fullmatch(r"(.+)-([0-9][^-]*)\.(?:tar\.gz|zip)", name)
+            if found and collector.normal_name(found[1]) == distribution:
+                yield Source(f"{folder}/{name}", found[2], False)
+
+
+def _without_isolation(context: Context, source: Source) -> tuple[str, ...]:
+    """Without an index pip cannot fetch setuptools for a build of its own: the target's must do."""
+    missing = [name for name in ("setuptools", "wheel") if not every(context, name)]
+    if missing:
+        words = " and ".join(missing)
+        raise Skipped(
+            Text(
+                f"{source.path} has to be built, and {interpreter(context).path} has no {words}: bring a wheel",
+                f"{source.path} 需要编译，而 {interpreter(context).path} 中没有 {words}：请改用 wheel",
+            )
+        )
+    return ("--no-build-isolation",)
+
+
+def _compiler(context: Context) -> str:
+    host = context.host
+    command = host.environ.get("CC") or "cc"
+    program = command.split()[0]
+    try:
+        found = program if "/" in program else collector.on_path(host, host.environ, host.cwd, program)
+    except HostError:
+        return command  # not recorded: the build will tell
+    if found is None:
+        raise Skipped(
+            Text(
+                f"{program} is not on PATH: pillow-simd has to be built (or bring a wheel with --wheels DIR)",
+                f"PATH 中没有 {program}：pillow-simd 需要编译（或用 --wheels DIR 提供 wheel）",
+            )
+        )
+    return command
+
+
+def _refuse_downgrade(context: Context, version: str, base: str) -> None:
+    """Where the nearest pillow-simd is older than the Pillow in use, nothing installed may ask for a newer one."""
+    if _numbers(base) >= _numbers(version):
+        return
+    asking = sorted(_asking_for_more(context, base))
+    if asking:
+        listed = ", ".join(asking)
+        raise Skipped(
+            Text(
+                f"the nearest pillow-simd is made from Pillow {base}, and more is required by {listed}",
+                f"最接近的 pillow-simd 基于 Pillow {base}，而以下软件包要求更高版本：{listed}",
+            )
+        )
+
+
+def _asking_for_more(context: Context, base: str) -> Iterator[str]:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for rows in environment(context).found.values():
+        path = metadata_file(context.host, rows[0]) if rows[0].metadata.endswith(".dist-info") else None
+        try:
+            text = context.host.read_bytes(path).decode("utf-8", "replace") if path else ""
+        except HostError:
+            continue  # damage is a check of its own (PY101)
+        for line in re.findall(r"(?mi)^Requires-Dist:\s*(pillow\b.*)$", text.split("\n\n", 1)[0]):
+            try:
+                wanted = Requirement(line)
+            except InvalidRequirement:
+                continue
+            extra = wanted.marker is not None and not wanted.marker.evaluate({"extra": ""})
+            if collector.normal_name(wanted.name) == NATIVE and not extra and not wanted.specifier.contains(base):
+                yield f"{rows[0].name} {rows[0].version} ({line.strip()})"
+
+
+def _note(context: Context, draft: Installation) -> Text:
+    en = "pip check will say afterwards that pillow is missing: pillow-simd is it under another name"
+    zh = "之后 pip check 会提示缺少 pillow：pillow-simd 就是换了名称的 Pillow"
+    missing = sorted(_missing_headers(context))
+    if missing:
+        en += f"; building needs {', '.join(missing)} first (IMG003, IMG006)"
+        zh += f"；编译前需要先安装 {'、'.join(missing)}（IMG003、IMG006）"
+    if draft.note is not None:
+        en, zh = f"{draft.note.en}; {en}", f"{draft.note.zh}；{zh}"
+    return Text(en, zh)
+
+
+def _missing_headers(context: Context) -> Iterator[str]:
+    for name in ("jpeglib.h", "zlib.h", "Python.h"):
+        try:
+            if not any(_is_file(context, f"{folder}/{name}") for folder in header_folders(context, name)):
+                yield name
+        except (HostError, Undetermined):
+            continue  # the build will tell
+
+
+def _is_file(context: Context, path: str) -> bool:
+    try:
+        context.host.stat(path)
+    except FileNotFoundError:
+        return False
+    return True

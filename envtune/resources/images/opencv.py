@@ -1,0 +1,167 @@
+"""What the image libraries beside Pillow need: torchvision its PILLOW_VERSION, a model its OpenCV."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Iterable, Iterator, Optional
+
+from envtune import collector
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import Missing, NotApplicable, Undetermined
+from envtune.model import Evidence, Reading, Text, same
+from envtune.resources.images.pillow import BROKEN, Imported, imported_pillow
+from envtune.resources.python.distributions import Distribution, absent, every, locate
+
+# The four distributions that all install the package cv2 (PyPI, opencv-python's README: "never install more than one").
+OPENCV = ("opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless")
+
+
+@probe("images.pillow_version", formerly="imaging.pillow_version")
+def pillow_version(context: Context) -> Iterable[Reading]:
+    """Whether torchvision's unguarded import of PILLOW_VERSION, where it has one, succeeds."""
+    place = locate(context, "torchvision")
+    if place is None:
+        raise absent(context, "torchvision")
+    path = f"{place}/transforms/functional.py"
+    head = collector.module_head(context.host.read(path))
+    imported = pillow_version_import(head, path)
+    if imported is None:
+        yield _reading(
+            True, path, "", "torchvision does not import PILLOW_VERSION", "torchvision 未导入 PILLOW_VERSION"
+        )
+        return
+    line, guarded = imported
+    if guarded:
+        yield _reading(True, path, line, "the import of PILLOW_VERSION is guarded", "PILLOW_VERSION 的导入已有保护")
+        return
+    pillow = _pillow(context)
+    has, source = _offers(context, pillow)
+    name = pillow.words() if pillow is not None else "PIL"
+    text = f"{path}: {line}\n{source}"
+    if has:
+        yield _reading(True, path, text, f"{name} has PILLOW_VERSION", f"{name} 提供 PILLOW_VERSION")
+    else:
+        en, zh = f"imports PILLOW_VERSION, which {name} lacks", f"导入 PILLOW_VERSION，而 {name} 没有它"
+        yield _reading(False, path, text, en, zh)
+
+
+def _reading(value: bool, path: str, text: str, en: str, zh: str) -> Reading:
+    wanted = Text("an import of torchvision that succeeds", "torchvision 能够成功导入")
+    return Reading("torchvision", value, Evidence(path, text), Text(en, zh), wanted)
+
+
+def _pillow(context: Context) -> Optional[Imported]:
+    try:
+        return imported_pillow(context)
+    except NotApplicable:
+        return None
+
+
+def _offers(context: Context, pillow: Optional[Imported]) -> tuple[bool, str]:
+    """Whether `from PIL import PILLOW_VERSION` works, and the file that tells."""
+    place = locate(context, "PIL")
+    if pillow is None or pillow.kind == BROKEN or place is None:
+        return False, "PIL"
+    path = f"{place}/__init__.py"
+    return offers_pillow_version(context.host.read(path)), f"{path} ({pillow.version})"
+
+
+def offers_pillow_version(text: str) -> bool:
+    """Whether PIL/__init__.py defines PILLOW_VERSION, as a name (to 6.2.2) or by `__getattr__` (7.1.0 to 8.4.0)."""
+    return bool(
+        re.search(r"^[^#\n]*\bPILLOW_VERSION\s*=[^=]", text, re.M)
+        or re.search(r"^[^#\n]*==\s*['\"]PILLOW_VERSION['\"]", text, re.M)
+    )
+
+
+def pillow_version_import(head: str, path: str) -> Optional[tuple[str, bool]]:
+    """(the import line, whether a try catches its failure) of PILLOW_VERSION; None when it is not imported."""
+    found = _found_imports(head, path)
+    if not found:
+        return None
+    bare = [node for node, guarded in found if not guarded]
+    node = bare[0] if bare else found[0][0]
+    return head.splitlines()[node.lineno - 1].strip(), not bare
+
+
+def bare_import(head: str, path: str) -> Optional[ast.ImportFrom]:
+    """The import of PILLOW_VERSION that no try catches; None when there is none."""
+    return next((node for node, guarded in _found_imports(head, path) if not guarded), None)
+
+
+def _found_imports(head: str, path: str) -> list[tuple[ast.ImportFrom, bool]]:
+    if "PILLOW_VERSION" not in head:
+        return []
+    try:
+        tree = ast.parse(head)
+    except (SyntaxError, ValueError) as error:
+        raise Undetermined(
+            Text(f"{path} is not a Python source: {error}", f"{path} 不是有效的 Python 源码：{error}"), path
+        ) from None
+    return list(_imports(tree.body, guarded=False))
+
+
+def _imports(body: Iterable[ast.stmt], guarded: bool) -> Iterator[tuple[ast.ImportFrom, bool]]:
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "PILLOW_VERSION" for alias in node.names):
+            yield node, guarded
+        elif isinstance(node, ast.Try):
+            yield from _imports(node.body, guarded or any(_catches(handler) for handler in node.handlers))
+            for handler in node.handlers:
+                yield from _imports(handler.body, guarded)
+        elif isinstance(node, (ast.If, ast.With)):
+            yield from _imports(node.body, guarded)
+            yield from _imports(getattr(node, "orelse", []), guarded)
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler catches ImportError."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {kind.id for kind in kinds if isinstance(kind, ast.Name)}
+    return handler.type is None or bool(names & {"ImportError", "Exception", "BaseException"})
+
+
+@probe("images.opencv_version", formerly="imaging.opencv_version")
+def opencv_version(context: Context) -> Iterable[Reading]:
+    """Version of the OpenCV that `import cv2` gets; NotApplicable without one."""
+    place, rows = _opencv(context)
+    if place is not None:
+        try:
+            text = context.host.read(f"{place}/version.py")
+        except Missing:
+            text = ""
+        found = re.search(r"^opencv_version\s*=\s*['\"]([^'\"]+)", text, re.M)
+        if found:
+            yield Reading("cv2", found[1], Evidence(f"{place}/version.py", found[0]))
+            return
+    if len(rows) == 1:
+        yield Reading("cv2", rows[0].version, Evidence(rows[0].metadata, rows[0].name))
+        return
+    where = str(place or rows[0].entry)
+    raise Undetermined(Text(f"{where} does not tell its version", f"{where} 没有给出版本"), where)
+
+
+@probe("images.opencv_count", formerly="imaging.opencv_count")
+def opencv_count(context: Context) -> Iterable[Reading]:
+    """How many OpenCV distributions lie in one directory, where each overwrites the other's cv2."""
+    place, rows = _opencv(context)
+    if not rows:
+        yield Reading("cv2", 1, Evidence(str(place), str(place)), Text("built from source", "由源码编译"))
+    for entry in dict.fromkeys(row.entry for row in rows):
+        here = [row for row in rows if row.entry == entry]
+        listed = " + ".join(f"{row.name} {row.version}" for row in here)
+        names = {row.name for row in here}
+        evidence = Evidence(entry, "\n".join(row.metadata for row in here))
+        yield Reading(
+            "cv2", len(names), evidence, same(listed), Text("one OpenCV distribution", "仅一个 OpenCV 发行包")
+        )
+
+
+def _opencv(context: Context) -> tuple[Optional[str], tuple[Distribution, ...]]:
+    rows = tuple(row for name in OPENCV for row in every(context, name))
+    place = locate(context, "cv2")
+    if place is None and not rows:
+        raise absent(context, "cv2")
+    return place, rows

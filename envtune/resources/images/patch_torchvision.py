@@ -1,0 +1,132 @@
+"""`images.patch_torchvision`: a known line of an installed Python file changed, found by its content and never by its number.
+
+torchvision before 0.5.0 imports PILLOW_VERSION, which Pillow 7.0 and 9.0 do not have (porting guide 003:1455-1463;
+pytorch/vision#1712). The import is wrapped as the guide says, with `except ImportError` instead of its bare `except`.
+The value stays the guide's "7.0.0": torchvision compares it as text, where Pillow's own "10.0" would count as older
+than "5" and silently drop an argument.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import difflib
+import re
+from typing import Iterable, Literal, Optional, Sequence
+
+from envtune import collector, executor
+from envtune.context import Context
+from envtune.context.registry import action
+from envtune.errors import Skipped
+from envtune.host import decode, realpath
+from envtune.model import Change, Finding, Text
+from envtune.resources.images.opencv import bare_import
+from envtune.resources.python.distributions import locate
+from envtune.resources.python.site import needs_root
+
+NAME = "PILLOW_VERSION"
+
+
+@action("images.patch_torchvision", formerly="python.patch")
+def patch(
+    context: Context, findings: Sequence[Finding], *, known: Literal["torchvision-pillow-version"]
+) -> Iterable[Change]:
+    """The one file as it would be; Skipped when the line is not there or stands in a shape that is not known."""
+    place = locate(context, "torchvision")
+    if place is None:
+        raise Skipped(Text("torchvision is not installed", "未安装 torchvision"))
+    path = realpath(context.host, f"{place}/transforms/functional.py")
+    data = context.host.read_bytes(path)
+    text = decode(path, data)
+    if not context.host.live and collector.module_head(text) == text:
+        raise Skipped(
+            Text(
+                f"the recording holds only the beginning of {path}: run fix on the host itself",
+                f"录制数据只包含 {path} 的开头部分：请在该主机上运行 fix",
+            )
+        )
+    patched = guarded(text, path)
+    yield Change(
+        finding=findings[0].id,
+        subject=findings[0].subject,
+        playbook="",
+        action="images.patch_torchvision",
+        target=path,
+        before=_excerpt(text, patched, 0),
+        after=_excerpt(text, patched, 1),
+        view="job",
+        operations=(
+            {
+                "op": "file",
+                "path": path,
+                "expect": executor.digest(data),
+                "content": base64.b64encode(patched.encode("utf-8")).decode("ascii"),
+            },
+        ),
+        safety="confirm",
+        disruption="none",
+        root=needs_root(context.host, path.rpartition("/")[0]),
+        note=Text(
+            "lost when torchvision is reinstalled; torchvision 0.5.0 and newer need no patch, where the torch in use"
+            " allows them",
+            "重装 torchvision 后修改会丢失；若所用 torch 允许，torchvision 0.5.0 及以上版本无需修改",
+        ),
+    )
+
+
+def guarded(text: str, path: str) -> str:
+    """The source with its bare import of PILLOW_VERSION wrapped; Skipped when that cannot be done safely."""
+    head = collector.module_head(text)
+    node = bare_import(head, path)
+    if node is None:
+        raise Skipped(Text(f"{path} has no bare import of {NAME}", f"{path} 中没有未加保护的 {NAME} 导入"))
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as the compiler counts them, unlike splitlines
+    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+    _refuse_company(lines, node, path)
+    newline = lines[first][len(lines[first].rstrip("\r\n")) :] or "\n"
+    indent = lines[first][: node.col_offset]
+    step = "\t" if indent.endswith("\t") else "    "
+    wrapped = [step + line.rstrip("\r\n") for line in lines[first : last + 1]]
+    block = [f"{indent}try:", *wrapped, f"{indent}except ImportError:", *_without(node, indent + step)]
+    result = "".join([*lines[:first], *(line + newline for line in block), *lines[last + 1 :]])
+    _must_compile(text, result, path)
+    return result
+
+
+def _refuse_company(lines: Sequence[str], node: ast.ImportFrom, path: str) -> None:
+    """A line that holds more than this statement is not one we know."""
+    before = lines[node.lineno - 1].encode("utf-8")[: node.col_offset]
+    after = lines[(node.end_lineno or node.lineno) - 1].encode("utf-8")[node.end_col_offset or 0 :].strip()
+    if before.strip() or (after and not after.startswith(b"#")):
+        line = lines[node.lineno - 1].strip()
+        raise Skipped(Text(f"{path}: other code shares the line: {line}", f"{path}：该行还有其他代码：{line}"))
+
+
+def _without(node: ast.ImportFrom, indent: str) -> list[str]:
+    """The same import without PILLOW_VERSION, and its value under the name the file uses."""
+    others = [f"{a.name} as {a.asname}" if a.asname else a.name for a in node.names if a.name != NAME]
+    name = next(a.asname or a.name for a in node.names if a.name == NAME)
+    imported = [f"{indent}from {node.module} import {', '.join(others)}"] if others else []
+    return [*imported, f'{indent}{name} = "7.0.0"  # what torchvision compares with; Pillow 7.0 and 9.0 lack it']
+
+
+def _must_compile(before: str, after: str, path: str) -> None:
+    def compiles(text: str) -> Optional[str]:
+        try:
+            compile(text, path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            return str(error)
+        return None
+
+    fault = compiles(after)
+    if fault is not None and compiles(before) is None:
+        raise Skipped(Text(f"{path} would not compile: {fault}", f"{path} 修改后无法编译：{fault}"))
+    if fault is not None:
+        raise Skipped(Text(f"{path} does not compile as it is: {fault}", f"{path} 本身无法编译：{fault}"))
+
+
+def _excerpt(before: str, after: str, side: int) -> str:
+    """The changed lines of one side."""
+    lines = (before.splitlines(), after.splitlines())
+    mark = "-" if side == 0 else "+"
+    return "\n".join(row[2:] for row in difflib.ndiff(*lines) if row.startswith(mark + " "))

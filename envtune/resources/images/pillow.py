@@ -1,0 +1,194 @@
+"""Which Pillow the job's Python imports, and whether it suits the CPU.
+
+pillow and pillow-simd are two distributions that both install the package PIL. The version of the imported one lies in
+PIL/_version.py: every release of pillow-simd is called after the Pillow it was made from, with a `.postN` (porting
+guide 003:1431-1454).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, NamedTuple, Optional
+
+from envtune import collector
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined
+from envtune.host import Host, exists
+from envtune.model import Evidence, Reading, Text, same
+from envtune.resources.python.distributions import Distribution, absent, every, locate
+
+NATIVE = "pillow"
+SIMD = "pillow-simd"
+BROKEN = "broken"
+# The instruction sets pillow-simd is built for, the best first; the guide's decision table, 003:1446-1454.
+VARIANTS = (("avx2", "AVX2"), ("sse4_1", "SSE4"))
+
+
+class Imported(NamedTuple):
+    """The Pillow that `import PIL` gets: `kind` is pillow, pillow-simd or broken (metadata without a package)."""
+
+    kind: str
+    version: str
+    path: str  # the file that tells
+    rows: tuple[Distribution, ...]  # every pillow and pillow-simd, in import order
+
+    def words(self) -> str:
+        """Kind and version as a person writes them."""
+        return f"{self.kind} {self.version}".strip()
+
+
+def imported_pillow(context: Context) -> Imported:
+    """What `import PIL` gets in the job's Python; NotApplicable when it has no Pillow."""
+    return context.cached(_imported)
+
+
+def _imported(context: Context) -> Imported:
+    rows = every(context, NATIVE) + every(context, SIMD)
+    place = locate(context, "PIL")
+    if place is None and not rows:
+        raise absent(context, NATIVE)
+    if place is None or not exists(context.host, place + "/__init__.py"):
+        row = rows[0] if rows else None
+        return Imported(BROKEN, "", row.metadata if row else str(place), rows)
+    version, path = pillow_version(context.host, place)
+    if version is None:
+        if len(rows) != 1 or rows[0].entry != place.rpartition("/")[0]:
+            raise Undetermined(Text(f"{place} does not tell its version", f"{place} 中没有版本信息"), place)
+        return Imported(rows[0].name, rows[0].version, rows[0].metadata, rows)
+    return Imported(SIMD if ".post" in version else NATIVE, version, path, rows)
+
+
+def pillow_version(host: Host, place: str) -> tuple[Optional[str], str]:
+    """(version, file) of the package PIL in `place`; it moved from __init__.py to _version.py around Pillow 5."""
+    for name in ("_version.py", "version.py", "__init__.py"):
+        try:
+            text = host.read(f"{place}/{name}")
+        except Missing:
+            continue
+        found = re.search(r"^(?:PILLOW_VERSION|__version__)(?:\s*=\s*__version__)?\s*=\s*['\"]([^'\"]+)", text, re.M)
+        if found:
+            return found[1], f"{place}/{name}"
+    return None, f"{place}/__init__.py"
+
+
+def cpu_flags(host: Host) -> frozenset[str]:
+    """The `flags` of /proc/cpuinfo that every x86 CPU of the host has; Undetermined when it lists none."""
+    path = "/proc/cpuinfo"
+    rows = [set(found.split()) for found in re.findall(r"^flags[ \t]*:(.*)$", host.read(path), re.M)]
+    if not rows or not rows[0]:
+        raise Undetermined(Text(f"{path} lists no CPU flags", f"{path} 中没有 CPU flags"), path)
+    return frozenset(set.intersection(*rows))
+
+
+def best_variant(flags: Iterable[str]) -> Optional[str]:
+    """AVX2 or SSE4, None when the CPU has neither."""
+    known = set(flags)
+    return next((name for flag, name in VARIANTS if flag in known), None)
+
+
+@probe("images.pillow_imported", formerly="pillow.imported")
+def imported(context: Context) -> Iterable[Reading]:
+    """`pillow`, `pillow-simd` or `broken`, whichever the job's Python imports."""
+    found = imported_pillow(context)
+    if best_variant(cpu_flags(context.host)) is None:
+        raise NotApplicable(
+            Text(
+                "the CPU has neither AVX2 nor SSE4.1 (/proc/cpuinfo): native pillow is the right one",
+                "CPU 既不支持 AVX2 也不支持 SSE4.1（/proc/cpuinfo）：应使用原生 pillow",
+            ),
+            "/proc/cpuinfo",
+        )
+    yield Reading("PIL", found.kind, Evidence(found.path, found.words()), shown=_shown(found))
+
+
+def _shown(found: Imported) -> Text:
+    if found.kind == BROKEN:
+        names = ", ".join(f"{row.name} {row.version}" for row in found.rows) or "PIL"
+        return Text(f"{names} by its metadata, but no package PIL", f"元数据显示为 {names}，但没有 PIL 包")
+    return same(found.words())
+
+
+@probe("images.pillow_variant", formerly="pillow.variant")
+def variant(context: Context) -> Iterable[Reading]:
+    """Whether the CPU can run the Pillow that is imported, and which build of pillow-simd it is for."""
+    flags = cpu_flags(context.host)
+    best = best_variant(flags)
+    try:
+        found = imported_pillow(context)
+    except NotApplicable:  # nothing installed yet: the decision is the CPU's alone
+        words = Text(f"the {best} build of pillow-simd fits", f"适合 {best} 版本的 pillow-simd")
+        shown = words if best else Text("native pillow fits", "适合原生 pillow")
+        yield Reading("PIL", True, Evidence("/proc/cpuinfo", "flags: " + " ".join(sorted(flags))[:500]), shown, shown)
+        return
+    named = [flag for flag, _ in VARIANTS if flag in flags]
+    evidence = Evidence("/proc/cpuinfo", "flags: " + (" ".join(named) or "neither avx2 nor sse4_1"))
+    if best is None:
+        suits = found.kind != SIMD
+        words = Text(
+            f"neither AVX2 nor SSE4.1; {found.words()} is installed", f"不支持 AVX2 和 SSE4.1；已安装 {found.words()}"
+        )
+        yield Reading("PIL", suits, evidence, words, Text("native pillow on this CPU", "此 CPU 应使用原生 pillow"))
+        return
+    if best == "SSE4" and found.kind == SIMD:
+        raise Undetermined(
+            Text(
+                "the CPU has no AVX2, and the files do not tell whether this pillow-simd was built for AVX2",
+                "CPU 不支持 AVX2，而仅凭文件无法判断当前 pillow-simd 是否按 AVX2 编译",
+            ),
+            evidence.source,
+            evidence.text,
+        )
+    words = Text(f"the {best} build of pillow-simd fits", f"适合 {best} 版本的 pillow-simd")
+    yield Reading("PIL", True, evidence, words, words)
+
+
+@probe("images.pillow_side_by_side", formerly="pillow.side_by_side")
+def side_by_side(context: Context) -> Iterable[Reading]:
+    """How many of pillow and pillow-simd lie in one directory, where each overwrites the other's files."""
+    found = imported_pillow(context)
+    if not found.rows:
+        yield Reading("PIL", 1, Evidence(found.path, found.words()), same(found.words()))
+    for entry in dict.fromkeys(row.entry for row in found.rows):
+        rows = [row for row in found.rows if row.entry == entry]
+        names = sorted({row.name for row in rows})
+        evidence = Evidence(entry, "\n".join([row.metadata for row in rows] + [f"{found.path}: {found.version}"]))
+        listed = same(" + ".join(f"{row.name} {row.version}" for row in rows))
+        if len(names) < 2:
+            yield Reading("PIL", 1, evidence, listed)
+            continue
+        owner = _owners(context.host, entry, rows)
+        mixed = Text("; files of both are mixed", "；两者的文件已混杂") if len(owner) > 1 else same("")
+        words = Text(
+            f"{listed.en}; imported: {found.words()}{mixed.en}", f"{listed.zh}；实际导入：{found.words()}{mixed.zh}"
+        )
+        yield Reading("PIL", len(names), evidence, words, Text("only one of them", "只保留其中之一"))
+
+
+def _owners(host: Host, entry: str, rows: Iterable[Distribution]) -> set[str]:
+    """The distributions whose RECORD gives the sizes that files of PIL have on disk; the last installed wrote them."""
+    owners: set[str] = set()
+    recorded = {row.name: _sizes(host, row) for row in rows}
+    for path in sorted({path for sizes in recorded.values() for path in sizes}):
+        try:
+            size = host.stat(f"{entry}/{path}").size
+        except HostError:
+            continue
+        owning = {name for name, sizes in recorded.items() if sizes.get(path) == size}
+        if len(owning) == 1:
+            owners |= owning
+    return owners
+
+
+def _sizes(host: Host, row: Distribution) -> dict[str, int]:
+    """Path -> bytes of the telling files in a distribution's RECORD; empty without one."""
+    try:
+        text = host.read(row.metadata + "/RECORD")
+    except HostError:
+        return {}
+    found = {}
+    for line in text.splitlines():
+        path, size = line.partition(",")[0], line.rpartition(",")[2]
+        if re.search(collector.TELLING_PILLOW_FILES, path) and size.isdigit():
+            found[path] = int(size)
+    return found

@@ -1,0 +1,286 @@
+"""What the job's Python can import, told from its own site directories without starting it.
+
+Distributions are named by their metadata directories (PEP 376, PEP 427; names compared as in PEP 503); the content of
+METADATA is read only for those a check asks for. Damage is a named problem, never skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, NamedTuple, Optional, Union
+
+from envtune import collector
+from envtune.context import Context
+from envtune.context.registry import fact
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable
+from envtune.host import Host, exists, is_dir
+from envtune.job.target import PythonTarget
+from envtune.model import Fact, Text
+from envtune.resources.python.metadata import Distribution as Distribution
+from envtune.resources.python.metadata import metadata_file, named_in, parse_finder, parse_metadata
+
+NONE = "none"  # the value of a fact about something that is not installed
+
+
+class Problem(NamedTuple):
+    """Something in a site directory that is damaged, and what."""
+
+    path: str
+    what: Text
+
+
+class Environment(NamedTuple):
+    """Everything on the import path of the job's Python, the current and the script's directory left out."""
+
+    python: PythonTarget
+    entries: tuple[str, ...]
+    names: Mapping[str, frozenset[str]]  # entry -> what lies in it
+    found: Mapping[str, tuple[Distribution, ...]]  # normalised name -> in import order
+    problems: tuple[Problem, ...]
+    closed: Mapping[str, HostError] = {}  # entries that could not be listed
+
+
+def environment(context: Context) -> Environment:
+    """The job's Python as it lies on disk, scanned once per run.
+
+    NotApplicable when there is none on PATH, Undetermined when it is not known which Python it is.
+    """
+    return context.cached(_scan)
+
+
+def _scan(context: Context) -> Environment:
+    host, python = context.host, interpreter(context)
+    variables = context.target.environment.variables or {}
+    entries, damaged = collector.import_path(host, variables, host.cwd, python.sites)
+    problems = [Problem(path, Text(f"unreadable: {why}", f"无法读取：{why}")) for path, why in damaged]
+    names: dict[str, frozenset[str]] = {}
+    closed: dict[str, HostError] = {}
+    found: dict[str, list[Distribution]] = {}
+    for entry in entries:
+        try:
+            listing = _listing(host, entry)
+        except HostError as error:
+            closed[entry] = error
+            continue
+        if listing is None:
+            continue
+        names[entry] = frozenset(listing)
+        for distribution in named_in(entry, listing):
+            found.setdefault(distribution.name, []).append(distribution)
+        problems += _leftovers(entry, listing)
+    return Environment(
+        python, tuple(entries), names, {name: tuple(rows) for name, rows in found.items()}, tuple(problems), closed
+    )
+
+
+def interpreter(context: Context) -> PythonTarget:
+    """The job's Python; NotApplicable when none was named and PATH has none."""
+    target = context.target
+    variables = target.environment.variables
+    named = target.options.python is not None or target.options.pid is not None
+    if target.python is None and variables is not None and not named:
+        host = context.host
+        if not any(collector.on_path(host, variables, host.cwd, name) for name in ("python3", "python")):
+            path = ":".join(collector.search_path(variables, host.cwd))
+            raise NotApplicable(
+                Text(f"python is {NONE}: no python3 on PATH", f"python 为 {NONE}：PATH 中没有 python3"), path
+            )
+    return target.interpreter()
+
+
+def _listing(host: Host, entry: str) -> Optional[tuple[str, ...]]:
+    """The names in an import path entry; none in an archive (known by its own name), None when it is not there."""
+    try:
+        return host.listdir(entry)
+    except (Missing, Unreadable):
+        if entry.endswith((".egg", ".zip")) and exists(host, entry):
+            return ()
+        if exists(host, entry) and is_dir(host, entry):
+            raise
+        return None
+
+
+def _leftovers(entry: str, listing: Iterable[str]) -> Iterable[Problem]:
+    """What an interrupted pip leaves: directories whose first letter is `~` (pip's AdjacentTempDirectory)."""
+    for name in listing:
+        if name.startswith("~"):
+            yield Problem(
+                f"{entry}/{name}",
+                Text("left behind by an interrupted pip install or uninstall", "pip 安装或卸载中断后遗留的目录"),
+            )
+        elif name.endswith(".dist-info") and "-" not in name[:-10]:
+            yield Problem(f"{entry}/{name}", Text("its name has no version", "目录名中没有版本号"))
+
+
+def installed(context: Context, name: str) -> Optional[Distribution]:
+    """The distribution of that name which the job's Python sees first, with the version its metadata gives.
+
+    None when it is not installed. Undetermined when its metadata is damaged or when one directory holds two versions;
+    the host's error when a directory that may hold it could not be listed.
+    """
+    return context.cached(_installed, collector.normal_name(name))
+
+
+def _installed(context: Context, name: str) -> Optional[Distribution]:
+    known = environment(context)
+    rows = known.found.get(name, ())
+    if not rows:
+        for error in known.closed.values():
+            raise error
+        return None
+    first = _described(context.host, rows[0])
+    for row in rows[1:]:
+        if row.entry != first.entry:
+            break
+        other = _described(context.host, row)
+        if other.version != first.version:
+            raise Undetermined(
+                Text(
+                    f"{first.entry} holds {name} {first.version} and {other.version} at once",
+                    f"{first.entry} 中同时存在 {name} {first.version} 和 {other.version}",
+                ),
+                first.entry,
+                f"{first.metadata}\n{other.metadata}",
+            )
+    return first
+
+
+def every(context: Context, name: str) -> tuple[Distribution, ...]:
+    """Every distribution of that name in import order, as their directories are called."""
+    return environment(context).found.get(collector.normal_name(name), ())
+
+
+def _described(host: Host, row: Distribution) -> Distribution:
+    """The distribution with the name and version of its metadata file."""
+    path = metadata_file(host, row)
+    if path is None:  # an archive
+        return row
+    try:
+        fields = parse_metadata(host.read_bytes(path))
+    except Missing:
+        raise _damaged(row, path, Text("it has no metadata file", "缺少元数据文件")) from None
+    name, version = fields.get("name", ""), fields.get("version", "")
+    if not name or not version:
+        lacks = "Name" if not name else "Version"
+        raise _damaged(row, path, Text(f"its metadata has no {lacks}", f"元数据中没有 {lacks}"))
+    if collector.normal_name(name) != row.name:
+        raise _damaged(row, path, Text(f"its metadata says it is {name}", f"元数据中的名称为 {name}"))
+    return Distribution(row.name, version, row.metadata, row.entry)
+
+
+def _damaged(row: Distribution, path: str, what: Text) -> Undetermined:
+    return Undetermined(Text(f"{row.metadata} is damaged: {what.en}", f"{row.metadata} 已损坏：{what.zh}"), path)
+
+
+def locate(context: Context, name: str) -> Optional[str]:
+    """Where `import name` would find it: a package directory or a module file; None when nowhere.
+
+    Like importlib: per entry a package, then an extension module, then a source file; a directory without `__init__`
+    (a namespace) only when no entry has more; last the finders of editable installs.
+    """
+    return context.cached(_locate, name)
+
+
+def _locate(context: Context, name: str) -> Optional[str]:
+    known = environment(context)
+    namespace: Optional[str] = None
+    for entry in known.entries:
+        if entry in known.closed:
+            raise known.closed[entry]
+        listing = known.names.get(entry, frozenset())
+        if name in listing and is_dir(context.host, f"{entry}/{name}"):
+            if _is_package(context.host, f"{entry}/{name}"):
+                return f"{entry}/{name}"
+            namespace = namespace or f"{entry}/{name}"
+        modules = [n for n in listing if n.startswith(name + ".") and n.endswith((".so", ".py", ".pyc"))]
+        modules = [n for n in modules if n.endswith(".so") or n in (name + ".py", name + ".pyc")]
+        if modules:
+            return f"{entry}/{min(modules, key=lambda n: ('.so', '.py', '.pyc').index('.' + n.rpartition('.')[2]))}"
+    return namespace or _editable(context.host, known, name)
+
+
+def _is_package(host: Host, folder: str) -> bool:
+    if exists(host, folder + "/__init__.py"):
+        return True
+    return any(n.startswith("__init__.") and n.endswith((".so", ".pyc")) for n in host.listdir(folder))
+
+
+def _editable(host: Host, known: Environment, name: str) -> Optional[str]:
+    """The place that a setuptools editable finder maps `name` to."""
+    for entry, listing in known.names.items():
+        for finder in sorted(n for n in listing if n.startswith("__editable___") and n.endswith("_finder.py")):
+            mapped = parse_finder(host.read(f"{entry}/{finder}")).get(name)
+            if mapped is not None:
+                return mapped
+    return None
+
+
+def module_version(context: Context, path: str) -> Optional[str]:
+    """The `__version__ = "..."` of a source file that a wheel writes; None when it has none or is not there."""
+    try:
+        text = context.host.read(path)
+    except Missing:
+        return None
+    found = re.search(r"^__version__\s*(?::\s*\w+\s*)?=\s*['\"]([^'\"]+)['\"]", text, re.M)
+    return found[1] if found else None
+
+
+def need(context: Context, name: str) -> Distribution:
+    """The installed distribution; NotApplicable naming it when the job's Python has none."""
+    found = installed(context, name)
+    if found is None:
+        raise absent(context, name)
+    return found
+
+
+def absent(context: Context, name: str) -> NotApplicable:
+    """The statement that the job's Python has no such package."""
+    python = environment(context).python
+    return NotApplicable(
+        Text(f"{name} is {NONE} in {python.path}", f"{python.path} 中未安装 {name}（{NONE}）"),
+        "; ".join(environment(context).entries) or python.prefix,
+    )
+
+
+@fact("python")
+def fact_python(context: Context) -> Fact:
+    """Path and X.Y version of the job's Python."""
+    try:
+        python = interpreter(context)
+    except NotApplicable as verdict:
+        return Fact("python", NONE, verdict.source)
+    return Fact("python", f"{python.path} ({python.version})", python.real)
+
+
+@fact("torch")
+def fact_torch(context: Context) -> Fact:
+    """Version of the job's torch, `none` without one."""
+    return package_fact(context, "torch", "torch")
+
+
+@fact("torch_npu")
+def fact_torch_npu(context: Context) -> Fact:
+    """Version of the job's torch_npu, `none` without one."""
+    return package_fact(context, "torch_npu", "torch_npu")
+
+
+def package_fact(context: Context, name: str, module: str) -> Fact:
+    """Version by metadata; by the package's own version.py where the metadata does not settle it."""
+    try:
+        found: Union[Distribution, Undetermined, None] = installed(context, name)
+    except Undetermined as unsettled:
+        found = unsettled
+    except NotApplicable as verdict:
+        return Fact(name, NONE, verdict.source)
+    if isinstance(found, Distribution):
+        return Fact(name, found.version, found.metadata)
+    place = locate(context, module)
+    version = module_version(context, place + "/version.py") if place else None
+    if version is not None:
+        return Fact(name, version, f"{place}/version.py")
+    if isinstance(found, Undetermined):
+        raise found
+    if place is not None and exists(context.host, place + "/__init__.py"):
+        reason = Text(f"{place} has neither metadata nor a version.py", f"{place} 既没有元数据也没有 version.py")
+        return Fact(name, None, place, reason)
+    return Fact(name, NONE, ", ".join(environment(context).entries) or environment(context).python.prefix)

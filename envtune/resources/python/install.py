@@ -1,0 +1,192 @@
+"""`python.install`: distributions of the job's Python replaced, so that it is never without them.
+
+The wheels are there first, built or downloaded below the run's own directory; what is replaced is kept whole before the
+first file changes; afterwards every file must be the wheel's, and the target must import it. Nothing here starts the
+interpreter: the plan says what the executor will start.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Any, Iterable, Literal, Sequence
+
+from envtune import executor
+from envtune.context import Context
+from envtune.context.registry import action
+from envtune.errors import HostError, Missing, NotApplicable, Skipped
+from envtune.model import Change, Finding, Text
+from envtune.resources.cann import install_te as te_install
+from envtune.resources.images import install_opencv as opencv_install
+from envtune.resources.images import install_pillow as pillow_install
+from envtune.resources.python.distributions import Distribution, interpreter
+from envtune.resources.python.installation import Installation
+from envtune.resources.python.site import Place, find_place
+
+if TYPE_CHECKING:
+    from envtune.fix.plan import FixOptions
+
+LISTED = ("RECORD", "METADATA", "INSTALLER")  # any of them says that a distribution is still the one of the plan
+
+
+@action("python.install")
+def install(
+    context: Context,
+    findings: Sequence[Finding],
+    *,
+    what: Literal["pillow", "opencv", "cann-wheels"],
+    options: FixOptions,
+) -> Iterable[Change]:
+    """One change per directory of the import path; `what` names the group of distributions that belong together."""
+    try:
+        return [change(context, one) for one in _CHOICES[what](context, findings, options.wheels)]
+    except NotApplicable as verdict:
+        raise Skipped(verdict.reason) from None
+
+
+_CHOICES = {"pillow": pillow_install.choose, "opencv": opencv_install.choose, "cann-wheels": te_install.choose}
+
+
+def change(context: Context, wanted: Installation) -> Change:
+    """The installation as one change that happens as a whole or not at all."""
+    place = find_place(context, wanted.entry)
+    _refuse_without_record(wanted.remove)
+    before = " + ".join(f"{row.name} {row.version}" for row in wanted.remove) or "not installed"
+    return Change(
+        finding=wanted.findings[0],
+        subject=wanted.subject,
+        playbook="",
+        action="python.install",
+        target=place.entry,
+        before=before,
+        after=wanted.after,
+        view="job",
+        operations=(_swap(context, place, wanted),),
+        safety="confirm",
+        disruption="job",
+        root=place.needs_root,
+        rivals=wanted.rivals + _conda(context, wanted.remove),
+        note=wanted.note,
+        cures=wanted.findings[1:],
+    )
+
+
+def _swap(context: Context, place: Place, wanted: Installation) -> dict[str, Any]:
+    steps = []
+    names = sorted({row.name for row in wanted.remove})
+    if names:
+        steps.append(place.pip("uninstall", "-y", *names))
+    if wanted.requirements:
+        own = ["--user"] if place.user else []
+        sources = ["--no-index", "--find-links", "{work}/wheels"] if wanted.prepare else ["--no-index"]
+        words = ["--no-deps", "--no-cache-dir", "--force-reinstall", *own, *sources, *wanted.requirements]
+        steps.append(place.pip("install", *words))
+    swap: dict[str, Any] = {
+        "op": "swap",
+        "root": place.root,
+        "touches": touches(context, place, wanted),
+        "prepare": [place.pip(*words) for words in wanted.prepare],
+        "steps": steps,
+        "verify": [[place.python, "-c", wanted.smoke]] if wanted.smoke else [],
+        "holds": _holds(context, place, wanted.remove),
+        "env": {**place.variables, **wanted.environ},
+        "timeout": 1800,
+    }
+    if wanted.wheels:
+        swap.update(wheels=list(wanted.wheels), site=place.site)
+    return swap
+
+
+def touches(context: Context, place: Place, wanted: Installation) -> list[str]:
+    """Everything the steps may create, change or remove, below the root; also what a stopped pip leaves there (`~`)."""
+    names: dict[str, None] = {}
+    for row in wanted.remove:
+        names.update(dict.fromkeys(_recorded(context, place, row)))
+    for module in wanted.modules:
+        names.update(dict.fromkeys(f"{place.site}/{name}" for name in (module, "~" + module[1:])))
+    for name in sorted({*wanted.names, *(row.name for row in wanted.remove)}):
+        for pattern in (any_case(name) + "-*.dist-info", any_case(name) + "-*.egg-info", any_case(name) + ".libs"):
+            names[f"{place.site}/{pattern}"] = None
+            names[f"{place.site}/~{pattern[pattern.index(']') + 1 :]}"] = None
+    return _without_children(names)
+
+
+def any_case(name: str) -> str:
+    """A shell pattern for the spellings of a distribution's name: `Pillow_SIMD` and `pillow-simd` are one (PEP 503)."""
+    return "".join("[-_.]" if c == "-" else f"[{c.upper()}{c}]" if c.isalpha() else c for c in name)
+
+
+def _without_children(names: Iterable[str]) -> list[str]:
+    plain = {name for name in names if "*" not in name and "[" not in name}
+    return sorted(n for n in names if not any(n.startswith(parent + "/") for parent in plain))
+
+
+def _recorded(context: Context, place: Place, row: Distribution) -> Iterable[str]:
+    """The places a distribution's RECORD names: the top of each tree, scripts one by one."""
+    try:
+        text = context.host.read(row.metadata + "/RECORD")
+    except Missing:
+        return
+    for line in text.splitlines():
+        path = line.partition(",")[0].strip('"')
+        below = posixpath.normpath(posixpath.join(place.site, path))
+        if not path or posixpath.isabs(path) or below.startswith(".."):
+            raise Skipped(
+                Text(
+                    f"{row.metadata}/RECORD names {path}, outside of {place.root}",
+                    f"{row.metadata}/RECORD 中的 {path} 位于 {place.root} 之外",
+                )
+            )
+        inside = below[len(place.site) + 1 :] if below.startswith(place.site + "/") else ""
+        if inside.startswith("__pycache__/"):
+            yield f"{place.site}/__pycache__/{inside[12:].split('.')[0]}.*"
+        else:
+            yield f"{place.site}/{inside.split('/')[0]}" if inside else below
+
+
+def _holds(context: Context, place: Place, rows: Iterable[Distribution]) -> dict[str, str]:
+    """What must still be there when the plan is carried out: the RECORDs of what is replaced.
+
+    A recording keeps only parts of these files, so that there only their presence counts.
+    """
+    found = {}
+    for row in rows:
+        for name in LISTED:
+            path = f"{row.metadata}/{name}"
+            try:
+                data = context.host.read_bytes(path)
+            except HostError:
+                continue
+            below = posixpath.relpath(path, place.root)
+            found[below] = executor.digest(data) if context.host.live else "present"
+            break
+    return found
+
+
+def _refuse_without_record(rows: Iterable[Distribution]) -> None:
+    for row in rows:
+        if not row.metadata.endswith(".dist-info"):
+            raise Skipped(
+                Text(
+                    f"{row.name} {row.version} was not installed by pip ({row.metadata}): pip cannot replace it",
+                    f"{row.name} {row.version} 不是由 pip 安装的（{row.metadata}），pip 无法替换它",
+                )
+            )
+
+
+def _conda(context: Context, rows: Iterable[Distribution]) -> tuple[Text, ...]:
+    """conda keeps a list of its own of what it installed."""
+    python = interpreter(context)
+    if python.kind != "conda":
+        return ()
+    try:
+        names = context.host.listdir(python.prefix + "/conda-meta")
+    except HostError:
+        return ()
+    owned = sorted(n for n in names for row in rows if n.startswith(f"{row.name}-{row.version}-"))
+    return tuple(
+        Text(
+            f"conda ({python.prefix}/conda-meta/{name}): its next update may put its own package back",
+            f"conda（{python.prefix}/conda-meta/{name}）：下次 conda 更新时可能恢复其自带的包",
+        )
+        for name in owned
+    )

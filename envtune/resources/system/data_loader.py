@@ -1,0 +1,136 @@
+"""Data loader workers of the job against the CPUs it may use."""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Iterator, NamedTuple, Optional, Sequence
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import Missing, NotApplicable, Undetermined
+from envtune.host import Host
+from envtune.model import Evidence, Reading, Text
+from envtune.ranges_numbers import cpu_numbers, whole_number
+from envtune.resources.system.platform import online_cpus
+
+# The launch scripts of the porting guide say `--workers 40` and `--workers=160` (003:588, 003:596).
+_WORKERS = re.compile(r"(?<![\w-])--workers(?:=|\s+)([\"']?)([^\s\"'\\;&|]+)\1")
+
+
+class Limit(NamedTuple):
+    """How many CPUs the job may use, and the file that says so."""
+
+    cpus: int
+    source: str
+
+
+@probe("system.data_loader_workers", formerly="data_loader.workers")
+def workers(context: Context) -> Iterable[Reading]:
+    """Workers per CPU that the job may use, in percent (more than 100: they get in each other's way).
+
+    Source: porting guide 003:588, 003:596. The guide's script divides the number by its devices (003:362), so it is the
+    number of the whole host.
+    """
+    wanted, source, text = _wanted(context)
+    pid = context.target.options.pid
+    limit = usable_cpus(context.host, "self" if pid is None else str(pid))
+    shown = Text(f"{wanted} workers for {limit.cpus} CPUs", f"{wanted} 个 worker，{limit.cpus} 个 CPU")
+    expected = Text(f"at most {limit.cpus} workers ({limit.source})", f"最多 {limit.cpus} 个 worker（{limit.source}）")
+    return [Reading("workers", -(-wanted * 100 // limit.cpus), Evidence(source, text), shown, expected)]
+
+
+def _wanted(context: Context) -> tuple[int, str, str]:
+    """(workers, source, text) of the named job."""
+    options = context.target.options
+    if options.pid is not None:
+        source = f"/proc/{options.pid}/cmdline"
+        row = next((p for p in context.host.processes() if p.pid == options.pid), None)
+        if row is None:
+            raise Undetermined(Text(f"there is no process {options.pid}", f"没有进程 {options.pid}"), source)
+        text = " ".join(row.argv)
+    elif options.script is not None:
+        source, text = options.script, context.host.read(options.script)
+    else:
+        reason = Text("no job is named (--script or --pid)", "未指定任务（--script 或 --pid）")
+        raise NotApplicable(reason, "--script, --pid")
+    found = worker_counts(text)
+    if not found:
+        raise NotApplicable(Text(f"{source} does not pass --workers", f"{source} 未传递 --workers"), source)
+    number, line = found[-1]
+    if number is None:
+        reason = Text(f"--workers is not a number in the text: {line}", f"--workers 在文本中不是数字：{line}")
+        raise Undetermined(reason, source, line)
+    return number, source, line
+
+
+def worker_counts(text: str) -> Sequence[tuple[Optional[int], str]]:
+    """Every `--workers` outside comments: (its number, None when it is a variable; the line it stands in)."""
+    found: list[tuple[Optional[int], str]] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("#"):
+            continue
+        for match in _WORKERS.finditer(line):
+            found.append((int(match[2]) if re.fullmatch(r"\d{1,6}", match[2]) else None, line.strip()))
+    return found
+
+
+def usable_cpus(host: Host, process: str) -> Limit:
+    """The least of: CPUs online, CPUs this process may run on (affinity, cpuset), its control group's CPU quota."""
+    limits = [Limit(online_cpus(host), "/sys/devices/system/cpu/online")]
+    status = f"/proc/{process}/status"
+    allowed = allowed_cpus(_read(host, status) or "")
+    if allowed:
+        limits.append(Limit(allowed, status))
+    limits.extend(_quotas(host, f"/proc/{process}/cgroup"))
+    return min(limits, key=lambda limit: limit.cpus)
+
+
+def _read(host: Host, path: str) -> Optional[str]:
+    """The text, None when it is not there; a limit that may not be read or was not recorded is no missing limit."""
+    try:
+        return host.read(path)
+    except Missing:
+        return None
+
+
+def allowed_cpus(status: str) -> int:
+    """How many CPUs `Cpus_allowed_list` of /proc/PID/status names; 0 when it says nothing."""
+    for line in status.splitlines():
+        if line.startswith("Cpus_allowed_list:"):
+            return len(cpu_numbers(line.partition(":")[2]))
+    return 0
+
+
+def _quotas(host: Host, listing: str) -> Iterator[Limit]:
+    """The CPU quotas of the control group and of the groups above it, rounded up to whole CPUs."""
+    for group in (_read(host, listing) or "").splitlines():
+        _, _, named = group.partition(":")
+        controllers, _, path = named.partition(":")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        while True:
+            limit = _quota_v1(host, path) if controllers else _quota_v2(host, path)
+            if limit is not None:
+                yield limit
+            if path in ("", "/"):
+                break
+            path = path.rpartition("/")[0]
+
+
+def _quota_v2(host: Host, path: str) -> Optional[Limit]:
+    source = f"/sys/fs/cgroup{path.rstrip('/')}/cpu.max"
+    quota, _, period = (_read(host, source) or "").strip().partition(" ")
+    return _limit(quota, period, source)
+
+
+def _quota_v1(host: Host, path: str) -> Optional[Limit]:
+    folder = f"/sys/fs/cgroup/cpu{path.rstrip('/')}"
+    source = f"{folder}/cpu.cfs_quota_us"
+    return _limit(_read(host, source) or "", _read(host, f"{folder}/cpu.cfs_period_us") or "", source)
+
+
+def _limit(quota: str, period: str, source: str) -> Optional[Limit]:
+    allowed, interval = whole_number(quota), whole_number(period)
+    if allowed is None or not interval:
+        return None  # `max`, -1: no limit
+    return Limit(max(1, -(-allowed // interval)), source)

@@ -1,0 +1,263 @@
+"""The machine itself: architecture, operating system, container or VM, and who runs us."""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, Optional
+
+from envtune.context import Context
+from envtune.context.registry import fact, probe
+from envtune.errors import Missing, NotApplicable, Undetermined
+from envtune.host import Host
+from envtune.model import Evidence, Fact, Reading, Text, same
+from envtune.ranges_numbers import cpu_numbers
+
+# Words of `ID` and `ID_LIKE` in os-release, per package family. Source: porting guide 003:1391-1399, 2814-2820, 2905;
+# SUSE has zypper, whatever the guide says.
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "debian": ("debian", "ubuntu", "uos", "deepin"),
+    "suse": ("suse", "sles", "opensuse"),
+    "rhel": ("rhel", "centos", "fedora", "euleros", "openeuler", "kylin", "bclinux", "tlinux", "tencentos", "anolis"),
+}
+
+
+RELEASE_FILES = (
+    "/etc/euleros-release",
+    "/etc/openEuler-release",
+    "/etc/kylin-release",
+    "/etc/centos-release",
+    "/etc/redhat-release",
+    "/etc/system-release",
+)
+# The package managers of each family, the better one first: dnf is yum's successor, and SUSE has zypper.
+MANAGERS: Mapping[str, tuple[str, ...]] = {"debian": ("apt-get",), "rhel": ("dnf", "yum"), "suse": ("zypper",)}
+BINARY_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/sbin")
+
+
+@fact("system")
+def fact_system(context: Context) -> Fact:
+    """The kernel's name for itself: Linux."""
+    name = context.host.uname.get("sysname") or None
+    return Fact("system", name, "uname -s", Text("uname gives no system name", "uname 未给出系统名称"))
+
+
+@fact("arch")
+def fact_arch(context: Context) -> Fact:
+    """x86_64 or aarch64, as the kernel names it."""
+    machine = context.host.uname.get("machine", "")
+    if not machine:
+        return Fact("arch", None, "uname -m", Text("uname gives no machine name", "uname 未给出机器类型"))
+    return Fact("arch", "aarch64" if machine == "arm64" else machine, "uname -m")
+
+
+@fact("kernel")
+def fact_kernel(context: Context) -> Fact:
+    """Kernel release."""
+    return Fact(
+        "kernel",
+        context.host.uname.get("release") or None,
+        "uname -r",
+        Text("uname gives no release", "uname 未给出内核版本"),
+    )
+
+
+def os_release(context: Context) -> tuple[Mapping[str, str], str]:
+    """The fields of os-release and where they were read; Missing when the host does not name its system at all."""
+    host = context.host
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        text = _text(host, path)
+        if text is not None:
+            return parse_os_release(text), path
+    for path in RELEASE_FILES:
+        fields = parse_release_line(_text(host, path) or "")
+        if fields:
+            return fields, path
+    return _by_distro(host), "distro"
+
+
+def _text(host: Host, path: str) -> Optional[str]:
+    try:
+        return host.read(path)
+    except Missing:
+        return None
+
+
+def _by_distro(host: Host) -> Mapping[str, str]:
+    """What the `distro` package makes of older systems (lsb_release and the like); the live machine only."""
+    if host.live:
+        import distro
+
+        if distro.id():
+            return {"ID": distro.id(), "VERSION_ID": distro.version(), "ID_LIKE": distro.like()}
+    raise Missing("/etc/os-release")
+
+
+def parse_os_release(text: str) -> Mapping[str, str]:
+    """Shell-like assignments of os-release(5); lines that are none are skipped."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        key, mark, value = line.strip().partition("=")
+        if mark and key.replace("_", "").isalnum():
+            fields[key] = value.strip().strip("\"'")
+    return fields
+
+
+def parse_release_line(text: str) -> Mapping[str, str]:
+    """`CentOS Linux release 7.6.1810 (Core)` or `EulerOS release 2.0 (SP8)` as os-release fields; empty otherwise."""
+    line = text.strip().partition("\n")[0]
+    name, mark, rest = line.partition(" release ")
+    version = rest.split()[0] if rest.split() else ""
+    if not mark or not version[:1].isdigit() or not name:
+        return {}
+    return {"ID": name.split()[0].lower(), "VERSION_ID": version, "PRETTY_NAME": line}
+
+
+@fact("os")
+def fact_os(context: Context) -> Fact:
+    """ID of os-release: ubuntu, openEuler, centos, ..."""
+    fields, path = context.cached(os_release)
+    return Fact("os", fields.get("ID") or None, path, Text("no ID in os-release", "os-release 中没有 ID"))
+
+
+@fact("os_version")
+def fact_os_version(context: Context) -> Fact:
+    """VERSION_ID of os-release."""
+    fields, path = context.cached(os_release)
+    return Fact(
+        "os_version",
+        fields.get("VERSION_ID") or None,
+        path,
+        Text("no VERSION_ID in os-release", "os-release 中没有 VERSION_ID"),
+    )
+
+
+@fact("os_family")
+def fact_os_family(context: Context) -> Fact:
+    """debian, rhel or suse: which package manager speaks here."""
+    fields, path = context.cached(os_release)
+    words = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".lower().split()
+    for family, names in FAMILIES.items():
+        if any(word.startswith(names) for word in words):
+            return Fact("os_family", family, path)
+    return Fact("os_family", "other", path)
+
+
+@fact("cpus")
+def fact_cpus(context: Context) -> Fact:
+    """Number of CPUs that are online."""
+    return Fact("cpus", str(online_cpus(context.host)), "/sys/devices/system/cpu/online")
+
+
+def online_cpus(host: Host) -> int:
+    """The size of the kernel's list `0-3,8`."""
+    path = "/sys/devices/system/cpu/online"
+    text = host.read(path)
+    count = len(cpu_numbers(text))
+    if count == 0:
+        raise Undetermined(Text(f"{path} is not a CPU list", f"{path} 不是 CPU 列表"), path, text)
+    return count
+
+
+@fact("user")
+def fact_user(context: Context) -> Fact:
+    """root or user: what may be read and changed."""
+    return Fact("user", "root" if context.host.euid == 0 else "user", "geteuid")
+
+
+@probe("system.fact", formerly="platform.fact")
+def fact(context: Context, *, name: str) -> Iterable[Reading]:
+    """A fact as a reading, so that an expectation can be put on it; untold facts are untold readings."""
+    known = context.facts[name]
+    if known.value is None:
+        raise Undetermined(known.reason or Text("cannot be told", "无法判断"), known.source)
+    return [Reading(name, known.value, Evidence(known.source, known.value))]
+
+
+@probe("system.package_manager", formerly="platform.package_manager")
+def package_manager(context: Context) -> Iterable[Reading]:
+    """The package manager of this family that is installed, `unknown family` or `missing`.
+
+    Source: porting guide 003:1391-1399, 2814-2820, 2905-2911.
+    """
+    family = context.facts["os_family"]
+    if family.value is None:
+        return [Reading("packages", None, Evidence(family.source), reason=family.reason)]
+    name = context.facts.value("os") or "?"
+    managers = MANAGERS.get(family.value, ())
+    if not managers:
+        shown = Text(f"{name}: a distribution of no family envtune knows", f"{name}：不属于 envtune 了解的发行版系列")
+        return [
+            Reading(
+                "packages", "unknown family", Evidence(family.source, name), shown, same("apt-get, dnf, yum, zypper")
+            )
+        ]
+    for manager in managers:
+        path = find_binary(context.host, manager)
+        if path is not None:
+            shown = Text(f"{manager} ({name}, {family.value} family)", f"{manager}（{name}，{family.value} 系列）")
+            return [Reading("packages", manager, Evidence(path, path), shown)]
+    programs_visible(context.host)
+    wanted = " | ".join(managers)
+    shown = Text(f"{name}, {family.value} family, but no {wanted}", f"{name}，{family.value} 系列，但没有 {wanted}")
+    return [Reading("packages", "missing", Evidence(f"{BINARY_DIRECTORIES[0]}/{managers[0]}", ""), shown, same(wanted))]
+
+
+def programs_visible(host: Host) -> None:
+    """Undetermined where not even `env` can be seen: then the absence of a program is no evidence."""
+    if find_binary(host, "env") is None:
+        reason = Text(
+            "none of the system's programs can be seen here: an incomplete recording",
+            "看不到任何系统程序：快照不完整",
+        )
+        raise Undetermined(reason, f"{BINARY_DIRECTORIES[0]}/env")
+
+
+def find_binary(host: Host, name: str) -> Optional[str]:
+    """The first executable of that name in the system's directories; None when there is none."""
+    for folder in BINARY_DIRECTORIES:
+        path = f"{folder}/{name}"
+        try:
+            found = host.stat(path)
+        except Missing:
+            continue
+        if found.kind == "file" and found.mode & 0o111:
+            return path
+    return None
+
+
+def distribution(context: Context) -> Iterable[Reading]:
+    """`id major.minor` of the distribution in lower case, for example `centos 7.6`, `euleros 2.8`, `ubuntu 18.04`.
+
+    CentOS 7 gives its minor version in /etc/centos-release only; EulerOS 2.8 calls itself 2.0 (SP8).
+    """
+    fields, path = context.cached(os_release)
+    name, version = fields.get("ID", "").lower(), fields.get("VERSION_ID", "")
+    text = f"{fields.get('VERSION', '')} {fields.get('PRETTY_NAME', '')}"
+    if name == "centos" and "." not in version:
+        path = "/etc/centos-release"
+        text = context.host.read(path)
+        version = parse_release_line(text).get("VERSION_ID", version)
+    pack = re.search(r"\(SP(\d+)\)", text)
+    if name == "euleros" and pack is not None:
+        version = f"{version.partition('.')[0]}.{pack[1]}"
+    short = ".".join(version.split(".")[:2])
+    shown = same(fields.get("PRETTY_NAME") or f"{name} {version}")
+    return [Reading("os", f"{name} {short}", Evidence(path, text.strip()), shown)]
+
+
+@probe("system.transplant_os", formerly="platform.transplant_os")
+def transplant_os(context: Context, *, cann: str) -> Iterable[Reading]:
+    """The distribution, where the script transplant tool of CANN `cann` (its major version) is installed.
+
+    The list it is held against is the porting guide's (003:645-647), written for CANN 5; later tools have their own.
+    """
+    known = context.facts["cann"]
+    if known.value is None:
+        raise Undetermined(known.reason or Text("the CANN version is not known", "无法确定 CANN 版本"), known.source)
+    if known.value.partition(".")[0] != cann:
+        reason = Text(
+            f"CANN is {known.value}; the list is that of CANN {cann}",
+            f"CANN 为 {known.value}；该列表属于 CANN {cann}",
+        )
+        raise NotApplicable(reason, known.source, known.value)
+    return distribution(context)

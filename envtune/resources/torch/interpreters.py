@@ -1,0 +1,136 @@
+"""Whether `python3` and `pip` on the job's PATH belong to the Python that has torch. Nothing is started."""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, Optional
+
+from envtune import collector
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, NotApplicable, host_error_text
+from envtune.job.interpreter import python_at, unresolved_text
+from envtune.job.target import PythonTarget
+from envtune.model import Evidence, Reading, Text, same
+from envtune.resources.python.distributions import NONE, interpreter
+from envtune.resources.torch.stack import told_version
+
+
+def _variables(context: Context) -> Mapping[str, str]:
+    known = context.target.environment.variables
+    return context.host.environ if known is None else known
+
+
+@probe("torch.interpreter", formerly="python_commands.torch")
+def torch(context: Context) -> Iterable[Reading]:
+    """Whether the Python that the job's command starts has torch; NotApplicable when no Python here has it."""
+    job = _started(context)
+    own = interpreter(context)
+    if _same(job, own):
+        version = told_version(context, "torch")
+        has, source = version != NONE, context.facts["torch"].source
+    else:
+        has, source = collector.holds_torch(context.host, job.sites), job.prefix
+    line = job.path if job.path == job.real else f"{job.path} -> {job.real}"
+    if has:
+        shown = Text(f"{line} has torch", f"{line} 中有 torch")
+        yield Reading(
+            "python3", True, Evidence(source, line), shown, Text("a Python with torch", "装有 torch 的 Python")
+        )
+        return
+    if context.facts.value("ascend") == "false":
+        words = Text(
+            f"torch is {NONE} in {job.path} and ascend is false", f"{job.path} 中 torch 为 {NONE}，且 ascend 为 false"
+        )
+        raise NotApplicable(words, source)
+    others = _with_torch(context, job)
+    if not others:
+        reason = Text(
+            f"torch is {NONE} in {job.path} and in every other Python found here",
+            f"{job.path} 以及本机找到的其他 Python 中 torch 均为 {NONE}",
+        )
+        raise NotApplicable(reason, source)
+    listed = ", ".join(others)
+    shown = Text(f"{line} has no torch; {listed} has", f"{line} 中没有 torch；{listed} 中有")
+    yield Reading("python3", False, Evidence(source, line), shown, same(" | ".join(others)))
+
+
+def _started(context: Context) -> PythonTarget:
+    """The Python the job's command starts: the named one, else what `python3` means on PATH."""
+    options, own = context.target.options, interpreter(context)
+    if options.python or options.pid is not None:
+        return own
+    path = collector.on_path(context.host, _variables(context), context.host.cwd, "python3")
+    found = _described(context, path) if path else None
+    return found or own
+
+
+def _described(context: Context, path: str) -> Optional[PythonTarget]:
+    try:
+        return python_at(context.host, _variables(context), path)
+    except (collector.Unresolved, HostError):
+        return None
+
+
+def _same(one: PythonTarget, other: PythonTarget) -> bool:
+    return (one.real, one.prefix) == (other.real, other.prefix)
+
+
+def _with_torch(context: Context, job: PythonTarget) -> list[str]:
+    """Paths of other interpreters of this host that hold torch, each installation once."""
+    host, variables = context.host, _variables(context)
+    candidates = [interpreter(context).path, *collector.other_interpreters(host, variables, host.cwd)]
+    seen = {(job.real, job.prefix)}
+    found = []
+    for path in candidates:
+        python = _described(context, path)
+        if python is None or (python.real, python.prefix) in seen:
+            continue
+        seen.add((python.real, python.prefix))
+        try:
+            if collector.holds_torch(host, python.sites):
+                found.append(path)
+        except HostError:
+            continue  # a home directory that is closed to us holds no Python of this job
+    return found
+
+
+@probe("python.pip_command", formerly="python_commands.pip")
+def pip(context: Context) -> Iterable[Reading]:
+    """Per pip command of the job's PATH whether it installs into the job's Python, by its `#!` line."""
+    host, variables, own = context.host, _variables(context), interpreter(context)
+    commands = collector.pip_commands(host, variables, host.cwd, own.version)
+    if not commands:
+        raise NotApplicable(
+            Text("pip is not on PATH: nothing can be mixed up", "PATH 中没有 pip：不存在混用问题"),
+            ":".join(collector.search_path(variables, host.cwd)),
+        )
+    for name, path in commands:
+        yield _pip_reading(context, name, path, own)
+
+
+def _pip_reading(context: Context, name: str, path: str, own: PythonTarget) -> Reading:
+    host, variables = context.host, _variables(context)
+    wanted = Text(f"installs into {own.path}", f"安装到 {own.path}")
+    try:
+        program = collector.script_interpreter(host, variables, host.cwd, path)
+    except collector.Unresolved as problem:
+        return Reading(name, None, Evidence(path), expected=wanted, reason=unresolved_text(problem))
+    except HostError as error:
+        right = isinstance(error, PermissionError)
+        return Reading(name, None, Evidence(path), expected=wanted, reason=host_error_text(error), right=right)
+    if program is None:
+        reason = Text(f"{path} is no Python script", f"{path} 不是 Python 脚本")
+        return Reading(name, None, Evidence(path), expected=wanted, reason=reason)
+    evidence = Evidence(path, f"#!{program}")
+    try:
+        other = python_at(host, variables, program)
+    except collector.Unresolved as problem:
+        if problem.code == "missing":
+            shown = Text(f"{path} wants {program}, which is not there", f"{path} 需要的 {program} 不存在")
+            return Reading(name, False, evidence, shown, wanted)
+        return Reading(name, None, evidence, expected=wanted, reason=unresolved_text(problem))
+    except HostError as error:
+        right = isinstance(error, PermissionError)
+        return Reading(name, None, evidence, expected=wanted, reason=host_error_text(error), right=right)
+    shown = Text(f"{path} installs into {program}", f"{path} 安装到 {program}")
+    return Reading(name, _same(own, other), evidence, shown, wanted)

@@ -1,0 +1,90 @@
+"""What goes on beside a command that has ended: the output of what it left running, and words about it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from typing import Callable, Sequence
+
+from envtune.run.result import PR_SET_PDEATHSIG, set_process_option
+from envtune.run.signals import ENDING
+from envtune.run.streams import Copied, serve, watch
+
+
+def leave_behind(streams: Sequence[Copied]) -> None:
+    """A process of its own copies on until the last writer has gone.
+
+    What a script left running in the background (`python train.py &`) keeps its stdout and stderr, as without us;
+    whoever waits for the end of our output waits as long as without us.
+    """
+    if os.fork():
+        for one in streams:
+            one.close()
+        return
+    try:
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTOU):
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+        _copy_on(list(streams))
+    finally:
+        os._exit(0)
+
+
+def _copy_on(streams: list[Copied]) -> None:
+    held = {fd for one in streams for fd in (one.source, one.target) if fd is not None}
+    low = 0
+    for fd in sorted(held):  # nothing else may be kept open by us, least of all the other stream
+        os.closerange(low, fd)
+        low = fd + 1
+    os.closerange(low, 4096)
+    while streams:
+        poll = select.poll()
+        watch(poll, streams)
+        serve(streams, dict(poll.poll()))
+
+
+def aside(words: Callable[[], None], seconds: float) -> None:
+    """Say something in a process of its own: a crash, a hang or a lack of memory in there does not reach us.
+
+    Ends early when somebody asks us to end (Ctrl-C, SIGTERM, SIGHUP).
+    """
+    read, write = os.pipe()
+    wake, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in ENDING:
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            words()
+            sys.stderr.flush()
+        finally:
+            os._exit(0)
+    os.close(write)
+    before = [(number, signal.signal(number, lambda *_: None)) for number in ENDING]
+    old = signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    select.select([read, wake], [], [], seconds)
+    signal.set_wakeup_fd(old)
+    for number, handler in before:
+        signal.signal(number, handler)
+    for fd in (read, wake, wakes):
+        os.close(fd)
+    _end(pid)
+
+
+def _end(pid: int) -> None:
+    """Reap it, killed if need be; one that hangs in the kernel is not waited for."""
+    end = time.monotonic() + 1
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            return
+        time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        while not os.waitpid(pid, os.WNOHANG)[0] and time.monotonic() < end:
+            time.sleep(0.005)

@@ -1,0 +1,196 @@
+"""Starts a command and stands beside it: same terminal, same signals, same end, and what it said kept.
+
+The command stays in our process group, as if we were not there: what a shell, a terminal or a launcher sends to the
+group reaches it without us (docs/adr/0008). What reaches us alone is passed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import signal
+import sys
+import time
+from typing import AbstractSet, Mapping, Sequence
+
+from envtune.run.background import leave_behind
+from envtune.run.result import PR_SET_PDEATHSIG, Ended, set_process_option
+from envtune.run.signals import ENDING, Witness, listening, pass_on, stop_with
+from envtune.run.streams import PIPE_SIZE, Copied, Handed, high, plan_streams, serve, watch
+
+GRACE = 0.5  # seconds for `> >(tee log)` and the like to say the rest, when the command failed
+ANSWER = 60.0  # seconds: a command that ends later than this after SIGTERM or the like ended for another reason
+JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+
+
+def run_command(argv: Sequence[str], env: Mapping[str, str], capture: bool = True) -> Ended:
+    """Run `argv` to its end. OSError when it cannot be started."""
+    copied, handed = plan_streams() if capture else ([], [])
+    return _Job(argv, env, copied, handed).run()
+
+
+class _Job:
+    """One child from start to end."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], copied: list[Copied], handed: list[Handed]) -> None:
+        self._argv, self._env = list(argv), dict(env)
+        self._streams, self._open, self._handed = copied, list(copied), handed
+        self._pid, self._status, self._until = 0, -1, 0.0
+        self._asked, self._when, self._hurry = 0, 0.0, False
+        self._marks: dict[Copied, int] = {}
+
+    def run(self) -> Ended:
+        wake, wakes = (high(end) for end in os.pipe())
+        os.set_blocking(wake, False)
+        os.set_blocking(wakes, False)
+        self._witness = Witness()
+        try:
+            with listening(wakes):
+                self._start()
+                self._stand_by(wake)
+        finally:
+            self._witness.end()
+            os.close(wake)
+            os.close(wakes)
+        kept = [one.kept() for one in self._streams] + [one.kept() for one in self._handed]
+        answered = time.monotonic() - self._when < ANSWER
+        return Ended(self._status, tuple(kept), self._asked if answered else 0)
+
+    # ------------------------------------------------------------------ start
+
+    def _start(self) -> None:
+        """Fork and exec; an exec that fails is reported through a pipe as the OSError it is."""
+        told_read, told_write = (high(end) for end in os.pipe())
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        parent = os.getpid()
+        # Between fork and exec a signal must not be taken by a handler that is not the command's.
+        before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._become(told_write, parent, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(told_write)
+        for one in self._streams:
+            if not one.terminal:
+                one.release()
+        told = os.read(told_read, 16)
+        os.close(told_read)
+        if told:
+            os.waitpid(self._pid, 0)
+            raise OSError(int(told), os.strerror(int(told)), self._argv[0])
+
+    def _become(self, told: int, parent: int, mask: AbstractSet[int]) -> None:
+        try:
+            # Whoever kills us outright means the command. Not inherited by what it starts.
+            set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(128 + signal.SIGKILL)
+            for one in self._streams:
+                for fd in one.fds:
+                    os.dup2(one.end, fd)
+            for number in signal.valid_signals():
+                if signal.getsignal(number) not in (signal.SIG_IGN, signal.SIG_DFL, None):
+                    signal.signal(number, signal.SIG_DFL)
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, for itself
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            _execute(self._argv, self._env)
+        except OSError as error:
+            os.write(told, str(error.errno or errno.ENOEXEC).encode("ascii"))
+        finally:
+            os._exit(127)
+
+    # ------------------------------------------------------------------ stand by
+
+    def _stand_by(self, wake: int) -> None:
+        """Copy and pass on until the command has ended and all it wrote has arrived."""
+        while self._status < 0 or self._open:
+            events = self._wait(wake)
+            if wake in events:
+                self._signals(wake)
+            serve(self._open, events)
+            if self._hurry or (self._status >= 0 and self._drained(events)):
+                break
+        if self._open:
+            leave_behind(self._open)
+
+    def _wait(self, wake: int) -> dict[int, int]:
+        """What is ready; empty when the command has ended and nothing more came in time."""
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        watch(poll, self._open)
+        if self._status < 0 or any(one.rest for one in self._open):
+            return dict(poll.poll())
+        return dict(poll.poll(max(0, int((self._until - time.monotonic()) * 1000))))
+
+    def _ended(self, status: int) -> None:
+        self._status = status
+        self._until = time.monotonic() + (GRACE if status else 0)
+        for one in self._open:
+            one.release()
+        self._marks = {one: one.ring.total for one in self._open}
+
+    def _drained(self, events: Mapping[int, int]) -> bool:
+        """Whether all that the command itself wrote has arrived; what it left running may write for ever."""
+        if time.monotonic() < self._until or any(one.rest for one in self._open):
+            return False
+        return not events or all(one.ring.total - self._marks[one] > PIPE_SIZE for one in self._open)
+
+    def _signals(self, wake: int) -> None:
+        heard: set[int] = set()
+        with contextlib.suppress(BlockingIOError):
+            heard.update(os.read(wake, 4096))
+        self._hurry = self._status >= 0 and not heard.isdisjoint(ENDING)
+        for number in sorted(heard - {signal.SIGCHLD}):
+            if number in ENDING:
+                self._asked, self._when = number, time.monotonic()
+            if self._status < 0:
+                pass_on(number, self._pid, self._witness)
+            if number in (signal.SIGWINCH, signal.SIGCONT):
+                self._resize()
+        self._reap()
+
+    def _resize(self) -> None:
+        changed = [one for one in self._streams if one.resize()]
+        if changed and self._status < 0:
+            # The kernel told the command before the pseudo terminal had its new size.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGWINCH)
+
+    def _reap(self) -> None:
+        while self._status < 0:
+            pid, found = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED)
+            if pid == 0:
+                return
+            if not os.WIFSTOPPED(found):
+                self._ended(found)
+            elif os.WSTOPSIG(found) in JOB_CONTROL:
+                self._copy_what_is_there()
+                stop_with(os.WSTOPSIG(found))
+
+    def _copy_what_is_there(self) -> None:
+        """What was said before the stop is seen before the shell says so."""
+        for _ in range(PIPE_SIZE // 4096):
+            poll = select.poll()
+            watch(poll, self._open)
+            events = dict(poll.poll(0))
+            if not events:
+                return
+            serve(self._open, events)
+
+
+def _execute(argv: Sequence[str], env: Mapping[str, str]) -> None:
+    """exec as a shell would: a script without a `#!` line is one for sh (execvp(3))."""
+    try:
+        os.execvpe(argv[0], list(argv), dict(env))
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        import shutil
+
+        found = shutil.which(argv[0], path=env.get("PATH")) or argv[0]
+        os.execve("/bin/sh", ["sh", found, *argv[1:]], dict(env))

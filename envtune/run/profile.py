@@ -1,0 +1,167 @@
+"""The environment that `envtune run` gives its command: this process's own, with the profile of this host over it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from typing import TYPE_CHECKING, Iterator, Mapping, NamedTuple, Optional, Sequence
+
+from envtune.model import Text
+
+if TYPE_CHECKING:
+    from envtune.context import Context
+    from envtune.job.target import JobEnvironment
+    from envtune.resources.environment.profile import Setting
+
+PROFILES = ("training", "debug", "none")
+# Set by launchers for each process of a node, counted from 0. Sources: torchrun (torch.distributed.run), mpirun(1) of
+# Open MPI, Hydra and Intel MPI (MPI_LOCALRANKID), MVAPICH2, srun(1), PALS (intro_pals(7)), flux-run(1).
+LOCAL_RANKS = (
+    "LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "SLURM_LOCALID",
+    "PALS_LOCAL_RANKID",
+    "FLUX_TASK_LOCAL_ID",
+)
+_PYTHON = re.compile(r"python\d*(\.\d+)?$")
+
+
+class Applied(NamedTuple):
+    """What the command gets, what there is to say about it, and the context that the preflight judges."""
+
+    variables: Mapping[str, str]
+    notes: tuple[Text, ...]
+    context: Context
+
+
+def later_rank(environ: Mapping[str, str]) -> bool:
+    """Whether a launcher started this process as another than the first of its node."""
+    return any(environ.get(name, "0").strip() not in ("", "0") for name in LOCAL_RANKS)
+
+
+def apply(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
+    """The profile applied to this process's environment, in memory; nothing changes where nothing of Ascend is.
+
+    The environment is known even under sudo and ssh: we hand it over ourselves (docs/adr/0008).
+    """
+    from envtune.context.open import open_context
+    from envtune.host import LocalHost
+    from envtune.job.target import JobEnvironment, TargetOptions
+    from envtune.resources.environment.simulate import with_environment
+
+    host = LocalHost()
+    ours = JobEnvironment(dict(os.environ), "this shell")
+    context = with_environment(open_context(host, TargetOptions(python=interpreter(argv, os.environ))), ours)
+    given, notes = child_environment(context, profile, keep)
+    return Applied(given.variables or {}, notes, with_environment(context, _of_the_job(context, argv, given)))
+
+
+def child_environment(context: Context, profile: str, keep: Sequence[str]) -> tuple[JobEnvironment, tuple[Text, ...]]:
+    """The context's environment with the profile over it, and one line for each variable that differs or is left."""
+    from envtune.resources.environment.simulate import environment_after
+
+    before = context.target.environment
+    if profile == "none" or context.facts.value("ascend") != "true":
+        return before, ()
+    settings, left = _settings(context, profile, keep)
+    after = environment_after(context, settings)
+    changes = _changes(before, after, settings)
+    return after, (*changes, *(_left(before.variables or {}, name, reason) for name, reason in left))
+
+
+def _settings(
+    context: Context, profile: str, keep: Sequence[str]
+) -> tuple[tuple[Setting, ...], tuple[tuple[str, Text], ...]]:
+    """What the profile sets, and what it leaves: a decision somebody took, or what `--keep` names."""
+    from envtune.resources.environment.path_settings import advice as path_advice
+    from envtune.resources.environment.profile import debug, train
+
+    known = context.target.environment.variables or {}
+    advice = debug(context) if profile == "debug" else train(context)
+    left = [(one.name, one.reason) for one in advice.left]
+    settings: list[Setting] = []
+    for one in (*_added(path_advice(context), known), *advice.settings):
+        if one.name in keep:
+            left.append((one.name, Text("--keep", "--keep")))
+        elif one.grave:
+            left.append((one.name, one.reason))
+        elif one.name != "MASTER_ADDR" or not any(name in known for name in LOCAL_RANKS):
+            settings.append(one)
+    return tuple(settings), tuple(left)
+
+
+def _added(paths: Sequence[Setting], known: Mapping[str, str]) -> Iterator[Setting]:
+    """Search paths get what they lack, and lose another CANN's entries (CANN012). Other cleaning is for the user's own
+    files (envtune fix): the command, or a library, may be found through an entry that should not be there."""
+    for one in paths:
+        if one.script or one.value is None or "CANN012" in one.checks:
+            yield one
+        elif one.prefixes:
+            there = known.get(one.name)
+            yield one._replace(value=":".join([*one.prefixes, *([there] if there else [])]))
+
+
+def _changes(before: JobEnvironment, after: JobEnvironment, settings: Sequence[Setting]) -> Iterator[Text]:
+    """One line for each variable that differs, and for each that a script sets to what cannot be told."""
+    old, new = before.variables or {}, after.variables or {}
+    named = {one.name: one.reason for one in settings if one.name}
+    sourced = {one.script: one.reason for one in settings if one.script}
+    for name in sorted({*old, *new}):
+        if old.get(name) == new.get(name):
+            continue
+        reason = named.get(name) or sourced.get(after.places.get(name, "").partition(":")[0])
+        yield _change(name, old.get(name), new.get(name), reason or Text("-", "-"))
+    for name in sorted(set(after.untold) - set(before.untold)):
+        yield _left(old, name, after.untold[name])
+
+
+def _left(known: Mapping[str, str], name: str, reason: Text) -> Text:
+    shown = f"{name}={_short(known[name])}" if name in known else name
+    return Text(f"{shown} left as it is: {reason.en}", f"{shown} 保持不变：{reason.zh}")
+
+
+def _change(name: str, old: Optional[str], new: Optional[str], reason: Text) -> Text:
+    if new is None:
+        was = _short(old or "")
+        return Text(f"{name} not set (was {was}): {reason.en}", f"{name} 不设置（原为 {was}）：{reason.zh}")
+    if old and new.endswith(f":{old}"):
+        added = _short(new[: -len(old) - 1])
+        return Text(f"{name}: {added} in front: {reason.en}", f"{name}：前面加上 {added}：{reason.zh}")
+    if old is None:
+        return Text(f"{name}={_short(new)}: {reason.en}", f"{name}={_short(new)}：{reason.zh}")
+    was = _short(old)
+    return Text(f"{name}={_short(new)} (was {was}): {reason.en}", f"{name}={_short(new)}（原为 {was}）：{reason.zh}")
+
+
+def _short(value: str) -> str:
+    text = value if value.isprintable() else repr(value)
+    return text if len(text) <= 120 else text[:57] + "[...]" + text[-57:]
+
+
+def _of_the_job(context: Context, argv: Sequence[str], given: JobEnvironment) -> JobEnvironment:
+    """What the job itself gets: `env A=1 python`, and what a launch script that is the command exports, are read."""
+    from envtune.job.script import text_environment
+
+    line = " ".join(shlex.quote(word) for word in argv)
+    read = text_environment(context.host, os.path.join(os.getcwd(), "command line"), line, given)
+    return read._replace(source="this shell and the command") if read != given else given
+
+
+def interpreter(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[str]:
+    """The Python that the command line names, or that a script such as torchrun names in its first line."""
+    import shutil
+
+    for word in argv:
+        if _PYTHON.fullmatch(os.path.basename(word)):
+            return shutil.which(word, path=environ.get("PATH"))
+    found = shutil.which(argv[0], path=environ.get("PATH"))
+    try:
+        with open(found or "", "rb") as file:
+            first = file.readline(256).decode("utf-8", "replace")
+    except OSError:
+        return None
+    words = first[2:].split() if first.startswith("#!") else []
+    return words[0] if words and _PYTHON.fullmatch(os.path.basename(words[0])) else None

@@ -1,0 +1,342 @@
+"""Expands the words of a shell script as far as they are known: quotes, `$A`, `${A:-x}`, `~`, field splitting.
+
+What is not known (an argument of the script, the output of a command) is a `Text` that says why, and so is everything
+it goes into.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from dataclasses import dataclass
+from typing import Callable, Iterator, Optional, Sequence, Union
+
+from envtune.model import Text
+from envtune.shell.lexer import Broken, end_of_parens, end_of_quoted
+
+Value = Union[str, Text]
+LENGTH = 131072  # bytes of one variable that Linux passes to a program (MAX_ARG_STRLEN)
+_PLAIN = re.compile(r"[^'\"\\$`]+")
+_PLAIN_QUOTED = re.compile(r'[^"\\$`]+')
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_PARAMETER = re.compile(r"(#?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?(.*)", re.DOTALL)
+_PARAMETER_OPERATOR = re.compile(r":?[-=+?]|##?|%%?|//?|:")
+_BLANKS = (" ", "\t", "\n")  # the default IFS: what splits an unquoted expansion
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b"}
+
+
+def unknown(raw: str, place: str) -> Text:
+    """Why something that only the running job has is not known; `place` is the file:line that uses it."""
+    short = raw if len(raw) <= 60 else raw[:60] + "..."
+    return Text(f"{short} is not known before the job runs ({place})", f"{short} 在任务运行前无法得知（{place}）")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """What expansion asks the running script for. Every answer may be a Text: not known, and why."""
+
+    lookup: Callable[[str], Optional[Value]]  # None: not set
+    assign: Callable[[str, Value], None]
+    output: Callable[[str], Value]  # of a command substitution
+    arguments: Optional[Sequence[Value]]  # None: not known
+    script: str  # $0
+    place: str  # file:line
+
+    def untold(self, raw: str) -> Text:
+        """The reason for a part that is not followed."""
+        short = raw if len(raw) <= 60 else raw[:60] + "..."
+        return Text(
+            f"{short} is not known before the job runs ({self.place})", f"{short} 在任务运行前无法得知（{self.place}）"
+        )
+
+
+@dataclass(frozen=True)
+class _Part:
+    text: Value
+    quoted: bool  # not split into fields
+    literal: bool = True  # written as it is, not the outcome of an expansion
+
+
+def value_of(raw: str, shell: Shell) -> Value:
+    """The word as one string, as on the right of an assignment."""
+    return _joined(list(_parts(_with_home(raw, shell), shell, assignment=True)), shell)
+
+
+def pattern_of(raw: str, shell: Shell) -> Value:
+    """The word as a pattern for fnmatch: quoted characters stand for themselves."""
+    parts = [
+        part if isinstance(part.text, Text) or not (part.quoted and part.literal) else _Part(_escaped(part.text), True)
+        for part in _parts(raw, shell)
+    ]
+    return _joined(parts, shell)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*?\[])", r"[\1]", text)
+
+
+def fields_of(raw: str, shell: Shell) -> list[Value]:
+    """The fields the word becomes on a command line; an unquoted expansion may become none or several."""
+    if raw in ('"$@"', "$@", '"$*"', "$*"):
+        return list(shell.arguments) if shell.arguments is not None else [shell.untold("$@")]
+    own = shell.lookup("IFS")
+    separators = own if isinstance(own, str) else ""
+    fields: list[Optional[Value]] = [None]  # None: no field begun yet
+    for part in _parts(_with_home(raw, shell), shell):
+        if part.literal or part.quoted or isinstance(part.text, Text):
+            fields[-1] = _added(fields[-1], part.text)
+        elif separators and set(part.text) & {*separators, *_BLANKS}:
+            fields[-1] = shell.untold(raw)  # split by the script's own IFS
+        else:
+            for number, piece in enumerate(re.split(r"[ \t\n]+", part.text)):
+                fields += [None] if number else []
+                fields[-1] = _added(fields[-1], piece) if piece else fields[-1]
+    return [field for field in fields if field is not None]
+
+
+def _added(left: Optional[Value], right: Value) -> Value:
+    if isinstance(left, Text) or left is None:
+        return right if left is None else left
+    return right if isinstance(right, Text) else left + right
+
+
+def _joined(parts: Sequence[_Part], shell: Shell) -> Value:
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part.text, Text):
+            return part.text
+        texts.append(part.text)
+    whole = "".join(texts)
+    return whole if len(whole) <= LENGTH else shell.untold(f"a value of {len(whole)} characters")
+
+
+def _with_home(raw: str, shell: Shell) -> str:
+    """A leading `~` written out as `$HOME`."""
+    return "$HOME" + raw[1:] if raw == "~" or raw.startswith("~/") else raw
+
+
+def _parts(raw: str, shell: Shell, assignment: bool = False) -> Iterator[_Part]:
+    if raw.startswith(("<(", ">(")):
+        yield _Part(shell.untold(raw), True)
+        return
+    at = 0
+    while at < len(raw):
+        plain = _PLAIN.match(raw, at)
+        if plain is not None:
+            at = plain.end()
+            yield _Part(_with_homes(plain.group(), shell) if assignment else plain.group(), False)
+            continue
+        try:
+            end = end_of_quoted(raw, at)
+        except Broken:
+            yield _Part(shell.untold(raw[at:]), True)
+            return
+        piece, at = raw[at:end], end
+        if piece[0] in "\"'\\":
+            yield from _quoted(piece, shell)
+        elif piece != "$" or raw[at : at + 1] != '"':  # $"..." is "..." in the C locale
+            text, at = _dollar(raw, piece, at, shell)
+            yield _Part(text, piece.startswith("$'"), piece == "$" and text == "$")
+
+
+def _with_homes(text: str, shell: Shell) -> Value:
+    """`~/` behind a colon, as in the search paths that are assigned."""
+    if ":~/" not in text:
+        return text
+    home = shell.lookup("HOME")
+    return text.replace(":~/", f":{home}/") if isinstance(home, str) else shell.untold("~")
+
+
+def _quoted(piece: str, shell: Shell) -> Iterator[_Part]:
+    """The parts of `"..."`, `'...'` or an escaped character."""
+    if piece[0] == '"':
+        yield _Part("", True)
+        yield from _double(piece[1:-1], shell)
+    elif piece[0] == "'":
+        yield _Part(piece[1:-1], True)
+    else:
+        yield _Part("" if piece == "\\\n" else piece[1:], True)
+
+
+def _double(inner: str, shell: Shell) -> Iterator[_Part]:
+    """The parts between double quotes."""
+    at = 0
+    while at < len(inner):
+        plain = _PLAIN_QUOTED.match(inner, at)
+        if plain is not None:
+            at = plain.end()
+            yield _Part(plain.group(), True)
+            continue
+        char = inner[at]
+        if char == "\\":
+            following = inner[at + 1 : at + 2]
+            yield _Part("" if following == "\n" else following if following in '$`"\\' else char + following, True)
+            at += 2
+            continue
+        if char == '"' or inner.startswith("$'", at):
+            yield _Part(char, True)
+            at += 1
+            continue
+        try:
+            end = end_of_quoted(inner, at)
+        except Broken:
+            yield _Part(shell.untold(inner[at:]), True)
+            return
+        text, at = _dollar(inner, inner[at:end], end, shell)
+        yield _Part(text, True, False)
+
+
+def _dollar(raw: str, piece: str, at: int, shell: Shell) -> tuple[Value, int]:
+    """The value of the expansion `piece` that ends at `at`, and where it really ends."""
+    if piece.startswith("`"):
+        return shell.output(re.sub(r"\\([`$\\])", r"\1", piece[1:-1])), at
+    if piece.startswith("$(("):
+        return _arithmetic(piece, shell), at
+    if piece.startswith("$("):
+        return shell.output(piece[2:-1]), at
+    if piece.startswith("${"):
+        return _braces(piece, shell), at
+    if piece.startswith("$'"):
+        return _ansi(piece, shell), at
+    name = _NAME.match(raw, at)
+    if name is not None:
+        return parameter(name.group(), shell), name.end()
+    if raw[at : at + 1] and raw[at] in "0123456789@*#?$!-":
+        return parameter(raw[at], shell), at + 1
+    return "$", at
+
+
+def _ansi(piece: str, shell: Shell) -> Value:
+    """`$'...'`; escapes by number are not followed."""
+    if any(escaped not in _ESCAPES for escaped in re.findall(r"\\(.)", piece[2:-1], re.DOTALL)):
+        return shell.untold(piece)
+    return re.sub(r"\\(.)", lambda m: _ESCAPES[m[1]], piece[2:-1])
+
+
+def parameter(name: str, shell: Shell) -> Value:
+    """`$name`; empty when it is not set."""
+    found = _parameter(name, shell)
+    return "" if found is None else found
+
+
+def _parameter(name: str, shell: Shell) -> Optional[Value]:
+    if name == "0":
+        return shell.script
+    if name.isdigit():
+        if shell.arguments is None:
+            return shell.untold(f"${name}")
+        return shell.arguments[int(name) - 1] if int(name) <= len(shell.arguments) else None
+    if name == "#" and shell.arguments is not None:
+        return str(len(shell.arguments))
+    if name in ("@", "*") and shell.arguments is not None:
+        return _joined([_Part(" ", True)], shell) if not shell.arguments else _spaced(shell.arguments)
+    if not _NAME.fullmatch(name):
+        return shell.untold(f"${name}")
+    return shell.lookup(name)
+
+
+def _spaced(arguments: Sequence[Value]) -> Value:
+    for argument in arguments:
+        if isinstance(argument, Text):
+            return argument
+    return " ".join(str(argument) for argument in arguments)
+
+
+def _arithmetic(piece: str, shell: Shell) -> Value:
+    """`$((a + 1))` with one operator over whole numbers; everything longer is not followed."""
+    inner = piece[3:-2].strip()
+    if _NAME.search(inner) and not re.search(r"[`'\"({\[]", inner):
+        for name in sorted(set(_NAME.findall(inner)), key=len, reverse=True):
+            value = shell.lookup(name)
+            if isinstance(value, Text):
+                return value
+            inner = re.sub(rf"\$?\b{name}\b", value or "0", inner)
+    found = re.fullmatch(r"(-?\d{1,15})(?:\s*([-+*])\s*(\d{1,15}))?", inner)
+    if found is None:
+        return shell.untold(piece)
+    left, right = int(found[1]), int(found[3] or 0)
+    return str({"+": left + right, "-": left - right, "*": left * right}.get(found[2], left))
+
+
+def _braces(piece: str, shell: Shell) -> Value:
+    """`${name}` and its operators."""
+    found = _PARAMETER.fullmatch(piece[2:-1])
+    if found is None:
+        return shell.untold(piece)
+    length, name, index, rest = found.groups()
+    if index is not None and not (name == "BASH_SOURCE" and index in ("[0]", "[@]", "[-1]")):
+        return shell.untold(piece)
+    value = _parameter(name, shell)
+    if length:
+        return value if isinstance(value, Text) else shell.untold(piece) if rest else str(len(value or ""))
+    operator = _PARAMETER_OPERATOR.match(rest)
+    if operator is None:
+        return shell.untold(piece) if rest else value or ""
+    word = rest[operator.end() :]
+    if operator.group() in _DEFAULTS:
+        return _default(operator.group(), name, value, word, shell)
+    return value if isinstance(value, Text) else _cut(operator.group(), value or "", word, piece, shell)
+
+
+_DEFAULTS = ("-", ":-", "=", ":=", "+", ":+", "?", ":?")
+
+
+def _default(operator: str, name: str, value: Optional[Value], word: str, shell: Shell) -> Value:
+    if isinstance(value, Text):
+        return value
+    there = bool(value) if operator.startswith(":") else value is not None
+    if operator.endswith("+"):
+        return _word(word, shell) if there else ""
+    if there:
+        return value or ""
+    if operator.endswith("?"):
+        return shell.untold(f"${{{name}{operator}{word}}}")
+    default = _word(word, shell)
+    if operator.endswith("="):
+        shell.assign(name, default)
+    return default
+
+
+def _word(raw: str, shell: Shell) -> Value:
+    return _joined(list(_parts(_with_home(raw, shell), shell)), shell)
+
+
+def _cut(operator: str, value: str, word: str, piece: str, shell: Shell) -> Value:
+    if operator == ":":
+        found = re.fullmatch(r"\s*(\d{1,9})\s*(?::\s*(\d{1,9})\s*)?", word)
+        if found is None:
+            return shell.untold(piece)
+        return value[int(found[1]) :][: int(found[2]) if found[2] else None]
+    if operator in ("/", "//"):
+        old, _, new = word.partition("/")
+        pattern, replacement = _word(old, shell), _word(new, shell)
+        if (
+            isinstance(pattern, Text)
+            or isinstance(replacement, Text)
+            or re.search(r"[*?\[\\#%]", pattern)
+            or not pattern
+        ):
+            return shell.untold(piece)
+        return value.replace(pattern, replacement, -1 if operator == "//" else 1)
+    pattern = pattern_of(word, shell)
+    if isinstance(pattern, Text):
+        return pattern
+    return value if len(value) > 4096 else _without(operator, value, pattern)
+
+
+def _without(operator: str, value: str, pattern: str) -> str:
+    """`value` less the shortest (# %) or longest (## %%) beginning or end that matches."""
+    test = re.compile(fnmatch.translate(pattern)).fullmatch
+    if operator[0] == "#":
+        ends = range(len(value) + 1) if operator == "#" else range(len(value), -1, -1)
+        return next((value[end:] for end in ends if test(value[:end])), value)
+    starts = range(len(value), -1, -1) if operator == "%" else range(len(value) + 1)
+    return next((value[:start] for start in starts if test(value[start:])), value)
+
+
+def array_assignment(raw: str) -> bool:
+    """Whether the right side of an assignment is an array, `(1 2 3)`."""
+    try:
+        return raw.startswith("(") and end_of_parens(raw, 0) == len(raw)
+    except Broken:
+        return False

@@ -1,0 +1,158 @@
+"""`SnapshotHost`: a recorded host that answers like a live one. The format is `envtune.snapshot/1`, docs/snapshot.md.
+
+A snapshot is one mapping (`host, taken, now, uname, euid, cwd, environ, target, covered, files, commands, processes,
+listeners, interfaces, disks`). The examples in the catalogue write it inline; `snapshot_file.py` reads it from a
+directory, a tar.gz or a JSON file. What the mapping does not mention is absent where the recorder looked (`covered`),
+and `NotRecorded` elsewhere; without `covered` the recorder is taken to have looked everywhere. An absent table is
+`NotRecorded`.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+from typing import Any, Mapping, Optional, Sequence
+
+from envtune import collector
+from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Unreadable
+from envtune.host import command_result, decode
+from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
+from envtune.snapshot.schema import KINDS, normalised
+from envtune.snapshot.tree import Tree, covers, recorded_error
+
+SYSTEM_FOLDERS = frozenset(collector.SYSTEM_PATH.split(":"))
+
+
+class SnapshotHost:
+    """A recorded host. `data` is the mapping described in docs/snapshot.md; SnapshotError when it is not one."""
+
+    live = False
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data = normalised(data)
+        names = {"sysname": "Linux", "nodename": data["host"] or "recorded", "release": "", "machine": ""}
+        self.uname: Mapping[str, str] = {**names, **data["uname"]}
+        self.name: str = data["host"] or self.uname["nodename"]
+        self.euid: int = data["euid"]
+        self.cwd: str = data["cwd"]
+        self.now: float = data["now"]
+        self.environ: Mapping[str, str] = data["environ"]
+        self._commands = {tuple(row["argv"]): row for row in data.get("commands") or ()}
+        files = data["files"]
+        if data["covered"] is None:
+            files = {**{path: {"size": 0, "mode": "0755"} for path in self._programs(files)}, **files}
+        self._tree = Tree(files, data["covered"])
+
+    def _programs(self, files: Mapping[str, Any]) -> set[str]:
+        """Where the programs lie that have answered, on a host written by hand that does not say so."""
+        found = set()
+        for argv, row in self._commands.items():
+            if "error" not in row and "/" not in argv[0]:
+                places = {f"{folder}/{argv[0]}" for folder in SYSTEM_FOLDERS}
+                if not places & set(files):
+                    found.add(f"/usr/bin/{argv[0]}")
+        return found
+
+    # ------------------------------------------------------------------ the file tree
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._tree.content(path)
+
+    def read(self, path: str) -> str:
+        return decode(path, self.read_bytes(path))
+
+    def head(self, path: str) -> bytes:
+        entry = self._tree.entry(self._tree.locate(path))
+        if isinstance(entry, Mapping) and "head" in entry:
+            return bytes.fromhex(entry["head"])
+        return self.read_bytes(path)[: collector.HEAD_SIZE]
+
+    def stat(self, path: str, follow: bool = True) -> FileStat:
+        where = self._tree.locate(path, follow)
+        entry = self._tree.entry(where)
+        if isinstance(entry, (str, bytes)):
+            return FileStat("file", size=len(entry.encode("utf-8") if isinstance(entry, str) else entry))
+        kind = "dir" if "dir" in entry else "link" if "link" in entry else "file"
+        kind = next((k for k in KINDS if k in entry), kind)
+        size = entry.get("size")
+        if size is None:
+            size = len(self.read_bytes(where)) if "text" in entry or "base64" in entry else 0
+        mode = int(entry["mode"], 8) if "mode" in entry else (0o755 if kind == "dir" else 0o644)
+        return FileStat(kind, mode, entry.get("uid", 0), entry.get("gid", 0), size, entry.get("mtime", 0.0))
+
+    def readlink(self, path: str) -> str:
+        entry = self._tree.entry(self._tree.locate(path, follow=False))
+        if isinstance(entry, Mapping) and "link" in entry:
+            return str(entry["link"])
+        raise Unreadable(path, "not a symbolic link")
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        return self._tree.names(path)
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        return self._tree.matches(pattern)
+
+    def record_digest(self, path: str) -> str:
+        where = self._tree.locate(path)
+        entry = self._tree.entry(where)
+        if isinstance(entry, Mapping) and "record_digest" in entry:
+            return str(entry["record_digest"])
+        try:
+            if path.endswith(".whl"):
+                return collector.record_digest(collector.wheel_record(io.BytesIO(self.read_bytes(where))))
+            return collector.record_digest(self.read(where))
+        except OSError as error:
+            raise error if isinstance(error, (Missing, NotRecorded)) else Unreadable(path, str(error)) from None
+
+    # ------------------------------------------------------------------ the tables
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
+        row = self._commands.get(tuple(argv))
+        if row is None:
+            if any(known[0] == argv[0] and r.get("error") == "missing" for known, r in self._commands.items()):
+                raise Missing(" ".join(argv), "command not found")
+            raise NotRecorded(" ".join(argv), "the snapshot does not hold this command")
+        return command_result(row)
+
+    def processes(self) -> tuple[Process, ...]:
+        return tuple(Process(**row) for row in self._table("processes"))
+
+    def listeners(self) -> tuple[Listener, ...]:
+        return tuple(Listener(row["address"], row["port"]) for row in self._table("listeners"))
+
+    def owner(self, listener: Listener) -> Listener:
+        for row in self._table("listeners"):
+            if row["address"] == listener.address and row["port"] == listener.port:
+                return Listener(**row)
+        return listener
+
+    def interfaces(self) -> tuple[Interface, ...]:
+        return tuple(Interface(**row) for row in self._table("interfaces"))
+
+    def disk(self, path: str) -> Disk:
+        """The recorded file system with the longest prefix of `path`; Missing and Denied as on a host.
+
+        Where a snapshot written by hand does not mention `path`, the directory is taken to exist.
+        """
+        try:
+            self.stat(path)
+        except (Denied, TimedOut):
+            raise
+        except Missing:
+            if self.data["covered"] is not None or path in self.data["files"]:
+                raise
+        except HostError:
+            pass  # what is not recorded may well be there
+        rows = sorted(self._table("disks"), key=lambda row: len(row["path"]), reverse=True)
+        for row in rows:
+            if row["path"] == path or covers(posixpath.join(row["path"], "**"), path):
+                return Disk(path, row["total"], row["free"])
+        raise NotRecorded(path, "its file system was not recorded")
+
+    def _table(self, name: str) -> Sequence[Mapping[str, Any]]:
+        table: Optional[Any] = self.data.get(name)
+        if table is None:
+            raise NotRecorded(name, "the snapshot does not hold this table")
+        if isinstance(table, Mapping):  # {"error": "EACCES"}
+            raise recorded_error(table["error"], name)
+        return list(table)

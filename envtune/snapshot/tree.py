@@ -1,0 +1,213 @@
+"""The files of a recorded host: entries by path, links inside the tree, and what the recorder did not look at.
+
+What has no entry is `Missing` where the recorder looked (`covered`; everywhere when there is no `covered`) and
+`NotRecorded` elsewhere. Nothing here touches a real file system.
+"""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import posixpath
+import re
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+
+from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Unreadable
+from envtune.snapshot.schema import KINDS
+
+Entry = Union[str, bytes, Mapping[str, Any]]
+LINK_LIMIT = 40  # as in Linux
+_WILD = re.compile(r"[*?\[]")
+
+
+class Tree:
+    """The recorded tree. `entries` and `covered` are normalised (snapshot_shape.py)."""
+
+    def __init__(self, entries: Mapping[str, Optional[Entry]], covered: Optional[Sequence[str]]) -> None:
+        self._entries = entries
+        self._covered = covered
+        self._children: dict[str, set[str]] = {"/": set()}
+        for path, entry in entries.items():
+            if entry is not None:
+                self._note_parents(path)
+
+    def _note_parents(self, path: str) -> None:
+        while path != "/":
+            parent = posixpath.dirname(path)
+            known = parent in self._children
+            self._children.setdefault(parent, set()).add(posixpath.basename(path))
+            if known:
+                return
+            path = parent
+
+    def locate(self, path: str, follow: bool = True) -> str:
+        """The recorded path behind `path`, with the links of its directories (and its own, if `follow`) resolved."""
+        done, hops = "/", LINK_LIMIT
+        parts = [p for p in reversed(path.split("/")) if p not in ("", ".")]
+        while parts:
+            part = parts.pop()
+            if part == "..":
+                done = posixpath.dirname(done)
+                continue
+            step = posixpath.join(done, part)
+            link = self._link(step) if parts or follow else None
+            if link is None:
+                done = step
+                continue
+            hops -= 1
+            if hops < 0:
+                raise Unreadable(path, "too many levels of symbolic links")
+            done = "/" if link.startswith("/") else done
+            parts.extend(p for p in reversed(link.split("/")) if p not in ("", "."))
+        return done
+
+    def _link(self, path: str) -> Optional[str]:
+        entry = self._entries.get(path)
+        return entry.get("link") if isinstance(entry, Mapping) else None
+
+    def entry(self, path: str) -> Entry:
+        """The entry at exactly `path`; raises what the recorder met there."""
+        entry = self._entries.get(path)
+        if entry is None:
+            if path in self._entries or path not in self._children:
+                raise self._absence(path)
+            return {"dir": None}
+        if isinstance(entry, Mapping) and "error" in entry and "size" not in entry and "dir" not in entry:
+            raise recorded_error(entry["error"], path)
+        return entry
+
+    def _absence(self, path: str) -> HostError:
+        """Missing, NotRecorded, or the error of a closed directory above."""
+        if path in self._entries:
+            return Missing(path)
+        name = path
+        while name != "/":
+            parent, base = posixpath.split(name)
+            if parent in self._entries:
+                error = self._said_above(parent, base, path)
+                if error is not None:
+                    return error
+            name = parent
+        if self._covered is None or any(covers(pattern, path) for pattern in self._covered):
+            return Missing(path)
+        return NotRecorded(path, "the snapshot does not say")
+
+    def _said_above(self, parent: str, base: str, path: str) -> Optional[HostError]:
+        """What the entry of a directory above `path` says about it; `base` is the name in it on the way to `path`."""
+        above = self._entries[parent]
+        if not isinstance(above, Mapping) or not ("dir" in above or "error" in above):
+            return Missing(path)  # nothing, or a file, is where a directory would have to be
+        if "error" in above:
+            return recorded_error(above["error"], path)
+        if above.get("dir") is None:
+            return None
+        if base not in above["dir"]:
+            return Missing(path)
+        only_name = posixpath.join(parent, base) == path
+        return NotRecorded(path, "the snapshot holds only its name") if only_name else None
+
+    def content(self, path: str) -> bytes:
+        """What the regular file at `path` holds."""
+        entry = self.entry(self.locate(path))
+        if isinstance(entry, bytes):
+            return entry
+        if isinstance(entry, str):
+            return entry.encode("utf-8")
+        if "text" in entry:
+            return str(entry["text"]).encode("utf-8")
+        if "base64" in entry:
+            return base64.b64decode(entry["base64"])
+        if "error" in entry:
+            raise recorded_error(entry["error"], path)
+        if "dir" in entry or any(kind in entry for kind in KINDS):
+            raise Unreadable(path, "not a regular file")
+        raise NotRecorded(path, "its content was not recorded")
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """The names in the directory at `path`."""
+        where = self.locate(path)
+        entry = self.entry(where)
+        if not isinstance(entry, Mapping) or "dir" not in entry:
+            raise Unreadable(path, "not a directory")
+        if "error" in entry:
+            raise recorded_error(entry["error"], path)
+        known = self._children.get(where, set())
+        if entry["dir"] is None and self._covered is not None and not self._looked_in(where):
+            raise NotRecorded(path, "its names were not recorded")
+        return tuple(sorted(known.union(entry["dir"] or ())))
+
+    def _looked_in(self, folder: str) -> bool:
+        return any(covers(pattern, posixpath.join(folder, _ANY_NAME)) for pattern in self._covered or ())
+
+    def matches(self, pattern: str) -> tuple[str, ...]:
+        """The sorted paths that match a shell pattern; NotRecorded where the recorder did not look."""
+        complete = self._covered is None or self._looked_for(pattern)
+        return tuple(sorted(self._matches("/", [p for p in pattern.split("/") if p], pattern, complete)))
+
+    def _matches(self, base: str, parts: Sequence[str], pattern: str, complete: bool) -> Iterator[str]:
+        if not parts:
+            yield base
+            return
+        head, rest = parts[0], parts[1:]
+        if not _WILD.search(head):
+            if self._stands(posixpath.join(base, head), bool(rest), pattern, complete):
+                yield from self._matches(posixpath.join(base, head), rest, pattern, complete)
+            return
+        for name in self._fitting(base, head, pattern, complete):
+            step = posixpath.join(base, name)
+            if not rest or self._stands(step, True, pattern, complete):
+                yield from self._matches(step, rest, pattern, complete)
+
+    def _fitting(self, base: str, head: str, pattern: str, complete: bool) -> list[str]:
+        try:
+            where = self.locate(base)
+            entry = self.entry(where)
+            if not isinstance(entry, Mapping) or "dir" not in entry:
+                return []
+            if "error" in entry:
+                raise recorded_error(entry["error"], base)
+            if entry["dir"] is None and not complete and not self._looked_in(where):
+                raise NotRecorded(pattern, "the snapshot does not say")
+            names = self._children.get(where, set()).union(entry["dir"] or ())
+        except (Missing, Denied, TimedOut, Unreadable):
+            return []  # as on a live host: what cannot be looked into matches nothing
+        return [n for n in names if fnmatch.fnmatchcase(n, head) and (head.startswith(".") or not n.startswith("."))]
+
+    def _stands(self, path: str, follow: bool, pattern: str, complete: bool) -> bool:
+        try:
+            self.entry(self.locate(path, follow))
+        except Missing:
+            return False
+        except NotRecorded:
+            if not complete:
+                raise NotRecorded(pattern, "the snapshot does not say") from None
+            return False
+        except (Denied, Unreadable, TimedOut):
+            return not follow
+        return True
+
+    def _looked_for(self, pattern: str) -> bool:
+        instance = re.sub(r"\[!?(.)[^\]]*\]", r"\1", pattern).replace("*", _ANY_NAME).replace("?", "x")
+        return any(pattern == c or covers(c, instance) for c in self._covered or ())
+
+
+_ANY_NAME = "\x01"  # a name that only a wildcard matches
+
+
+def covers(pattern: str, path: str) -> bool:
+    """Whether a covered pattern speaks of `path`: segments match one by one, a final `**` covers everything below."""
+    want, have = pattern.strip("/").split("/"), path.strip("/").split("/")
+    if want[-1] == "**":
+        want, have = want[:-1], have[: len(want) - 1]
+    return len(want) == len(have) and all(fnmatch.fnmatchcase(h, w) for h, w in zip(have, want))
+
+
+def recorded_error(code: str, path: str) -> HostError:
+    """What the recorder met: EACCES, ENOENT, ETIMEDOUT, ... (or denied, missing, timeout)."""
+    if code in ("EACCES", "EPERM", "denied"):
+        return Denied(path)
+    if code in ("ENOENT", "ENOTDIR", "ENODEV", "ENXIO", "missing"):
+        return Missing(path)
+    if code in ("ETIMEDOUT", "timeout", "ESTALE"):
+        return TimedOut(path, "no answer when the snapshot was taken")
+    return Unreadable(path, code)
