@@ -66,8 +66,8 @@ REAL = """
 import json, os, subprocess, sys
 import fixing
 from envtune import executor
-from envtune.plan import executable
-from envtune.resources import find_action
+from envtune.fix.plan import executable
+from envtune.context.registry import find_action
 from test_file_dropin import findings
 
 subprocess.run(["mount", "--make-rprivate", "/"], check=True)

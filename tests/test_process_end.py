@@ -129,7 +129,7 @@ REAL = """
 import json, os, signal, subprocess, sys, time
 import fixing
 from envtune import executor
-from envtune.plan import FixOptions
+from envtune.fix.plan import FixOptions
 
 state = sys.argv[1]
 with open("/proc/self/comm", "w") as file:

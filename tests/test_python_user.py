@@ -39,8 +39,8 @@ cd / && exec setpriv --reuid "$USER_ID" --regid "$USER_ID" --clear-groups env -i
 CODE = """
 import os, subprocess, sys
 import fixing
-from envtune.plan import FixOptions
-from envtune.target import TargetOptions
+from envtune.fix.plan import FixOptions
+from envtune.job.target import TargetOptions
 python, wheels, state = sys.argv[1:]
 def context():
     return fixing.local_scene(target=TargetOptions(python=python))
