@@ -40,7 +40,7 @@ def command(
         runs = executor.history(state)
         told_of_interrupted(state, lang)
     except OSError as error:
-        from envtune.messages import told
+        from envtune.fix.executor_messages import told
 
         words = told(executor.describe_error(error))
         fail(words.en, words.zh, lang)
@@ -76,7 +76,7 @@ def _wrote(past: Past, change: str) -> bool:
 
 
 def _lines(past: Past, lang: str) -> Iterator[str]:
-    from envtune.messages import told
+    from envtune.fix.executor_messages import told
     from envtune.report.layout import pad, printable
 
     data = _data(past)

@@ -17,7 +17,7 @@ def told_of_interrupted(state: str, lang: str) -> list[Past]:
     try:
         found = executor.interrupted(state)
     except OSError as error:
-        from envtune.messages import told
+        from envtune.fix.executor_messages import told
 
         typer.echo(f"envtune: {told(executor.describe_error(error)).to(lang)}", err=True)
         return []

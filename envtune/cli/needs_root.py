@@ -11,7 +11,7 @@ import typer
 
 from envtune import executor
 from envtune.fix.plan import Plan
-from envtune.messages import told
+from envtune.fix.executor_messages import told
 from envtune.model import Text
 
 

@@ -8,7 +8,7 @@ import typer
 
 from envtune import executor
 from envtune.errors import UsageError
-from envtune.messages import told
+from envtune.fix.executor_messages import told
 
 
 def guarded(lang: str, progress: Progress, work: Callable[[], Any]) -> Any:

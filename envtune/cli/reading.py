@@ -6,7 +6,7 @@ from pathlib import Path
 
 from envtune import executor
 from envtune.errors import UsageError
-from envtune.messages import told
+from envtune.fix.executor_messages import told
 
 
 def read_text(option: str, path: Path, limit: int) -> str:

@@ -18,7 +18,7 @@ from envtune.fix.consent import EACH, Consent, Held, sort_changes, unknown_chang
 from envtune.fix.outcome import Written, exit_status, settle
 from envtune.fix.plan import FixOptions, Plan, cured, executable, make_plan
 from envtune.job.target import TargetOptions
-from envtune.messages import told
+from envtune.fix.executor_messages import told
 from envtune.model import Change, Check, Finding, Severity
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from envtune.fix.consent import Held
 from envtune.fix.plan import cured
-from envtune.messages import told
+from envtune.fix.executor_messages import told
 from envtune.model import Change, Finding, Outcome, Severity, Text
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 from envtune.fix.document import plan_data
 from envtune.fix.outcome import Written
 from envtune.fix.plan import Plan
-from envtune.messages import told
+from envtune.fix.executor_messages import told
 from envtune.model import Finding, Outcome, Text
 from envtune.report.check_json import finding_data
 from envtune.report.layout import Paint, indent, pad, printable

@@ -12,7 +12,7 @@ from typing import Iterator
 import pytest
 
 from envtune import executor
-from envtune.messages import told
+from envtune.fix.executor_messages import told
 
 SOURCE = ast.parse(Path(executor.__file__).read_text("utf-8"))
 RAISED = {"Refused", "Failed", "Locked"}
