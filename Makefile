@@ -11,7 +11,7 @@ MARKED := root or slow or firewall or sshd or compiler
 TOOLS := export XDG_CACHE_HOME="$(CACHE)" PIP_CACHE_DIR="$(CACHE)/pip" TMPDIR="$(CACHE)/tmp" PYTHON="$(PYTHON)"; \
 	unset PYTHONPATH PYTHONHOME; mkdir -p "$$TMPDIR" &&
 
-.PHONY: help check test test-all lint format types docs docs-check pyz bench clean
+.PHONY: help check test test-all lint format types messages docs docs-check pyz bench clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
@@ -37,6 +37,9 @@ types: $(VENV)/ready-dev ## mypy --strict
 
 docs: $(VENV)/ready ## generate the pages and schemas of the catalogue
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py && $(VENV)/bin/python docs/readme_output.py
+
+messages: $(VENV)/ready-dev ## collect the messages of the code and compile the Chinese catalogue
+	@$(TOOLS) $(VENV)/bin/python scripts/messages.py
 
 docs-check: $(VENV)/ready ## whether they are up to date
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py --check && $(VENV)/bin/python docs/readme_output.py --check

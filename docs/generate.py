@@ -18,7 +18,8 @@ from envtune.catalog import Catalogue
 from envtune.catalog.families import FAMILIES, folders_of
 from envtune.catalog.layers import Layer, content, sources
 from envtune.fix.document import plan_schema
-from envtune.model import Check, FaqEntry, Outcome, Severity, Text
+from envtune.messages import Bilingual, Text
+from envtune.model import Check, FaqEntry, Outcome, Severity
 from envtune.report.check_json import SCHEMA
 from envtune.report.check_text import SEVERITIES
 from envtune.report.diagnosis.json import diagnosis_schema
@@ -29,15 +30,15 @@ ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ("rules", "faq", "playbooks", "schema")
 _SPECIAL = re.compile(r"([\\`*_<>#|\[\]])")
 _HEADINGS: Mapping[str, Text] = {
-    "rules": Text("Checks", "检查项"),
-    "faq": Text("Known errors", "已知错误"),
-    "playbooks": Text("Playbooks", "修复方案"),
+    "rules": Bilingual("Checks", "检查项"),
+    "faq": Bilingual("Known errors", "已知错误"),
+    "playbooks": Bilingual("Playbooks", "修复方案"),
 }
-_NOTE = Text(
+_NOTE = Bilingual(
     "This page is generated from the catalogue by `docs/generate.py`; change the YAML, not the page.",
     "本页由 `docs/generate.py` 根据检查目录生成；请修改 YAML，而不是本页。",
 )
-_OTHER = Text("中文", "English")
+_OTHER = Bilingual("中文", "English")
 
 
 def pages() -> dict[str, str]:
@@ -96,7 +97,7 @@ def _group_title(folder: str, group: str) -> Text:
     title = _HEADINGS[folder]
     if family is not None or folder == "playbooks":
         return family or title
-    return Text(f"{title.en}: {group.upper()}", f"{title.zh}：{group.upper()}")
+    return Bilingual(f"{title.en}: {group.upper()}", f"{title.zh}：{group.upper()}")
 
 
 def _page(name: str, title: Text, body: Iterable[str], lang: str) -> str:

@@ -22,55 +22,55 @@ handles a live kernel and a recorded host with the same `except OSError`.
 
 from __future__ import annotations
 
-from envtune.model import Text
+from typing import Sequence
+
+from envtune.messages import Joined, Literal, Message, Text
 
 
 class EnvtuneError(Exception):
-    """Root of the tree. `zh` is the message in Chinese, where there is one."""
+    """Root of the tree; `message` says what is wrong in both languages."""
 
-    zh = ""
+    def __init__(self, message: Text) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message.en
 
     def to(self, lang: str) -> str:
-        """The message in `lang`."""
-        return (self.zh if lang == "zh" else "") or str(self)
+        """Return the message in `lang`."""
+        return self.message.to(lang)
 
 
 class CatalogError(EnvtuneError):
-    """One or more catalogue files are wrong; `complaints` holds one `file:line:column: message` each."""
+    """One or more catalogue files are wrong; `diagnostics` holds one line `file:line:column: message` each, in English."""
 
-    def __init__(self, complaints: tuple[str, ...], zh: tuple[str, ...] = ()) -> None:
-        super().__init__("\n".join(complaints))
-        self.complaints = complaints
-        self.zh = "\n".join(zh)
+    def __init__(self, diagnostics: Sequence[Text]) -> None:
+        super().__init__(Joined(diagnostics, "\n"))
+        self.diagnostics = tuple(line.en for line in diagnostics)
 
 
 class SnapshotError(EnvtuneError):
     """A snapshot cannot be trusted or understood; `where` names the member and the place in it."""
 
-    def __init__(self, where: str, en: str, zh: str = "") -> None:
-        super().__init__(f"{where}: {en}" if where else en)
-        self.where, self.words = where, (en, zh or en)
-        self.zh = f"{where}：{self.words[1]}" if where else self.words[1]
+    def __init__(self, where: str, reason: Text) -> None:
+        super().__init__(Message("{where}: {reason}", where=where, reason=reason) if where else reason)
+        self.where, self.reason = where, reason
 
     def below(self, place: str) -> SnapshotError:
-        """The same error, said of a member of `place`."""
-        return SnapshotError(f"{place}: {self.where}" if self.where else place, *self.words)
+        """Return the same error, said of a member of `place`."""
+        return SnapshotError(f"{place}: {self.where}" if self.where else place, self.reason)
 
 
 class UsageError(EnvtuneError):
     """The command line names something that does not exist."""
 
-    def __init__(self, en: str, zh: str = "") -> None:
-        super().__init__(en)
-        self.zh = zh
-
 
 class PlanError(EnvtuneError):
     """A plan cannot be trusted, understood or carried out here; `member` says which part of it."""
 
-    def __init__(self, member: str, en: str, zh: str = "") -> None:
-        super().__init__(f"{member}: {en}" if member else en)
-        self.zh = f"{member}：{zh}" if member and zh else zh
+    def __init__(self, member: str, reason: Text) -> None:
+        super().__init__(Message("{where}: {reason}", where=member, reason=reason) if member else reason)
         self.member = member
 
 
@@ -78,7 +78,7 @@ class HostError(EnvtuneError, OSError):
     """Reading `path` (a path or a command line) from the host failed."""
 
     def __init__(self, path: str, detail: str = "") -> None:
-        super().__init__(f"{path}: {detail}" if detail else path)
+        super().__init__(Literal(f"{path}: {detail}" if detail else path))
         self.path = path
         self.detail = detail
 
@@ -107,7 +107,7 @@ class Skipped(EnvtuneError):
     """An action cannot or must not repair this finding; the reason is shown in the plan."""
 
     def __init__(self, reason: Text) -> None:
-        super().__init__(reason.en)
+        super().__init__(reason)
         self.reason = reason
 
 
@@ -115,7 +115,7 @@ class Verdict(EnvtuneError):
     """A statement of a probe about its whole check; `source` is the path or command it rests on."""
 
     def __init__(self, reason: Text, source: str = "", text: str = "") -> None:
-        super().__init__(reason.en)
+        super().__init__(reason)
         self.reason = reason
         self.source = source
         self.text = text
@@ -137,11 +137,11 @@ def host_error_text(error: HostError) -> Text:
     """What a host error means, in words a person can act on."""
     path = error.path
     if isinstance(error, Missing):
-        return Text(f"{path} is not there", f"{path} 不存在")
+        return Message("{path} is not there", path=path)
     if isinstance(error, Denied):
-        return Text(f"{path} may not be read by this user", f"当前用户无权读取 {path}")
+        return Message("{path} may not be read by this user", path=path)
     if isinstance(error, TimedOut):
-        return Text(f"{path} did not answer ({error.detail})", f"{path} 没有响应（{error.detail}）")
+        return Message("{path} did not answer ({detail})", path=path, detail=error.detail)
     if isinstance(error, NotRecorded):
-        return Text(f"{path} is not in the snapshot", f"快照中没有 {path}")
-    return Text(f"{path} cannot be understood: {error.detail}", f"{path} 无法解析：{error.detail}")
+        return Message("{path} is not in the snapshot", path=path)
+    return Message("{path} cannot be understood: {detail}", path=path, detail=error.detail)

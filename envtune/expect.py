@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, Sequence
 
-from envtune.model import Reading, Text, same
+from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.model import Reading
 
 Matcher = Callable[[Any, Any], bool]
 
@@ -63,7 +64,7 @@ def value_text(value: Any) -> str:
 def describe(expect: Mapping[str, Any]) -> Text:
     """The expectation in words."""
     parts = [_describe_one(key, want) for key, want in expect.items()]
-    return Text("; ".join(p.en for p in parts), "；".join(p.zh for p in parts))
+    return Bilingual("; ".join(p.en for p in parts), "；".join(p.zh for p in parts))
 
 
 def _describe_one(key: str, want: Any) -> Text:
@@ -71,13 +72,13 @@ def _describe_one(key: str, want: Any) -> Text:
         return describe(want)
     if key == "any":
         inner = describe(want)
-        return Text(f"at least one: {inner.en}", f"至少一个：{inner.zh}")
+        return Message("at least one: {inner}", inner=inner)
     if key == "same":
-        return Text("the same everywhere", "各处相同")
+        return Message("the same everywhere")
     if key == "empty":
-        return Text("none", "无") if want else Text("at least one", "至少一个")
+        return Message("none") if want else Message("at least one")
     en, zh = _WORDS[key]
-    return Text(en.format(value_text(want)), zh.format(value_text(want)))
+    return Bilingual(en.format(value_text(want)), zh.format(value_text(want)))
 
 
 def matches(expect: Mapping[str, Any], value: Any) -> bool:
@@ -102,4 +103,4 @@ def expected_value(reading: Reading, expect: Mapping[str, Any]) -> Text:
 
 def actual_value(reading: Reading) -> Text:
     """What to show as found for one reading."""
-    return reading.shown or same(value_text(reading.value))
+    return reading.shown or Literal(value_text(reading.value))

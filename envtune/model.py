@@ -9,23 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Mapping, NamedTuple, Optional
 
-LANGUAGES = ("en", "zh")
-
-
-class Text(NamedTuple):
-    """One sentence in both languages."""
-
-    en: str
-    zh: str
-
-    def to(self, lang: str) -> str:
-        """The sentence in `lang` (`en` or `zh`)."""
-        return self.zh if lang == "zh" else self.en
-
-
-def same(words: str) -> Text:
-    """A text that reads the same in both languages: a value, a path, a command."""
-    return Text(words, words)
+from envtune.messages import Text
 
 
 class Outcome(str, Enum):

@@ -12,7 +12,8 @@ from conftest import example_scene
 from envtune import audit
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.model import Check, Evidence, Outcome, Reading, Severity, same
+from envtune.messages import Literal
+from envtune.model import Check, Evidence, Outcome, Reading, Severity
 
 RELEASE = threading.Event()
 
@@ -29,7 +30,7 @@ def quick(context: Context) -> Iterable[Reading]:
 
 
 def check(number: int, kind: str) -> Check:
-    words = same(kind)
+    words = Literal(kind)
     return Check(
         f"TST{number:03d}", kind, words, "stable", Severity.LOW, words, "seed", kind, {}, {"eq": 1}, deadline=0.2
     )

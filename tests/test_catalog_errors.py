@@ -32,8 +32,8 @@ def complaints_about(root: Path) -> list[str]:
     try:
         compile_rows([(file, content(file)) for file in files], {})
     except CatalogError as error:
-        assert len(error.zh.split("\n")) == len(error.complaints)
-        return [complaint.replace(f"{root}/", "") for complaint in error.complaints]
+        assert len(error.to("zh").split("\n")) == len(error.diagnostics)
+        return [complaint.replace(f"{root}/", "") for complaint in error.diagnostics]
     return []
 
 

@@ -19,7 +19,8 @@ from envtune.catalog import load
 from envtune.diagnose.diagnosis import Answer, answer, verdict
 from envtune.diagnose.past_fixes import Cure, cures, with_cures
 from envtune.diagnose.rank import resolve
-from envtune.model import Evidence, Finding, Outcome, Severity, Text, same
+from envtune.messages import Bilingual, Literal
+from envtune.model import Evidence, Finding, Outcome, Severity
 from envtune.report.diagnosis.content import ranges
 from envtune.report.diagnosis.json import data
 from envtune.report.diagnosis.markdown import render_markdown
@@ -33,7 +34,7 @@ FIXED = Outcome.FIXED
 
 def finding(outcome: Outcome, id_: str = "CANN003") -> Finding:
     check = next(check for check in load().checks if check.id == id_)
-    return Finding(check, outcome, Severity.HIGH, "te", same("0.4.0"), None, None, Evidence("", ""))
+    return Finding(check, outcome, Severity.HIGH, "te", Literal("0.4.0"), None, None, Evidence("", ""))
 
 
 class Witness:
@@ -188,12 +189,12 @@ def test_a_log_that_is_younger_than_the_cure_has_another_cause() -> None:
     ],
 )
 def test_an_entrys_sentence_says_what_the_log_says(text: str, groups: dict[str, str], filled: str) -> None:
-    assert fill(same(text), groups).en == filled
+    assert fill(Literal(text), groups).en == filled
 
 
 def test_a_chinese_remark_is_left_out_as_well() -> None:
-    assert fill(Text("", "超过可用量（{wanted}）：要么"), {}).zh == "超过可用量：要么"
-    assert fill(Text("", "算子 {op} 失败"), {}).zh == "算子 <算子> 失败"
+    assert fill(Bilingual("", "超过可用量（{wanted}）：要么"), {}).zh == "超过可用量：要么"
+    assert fill(Bilingual("", "算子 {op} 失败"), {}).zh == "算子 <算子> 失败"
 
 
 def test_ranks_are_told_as_ranges_and_rows_cut_by_columns() -> None:

@@ -22,7 +22,8 @@ from envtune.cli.env import advise
 from envtune.context import Context
 from envtune.job.environment import parse_env_file
 from envtune.job.target import JobEnvironment
-from envtune.model import Outcome, Text
+from envtune.messages import Bilingual
+from envtune.model import Outcome
 from envtune.resources.environment.profile import Advice, Left, Setting
 from envtune.resources.environment.render import FORMATS, render
 from envtune.resources.environment.simulate import with_environment
@@ -225,7 +226,7 @@ VALUES = st.text(alphabet=st.characters(blacklist_categories=["Cs"], blacklist_c
 def test_any_value_arrives_as_it_is(shell: str, values: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    reason = Text("a reason\nwith $(touch pwned) `x` in it", "原因")
+    reason = Bilingual("a reason\nwith $(touch pwned) `x` in it", "原因")
     rows = [Setting(f"V{number}", value, reason) for number, value in enumerate(values)]
     rows.append(Setting("GONE", None, reason))
     text = render(Advice(tuple(rows), (Left("LEFT", "a\nb", reason),)), shell, "en")
@@ -237,13 +238,16 @@ def test_any_value_arrives_as_it_is(shell: str, values: list[str], tmp_path_fact
 def test_search_paths_in_fish_arrive_as_one_value(tmp_path: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
-    rows = (Setting("LD_LIBRARY_PATH", "/a b:/c:", Text("", "")), Setting("ASCEND_OPP_PATH", "/x", Text("", "")))
+    rows = (
+        Setting("LD_LIBRARY_PATH", "/a b:/c:", Bilingual("", "")),
+        Setting("ASCEND_OPP_PATH", "/x", Bilingual("", "")),
+    )
     found = passed_on("fish", render(Advice(rows, ()), "fish", "en"), {"LD_LIBRARY_PATH": "/old"}, tmp_path)
     assert (found["LD_LIBRARY_PATH"], found["ASCEND_OPP_PATH"]) == ("/a b:/c:", "/x")
 
 
 def test_a_directory_put_in_front_twice_is_there_once(tmp_path: Path) -> None:
-    row = Setting("LD_LIBRARY_PATH", "/x y/lib64:/old", Text("", ""), prefixes=("/x y/lib64",))
+    row = Setting("LD_LIBRARY_PATH", "/x y/lib64:/old", Bilingual("", ""), prefixes=("/x y/lib64",))
     text = render(Advice((row, row), ()), "bash", "en")
     assert passed_on("bash", text, {"LD_LIBRARY_PATH": "/old"}, tmp_path)["LD_LIBRARY_PATH"] == "/x y/lib64:/old"
     assert passed_on("bash", text, {}, tmp_path)["LD_LIBRARY_PATH"] == "/x y/lib64", "no empty entry"
@@ -253,7 +257,7 @@ def test_a_directory_put_in_front_twice_is_there_once(tmp_path: Path) -> None:
 
 
 def advice_of(**variables: Optional[str]) -> Advice:
-    return Advice(tuple(Setting(n, v, Text("because", "原因")) for n, v in variables.items()), ())
+    return Advice(tuple(Setting(n, v, Bilingual("because", "原因")) for n, v in variables.items()), ())
 
 
 @given(st.dictionaries(st.sampled_from(["A", "B", "C"]), VALUES.filter(lambda v: v == v.strip()), min_size=1))

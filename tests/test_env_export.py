@@ -22,7 +22,8 @@ from envtune.audit import examine
 from envtune.catalog import load
 from envtune.fix.plan import FixOptions, Plan, make_plan
 from envtune.job.target import TargetOptions
-from envtune.model import Change, Outcome, Text
+from envtune.messages import Bilingual
+from envtune.model import Change, Outcome
 from envtune.resources.environment.managed_block import BEGIN, END, Unclosed, entries, merged, split, variants
 from envtune.resources.environment.profile import Setting
 
@@ -247,7 +248,7 @@ def test_a_link_is_followed_to_the_script() -> None:
 
 SETTINGS = st.lists(
     st.builds(
-        lambda name, value: Setting(name, value, Text("a reason", "原因")),
+        lambda name, value: Setting(name, value, Bilingual("a reason", "原因")),
         st.sampled_from(["A", "B", "LD_LIBRARY_PATH"]),
         st.one_of(st.none(), st.text(alphabet="ab \n'\"$\\", max_size=8)),
     ),

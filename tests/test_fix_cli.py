@@ -29,7 +29,8 @@ from envtune.fix import apply as fix_apply
 from envtune.fix import document as plan_file
 from envtune.host import exists
 from envtune.job.peers import addresses, expand_nodelist, parse_hostfile, read_peers
-from envtune.model import Change, Evidence, Finding, Reading, Text
+from envtune.messages import Bilingual
+from envtune.model import Change, Evidence, Finding, Reading
 
 CHECK = """\
 id: {id}
@@ -566,7 +567,7 @@ def test_a_state_that_cannot_be_made_is_said_first(world: World, monkeypatch: py
 
 def test_an_action_that_has_nothing_to_propose_is_told(world: World) -> None:
     def nothing(path: Path) -> Sequence[dict[str, Any]]:
-        raise Skipped(Text("name the peers with --peer", "请用 --peer 指定对端"))
+        raise Skipped(Bilingual("name the peers with --peer", "请用 --peer 指定对端"))
 
     world.operations["SYS902"] = nothing
     assert "请用 --peer 指定对端" in world.run("fix", "--lang", "zh").stdout

@@ -25,7 +25,8 @@ from envtune.fix.outcome import Written, exit_status, settle
 from envtune.fix.plan import FixOptions, Plan, SkippedFinding, make_plan, raised
 from envtune.fix.policy import refusal
 from envtune.fix.shell_commands import commands, shell_lines
-from envtune.model import Change, Evidence, Finding, Outcome, Playbook, Severity, Text, same
+from envtune.messages import Bilingual, Literal
+from envtune.model import Change, Evidence, Finding, Outcome, Playbook, Severity
 from envtune.report import plan_text as report
 
 
@@ -35,7 +36,7 @@ def finding(id_: str, outcome: Outcome = Outcome.FAIL, severity: Severity = Seve
     row.update(expect={"eq": "x"}, remedy={"en": "Do it by hand.", "zh": "请手动处理。"}, commands=["do-it --now"])
     reason = more.pop("reason", None)
     right = more.pop("right", False)
-    return Finding(check_from(row), outcome, severity, "it", same("a"), same("b"), reason, Evidence("x"), right)
+    return Finding(check_from(row), outcome, severity, "it", Literal("a"), Literal("b"), reason, Evidence("x"), right)
 
 
 def playbook(id_: str, *steps: Any, fixes: Sequence[str] = ("SYS001",), **more: Any) -> Playbook:
@@ -124,8 +125,8 @@ def test_packages_come_first_and_steps_keep_their_order(context: Context, act: A
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (Skipped(Text("no peers are named", "未指定对端")), "no peers are named"),
-        (Undetermined(Text("cannot be told", "无法判断")), "cannot be told"),
+        (Skipped(Bilingual("no peers are named", "未指定对端")), "no peers are named"),
+        (Undetermined(Bilingual("cannot be told", "无法判断")), "cannot be told"),
         (Denied("/etc/secret"), "/etc/secret"),
         (ValueError("a slip of ours"), "envtune itself failed here: ValueError: a slip of ours"),
     ],
@@ -144,13 +145,13 @@ def test_what_has_no_playbook_or_only_instructions_is_listed_with_its_steps(cont
     by_hand = playbook("m", {"instructions": {"en": ["Press F10."], "zh": ["按 F10。"]}}, safety="manual")
     made = make_plan([finding("SYS001"), finding("SYS002")], [by_hand], context)
     first, second = made.skipped
-    assert (first.finding, first.steps) == ("SYS001", (Text("Press F10.", "按 F10。"),))
+    assert (first.finding, first.steps) == ("SYS001", (Bilingual("Press F10.", "按 F10。"),))
     assert [step.en for step in second.steps] == ["Do it by hand.", "do-it --now"]
 
 
 def test_what_could_not_be_told_is_not_repaired_and_named(context: Context, act: Any) -> None:
     act("file.dropin", offering(proposal()))
-    unknown = finding("SYS001", Outcome.UNKNOWN, reason=Text("no answer", "没有响应"))
+    unknown = finding("SYS001", Outcome.UNKNOWN, reason=Bilingual("no answer", "没有响应"))
     made = make_plan([unknown], [playbook("b", {"file.dropin": {}})], context)
     assert made.changes == () and "no answer" in made.skipped[0].reason.en
 
@@ -232,10 +233,10 @@ def test_like_changes_are_one_block_and_control_characters_are_shown(lang: str) 
             "performance",
             "live",
             (wrote(path),),
-        )._replace(id=f"C{n + 1:02d}", rivals=(Text("tuned sets it, \x1b[31mtoo", "tuned 也会设置"),))
+        )._replace(id=f"C{n + 1:02d}", rivals=(Bilingual("tuned sets it, \x1b[31mtoo", "tuned 也会设置"),))
         for n, path in enumerate(cpus)
     )
-    page = report.render(Plan("h", changes, (SkippedFinding("X", "s", Text("r", "由")),)), lang)
+    page = report.render(Plan("h", changes, (SkippedFinding("X", "s", Bilingual("r", "由")),)), lang)
     assert page.count("-powersave") == page.count("+performance") == 1 and "C01-C192 (192)" in page
     assert "\x1b" not in page and len(page.splitlines()) < 30
     assert ("needs root" if lang == "en" else "需要 root") in page
@@ -253,8 +254,12 @@ def test_a_long_diff_is_cut_and_says_so() -> None:
 
 @pytest.fixture
 def saved() -> dict[str, Any]:
-    change = proposal(note=same("n"), rivals=(same("tuned"),), verify={"script": "/root/train.sh"}, cures=("SYS002",))
-    plan = Plan("h", (change._replace(id="C01"),), (SkippedFinding("X", "", same("r"), (same("s"),)),), {"pid": 7})
+    change = proposal(
+        note=Literal("n"), rivals=(Literal("tuned"),), verify={"script": "/root/train.sh"}, cures=("SYS002",)
+    )
+    plan = Plan(
+        "h", (change._replace(id="C01"),), (SkippedFinding("X", "", Literal("r"), (Literal("s"),)),), {"pid": 7}
+    )
     data: dict[str, Any] = json.loads(render(plan, "en"))
     return data
 

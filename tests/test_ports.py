@@ -57,7 +57,7 @@ def test_ports_without_a_named_job_are_the_defaults() -> None:
     """Under sudo the job's variables are not known: the defaults are judged, and the reason is said."""
     context = host()
     hidden = context.target.environment._replace(variables=None, reason=None)
-    context = Context(context.host, context.facts, context.target._replace(environment=hidden))
+    context = replace(context, target=context.target._replace(environment=hidden))
     with pytest.raises(Undetermined):
         context.target.variables()
     found = hccl_ports(context)

@@ -16,7 +16,7 @@ from envtune import collector
 from envtune.host import LocalHost
 from envtune.job.interpreter import find_python
 from envtune.job.target import PythonTarget, TargetOptions
-from envtune.model import Text
+from envtune.messages import Text
 from envtune.snapshot.host import SnapshotHost
 
 ELF = "\x7fELF"

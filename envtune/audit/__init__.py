@@ -17,7 +17,8 @@ from envtune.audit.applicability import excluded
 from envtune.context import Context
 from envtune.context.registry import find_probe
 from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
-from envtune.model import Check, Evidence, Finding, Outcome, Reading, Severity, Text
+from envtune.messages import Message, Text
+from envtune.model import Check, Evidence, Finding, Outcome, Reading, Severity
 from envtune.ranges import join_subjects
 
 _DIGITS = re.compile(r"\d+")
@@ -103,7 +104,7 @@ def _judge(
     if found:
         return tuple(found)
     if not told:
-        reason = Text("the probe found nothing to judge", "探测器没有找到可判断的对象")
+        reason = Message("the probe found nothing to judge")
         return (_single(check, severity, Outcome.UNKNOWN, reason, Evidence(check.probe)),)
     return tuple(_finding(check, severity, Outcome.PASS, group) for group in _groups(check, told))
 
@@ -158,11 +159,11 @@ def _cut(text: str) -> str:
 
 def _fault(error: Exception) -> Text:
     kind = type(error).__name__
-    return Text(f"envtune itself failed here: {kind}: {error}", f"envtune 自身出错：{kind}: {error}")
+    return Message("envtune itself failed here: {kind}: {error}", kind=kind, error=error)
 
 
 def _hung(check: Check) -> Finding:
-    reason = Text(f"no answer within {check.deadline:g} s", f"{check.deadline:g} 秒内没有响应")
+    reason = Message("no answer within {deadline:g} s", deadline=check.deadline)
     return _single(check, check.severity, Outcome.UNKNOWN, reason, Evidence(check.probe))
 
 

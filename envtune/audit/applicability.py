@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional
 
 from envtune.context import Facts
-from envtune.model import Fact, Text, same
+from envtune.messages import Literal, Message, Text
+from envtune.model import Fact
 
 
 def excluded(applies: Mapping[str, Any], facts: Facts) -> tuple[Optional[Fact], Optional[Text], bool]:
@@ -16,16 +17,13 @@ def excluded(applies: Mapping[str, Any], facts: Facts) -> tuple[Optional[Fact], 
     for name, wanted in applies.items():
         fact = facts[name]
         if fact.value is None:
-            why = fact.reason or same("-")
-            return fact, Text(f"cannot tell {name}: {why.en}", f"无法判断 {name}：{why.zh}"), False
+            why = fact.reason or Literal("-")
+            return fact, Message("cannot tell {name}: {why}", name=name, why=why), False
         if not _meets(wanted, fact.value):
             words = _wanted_text(wanted)
             return (
                 fact,
-                Text(
-                    f"{name} is {fact.value}; this check is for {words.en}",
-                    f"{name} 为 {fact.value}；本检查适用于 {words.zh}",
-                ),
+                Message("{name} is {value}; this check is for {words}", name=name, value=fact.value, words=words),
                 True,
             )
     return None, None, True
@@ -46,7 +44,7 @@ def _scalar(wanted: Any) -> str:
 def _wanted_text(wanted: Any) -> Text:
     if isinstance(wanted, Mapping):
         inner = _wanted_text(wanted["not"])
-        return Text(f"anything but {inner.en}", f"{inner.zh} 以外的值")
+        return Message("anything but {inner}", inner=inner)
     if isinstance(wanted, (list, tuple)):
-        return same(" | ".join(_scalar(one) for one in wanted))
-    return same(_scalar(wanted))
+        return Literal(" | ".join(_scalar(one) for one in wanted))
+    return Literal(_scalar(wanted))

@@ -14,7 +14,8 @@ from envtune.catalog.entries import check_from, faq_from, playbook_from
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
 from envtune.context.registry import use_index
-from envtune.model import Check, FaqEntry, Playbook, Text
+from envtune.messages import Text
+from envtune.model import Check, FaqEntry, Playbook
 
 __all__ = ["Catalogue", "check_from", "load", "select"]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional
 
 from envtune import __version__
 from envtune.catalog.trust import distrust
-from envtune.model import Text
+from envtune.messages import Text
 
 FORMAT = 2
 

@@ -11,6 +11,7 @@ from envtune.catalog.layers import Source
 from envtune.catalog.yaml import Complaint, Complaints, Node, read_yaml
 from envtune.context.registry import current_name
 from envtune.errors import CatalogError
+from envtune.messages import Message, Text
 from envtune.schema.types import KINDS
 from envtune.schema.validate import unknown_word, validate
 
@@ -27,6 +28,12 @@ _REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
     "checks": (("faq", "faq"), ("playbook", "playbooks")),
     "faq": (("confirm", "checks"), ("aliases", "faq")),
     "playbooks": (("fixes", "checks"),),
+}
+
+_ENTRY_KINDS: Mapping[str, Text] = {
+    "checks": Message("a check"),
+    "faq": Message("an FAQ entry"),
+    "playbooks": Message("a playbook"),
 }
 
 
@@ -127,12 +134,10 @@ def _check_place(entry: _Entry) -> None:
     folders = folders_of(re.sub("[0-9]+$", "", entry.id))
     should = entry.id if entry.source.kind == "playbooks" or name is None else f"{entry.id}-{name.value}"
     if stem != should:
-        entry.complaints.about(id_, f"the file must be called {should}.yaml", f"文件应命名为 {should}.yaml")
+        entry.complaints.about(id_, Message("the file must be called {should}.yaml", should=should))
     folder = entry.source.family
     if entry.source.kind == "checks" and folder and folder not in folders:
-        entry.complaints.about(
-            id_, f"{entry.id} belongs into the folder {folders[0]}/", f"{entry.id} 应放在 {folders[0]}/ 目录中"
-        )
+        entry.complaints.about(id_, Message("{id} belongs into the folder {folders}/", id=entry.id, folders=folders[0]))
 
 
 def _refuse_doubles(entries: Sequence[_Entry]) -> None:
@@ -142,7 +147,7 @@ def _refuse_doubles(entries: Sequence[_Entry]) -> None:
         node = entry.node.get("id")
         if first is not entry and entry.id and node is not None:
             there = first.source.shown
-            entry.complaints.about(node, f"the id {entry.id} is taken by {there}", f"标识 {entry.id} 已被 {there} 使用")
+            entry.complaints.about(node, Message("the id {id} is taken by {there}", id=entry.id, there=there))
 
 
 def _refuse_shared_names(entries: Sequence[_Entry], rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
@@ -155,9 +160,7 @@ def _refuse_shared_names(entries: Sequence[_Entry], rows: Mapping[str, Mapping[s
         node = entry.node.get("name")
         owner = owners.get(node.value, entry.id) if node is not None and node.kind == "text" else entry.id
         if node is not None and owner != entry.id:
-            entry.complaints.about(
-                node, f"{owner} has the same name; choose another", f"{owner} 已使用此名称；请另取名称"
-            )
+            entry.complaints.about(node, Message("{owner} has the same name; choose another", owner=owner))
 
 
 def _check_references(entry: _Entry, rows: Mapping[str, Mapping[str, Any]]) -> None:
@@ -166,15 +169,10 @@ def _check_references(entry: _Entry, rows: Mapping[str, Mapping[str, Any]]) -> N
         if value is None or value.kind not in ("list", "text"):
             continue
         known = set(rows[kind]) | (PLANNED if kind == "faq" else frozenset())
-        what = {
-            "faq": ("an FAQ entry", "FAQ 条目"),
-            "checks": ("a check", "检查项"),
-            "playbooks": ("a playbook", "修复方案"),
-        }[kind]
         for node in value.value if value.kind == "list" else (value,):
             if node.kind == "text" and node.value not in known:
-                unknown_word(node, (what[0], f"已知的{what[1]}"), sorted(known), entry.complaints)
+                unknown_word(node, _ENTRY_KINDS[kind], sorted(known), entry.complaints)
 
 
 def _error(complaints: Sequence[Complaint]) -> CatalogError:
-    return CatalogError(tuple(c.to("en") for c in complaints), tuple(c.to("zh") for c in complaints))
+    return CatalogError([complaint.message() for complaint in complaints])

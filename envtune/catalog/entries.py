@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence
 
-from envtune.model import Check, FaqEntry, Playbook, Severity, Signature, Step, Text, same
+from envtune.messages import Bilingual, Literal, Text
+from envtune.model import Check, FaqEntry, Playbook, Severity, Signature, Step
 
 Row = Mapping[str, Any]
 
@@ -93,7 +94,7 @@ def _step(row: Row) -> Step:
 
 
 def _pairs(en: Sequence[str], zh: Sequence[str]) -> tuple[Text, ...]:
-    return tuple(Text(one, other) for one, other in zip(en, zh))
+    return tuple(Bilingual(one, other) for one, other in zip(en, zh))
 
 
 def _optional(value: Any) -> Optional[Text]:
@@ -101,4 +102,4 @@ def _optional(value: Any) -> Optional[Text]:
 
 
 def _text(value: Any) -> Text:
-    return same(value) if isinstance(value, str) else Text(value["en"], value["zh"])
+    return Literal(value) if isinstance(value, str) else Bilingual(value["en"], value["zh"])

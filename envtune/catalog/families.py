@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional
 
-from envtune.model import Text
+from envtune.messages import Message, Text
 
 
 class Family(NamedTuple):
@@ -18,14 +18,14 @@ class Family(NamedTuple):
 FAMILIES: Mapping[str, Family] = {
     family.prefix: family
     for family in (
-        Family("SYS", "system", Text("Host and operating system", "主机与操作系统")),
-        Family("CPU", "cpu", Text("CPU frequency and power", "CPU 频率与电源")),
-        Family("IMG", "images", Text("Image libraries", "图像处理库")),
-        Family("PY", "python", Text("Python and PyTorch", "Python 与 PyTorch")),
-        Family("CANN", "cann", Text("CANN, driver and firmware", "CANN、驱动与固件")),
-        Family("ENV", "environment", Text("Environment variables", "环境变量")),
-        Family("NET", "network", Text("Network, ports and firewall", "网络、端口与防火墙")),
-        Family("PROC", "processes", Text("Processes and NPU memory", "进程与 NPU 显存")),
+        Family("SYS", "system", Message("Host and operating system")),
+        Family("CPU", "cpu", Message("CPU frequency and power")),
+        Family("IMG", "images", Message("Image libraries")),
+        Family("PY", "python", Message("Python and PyTorch")),
+        Family("CANN", "cann", Message("CANN, driver and firmware")),
+        Family("ENV", "environment", Message("Environment variables")),
+        Family("NET", "network", Message("Network, ports and firewall")),
+        Family("PROC", "processes", Message("Processes and NPU memory")),
     )
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Callable, Mapping, Optional, Union
 
 from envtune import expect as matchers
 from envtune.catalog.yaml import Complaints, Node
+from envtune.messages import Message
 from envtune.schema import types as schema
 from envtune.schema.validate import judge, known_keys, regex, unknown_word, wanted
 
@@ -25,7 +26,7 @@ def probe(node: Node, complaints: Complaints) -> None:
     if not wanted(node, "mapping", complaints, form):
         return
     if len(node.value) != 1:
-        complaints.about(node, f"a check has one probe: {form}", f"每个检查只有一个探测器：{form}")
+        complaints.about(node, Message("a check has one probe: {form}", form=form))
         return
     ((kind, arguments),) = node.value
     parameters = _parameters(kind, complaints)
@@ -51,9 +52,9 @@ def _parameters(kind: Node, complaints: Complaints) -> Optional[Mapping[str, ins
         try:
             return resources.probe_arguments(kind.value)
         except KeyError:
-            unknown_word(kind, ("a probe", "已知的探测器"), resources.probe_names(), complaints)
+            unknown_word(kind, Message("a probe"), resources.probe_names(), complaints)
     except Exception as error:  # a resource module that cannot be imported is our fault, and still must be named
-        complaints.about(kind, f"its Python code cannot be imported: {error!r}", f"其 Python 代码无法导入：{error!r}")
+        complaints.about(kind, Message("its Python code cannot be imported: {error!r}", error=error))
     return None
 
 
@@ -70,9 +71,9 @@ def _arguments(
         if value is not None:
             if not value.spoiled and not fits(value, hint):
                 words = str(parameter.annotation)
-                complaints.about(value, f"{name} must be {words}", f"{name} 必须是 {words}")
+                complaints.about(value, Message("{name} must be {words}", name=name, words=words))
         elif parameter.default is inspect.Parameter.empty:
-            complaints.about(kind, f"the argument {name} is missing", f"缺少参数 {name}")
+            complaints.about(kind, Message("the argument {name} is missing", name=name))
 
 
 def _hint(annotation: Any, scope: Mapping[str, Any]) -> Any:
@@ -122,13 +123,11 @@ def expect(node: Node, complaints: Complaints) -> None:
         _matchers(node, complaints, (*matchers.MATCHERS, *matchers.QUANTIFIERS))
     elif len(keys) > 1:
         words = quantified[0]
-        complaints.about(
-            node, f"{words} stands alone; put the matchers into it", f"{words} 须单独使用；请将匹配器写在其中"
-        )
+        complaints.about(node, Message("{words} stands alone; put the matchers into it", words=words))
     elif keys == ["same"]:
         value = node.value[0][1]
         if value.value is not True:
-            complaints.about(value, "write `same: true`", "请写 `same: true`")
+            complaints.about(value, Message("write `same: true`"))
     elif wanted(node.value[0][1], "mapping", complaints, "{eq: ...}"):
         _matchers(node.value[0][1], complaints, tuple(matchers.MATCHERS))
 
@@ -136,17 +135,16 @@ def expect(node: Node, complaints: Complaints) -> None:
 def _matchers(node: Node, complaints: Complaints, known: tuple[str, ...]) -> None:
     for key, value in node.value:
         if key.value not in known:
-            unknown_word(key, ("a matcher", "已知的匹配器"), known, complaints)
+            unknown_word(key, Message("a matcher"), known, complaints)
         else:
             _MATCHER_RULES.get(key.value, _scalar)(value, complaints)
 
 
 def _scalar(node: Node, complaints: Complaints) -> None:
     if node.kind == "float":
-        way = f'write "{node.raw}" with quotes', f'请加引号写成 "{node.raw}"'
-        complaints.about(node, f"{node.raw} is a number in YAML; {way[0]}", f"{node.raw} 在 YAML 中是数字；{way[1]}")
+        complaints.about(node, Message('{raw} is a number in YAML; write "{raw}" with quotes', raw=node.raw))
     elif node.kind not in SCALARS:
-        complaints.about(node, "write one text, whole number, true or false", "请写一个文本、整数、true 或 false")
+        complaints.about(node, Message("write one text, whole number, true or false"))
 
 
 def _scalars(node: Node, complaints: Complaints) -> None:
@@ -157,7 +155,7 @@ def _scalars(node: Node, complaints: Complaints) -> None:
 
 def _measure(node: Node, complaints: Complaints) -> None:
     if node.kind not in NUMBERS:
-        complaints.about(node, "write a number", "请写一个数字")
+        complaints.about(node, Message("write a number"))
 
 
 def _truth(node: Node, complaints: Complaints) -> None:
@@ -190,7 +188,7 @@ def applies(node: Node, complaints: Complaints) -> None:
     facts = fact_names()
     for key, value in node.value:
         if key.value not in facts:
-            unknown_word(key, ("a fact", "已知的主机信息"), facts, complaints)
+            unknown_word(key, Message("a fact"), facts, complaints)
         _wanted_fact(value, complaints)
 
 
@@ -199,7 +197,7 @@ def _wanted_fact(node: Node, complaints: Complaints) -> None:
         known_keys(node, ("not",), complaints)
         inner = node.get("not")
         if inner is None:
-            complaints.about(node, "write {not: value}", "请写 {not: 值}")
+            complaints.about(node, Message("write {not: value}"))
         else:
             _wanted_fact(inner, complaints)
     elif node.kind == "list":
@@ -221,12 +219,12 @@ def example(node: Node, complaints: Complaints) -> None:
     files, environ, told = node.get("files"), node.get("environ"), node.get("expect")
     for path, entry in files.value if files is not None and files.kind == "mapping" else ():
         if not path.value.startswith("/"):
-            complaints.about(path, f"{path.value}: write an absolute path", f"{path.value}：请写绝对路径")
+            complaints.about(path, Message("{value}: write an absolute path", value=path.value))
         if entry.kind not in ("text", "mapping", "null"):
-            complaints.about(entry, "the content of a file is a text; quote it", "文件内容是文本；请加引号")
+            complaints.about(entry, Message("the content of a file is a text; quote it"))
     for _, value in environ.value if environ is not None and environ.kind == "mapping" else ():
         if value.kind not in ("text", "null"):
-            complaints.about(value, "the value of a variable is a text; quote it", "环境变量的值是文本；请加引号")
+            complaints.about(value, Message("the value of a variable is a text; quote it"))
     if told is not None and wanted(told, "mapping", complaints, "{subject: ...}"):
         known_keys(told, schema.EXAMPLE_EXPECT, complaints)
 
@@ -242,11 +240,11 @@ def steps(node: Node, complaints: Complaints) -> None:
         if not wanted(step, "mapping", complaints, "{kind: {...}}"):
             continue
         if len(step.value) != 1:
-            complaints.about(step, "a step is one key, {kind: {...}}", "每个步骤只有一个键：{kind: {...}}")
+            complaints.about(step, Message("a step is one key, {kind: {...}}"))
             continue
         ((kind, arguments),) = step.value
         if kind.value not in schema.STEPS:
-            unknown_word(kind, ("a kind of step", "已知的步骤类型"), schema.STEPS, complaints)
+            unknown_word(kind, Message("a kind of step"), schema.STEPS, complaints)
         elif kind.value == "instructions":
             _instructions(arguments, complaints)
         else:
@@ -261,10 +259,9 @@ def _action_parameters(kind: Node, complaints: Complaints) -> Optional[Mapping[s
     try:
         return resources.action_arguments(kind.value)
     except KeyError:
-        words = f"there is no action {kind.value} yet; write instructions"
-        complaints.about(kind, words, f"尚无 {kind.value} 动作；请写 instructions")
+        complaints.about(kind, Message("there is no action {name} yet; write instructions", name=kind.value))
     except Exception as error:  # as for probes
-        complaints.about(kind, f"its Python code cannot be imported: {error!r}", f"其 Python 代码无法导入：{error!r}")
+        complaints.about(kind, Message("its Python code cannot be imported: {error!r}", error=error))
     return None
 
 
@@ -278,8 +275,7 @@ def _instructions(node: Node, complaints: Complaints) -> None:
     if en is not None and zh is not None and en.kind == zh.kind == "list" and len(en.value) != len(zh.value):
         complaints.about(
             zh,
-            f"{len(en.value)} steps in English, {len(zh.value)} in Chinese",
-            f"英文 {len(en.value)} 步，中文 {len(zh.value)} 步",
+            Message("{count} steps in English, {count_2} in Chinese", count=len(en.value), count_2=len(zh.value)),
         )
 
 

@@ -14,6 +14,7 @@ from typing import Iterator, NamedTuple, Sequence
 import envtune
 from envtune.catalog.trust import distrust
 from envtune.errors import CatalogError, UsageError
+from envtune.messages import Joined, Message, Text
 
 PACKAGE = os.path.dirname(os.path.abspath(envtune.__file__))
 COMPILED = os.path.join(PACKAGE, "_data", "catalog.json")
@@ -56,7 +57,7 @@ def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
     for path in extra:
         directory = os.path.abspath(path)
         if not os.path.isdir(directory):
-            raise UsageError(f"--catalog {path}: not a directory", f"--catalog {path}：不是目录")
+            raise UsageError(Message("--catalog {path}: not a directory", path=path))
         parts = [part for part in ("checks", "playbooks") if os.path.isdir(os.path.join(directory, part))]
         found.append(Layer(directory, flat=not parts))
     return tuple(found)
@@ -110,9 +111,9 @@ def _source(layer: Layer, entry: os.DirEntry[str], kind: str, family: str) -> So
     except OSError as error:
         raise _unreadable(shown, error) from None
     if not stat.S_ISREG(status.st_mode):
-        raise refused(shown, "not a regular file; remove it", "不是普通文件；请将其移走")
+        raise refused(shown, Message("not a regular file; remove it"))
     if not entry.name.endswith(".yaml"):
-        raise refused(shown, "name it .yaml, other files are not read", "请以 .yaml 命名，其他文件不会被读取")
+        raise refused(shown, Message("name it .yaml, other files are not read"))
     return Source(entry.path, kind, layer, shown, family, *_stamp(entry.path, status))
 
 
@@ -164,15 +165,15 @@ def check_trust(files: Sequence[Source], layers: Sequence[Layer]) -> None:
     reasons = [distrust(path) for path in [*paths, *(f.path for f in files if not f.layer.own)]]
     found = list(dict.fromkeys(reason for reason in reasons if reason is not None))
     if found:
-        en = tuple(f"{r.en}; refused, because root runs this: chown root and chmod go-w" for r in found)
-        zh = tuple(f"{r.zh}；以 root 运行时拒绝使用：请 chown root 并 chmod go-w" for r in found)
-        raise CatalogError(en, zh)
+        raise CatalogError(
+            [Message("{reason}; refused, because root runs this: chown root and chmod go-w", reason=r) for r in found]
+        )
 
 
-def refused(path: str, en: str, zh: str) -> CatalogError:
-    """The error about a whole file."""
-    return CatalogError((f"{path}:1:1: {en}",), (f"{path}:1:1: {zh}",))
+def refused(path: str, reason: Text) -> CatalogError:
+    """Return the error about a whole file."""
+    return CatalogError([Joined((f"{path}:1:1", reason), ": ")])
 
 
 def _unreadable(path: str, error: OSError) -> CatalogError:
-    return refused(path, f"cannot be read: {error.strerror}", f"无法读取：{error.strerror}")
+    return refused(path, Message("cannot be read: {strerror}", strerror=error.strerror))

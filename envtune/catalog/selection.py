@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Optional, Sequence
 
 from envtune.errors import UsageError
+from envtune.messages import Joined, Message
 from envtune.model import Check, Severity
 
 
@@ -38,7 +39,7 @@ def select(
         and _highest(check) >= floor.rank
     )
     if not chosen:
-        raise UsageError("this selection leaves no check to run", "按此选择没有可运行的检查")
+        raise UsageError(Message("this selection leaves no check to run"))
     return chosen
 
 
@@ -50,11 +51,10 @@ def _highest(check: Check) -> int:
 def unknown(word: str, known: Iterable[str]) -> UsageError:
     """The error for a word that names nothing, with the names that come nearest."""
     near = nearest(word, known)
-    en, zh = f"{word}: there is nothing of that name", f"{word}：没有这个名称"
-    if near:
-        en += f"; did you mean {' or '.join(near)}?"
-        zh += f"；是否指 {' 或 '.join(near)}？"
-    return UsageError(en, zh)
+    if not near:
+        return UsageError(Message("{word}: there is nothing of that name", word=word))
+    guess = Joined(near, Message(" or "))
+    return UsageError(Message("{word}: there is nothing of that name; did you mean {guess}?", word=word, guess=guess))
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:

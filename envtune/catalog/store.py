@@ -18,7 +18,7 @@ import envtune
 from envtune.catalog import cache, layers
 from envtune.catalog.trust import distrust
 from envtune.errors import UsageError
-from envtune.model import Text
+from envtune.messages import Bilingual, Message, Text
 
 KINDS = ("checks", "faq", "playbooks")
 LINES = (*KINDS, "warnings", "registry")
@@ -31,7 +31,7 @@ class Compiled:
 
     def __init__(self, text: bytes, notes: Sequence[Text] = ()) -> None:
         self._lines = dict(line.partition(b": ")[::2] for line in text.split(b"\n") if line.startswith(b'"'))
-        self.notes = (*notes, *(Text(row["en"], row["zh"]) for row in self._line("warnings")))
+        self.notes = (*notes, *(Bilingual(row["en"], row["zh"]) for row in self._line("warnings")))
 
     def rows(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """Return the entries of a kind, sorted by id."""
@@ -82,7 +82,7 @@ def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
     problem = None if where is None else cache.distrusted(where)
     if problem is not None:
         where = None
-        notes += (Text(f"the cache is not used: {problem.en}", f"不使用缓存：{problem.zh}"),)
+        notes += (Message("the cache is not used: {problem}", problem=problem),)
     made = [cache.cache_file(key, layer.directory) for layer in own]
     made = [path for path in made if path is not None and cache.distrusted(path) is None]
     return Compiled(_through_cache(where, made, files, shipped), notes)
@@ -141,8 +141,7 @@ def _checkout() -> layers.Layer:
     if not os.path.isdir(os.path.join(root, "checks")):
         raise layers.refused(
             os.path.join(root, "checks"),
-            "the catalogue is not there; install envtune again",
-            "检查目录不存在；请重新安装 envtune",
+            Message("the catalogue is not there; install envtune again"),
         )
     return layers.Layer(root, own=True)
 
@@ -151,8 +150,7 @@ def _refuse_empty(over: Sequence[layers.Layer], files: Sequence[layers.Source]) 
     for layer in over:
         if layer.directory != layers.SITE and not any(file.layer is layer for file in files):
             raise UsageError(
-                f"{layer.directory} holds no checks/*/*.yaml and no playbooks/*/*.yaml",
-                f"{layer.directory} 中没有 checks/*/*.yaml 或 playbooks/*/*.yaml",
+                Message("{directory} holds no checks/*/*.yaml and no playbooks/*/*.yaml", directory=layer.directory),
             )
 
 
@@ -161,9 +159,4 @@ def _trusts_its_own() -> tuple[Text, ...]:
     problem = distrust(layers.PACKAGE) if os.geteuid() == 0 else None
     if problem is None:
         return ()
-    return (
-        Text(
-            f"root runs code and catalogue that somebody else can change: {problem.en}",
-            f"正以 root 运行他人可修改的代码和检查目录：{problem.zh}",
-        ),
-    )
+    return (Message("root runs code and catalogue that somebody else can change: {problem}", problem=problem),)

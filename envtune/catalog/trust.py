@@ -7,7 +7,7 @@ import posixpath
 import stat
 from typing import Optional
 
-from envtune.model import Text
+from envtune.messages import Message, Text
 
 _MOST_LINKS = 40
 
@@ -35,7 +35,7 @@ def distrust(path: str) -> Optional[Text]:
             continue
         hops -= 1
         if hops < 0:
-            return Text(f"{path}: too many levels of symbolic links", f"{path}：符号链接层数过多")
+            return Message("{path}: too many levels of symbolic links", path=path)
         target = os.readlink(step)
         done = "/" if target.startswith("/") else done
         parts = [p for p in target.split("/") if p] + parts
@@ -46,16 +46,12 @@ def _problem(path: str) -> Optional[Text]:
     try:
         status = os.lstat(path)
     except OSError as error:
-        return Text(f"{path} cannot be examined: {error.strerror}", f"无法检查 {path}：{error.strerror}")
+        return Message("{path} cannot be examined: {strerror}", path=path, strerror=error.strerror)
     if status.st_uid != 0:
-        return Text(
-            f"{path} belongs to uid {status.st_uid}, not to root", f"{path} 属于 uid {status.st_uid}，而不是 root"
-        )
+        return Message("{path} belongs to uid {st_uid}, not to root", path=path, st_uid=status.st_uid)
     if stat.S_ISLNK(status.st_mode) or not status.st_mode & 0o022:
         return None
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return None
     mode = f"{stat.S_IMODE(status.st_mode):04o}"
-    return Text(
-        f"{path} may be written by others than root (mode {mode})", f"{path} 可被 root 以外的用户写入（权限 {mode}）"
-    )
+    return Message("{path} may be written by others than root (mode {mode})", path=path, mode=mode)

@@ -15,7 +15,7 @@ from typing import Any, Iterator, Optional
 import yaml
 
 from envtune.catalog.yaml_scalars import hint, scalar
-from envtune.model import Text
+from envtune.messages import Joined, Message, Text
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 24
@@ -63,9 +63,9 @@ class Complaint:
     column: int
     text: Text
 
-    def to(self, lang: str) -> str:
-        """`file:line:column: message`, as editors and compilers write it."""
-        return f"{self.file}:{self.line}:{self.column}: {self.text.to(lang)}"
+    def message(self) -> Text:
+        """Return `file:line:column: message`, as editors and compilers write it."""
+        return Joined((f"{self.file}:{self.line}:{self.column}", self.text), ": ")
 
 
 class Complaints:
@@ -75,14 +75,14 @@ class Complaints:
         self.file = file
         self.made: list[Complaint] = []
 
-    def add(self, line: int, column: int, en: str, zh: str) -> None:
+    def add(self, line: int, column: int, message: Text) -> None:
         """One complaint; line and column count from 1."""
-        self.made.append(Complaint(self.file, line, column, Text(en, zh)))
+        self.made.append(Complaint(self.file, line, column, message))
 
-    def about(self, node: Node, en: str, zh: str) -> None:
+    def about(self, node: Node, message: Text) -> None:
         """One complaint about a node, unless one was already made about it."""
         if not node.spoiled:
-            self.add(node.line, node.column, en, zh)
+            self.add(node.line, node.column, message)
 
 
 class _Stop(Exception):
@@ -99,19 +99,19 @@ def read_yaml(content: bytes, complaints: Complaints) -> Optional[Node]:
     except _Stop:
         return None
     if builder.root is None:
-        complaints.add(1, 1, "the file is empty; describe one entry in it", "文件为空；请在其中描述一个条目")
+        complaints.add(1, 1, Message("the file is empty; describe one entry in it"))
     return builder.root
 
 
 def _decoded(content: bytes, complaints: Complaints) -> str:
     if len(content) > MAX_BYTES:
-        complaints.add(1, 1, f"the file is larger than {MAX_BYTES // 1024} KiB", f"文件超过 {MAX_BYTES // 1024} KiB")
+        complaints.add(1, 1, Message("the file is larger than {MAX_BYTES} KiB", MAX_BYTES=MAX_BYTES // 1024))
         raise _Stop
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = _place(content[: error.start].decode("utf-8", "replace"))
-        complaints.add(line, column, "not UTF-8; save the file as UTF-8", "不是 UTF-8；请以 UTF-8 保存文件")
+        complaints.add(line, column, Message("not UTF-8; save the file as UTF-8"))
         raise _Stop from None
     odd = _UNPRINTABLE.search(text)
     if odd is not None:
@@ -120,8 +120,10 @@ def _decoded(content: bytes, complaints: Complaints) -> str:
         complaints.add(
             line,
             column,
-            f'the character {code} is not allowed in YAML; write it as an escape in double quotes ("\\u....")',
-            f"YAML 不允许字符 {code}；请在双引号中用转义（\\u....）书写",
+            Message(
+                'the character {code} is not allowed in YAML; write it as an escape in double quotes ("\\u....")',
+                code=code,
+            ),
         )
         raise _Stop
     return text
@@ -140,10 +142,10 @@ def _events(text: str, complaints: Complaints) -> Iterator[Any]:
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         problem = error.problem or "not understood"
         way = hint(problem)
-        complaints.add(line, column, f"not YAML: {problem}; {way.en}", f"不是合法的 YAML：{problem}；{way.zh}")
+        complaints.add(line, column, Message("not YAML: {problem}; {way}", problem=problem, way=way))
         raise _Stop from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the pure Python scanner lets chr() fail
-        complaints.add(1, 1, f"not YAML: {error}", f"不是合法的 YAML：{error}")
+        complaints.add(1, 1, Message("not YAML: {error}", error=error))
         raise _Stop from None
 
 
@@ -161,8 +163,7 @@ class _Builder:
         if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
             self._stop(
                 event,
-                "a file holds one entry; put the second document in a file of its own",
-                "一个文件只放一个条目；请将第二个文档放到单独的文件中",
+                Message("a file holds one entry; put the second document in a file of its own"),
             )
         if isinstance(event, yaml.NodeEvent):
             self._refuse_anchor(event)
@@ -172,7 +173,7 @@ class _Builder:
             self._add(Node("null", None, *_at(event), spoiled=True))
         elif isinstance(event, yaml.CollectionStartEvent):
             if len(self._open) >= MAX_DEPTH:
-                self._stop(event, f"nested deeper than {MAX_DEPTH} levels", f"嵌套超过 {MAX_DEPTH} 层")
+                self._stop(event, Message("nested deeper than {MAX_DEPTH} levels", MAX_DEPTH=MAX_DEPTH))
             self._open.append((event, []))
         elif isinstance(event, yaml.CollectionEndEvent):
             start, items = self._open.pop()
@@ -182,15 +183,15 @@ class _Builder:
     def _add(self, node: Node) -> None:
         self._count += 1
         if self._count > MAX_NODES:
-            self._complaints.add(node.line, node.column, f"more than {MAX_NODES} values", f"超过 {MAX_NODES} 个值")
+            self._complaints.add(node.line, node.column, Message("more than {MAX_NODES} values", MAX_NODES=MAX_NODES))
             raise _Stop
         if self._open:
             self._open[-1][1].append(node)
         else:
             self.root = node
 
-    def _stop(self, event: Any, en: str, zh: str) -> None:
-        self._complaints.add(*_at(event), en, zh)
+    def _stop(self, event: Any, message: Text) -> None:
+        self._complaints.add(*_at(event), message)
         raise _Stop
 
     def _refuse_anchor(self, event: Any) -> None:
@@ -198,44 +199,46 @@ class _Builder:
             mark = "*" if isinstance(event, yaml.AliasEvent) else "&"
             self._complaints.add(
                 *_at(event),
-                f"{mark}{event.anchor}: anchors and aliases are not used in the catalogue; write the value out",
-                f"{mark}{event.anchor}：目录中不使用锚点和别名；请直接写出该值",
+                Message(
+                    "{mark}{anchor}: anchors and aliases are not used in the catalogue; write the value out",
+                    mark=mark,
+                    anchor=event.anchor,
+                ),
             )
         tag = (getattr(event, "tag", None) or "").replace("tag:yaml.org,2002:", "!!")
         if tag:
-            self._complaints.add(*_at(event), f"{tag}: tags are not used; leave it out", f"{tag}：不使用标签；请删除")
+            self._complaints.add(*_at(event), Message("{tag}: tags are not used; leave it out", tag=tag))
 
     def _scalar(self, event: Any) -> Node:
         line, column = _at(event)
         if any("\ud800" <= character <= "\udfff" for character in event.value):
-            self._complaints.add(
-                line, column, "half a surrogate pair; write the character itself", "不完整的代理对；请直接写出该字符"
-            )
+            self._complaints.add(line, column, Message("half a surrogate pair; write the character itself"))
             return Node("text", "", line, column, spoiled=True)
         if event.style:
             return Node("text", event.value, line, column, event.value)
         kind, value, trap = scalar(event.value)
         if trap is None:
             return Node(kind, value, line, column, event.value)
-        self._complaints.add(line, column, trap.en, trap.zh)
+        self._complaints.add(line, column, trap)
         return Node("text", event.value, line, column, event.value, spoiled=True)
 
     def _mapping(self, start: Any, items: list[Node]) -> Node:
         entries: dict[str, tuple[Node, Node]] = {}
         for key, value in zip(items[::2], items[1::2]):
             if key.kind != "text":
-                shown = f'"{key.raw}"' if key.raw else ""
-                self._complaints.about(
-                    key, f"a key must be text; quote it {shown}".strip(), f"键必须是文本；请加引号 {shown}".strip()
-                )
+                shown = f' "{key.raw}"' if key.raw else ""
+                self._complaints.about(key, Message("a key must be text; quote it{shown}", shown=shown))
                 continue
             first = entries.setdefault(key.value, (key, value))[0]
             if first is not key:
                 self._complaints.add(
                     key.line,
                     key.column,
-                    f"the key {key.value} stands twice, first in line {first.line}; keep one of them",
-                    f"键 {key.value} 重复，首次出现在第 {first.line} 行；请只保留一个",
+                    Message(
+                        "the key {value} stands twice, first in line {line}; keep one of them",
+                        value=key.value,
+                        line=first.line,
+                    ),
                 )
         return Node("mapping", tuple(entries.values()), *_at(start))
 

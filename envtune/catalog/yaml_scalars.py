@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, Optional
 
-from envtune.model import Text
+from envtune.messages import N_, Message, Text
 
 _BOOLS = frozenset(
     form
@@ -20,40 +20,37 @@ _BOOLS = frozenset(
 _NULLS = frozenset(["", "~", "null", "Null", "NULL"])
 _INT = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"-?(0|[1-9][0-9]*)\.[0-9]+")
-_ODD_NUMBERS: tuple[tuple[re.Pattern[str], Text], ...] = (
-    (re.compile(r"[-+]?0[0-7_]+"), Text("an octal number in YAML ({})", "在 YAML 中是八进制数（{}）")),
-    (re.compile(r"[-+]?0b[0-1_]+"), Text("a binary number in YAML", "在 YAML 中是二进制数")),
-    (re.compile(r"[-+]?0x[0-9a-fA-F_]+"), Text("a hexadecimal number in YAML", "在 YAML 中是十六进制数")),
+_ODD_NUMBERS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"[-+]?0[0-7_]+"), N_("an octal number in YAML ({value})")),
+    (re.compile(r"[-+]?0b[0-1_]+"), N_("a binary number in YAML")),
+    (re.compile(r"[-+]?0x[0-9a-fA-F_]+"), N_("a hexadecimal number in YAML")),
     (
         re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"),
-        Text("a number of base 60 in YAML ({})", "在 YAML 中是六十进制数（{}）"),
+        N_("a number of base 60 in YAML ({value})"),
     ),
     (
         re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt]|[ \t]+|$)[-+0-9:.Zz \t]*"),
-        Text("a date in YAML", "在 YAML 中是日期"),
+        N_("a date in YAML"),
     ),
-    (re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"), Text("not a number one can compare with", "不是可比较的数")),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"), N_("not a number one can compare with")),
     (
         re.compile(r"[-+]?([0-9][0-9_]*)?\.[0-9_]*([eE][-+]?[0-9]+)?"),
-        Text("a number in YAML ({})", "在 YAML 中是数字（{}）"),
+        N_("a number in YAML ({value})"),
     ),
-    (re.compile(r"[-+]?[0-9][0-9_]*"), Text("a number in YAML ({})", "在 YAML 中是数字（{}）")),
+    (re.compile(r"[-+]?[0-9][0-9_]*"), N_("a number in YAML ({value})")),
 )
 # what the parser says -> what most likely helps
 _HINTS: Mapping[str, Text] = {
-    "'\\t'": Text("indent with blanks, not with tabs", "请用空格而不是制表符缩进"),
-    "mapping values are not allowed": Text("quote a text that holds `: `", "含有 `: ` 的文本请加引号"),
-    "escape": Text("double the backslash, or use single quotes", "请双写反斜杠，或改用单引号"),
-    "expected ':'": Text("write `key: value`", "请写成 `键: 值`"),
-    "cannot start any token": Text(
-        "quote a text that begins with this character, and indent with blanks, not with tabs",
-        "以该字符开头的文本请加引号；缩进请用空格而不是制表符",
+    "'\\t'": Message("indent with blanks, not with tabs"),
+    "mapping values are not allowed": Message("quote a text that holds `: `"),
+    "escape": Message("double the backslash, or use single quotes"),
+    "expected ':'": Message("write `key: value`"),
+    "cannot start any token": Message(
+        "quote a text that begins with this character, and indent with blanks, not with tabs"
     ),
-    "expected node content": Text("close the quote or bracket", "请补全引号或括号"),
-    "expected <block end>": Text(
-        "check the indentation, and quote texts that hold quotes", "请检查缩进，并为含引号的文本加引号"
-    ),
-    "end of stream": Text("close the quote or bracket", "请补全引号或括号"),
+    "expected node content": Message("close the quote or bracket"),
+    "expected <block end>": Message("check the indentation, and quote texts that hold quotes"),
+    "end of stream": Message("close the quote or bracket"),
 }
 
 
@@ -62,9 +59,7 @@ def hint(problem: str) -> Text:
     for words, text in _HINTS.items():
         if words in problem:
             return text
-    return Text(
-        "quote texts that hold any of : # { } [ ] & * ! | > % @", "含有 : # { } [ ] & * ! | > % @ 的文本请加引号"
-    )
+    return Message("quote texts that hold any of : # { } [ ] & * ! | > % @")
 
 
 def scalar(text: str) -> tuple[str, Any, Optional[Text]]:
@@ -82,24 +77,22 @@ def scalar(text: str) -> tuple[str, Any, Optional[Text]]:
 
 def _trap(text: str) -> Optional[Text]:
     if text in _BOOLS:
-        return _refused(
-            text, Text("a truth value in YAML", "在 YAML 中是布尔值"), Text("true or false", "true 或 false")
-        )
+        return _refused(text, Message("a truth value in YAML"), Message("true or false"))
     if text in ("<<", "="):
-        return _refused(text, Text("a special word of YAML", "是 YAML 的特殊记号"))
+        return _refused(text, Message("a special word of YAML"))
     for pattern, what in _ODD_NUMBERS:
         if pattern.fullmatch(text):
             value = _number(text)
-            return _refused(text, Text(what.en.format(value), what.zh.format(value)))
+            return _refused(text, Message(what, value=value))
     return None
 
 
 def _refused(text: str, what: Text, other: Optional[Text] = None) -> Text:
-    en, zh = (
-        f'unquoted, {text} is {what.en}; write "{text}" with quotes',
-        f'不加引号时，{text} {what.zh}；请加引号写成 "{text}"',
+    if other is None:
+        return Message('unquoted, {text} is {what}; write "{text}" with quotes', text=text, what=what)
+    return Message(
+        'unquoted, {text} is {what}; write "{text}" with quotes, or {other}', text=text, what=what, other=other
     )
-    return Text(f"{en}, or {other.en}", f"{zh}，或写 {other.zh}") if other else Text(en, zh)
 
 
 def _number(text: str) -> str:

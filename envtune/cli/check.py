@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, List, Optional
 import typer
 
 from envtune.cli.options import colour_wanted, fail, language, terminal_width
+from envtune.messages import Message
 
 if TYPE_CHECKING:
     from envtune.host import Host
@@ -61,7 +62,7 @@ def command(
     try:
         floor, threshold = severity_named(severity), severity_named(fail_on)
         if format_ not in ("text", "json"):
-            fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
+            fail(Message("--format {format}: text or json", format=format_), lang)
         if peer or hostfile is not None:
             from envtune.job.peers import read_peers
 
@@ -70,7 +71,7 @@ def command(
         host, options = open_host(snapshot, options)
         report = run(host, options, checks)
     except EnvtuneError as error:
-        fail(error.to("en"), error.to("zh"), lang)
+        fail(error.message, lang)
     typer.echo(_render(report, format_, lang, verbose))
     # A check that hung left a thread in the kernel: nothing may wait for it.
     _leave(exit_code(report.findings, threshold, strict))
@@ -133,7 +134,8 @@ def severity_named(word: str) -> Severity:
     try:
         return Severity(word)
     except ValueError:
-        raise UsageError(f"{word}: not a severity ({', '.join(s.value for s in Severity)})") from None
+        names = ", ".join(s.value for s in Severity)
+        raise UsageError(Message("{word}: not a severity ({names})", word=word, names=names)) from None
 
 
 def _progress() -> object:

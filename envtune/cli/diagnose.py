@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, List, Mapping, NoReturn, Optional, Sequence
 import typer
 
 from envtune.cli.options import colour_wanted, fail, language, terminal_width
+from envtune.messages import Message
 
 if TYPE_CHECKING:
     from envtune.diagnose.confirm import HostWitness
@@ -57,7 +58,7 @@ def command(
 
     lang = language(lang)
     if format_ not in FORMATS:
-        fail(f"--format {format_}: text, json or markdown", f"--format {format_}：可选 text、json、markdown", lang)
+        fail(Message("--format {format}: text, json or markdown", format=format_), lang)
     try:
         window = _window(since, until)
         witness = confirmer(
@@ -65,7 +66,7 @@ def command(
         )
         found = diagnose(logs, catalog or [], window, witness)
     except EnvtuneError as error:
-        fail(error.to("en"), error.to("zh"), lang)
+        fail(error.message, lang)
     except OSError as error:
         _unreadable(error, lang)
     for path, why in found.unreadable:
@@ -143,7 +144,7 @@ def _window(since: Optional[str], until: Optional[str]) -> Window:
         padded = None if word is None else f"{word}:00" if word.count(":") == 1 else word
         time = None if padded is None else time_of(padded)
         if word is not None and time is None:
-            raise UsageError(f"{word}: not a time like 2024-03-28 10:25", f"{word}：不是 2024-03-28 10:25 这样的时间")
+            raise UsageError(Message("{word}: not a time like 2024-03-28 10:25", word=word))
         times.append(time)
     return Window(*times)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Optional
 import typer
 
 from envtune.cli.options import fail, language
+from envtune.messages import Bilingual
 
 if TYPE_CHECKING:
     from envtune.context import Context
@@ -51,13 +52,16 @@ def command(
     lang = language(lang)
     for name, value, known in (("--profile", profile, PROFILES), ("--format", format_, tuple(FORMATS))):
         if value not in known:
-            fail(f"{name} {value}: one of {', '.join(known)}", f"{name} {value}：可选 {'、'.join(known)}", lang)
+            fail(
+                Bilingual(f"{name} {value}: one of {', '.join(known)}", f"{name} {value}：可选 {'、'.join(known)}"),
+                lang,
+            )
     try:
         options = TargetOptions(python, pid, _absolute(script), _absolute(env_file))
         host, options = open_host(snapshot, options)
         advice = advise(open_context(host, options), profile, format_)
     except EnvtuneError as error:
-        fail(error.to("en"), error.to("zh"), lang)
+        fail(error.message, lang)
     sys.stdout.write(render(advice, format_, lang))
     if not advice.settings:
         en, zh = "nothing differs from the profile", "与该配置没有差异"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, List, Optional
 import typer
 
 from envtune.cli.options import colour_wanted, fail, language, terminal_width
+from envtune.messages import Message
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
@@ -37,7 +38,7 @@ def command(
         catalogue = load(tuple(catalog or []))
         entry = find_entry(catalogue, entry_id)
     except EnvtuneError as error:
-        fail(error.to("en"), error.to("zh"), lang)
+        fail(error.message, lang)
     for note in catalogue.notes:
         typer.echo(f"envtune: {note.to(lang)}", err=True)
     typer.echo(terminal_page(entry, catalogue, lang, width=terminal_width(), colour=colour_wanted()))
@@ -59,6 +60,6 @@ def find_entry(catalogue: Catalogue, word: str) -> Entry:
         return found
     if word.upper() in PLANNED:
         id_ = word.upper()
-        raise UsageError(f"{id_}: this FAQ entry is not yet described", f"{id_}：该 FAQ 条目尚未收录")
+        raise UsageError(Message("{id}: this FAQ entry is not yet described", id=id_))
     names = [str(getattr(entry, "name", entry.id)) for entry in entries]
     raise unknown(word, [entry.id for entry in entries] + names)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, List, Optional
 import typer
 
 from envtune.cli.options import colour_wanted, fail, language, terminal_width
+from envtune.messages import Message
 
 if TYPE_CHECKING:
     from envtune.fix.apply import Made, Request
@@ -65,11 +66,9 @@ def command(
 
     lang = language(lang)
     if format_ not in ("text", "json"):
-        fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
+        fail(Message("--format {format}: text or json", format=format_), lang)
     if apply and snapshot is not None:
-        fail(
-            "--apply writes to this host; a recorded one cannot be changed", "--apply 只作用于本机；无法修改快照", lang
-        )
+        fail(Message("--apply writes to this host; a recorded one cannot be changed"), lang)
     if finish is not None:
         from envtune.cli.progress import finish_run
 
@@ -86,7 +85,7 @@ def command(
         request.consent_to(words or [], select or [], change or [], yes, yes_confirm)
         code = _run(request, apply)
     except EnvtuneError as error:
-        fail(error.to("en"), error.to("zh"), lang)
+        fail(error.message, lang)
     sys.stdout.flush()
     raise typer.Exit(code)
 
@@ -202,9 +201,9 @@ def _fix_options(
     from envtune.job.peers import read_peers
 
     if owner is not None and pid is None:
-        raise UsageError("--owner goes with --pid: the process to end", "--owner 须与 --pid（要终止的进程）一起使用")
+        raise UsageError(Message("--owner goes with --pid: the process to end"))
     if wheels is not None and not wheels.is_dir():
-        raise UsageError(f"--wheels {wheels}: not a directory", f"--wheels {wheels}：不是目录")
+        raise UsageError(Message("--wheels {wheels}: not a directory", wheels=wheels))
     nodes = os.environ.get("SLURM_JOB_NODELIST", "") if any(check.family == "NET" for check in checks) else ""
     peers = read_peers(peer or [], hostfile, nodes)
     return FixOptions(peers, str(wheels.absolute()) if wheels else None, target.env_file, pid, owner)

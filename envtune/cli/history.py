@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional
 import typer
 
 from envtune.cli.options import fail, language
+from envtune.messages import Message
 
 if TYPE_CHECKING:
     from envtune.executor import Past
@@ -34,7 +35,7 @@ def command(
 
     lang = language(lang)
     if format_ not in ("text", "json"):
-        fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
+        fail(Message("--format {format}: text or json", format=format_), lang)
     state = executor.state_directory()
     try:
         runs = executor.history(state)
@@ -42,8 +43,7 @@ def command(
     except OSError as error:
         from envtune.fix.executor_messages import told
 
-        words = told(executor.describe_error(error))
-        fail(words.en, words.zh, lang)
+        fail(told(executor.describe_error(error)), lang)
     if format_ == "json":
         rows = [_data(past) for past in runs]
         typer.echo(json.dumps({"schema": "envtune.history/1", "runs": rows}, ensure_ascii=False, indent=1))

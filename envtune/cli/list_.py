@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional
 import typer
 
 from envtune.cli.options import fail, language, terminal_width
+from envtune.messages import Message
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
@@ -34,13 +35,13 @@ def command(
 
     lang = language(lang)
     if kind not in KINDS:
-        fail(f"list {kind}: checks, faq or playbooks", f"list {kind}：可选 checks、faq 或 playbooks", lang)
+        fail(Message("list {kind}: checks, faq or playbooks", kind=kind), lang)
     if format_ not in ("text", "json"):
-        fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
+        fail(Message("--format {format}: text or json", format=format_), lang)
     try:
         catalogue = load(tuple(catalog or []))
     except EnvtuneError as error:
-        fail(error.to("en"), error.to("zh"), lang)
+        fail(error.message, lang)
     for note in catalogue.notes:
         typer.echo(f"envtune: {note.to(lang)}", err=True)
     if format_ == "json":

@@ -10,9 +10,9 @@ from typing import Optional
 import typer
 
 from envtune import executor
-from envtune.fix.plan import Plan
 from envtune.fix.executor_messages import told
-from envtune.model import Text
+from envtune.fix.plan import Plan
+from envtune.messages import Message, Text
 
 
 def for_root(plan: Plan, run: str, lang: str) -> None:
@@ -33,7 +33,7 @@ def for_root(plan: Plan, run: str, lang: str) -> None:
     line = ["sudo", *_ourselves(), "fix", *named, "--apply"]
     typer.echo("  " + " ".join(map(shlex.quote, line)), err=True)
     if unsaved is not None:
-        note = Text(f"(the plan could not be saved: {unsaved.en})", f"（计划未能保存：{unsaved.zh}）")
+        note = Message("(the plan could not be saved: {unsaved})", unsaved=unsaved)
         typer.echo(f"  {printable(note.to(lang))}", err=True)
     by_hand = "或手动执行（不留撤销日志）：" if lang == "zh" else "or by hand, without a journal:"
     typer.echo(by_hand, err=True)

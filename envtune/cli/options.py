@@ -9,6 +9,8 @@ from typing import NoReturn, Optional
 
 import typer
 
+from envtune.messages import Message, Text
+
 USAGE = 2
 
 
@@ -18,7 +20,7 @@ def language(chosen: Optional[str]) -> str:
         locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or ""
         return "zh" if locale.lower().startswith("zh") else "en"
     if chosen not in ("en", "zh"):
-        fail(f"--lang {chosen}: en or zh", f"--lang {chosen}：可选 en 或 zh", "en")
+        fail(Message("--lang {chosen}: en or zh", chosen=chosen), "en")
     return chosen
 
 
@@ -32,7 +34,7 @@ def terminal_width() -> int:
     return min(shutil.get_terminal_size((100, 24)).columns, 120)
 
 
-def fail(en: str, zh: str, lang: str) -> NoReturn:
+def fail(message: Text, lang: str) -> NoReturn:
     """Say what is wrong on stderr and end with 2."""
-    typer.echo(f"envtune: {zh if lang == 'zh' else en}", err=True)
+    typer.echo(f"envtune: {message.to(lang)}", err=True)
     raise typer.Exit(USAGE)

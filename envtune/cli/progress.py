@@ -9,6 +9,7 @@ import typer
 from envtune import executor
 from envtune.errors import UsageError
 from envtune.fix.executor_messages import told
+from envtune.messages import Message
 
 
 def guarded(lang: str, progress: Progress, work: Callable[[], Any]) -> Any:
@@ -17,17 +18,18 @@ def guarded(lang: str, progress: Progress, work: Callable[[], Any]) -> Any:
     try:
         return work()
     except (executor.Locked, executor.Refused) as error:
-        words = told(str(error))
-        raise UsageError(words.en, words.zh) from None
+        raise UsageError(told(str(error))) from None
     except executor.JournalLost as error:
-        words = told(str(error))
-        en = f"the journal cannot be written any more, the run stopped where it was: {words.en}"
-        raise UsageError(en, f"日志无法继续写入，运行已停在当前位置：{words.zh}") from None
-    except OSError as error:
-        words = told(executor.describe_error(error))
-        hint = "nothing was changed; $ENVTUNE_STATE names another directory for the journal"
+        reason = told(str(error))
         raise UsageError(
-            f"{words.en}: {hint}", f"{words.zh}：未做任何改动；可用 $ENVTUNE_STATE 指定其他日志目录"
+            Message("the journal cannot be written any more, the run stopped where it was: {reason}", reason=reason)
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            Message(
+                "{reason}: nothing was changed; $ENVTUNE_STATE names another directory for the journal",
+                reason=told(executor.describe_error(error)),
+            )
         ) from None
     finally:
         executor.OUTPUT = None
@@ -79,7 +81,7 @@ def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
         progress.total = len(past.plan["changes"]) - len(past.results())
         results = guarded(lang, progress, lambda: executor.resume(state, name, progress, wait))
     except EnvtuneError as error:
-        fail(error.to("en"), error.to("zh"), lang)
+        fail(error.message, lang)
     if format_ == "json":
         typer.echo(json.dumps({"run": name, "results": results}, ensure_ascii=False))
     else:

@@ -7,6 +7,7 @@ from pathlib import Path
 from envtune import executor
 from envtune.errors import UsageError
 from envtune.fix.executor_messages import told
+from envtune.messages import Joined, Message
 
 
 def read_text(option: str, path: Path, limit: int) -> str:
@@ -16,10 +17,12 @@ def read_text(option: str, path: Path, limit: int) -> str:
             data = file.read(limit + 1)
     except OSError as error:
         why = told(executor.describe_error(error))
-        raise UsageError(f"{option} {why.en}", f"{option} {why.zh}") from None
+        raise UsageError(Joined((option, why), " ")) from None
     if len(data) > limit:
-        raise UsageError(f"{option} {path}: larger than {limit >> 20} MiB", f"{option} {path}：超过 {limit >> 20} MiB")
+        raise UsageError(
+            Message("{option} {path}: larger than {limit} MiB", option=option, path=path, limit=limit >> 20)
+        )
     try:
         return data.decode("utf-8")
     except ValueError:
-        raise UsageError(f"{option} {path}: not UTF-8 text", f"{option} {path}：不是 UTF-8 文本") from None
+        raise UsageError(Message("{option} {path}: not UTF-8 text", option=option, path=path)) from None

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Iterator, List, Mapping, NoReturn, Optional, S
 import typer
 
 from envtune.cli.options import fail, language
+from envtune.messages import Bilingual, Message, Text
 
 if TYPE_CHECKING:
     from envtune.context import Context
     from envtune.diagnose.logs.files import LogFile
-    from envtune.model import Finding, Text
+    from envtune.model import Finding
     from envtune.run.result import Ended
 
 HELP = """Check the host, run a command with this host's environment, and diagnose it when it fails.
@@ -63,8 +64,9 @@ def command(
     profile = "training" if profile == "train" else profile
     if profile not in PROFILES:
         fail(
-            f"--profile {profile}: one of {', '.join(PROFILES)}",
-            f"--profile {profile}：可选 {'、'.join(PROFILES)}",
+            Bilingual(
+                f"--profile {profile}: one of {', '.join(PROFILES)}", f"--profile {profile}：可选 {'、'.join(PROFILES)}"
+            ),
             lang,
         )
     first = not later_rank(os.environ)
@@ -131,7 +133,7 @@ def _preflight(
         checks = load_checks(catalog, lang, select, ignore, None if select else ["preflight"], severity_named("info"))
         findings = audit(checks, context or open_context(*open_host(None, TargetOptions())))
     except EnvtuneError as error:
-        fail(error.to("en"), error.to("zh"), lang)
+        fail(error.message, lang)
     failed = [f for f in findings if f.outcome.value == "fail"]
     stopping = [f for f in failed if f.severity.rank >= floor.rank]
     for line in _lines(findings, stopping, failed, lang):
@@ -182,17 +184,16 @@ def _explain(
 
 
 def _how(name: str, status: int) -> Text:
-    from envtune.model import Text
 
     name = os.path.basename(name)
     if not os.WIFSIGNALED(status):
         code = os.WEXITSTATUS(status)
-        return Text(f"{name} ended with status {code}", f"{name} 以状态码 {code} 结束")
+        return Message("{name} ended with status {code}", name=name, code=code)
     import signal
 
     number = os.WTERMSIG(status)
     word = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    return Text(f"{name} was ended by {word}", f"{name} 被信号 {word} 终止")
+    return Message("{name} was ended by {word}", name=name, word=word)
 
 
 def _said(ended: Ended, env: Mapping[str, str], lang: str) -> Iterator[LogFile]:

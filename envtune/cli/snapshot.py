@@ -11,6 +11,7 @@ from typing import Any, Mapping, Optional
 import typer
 
 from envtune.cli.options import fail, language
+from envtune.messages import Message
 
 HELP = """Record this host: everything the checks look at, without secrets, as one small file.
 
@@ -87,22 +88,21 @@ def _refuse_target(output: Optional[Path], force: bool, lang: str) -> None:
     if output is None:
         if sys.stdout.isatty():
             fail(
-                "a snapshot is a tar.gz, not for a terminal: add -o FILE",
-                "快照是 tar.gz 文件，不能输出到终端：请加 -o FILE",
+                Message("a snapshot is a tar.gz, not for a terminal: add -o FILE"),
                 lang,
             )
     elif output.is_dir():
-        fail(f"{output} is a directory: name a file in it", f"{output} 是目录：请指定其中的文件名", lang)
+        fail(Message("{output} is a directory: name a file in it", output=output), lang)
     elif os.path.lexists(output) and not force:
-        fail(f"{output} is there already: --force replaces it", f"{output} 已存在：加 --force 可覆盖", lang)
+        fail(Message("{output} is there already: --force replaces it", output=output), lang)
     elif not output.absolute().parent.is_dir():
-        fail(f"{output.absolute().parent} is not a directory", f"{output.absolute().parent} 不是目录", lang)
+        fail(Message("{parent} is not a directory", parent=output.absolute().parent), lang)
 
 
 def _fail_to_write(output: Optional[Path], error: OSError, lang: str) -> None:
     place = str(output) if output is not None else "-"
     words = error.strerror or str(error)
-    fail(f"{place}: not written: {words}", f"{place}：写入失败：{words}", lang)
+    fail(Message("{place}: not written: {words}", place=place, words=words), lang)
 
 
 def unread(snapshot: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, Iterator, List, Mapping, Optional
 import typer
 
 from envtune.cli.options import fail, language, terminal_width
+from envtune.messages import Message
 
 HELP = """Take back a run of `envtune fix`, or one change of it.
 
@@ -35,11 +36,11 @@ def command(
 
     lang = language(lang)
     if format_ not in ("text", "json"):
-        fail(f"--format {format_}: text or json", f"--format {format_}：可选 text 或 json", lang)
+        fail(Message("--format {format}: text or json", format=format_), lang)
     try:
         raise typer.Exit(_undo(words or [], force, wait, format_, lang))
     except EnvtuneError as error:
-        fail(error.to("en"), error.to("zh"), lang)
+        fail(error.message, lang)
 
 
 def _undo(words: List[str], force: bool, wait: float, format_: str, lang: str) -> int:
@@ -54,7 +55,7 @@ def _undo(words: List[str], force: bool, wait: float, format_: str, lang: str) -
     changes = [word.upper() for word in words if _CHANGE.match(word)]
     runs = [word for word in words if not _CHANGE.match(word)]
     if len(changes) > 1 or len(runs) > 1:
-        fail("name one run and at most one change", "请指定一个运行，以及至多一项改动", lang)
+        fail(Message("name one run and at most one change"), lang)
     if not runs:
         told_of_interrupted(state, lang)
     name = runs[0] if runs else _latest(state, changes, lang)
@@ -80,7 +81,7 @@ def _latest(state: str, changes: List[str], lang: str) -> str:
     for past in reversed(executor.history(state)):
         if past.open_steps(changes[0] if changes else None):
             return past.name
-    fail(f"no run in {state} has anything to take back", f"{state} 中没有可撤销的运行", lang)
+    fail(Message("no run in {state} has anything to take back", state=state), lang)
 
 
 def _strangers(past: Any, results: List[Mapping[str, Any]], lang: str) -> Iterator[str]:

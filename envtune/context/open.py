@@ -9,7 +9,7 @@ from envtune.host import Host
 from envtune.job.environment import read_environment
 from envtune.job.interpreter import find_python
 from envtune.job.target import JobEnvironment, PythonTarget, Target, TargetOptions
-from envtune.model import Text
+from envtune.messages import Text
 
 UNNAMED = TargetOptions()
 

@@ -11,7 +11,8 @@ from time import strptime
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune import executor
-from envtune.model import Finding, Outcome, Text
+from envtune.messages import Message, Text
+from envtune.model import Finding, Outcome
 
 
 class Cure(NamedTuple):
@@ -79,19 +80,12 @@ def _with_cure(finding: Finding, cure: Optional[Cure], failing: bool) -> Finding
 
 
 def _fixed(cure: Cure) -> Text:
-    return Text(
-        f"run {cure.run} ({cure.time}) of envtune fix cured it; `envtune undo {cure.run}` takes that back",
-        f"envtune fix 的运行 {cure.run}（{cure.time}）已修复；可用 `envtune undo {cure.run}` 撤销",
+    return Message(
+        "run {run} ({time}) of envtune fix cured it; `envtune undo {run}` takes that back", run=cure.run, time=cure.time
     )
 
 
 def _again(cure: Cure) -> Text:
     if cure.undone:
-        return Text(
-            f"run {cure.run} ({cure.time}) of envtune fix had cured it, and was undone",
-            f"envtune fix 的运行 {cure.run}（{cure.time}）曾修复此项，之后被撤销",
-        )
-    return Text(
-        f"run {cure.run} ({cure.time}) of envtune fix had cured it; it is so again",
-        f"envtune fix 的运行 {cure.run}（{cure.time}）曾修复此项，现在再次出现",
-    )
+        return Message("run {run} ({time}) of envtune fix had cured it, and was undone", run=cure.run, time=cure.time)
+    return Message("run {run} ({time}) of envtune fix had cured it; it is so again", run=cure.run, time=cure.time)

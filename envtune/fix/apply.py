@@ -15,10 +15,11 @@ from envtune.cli.options import USAGE, colour_wanted, terminal_width
 from envtune.cli.progress import Progress, guarded
 from envtune.errors import PlanError, UsageError
 from envtune.fix.consent import EACH, Consent, Held, sort_changes, unknown_changes
+from envtune.fix.executor_messages import told
 from envtune.fix.outcome import Written, exit_status, settle
 from envtune.fix.plan import FixOptions, Plan, cured, executable, make_plan
 from envtune.job.target import TargetOptions
-from envtune.fix.executor_messages import told
+from envtune.messages import Bilingual, Message, Text
 from envtune.model import Change, Check, Finding, Severity
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ class Request:
         picked = tuple(piece.strip().upper() for part in changes for piece in part.split(","))
         self.yes, self.consent = yes, Consent(named, picked, everything)
 
-    def say(self, en: str, zh: str) -> None:
+    def say(self, message: Text) -> None:
         """A line to stderr, in the user's language."""
-        typer.echo(zh if self.lang == "zh" else en, err=True)
+        typer.echo(message.to(self.lang), err=True)
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def apply(request: Request, made: Made) -> int:
     """Ask, write, check again, report. The exit status."""
     plan = made.plan
     for name in unknown_changes(plan.changes, request.consent):
-        raise UsageError(f"--change {name}: the plan has no such change", f"--change {name}：计划中没有这项改动")
+        raise UsageError(Message("--change {name}: the plan has no such change", name=name))
     if request.saved is not None:
         _refuse_stale(plan)
     ready, held = sort_changes(plan.changes, request.consent, is_root())
@@ -169,7 +170,7 @@ def apply(request: Request, made: Made) -> int:
         typer.echo(err=True)  # Ctrl-C and Ctrl-D leave the cursor behind the question
         agreed = False
     if not agreed:
-        request.say("envtune: nothing was changed", "envtune：未做任何改动")
+        request.say(Message("envtune: nothing was changed"))
         return made.exit_code(request.floor) if somebody_is_there() else USAGE
     written = _write(request, made, ready, held)
     after = _again(request, made, ready, written)
@@ -200,8 +201,10 @@ def _refuse_stale(plan: Plan) -> None:
         en, zh = ("\n".join(f"  {id_}: {told(why).to(lang)}" for id_, why in found.items()) for lang in ("en", "zh"))
         raise PlanError(
             "",
-            f"the plan does not fit this host any more; make a new one:\n{en}",
-            f"该计划与主机现状不符，请重新生成：\n{zh}",
+            Bilingual(
+                f"the plan does not fit this host any more; make a new one:\n{en}",
+                f"该计划与主机现状不符，请重新生成：\n{zh}",
+            ),
         )
 
 
@@ -251,8 +254,7 @@ def _agreed(request: Request, ready: Sequence[Change]) -> bool:
     count = len(ready)
     if not somebody_is_there():
         request.say(
-            f"envtune: ready to change {count}; nobody can be asked here: say --yes",
-            f"envtune：有 {count} 项改动待执行；此处无法询问，请加 --yes",
+            Message("envtune: ready to change {count}; nobody can be asked here: say --yes", count=count),
         )
         return False
     for line in table(ready, request.lang, terminal_width()):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Iterable, NamedTuple, Sequence
 
 from envtune.fix.plan import cured
-from envtune.model import Change, Text
+from envtune.messages import Message, Text
+from envtune.model import Change
 
 EACH = ("processes.terminate",)  # consent to one says nothing about the next: each change is named or asked for
 
@@ -40,19 +41,20 @@ def sort_changes(changes: Iterable[Change], consent: Consent, root: bool) -> tup
 
 def _held(change: Change, consent: Consent, root: bool) -> Held | None:
     if consent.changes and change.id not in consent.changes:
-        return Held(change, "unnamed", Text("not among the changes named", "不在所指定的改动之中"))
+        return Held(change, "unnamed", Message("not among the changes named"))
     if change.safety == "manual":
-        return Held(change, "manual", Text("a person does this", "需由人工执行"))
+        return Held(change, "manual", Message("a person does this"))
     if not _consented(change, consent):
         name = change.id if change.action in EACH else change.finding
         option = f"--change {change.id}" if change.action in EACH else change.finding
-        words = Text(
-            f"asks for consent of its own: name {name} (envtune fix {option} --apply), or say --yes-confirm",
-            f"需单独确认：请指明 {name}（envtune fix {option} --apply），或使用 --yes-confirm",
+        words = Message(
+            "asks for consent of its own: name {name} (envtune fix {option} --apply), or say --yes-confirm",
+            name=name,
+            option=option,
         )
         return Held(change, "consent", words)
     if change.root and not root:
-        return Held(change, "root", Text("needs root", "需要 root"))
+        return Held(change, "root", Message("needs root"))
     return None
 
 

@@ -10,7 +10,8 @@ from envtune.context.registry import current_name
 from envtune.errors import PlanError
 from envtune.fix.plan import DISRUPTION, SAFETY, Plan, SkippedFinding
 from envtune.fix.policy import refusal
-from envtune.model import Change, Text, same
+from envtune.messages import Joined, Literal, Message, Text
+from envtune.model import Change
 
 SCHEMA = "envtune.plan/1"
 VIEWS = ("live", "boot", "job")
@@ -76,17 +77,17 @@ def load_plan(text: str) -> Plan:
     try:
         data = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise PlanError("", f"not JSON: {error}", f"不是 JSON：{error}") from None
+        raise PlanError("", Message("not JSON: {error}", error=error)) from None
     root = _mapping(data, "", ("schema", "envtune", "host", "target", "changes", "skipped"))
     if root["schema"] != SCHEMA:
-        raise PlanError("schema", f"{root['schema']!r} is not {SCHEMA}", f"{root['schema']!r} 不是 {SCHEMA}")
+        raise PlanError("schema", Message("{schema!r} is not {SCHEMA}", schema=root["schema"], SCHEMA=SCHEMA))
     _text(root["envtune"], "envtune")
     rows = _list(root["changes"], "changes")
     changes = tuple(_change(row, f"changes[{number}]") for number, row in enumerate(rows))
     fault = executor.plan_fault({"changes": rows})
     if fault:
         member, _, why = fault.partition(": ")
-        raise PlanError(member, why, why)
+        raise PlanError(member, Literal(why))
     for number, change in enumerate(changes):
         _refuse(change, f"changes[{number}]")
     rest = _list(root["skipped"], "skipped")
@@ -105,7 +106,7 @@ def _refuse(change: Change, where: str) -> None:
     for number, operation in enumerate(change.operations):
         never = refusal(operation)
         if never is not None:
-            raise PlanError(f"{where}.operations[{number}]", never.en, never.zh)
+            raise PlanError(f"{where}.operations[{number}]", never)
 
 
 def _change(row: Any, where: str) -> Change:
@@ -116,12 +117,12 @@ def _change(row: Any, where: str) -> Change:
     rivals, cures = (_texts(found[name], f"{where}.{name}") for name in _LISTS)
     words["action"] = current_name(words["action"])
     operations = tuple(_list(found["operations"], f"{where}.operations"))
-    note: Optional[Text] = None if found["note"] is None else same(_text(found["note"], f"{where}.note"))
+    note: Optional[Text] = None if found["note"] is None else Literal(_text(found["note"], f"{where}.note"))
     return Change(
         **words,
         root=_bool(found["root"], f"{where}.root"),
         undoable=_bool(found["undoable"], f"{where}.undoable"),
-        rivals=tuple(map(same, rivals)),
+        rivals=tuple(map(Literal, rivals)),
         note=note,
         cures=cures,
         verify=_target(found["verify"], f"{where}.verify"),
@@ -138,36 +139,36 @@ def _skipped(row: Any, where: str) -> SkippedFinding:
     found = _mapping(row, where, ("finding", "subject", "reason", "steps"))
     words = [_text(found[name], f"{where}.{name}") for name in ("finding", "subject", "reason")]
     return SkippedFinding(
-        words[0], words[1], same(words[2]), tuple(map(same, _texts(found["steps"], f"{where}.steps")))
+        words[0], words[1], Literal(words[2]), tuple(map(Literal, _texts(found["steps"], f"{where}.steps")))
     )
 
 
 def _target(value: Any, where: str) -> dict[str, Any]:
     """Fields of TargetOptions; paths are absolute and normal."""
     if not isinstance(value, dict):
-        raise _wrong(where, "a mapping", "映射")
+        raise _wrong(where, Message("a mapping"))
     for name, item in value.items():
         kind = TARGET.get(name)
         if kind is None:
-            raise PlanError(f"{where}.{name}", "unknown", "未知的成员")
+            raise PlanError(f"{where}.{name}", Message("unknown"))
         if type(item) is not kind:
-            raise _wrong(f"{where}.{name}", kind.__name__, kind.__name__)
+            raise _wrong(f"{where}.{name}", Literal(kind.__name__))
         if kind is list:
             value = {**value, name: _texts(item, f"{where}.{name}")}
         if name in _PATHS and executor.operation_fault({"op": "file", "path": item, "content": None}):
-            raise _wrong(f"{where}.{name}", "an absolute path without . and ..", "不含 . 和 .. 的绝对路径")
+            raise _wrong(f"{where}.{name}", Message("an absolute path without . and .."))
     return dict(value)
 
 
 def _mapping(value: Any, where: str, names: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _wrong(where, "a mapping", "映射")
+        raise _wrong(where, Message("a mapping"))
     for name in names:
         if name not in value:
-            raise PlanError(_join(where, name), "missing", "缺失")
+            raise PlanError(_join(where, name), Message("missing"))
     for name in value:
         if name not in names:
-            raise PlanError(_join(where, name), "unknown", "未知的成员")
+            raise PlanError(_join(where, name), Message("unknown"))
     return value
 
 
@@ -177,25 +178,25 @@ def _join(where: str, name: str) -> str:
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or "\0" in value:
-        raise _wrong(where, "a text", "文本")
+        raise _wrong(where, Message("a text"))
     return value
 
 
 def _bool(value: Any, where: str) -> bool:
     if not isinstance(value, bool):
-        raise _wrong(where, "true or false", "true 或 false")
+        raise _wrong(where, Message("true or false"))
     return value
 
 
 def _choice(value: Any, choices: tuple[str, ...], where: str) -> str:
     if value not in choices:
-        raise _wrong(where, " or ".join(choices), " 或 ".join(choices))
+        raise _wrong(where, Joined(choices, Message(" or ")))
     return str(value)
 
 
 def _list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _wrong(where, "a list", "列表")
+        raise _wrong(where, Message("a list"))
     return value
 
 
@@ -203,8 +204,8 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
     return tuple(_text(item, f"{where}[{number}]") for number, item in enumerate(_list(value, where)))
 
 
-def _wrong(where: str, en: str, zh: str) -> PlanError:
-    return PlanError(where, f"must be {en}", f"必须是{zh}")
+def _wrong(where: str, wanted: Text) -> PlanError:
+    return PlanError(where, Message("must be {wanted}", wanted=wanted))
 
 
 # ---------------------------------------------------------------------- the schema that is published

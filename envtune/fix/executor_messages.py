@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Sequence
 
-from envtune.model import Text
+from envtune.messages import Bilingual, Text
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{12})[0-9a-f]{52}")
 # the English words, with {} for each value -> the Chinese ones, values in the same order
@@ -91,7 +91,7 @@ _ROWS: Sequence[tuple[str, str]] = (
 def told(message: str) -> Text:
     """A message of the executor in both languages, digests short enough to read."""
     short = _DIGEST.sub(r"sha256:\1…", message)
-    return Text(short, _chinese(short))
+    return Bilingual(short, _chinese(short))
 
 
 def _chinese(message: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, Optional, Sequence
 
-from envtune.model import Text
+from envtune.messages import Message, Text
 
 WIDEST = 8  # bits of the widest network that can still be a cluster's
 
@@ -52,15 +52,12 @@ def firewall_refusal(program: str, argv: Sequence[str]) -> Optional[Text]:
     line = " ".join(argv[1:])
     found = next((match for form in forms if (match := re.fullmatch(form, line))), None)
     if found is None:
-        return Text(
-            f"envtune gives {program} only rules for named peers and ports, not: {line}",
-            f"envtune 只通过 {program} 增删针对指定节点和端口的规则，不执行：{line}",
+        return Message(
+            "envtune gives {program} only rules for named peers and ports, not: {line}", program=program, line=line
         )
     for source in re.split("[, {}]+", found.groupdict().get("source") or ""):
         if source and not _is_narrow(source):
-            return Text(
-                f"{source} is everybody, or nobody that can be a peer", f"{source} 表示所有主机，或不可能是节点地址"
-            )
+            return Message("{source} is everybody, or nobody that can be a peer", source=source)
     return None
 
 
@@ -71,9 +68,7 @@ def placed_blindly(operation: Mapping[str, Any]) -> Optional[Text]:
     if not beside or "given" in operation:
         return None
     line = " ".join(argv)
-    return Text(
-        f"no `given` says what the place of this rule rests on: {line}", f"缺少 `given`，无法确认规则的插入位置：{line}"
-    )
+    return Message("no `given` says what the place of this rule rests on: {line}", line=line)
 
 
 def _is_narrow(source: str) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from envtune.fix.consent import Held
-from envtune.fix.plan import cured
 from envtune.fix.executor_messages import told
-from envtune.model import Change, Finding, Outcome, Severity, Text
+from envtune.fix.plan import cured
+from envtune.messages import Message, Text
+from envtune.model import Change, Finding, Outcome, Severity
 
 
 class Written(NamedTuple):
@@ -49,22 +50,21 @@ def _settled(finding: Finding, changes: Sequence[Change], written: Written) -> F
     for held in written.held:
         if finding.id in cured(held.change):
             reason = held.reason
-            return finding._replace(reason=Text(f"{held.change.id}: {reason.en}", f"{held.change.id}：{reason.zh}"))
+            return finding._replace(reason=Message("{id}: {reason}", id=held.change.id, reason=reason))
     if not own:
         return finding
     made = ", ".join(change.id for change in own)
     return finding._replace(
         outcome=Outcome.ERROR,
-        reason=Text(
-            f"{made} was made and the check still fails; `envtune undo {written.run}` takes it back",
-            f"已完成 {made}，但检查仍未通过；可用 `envtune undo {written.run}` 撤销",
+        reason=Message(
+            "{made} was made and the check still fails; `envtune undo {run}` takes it back", made=made, run=written.run
         ),
     )
 
 
 def _not_made(change: Change, error: str) -> Text:
     why = told(error)
-    return Text(f"{change.id} was not made: {why.en}", f"{change.id} 未完成：{why.zh}")
+    return Message("{id} was not made: {why}", id=change.id, why=why)
 
 
 def exit_status(findings: Iterable[Finding], results: Iterable[Mapping[str, Any]], floor: Severity) -> int:

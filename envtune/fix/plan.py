@@ -15,7 +15,8 @@ from envtune.context.registry import find_action, takes_options
 from envtune.errors import Denied, HostError, Skipped, Undetermined, host_error_text
 from envtune.fix.conflicts import Claims
 from envtune.fix.policy import refusal
-from envtune.model import Change, Finding, Outcome, Playbook, Step, Text, same
+from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.model import Change, Finding, Outcome, Playbook, Step
 
 SAFETY = ("safe", "confirm", "manual")
 DISRUPTION = ("none", "job", "service", "reboot")
@@ -95,14 +96,14 @@ def _target(context: Context) -> dict[str, Any]:
 
 
 def _untold(finding: Finding) -> Text:
-    reason = finding.reason or same("?")
-    return Text(f"it could not be told whether it is wrong: {reason.en}", f"无法判断是否有问题：{reason.zh}")
+    reason = finding.reason or Literal("?")
+    return Message("it could not be told whether it is wrong: {reason}", reason=reason)
 
 
 def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
     check = finding.check
-    steps = (*([] if check.remedy is None else [check.remedy]), *map(same, check.commands))
-    return Text("no playbook repairs it; by hand:", "没有可自动修复的方案；请手动处理："), steps
+    steps = (*([] if check.remedy is None else [check.remedy]), *map(Literal, check.commands))
+    return Message("no playbook repairs it; by hand:"), steps
 
 
 class _Draft:
@@ -127,7 +128,7 @@ class _Draft:
     def add(self, playbook: Playbook, findings: Sequence[Finding]) -> None:
         for step in playbook.steps:
             if step.kind == "instructions":
-                reason = Text(f"by hand: {playbook.title.en}", f"请手动处理：{playbook.title.zh}")
+                reason = Message("by hand: {title}", title=playbook.title)
                 self.skip(findings, reason, step.lines)
                 continue
             try:
@@ -137,7 +138,7 @@ class _Draft:
                 continue
             except Exception as error:  # our fault: say so, and go on with the other playbooks
                 kind = f"{type(error).__name__}: {error}"
-                self.skip(findings, Text(f"envtune itself failed here: {kind}", f"envtune 自身出错：{kind}"))
+                self.skip(findings, Message("envtune itself failed here: {kind}", kind=kind))
                 continue
             for change in proposed:
                 self._admit(_raised(change, playbook, step.kind), findings)
@@ -147,7 +148,7 @@ class _Draft:
             action = find_action(step.kind)
         except KeyError:
             words = f"there is no action {step.kind} in this version"
-            raise Skipped(Text(words, f"此版本没有 {step.kind} 动作")) from None
+            raise Skipped(Bilingual(words, f"此版本没有 {step.kind} 动作")) from None
         more = {"options": self.options} if takes_options(action) else {}
         return tuple(action(self.context, findings, **step.arguments, **more))
 
@@ -161,7 +162,7 @@ class _Draft:
         rival = self._claims.rival(change)
         if rival:
             words = f"{rival} of this plan changes the same thing: {change.target}"
-            self.skip(named, Text(words, f"本计划的 {rival} 已改动同一对象：{change.target}"))
+            self.skip(named, Bilingual(words, f"本计划的 {rival} 已改动同一对象：{change.target}"))
             return
         numbered = change._replace(id=f"C{len(self.changes) + 1:02d}")
         self._claims.take(numbered)
@@ -191,8 +192,8 @@ def _reason(error: Exception) -> Text:
         return error.reason
     assert isinstance(error, HostError)
     found = host_error_text(error)
-    more = Text(" (as root?)", "（是否需要 root？）") if isinstance(error, Denied) else Text("", "")
-    return Text(found.en + more.en, found.zh + more.zh)
+    more = Message(" (as root?)") if isinstance(error, Denied) else Literal("")
+    return Message("{found}{more}", found=found, more=more)
 
 
 def cured(change: Change) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import re
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from envtune.fix.firewall_policy import firewall_refusal, placed_blindly
-from envtune.model import Text
+from envtune.messages import Message, Text
 
 # program -> words it may not be given (a whole word of its command line; a regular expression)
 _PACKAGE_WORDS = "upgrade|dist-upgrade|full-upgrade|distro-sync|autoremove|purge|update-minimal|dup|up|update|clean"
@@ -106,19 +106,19 @@ def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optio
         return None
     name = _program(argv[0])
     if name in _SHELLS:
-        return Text(f"envtune runs no shell ({argv[0]})", f"envtune 不运行 shell（{argv[0]}）")
+        return Message("envtune runs no shell ({argv})", argv=argv[0])
     if name not in PROGRAMS:
-        return Text(f"{name} is not among the programs envtune runs", f"{name} 不在 envtune 可运行的程序之列")
+        return Message("{name} is not among the programs envtune runs", name=name)
     words = [word for part in argv[1:] for word in ([part] if name == "python" else part.split())]
     if any(_FIRMWARE.search(word) for word in words):
-        return Text("envtune installs no driver and no firmware", "envtune 不安装驱动和固件")
+        return Message("envtune installs no driver and no firmware")
     if _default_prefix(words):
-        return Text("envtune installs nothing over /usr or /usr/local", "envtune 不会安装到 /usr 或 /usr/local 前缀")
+        return Message("envtune installs nothing over /usr or /usr/local")
     if name == "systemctl" and _STOPPING & set(words) and any(_FIREWALLS.fullmatch(word) for word in words):
-        return Text("envtune stops no firewall", "envtune 不会停止防火墙")
+        return Message("envtune stops no firewall")
     wrong = _forbidden(PROGRAMS[name], words)
     if wrong:
-        return Text(f"envtune does not run {name} {wrong}", f"envtune 不运行 {name} {wrong}")
+        return Message("envtune does not run {name} {wrong}", name=name, wrong=wrong)
     return _python_refusal(words) if name == "python" else firewall_refusal(name, argv)
 
 
@@ -152,11 +152,11 @@ def _python_refusal(words: Sequence[str]) -> Optional[Text]:
             module = words[number + 1] if number + 1 < len(words) else ""
             if module.partition(".")[0] in ("pip", "venv", "ensurepip", "compileall"):
                 return None
-            return Text(f"envtune does not run python -m {module}", f"envtune 不运行 python -m {module}")
+            return Message("envtune does not run python -m {module}", module=module)
         if word == "-c":
             return _code_refusal(words[number + 1] if number + 1 < len(words) else "")
         if not word.startswith("-"):
-            return Text(f"envtune runs no Python script ({word})", f"envtune 不运行 Python 脚本（{word}）")
+            return Message("envtune runs no Python script ({word})", word=word)
     return None
 
 
@@ -166,7 +166,7 @@ def _code_refusal(code: str) -> Optional[Text]:
 
     if code == SMOKE or re.fullmatch(r"import [A-Za-z_][\w.]*(, [A-Za-z_][\w.]*)*", code):
         return None
-    return Text(f"envtune does not run python -c {code}", f"envtune 不运行 python -c {code}")
+    return Message("envtune does not run python -c {code}", code=code)
 
 
 # ---------------------------------------------------------------------- files
@@ -174,48 +174,42 @@ def _code_refusal(code: str) -> Optional[Text]:
 _NO_WRITE: Sequence[tuple[str, Text]] = (
     (
         r"/(usr/(local/)?)?s?bin/.*",
-        Text(
-            "envtune changes no program of the system, nor what python3 leads to",
-            "envtune 不改动系统程序，也不改动 python3 的指向",
-        ),
+        Message("envtune changes no program of the system, nor what python3 leads to"),
     ),
     (
         r".*/(opp|op_impl|tbe|fwkacllib|ascend-toolkit|opp_kernel)/.*[.]py",
-        Text("envtune edits no source of the operator library", "envtune 不修改算子库的源文件"),
+        Message("envtune edits no source of the operator library"),
     ),
     (
         r".*/(torch|torch_npu)/.*[.]py",
-        Text(
-            "envtune shows what to change in an installed torch and does not edit it",
-            "envtune 只显示对已安装 torch 的修改建议，不直接修改",
-        ),
+        Message("envtune shows what to change in an installed torch and does not edit it"),
     ),
     (
         r"/(boot|dev|sys/power|sys/firmware)/.*|/sys/bus/.*|/sys/.*/(unbind|bind|remove|reset|rescan)|/proc/(?!sys/).*",
-        Text("envtune does not touch boot files, devices and buses", "envtune 不改动启动文件、设备和总线"),
+        Message("envtune does not touch boot files, devices and buses"),
     ),
     (
         r"/etc/((passwd|shadow|group|gshadow|fstab)-?|sudoers([.]d/.*)?|ssh/.*|pam[.]d/.*|ld[.]so[.]preload|crontab|cron[.].*)",
-        Text("envtune does not touch accounts, logins and mounts", "envtune 不改动账户、登录和挂载配置"),
+        Message("envtune does not touch accounts, logins and mounts"),
     ),
     (
         r".*/[.]ssh/.*",
-        Text("envtune does not touch accounts, logins and mounts", "envtune 不改动账户、登录和挂载配置"),
+        Message("envtune does not touch accounts, logins and mounts"),
     ),
 )
 
 
 def _file_refusal(path: str, removes: bool) -> Optional[Text]:
     if removes and re.match("(/var)?/tmp/", path):
-        return Text("envtune removes nothing below /tmp", "envtune 不删除 /tmp 下的任何内容")
+        return Message("envtune removes nothing below /tmp")
     for pattern, reason in _NO_WRITE:
         if re.fullmatch(pattern, path):
-            return Text(f"{path}: {reason.en}", f"{path}：{reason.zh}")
+            return Message("{path}: {reason}", path=path, reason=reason)
     return None
 
 
 def _tree_refusal(path: str) -> Optional[Text]:
     """A tree that is replaced is a distribution's, not a directory of the system."""
     if len(path.split("/")) < 5 or re.match("/(usr/(local/)?)?s?bin/(python|pip)[0-9.]*$", path):
-        return Text(f"{path}: envtune does not replace directories of the system", f"{path}：envtune 不替换系统目录")
+        return Message("{path}: envtune does not replace directories of the system", path=path)
     return None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, Sequence
 
 from envtune.errors import PlanError, UsageError
+from envtune.messages import Message
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
@@ -24,11 +25,11 @@ def widen(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -> lis
     for entry in (piece.strip().upper() for part in faq for piece in part.split(",")):
         own = list(_about(entry, catalogue))
         if not own:
-            raise UsageError(f"--faq {entry}: no check is about it", f"--faq {entry}：没有与之相关的检查")
+            raise UsageError(Message("--faq {entry}: no check is about it", entry=entry))
         found += own
     if (words or faq) and not any(found):
         named = " ".join([*words, *faq]).strip()
-        raise UsageError(f"'{named}' names no check", f"'{named}' 没有指明任何检查项")
+        raise UsageError(Message("'{named}' names no check", named=named))
     return list(dict.fromkeys(word for word in found if word))
 
 
@@ -57,5 +58,5 @@ def checks_of(plan: Plan, catalogue: Catalogue) -> tuple[Check, ...]:
     known = {check.id: check for check in catalogue.checks}
     for check in sorted(wanted):
         if check not in known:
-            raise PlanError("changes", f"there is no check {check} in this version", f"此版本没有检查项 {check}")
+            raise PlanError("changes", Message("there is no check {check} in this version", check=check))
     return tuple(check for id_, check in known.items() if id_ in wanted)

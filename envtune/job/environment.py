@@ -13,7 +13,7 @@ from typing import Mapping, Optional
 from envtune.errors import Denied, HostError, Missing, host_error_text
 from envtune.host import Host
 from envtune.job.target import JobEnvironment, TargetOptions
-from envtune.model import Text
+from envtune.messages import Message, Text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -45,12 +45,9 @@ def process_environment(host: Host, pid: int) -> JobEnvironment:
     try:
         return JobEnvironment(parse_environ(host.read_bytes(path)), source)
     except Missing:
-        return JobEnvironment(None, path, Text(f"there is no process {pid}", f"进程 {pid} 不存在"))
+        return JobEnvironment(None, path, Message("there is no process {pid}", pid=pid))
     except Denied:
-        reason = Text(
-            f"{path} may be read by the owner of process {pid} and by root only",
-            f"只有进程 {pid} 的属主或 root 才能读取 {path}",
-        )
+        reason = Message("{path} may be read by the owner of process {pid} and by root only", path=path, pid=pid)
         return JobEnvironment(None, path, reason, right=True)
     except HostError as error:
         return JobEnvironment(None, path, host_error_text(error))
@@ -77,15 +74,11 @@ def shell_environment(host: Host) -> JobEnvironment:
 def replaced(variables: Mapping[str, str]) -> Optional[Text]:
     """Why these variables are not those of the user's login shell; None when they are."""
     if "SUDO_USER" in variables or "SUDO_COMMAND" in variables:
-        return Text(
-            "sudo cleared the environment; name the job with --pid, --script or --env-file",
-            "sudo 已清空环境变量；请用 --pid、--script 或 --env-file 指明任务",
-        )
+        return Message("sudo cleared the environment; name the job with --pid, --script or --env-file")
     if "SSH_CONNECTION" in variables and "SSH_TTY" not in variables:
-        return Text(
-            "a command run over ssh does not get the environment of a login shell; "
-            "name the job with --pid, --script or --env-file",
-            "通过 ssh 直接执行的命令得不到登录 shell 的环境变量；请用 --pid、--script 或 --env-file 指明任务",
+        return Message(
+            "a command run over ssh does not get the environment of a login shell; name the job with --pid, "
+            "--script or --env-file"
         )
     return None
 
@@ -93,15 +86,13 @@ def replaced(variables: Mapping[str, str]) -> Optional[Text]:
 def _not_passed_on(variables: Mapping[str, str]) -> Text:
     """Why what a named script takes over from its shell (`X=/new:$X`) cannot be told here."""
     if "SUDO_USER" in variables or "SUDO_COMMAND" in variables:
-        return Text(
-            "sudo cleared the environment that the script would take this over from; "
-            "run envtune without sudo, or name the running job with --pid",
-            "脚本沿用的环境变量已被 sudo 清空；请不经 sudo 运行 envtune，或用 --pid 指明正在运行的任务",
+        return Message(
+            "sudo cleared the environment that the script would take this over from; run envtune without sudo, or "
+            "name the running job with --pid"
         )
-    return Text(
-        "a command run over ssh does not get the environment that the script would take this over from; "
-        "run envtune in a login shell, or name the running job with --pid",
-        "通过 ssh 直接执行的命令得不到脚本沿用的环境变量；请在登录 shell 中运行 envtune，或用 --pid 指明运行中的任务",
+    return Message(
+        "a command run over ssh does not get the environment that the script would take this over from; run "
+        "envtune in a login shell, or name the running job with --pid"
     )
 
 
@@ -131,7 +122,7 @@ def env_file_environment(host: Host, path: str, text: str, under: JobEnvironment
     if under.variables is not None:
         return under._replace(variables=known, source=f"{path} over {under.source}", untold=untold, places=places)
     for name in set(found) - set(known):
-        untold[name] = under.reason or Text("passed on from a shell that is not read", "取自未读取的 shell")
+        untold[name] = under.reason or Message("passed on from a shell that is not read")
     return JobEnvironment(known, f"{path} alone", untold=untold, places=places)
 
 

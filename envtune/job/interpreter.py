@@ -9,7 +9,7 @@ from envtune import collector
 from envtune.errors import HostError, host_error_text
 from envtune.host import Host
 from envtune.job.target import PythonTarget, TargetOptions
-from envtune.model import Text, same
+from envtune.messages import Bilingual, Literal, Message, Text
 
 
 def find_python(
@@ -31,7 +31,7 @@ def find_python(
 
 def python_at(host: Host, variables: Mapping[str, str], path: str) -> PythonTarget:
     """The interpreter behind `path`; raises collector.Unresolved or a HostError."""
-    return _target(collector.describe_interpreter(host, variables, host.cwd, path), same(path))
+    return _target(collector.describe_interpreter(host, variables, host.cwd, path), Literal(path))
 
 
 def _target(found: Mapping[str, Any], chosen: Text) -> PythonTarget:
@@ -49,12 +49,12 @@ def _target(found: Mapping[str, Any], chosen: Text) -> PythonTarget:
 def chosen_text(code: str, options: TargetOptions) -> Text:
     """Why this interpreter and no other."""
     if code == "named":
-        return Text(f"named by --python {options.python}", f"由 --python {options.python} 指定")
+        return Message("named by --python {python}", python=options.python)
     if code == "pid":
-        return Text(f"runs process {options.pid}", f"进程 {options.pid} 所用")
+        return Message("runs process {pid}", pid=options.pid)
     if code == "PATH":
-        return Text("the first python3 on PATH", "PATH 中的第一个 python3")
-    return Text(f"the environment of ${code}", f"${code} 指向的环境")
+        return Message("the first python3 on PATH")
+    return Message("the environment of ${code}", code=code)
 
 
 def unresolved_text(problem: collector.Unresolved) -> Text:
@@ -63,38 +63,31 @@ def unresolved_text(problem: collector.Unresolved) -> Text:
 
 
 _UNRESOLVED: Mapping[str, Callable[[str, str], Text]] = {
-    "not-on-path": lambda path, name: Text(f"{name or path} is not on PATH", f"PATH 中没有 {name or path}"),
-    "missing": lambda path, _: Text(f"{path} is not there", f"{path} 不存在"),
-    "no-python-in": lambda path, _: Text(
-        f"{path} is a directory without bin/python3", f"目录 {path} 下没有 bin/python3"
+    "not-on-path": lambda path, name: Message("{name} is not on PATH", name=name or path),
+    "missing": lambda path, _: Message("{path} is not there", path=path),
+    "no-python-in": lambda path, _: Message("{path} is a directory without bin/python3", path=path),
+    "no-process": lambda path, _: Message("there is no process {number}", number=_number(path)),
+    "other-namespace": lambda path, _: Message(
+        "process {number} sees other file systems (it runs in a container): run envtune inside it", number=_number(path)
     ),
-    "no-process": lambda path, _: Text(f"there is no process {_number(path)}", f"进程 {_number(path)} 不存在"),
-    "other-namespace": lambda path, _: Text(
-        f"process {_number(path)} sees other file systems (it runs in a container): run envtune inside it",
-        f"进程 {_number(path)} 处于另一个文件系统视图（运行在容器中）：请在该容器内运行 envtune",
+    "not-python": lambda path, exe: Message(
+        "process {number} runs {exe}, which is not a Python", number=_number(path), exe=exe
     ),
-    "not-python": lambda path, exe: Text(
-        f"process {_number(path)} runs {exe}, which is not a Python",
-        f"进程 {_number(path)} 运行的是 {exe}，不是 Python",
+    "circle": lambda path, _: Message("{path} leads back to itself", path=path),
+    "not-a-file": lambda path, _: Message("{path} is not a file", path=path),
+    "not-an-interpreter": lambda path, _: Message("{path} is neither a program nor a script", path=path),
+    "pyenv": lambda path, detail: Message(
+        "{path} is a pyenv shim, and no version of {detail} has this program", path=path, detail=detail
     ),
-    "circle": lambda path, _: Text(f"{path} leads back to itself", f"{path} 的链接或脚本最终又指回自身"),
-    "not-a-file": lambda path, _: Text(f"{path} is not a file", f"{path} 不是文件"),
-    "not-an-interpreter": lambda path, _: Text(
-        f"{path} is neither a program nor a script", f"{path} 既不是程序也不是脚本"
-    ),
-    "pyenv": lambda path, detail: Text(
-        f"{path} is a pyenv shim, and no version of {detail} has this program",
-        f"{path} 是 pyenv shim，而 {detail} 中没有任何版本提供该程序",
-    ),
-    "wrapper": lambda path, detail: Text(
+    "wrapper": lambda path, detail: Bilingual(
         f"{path} is a script, and reading does not tell which Python it starts" + (f": {detail}" if detail else ""),
         f"{path} 是脚本，仅凭读取无法判断它启动哪个 Python" + (f"：{detail}" if detail else ""),
     ),
-    "version": lambda path, found: Text(
+    "version": lambda path, found: Bilingual(
         f"the version of {path} cannot be told" + (f" (libraries of {found})" if found else " (no lib/pythonX.Y)"),
         f"无法判断 {path} 的版本" + (f"（存在 {found} 的库目录）" if found else "（没有 lib/pythonX.Y）"),
     ),
-    "no-library": lambda path, lib: Text(f"there is no {lib} above {path}", f"{path} 的上级目录中没有 {lib}"),
+    "no-library": lambda path, lib: Message("there is no {lib} above {path}", lib=lib, path=path),
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Iterable, Iterator, Optional, Sequence
 
 from envtune.errors import UsageError
+from envtune.messages import Bilingual, Message
 
 
 def read_peers(named: Sequence[str], hostfile: Optional[Path], nodelist: str) -> tuple[str, ...]:
@@ -52,10 +53,10 @@ def _expand(word: str) -> Iterator[str]:
     for piece in found[2].split(","):
         first, dash, last = piece.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
-            raise UsageError(f"{word}: not a list of nodes", f"{word}：不是节点列表")
+            raise UsageError(Message("{word}: not a list of nodes", word=word))
         end = int(last) if dash else int(first)
         if end - int(first) > 65536:
-            raise UsageError(f"{word}: too many nodes", f"{word}：节点过多")
+            raise UsageError(Message("{word}: too many nodes", word=word))
         for number in range(int(first), end + 1):
             yield from _expand(f"{found[1]}{number:0{len(first)}d}{found[3]}")
 
@@ -67,7 +68,7 @@ def addresses(word: str) -> Iterable[str]:
     except ValueError:
         return _resolve(word)
     if network.prefixlen == 0:
-        raise UsageError(f"--peer {word} is everybody", f"--peer {word} 表示所有主机")
+        raise UsageError(Message("--peer {word} is everybody", word=word))
     whole = network.prefixlen == network.max_prefixlen
     return [str(network.network_address) if whole else str(network)]
 
@@ -77,5 +78,5 @@ def _resolve(name: str) -> list[str]:
         rows = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or "not a name"
-        raise UsageError(f"peer {name}: {why}", f"对端 {name}：无法解析该名称") from None
+        raise UsageError(Bilingual(f"peer {name}: {why}", f"对端 {name}：无法解析该名称")) from None
     return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows))

@@ -13,7 +13,7 @@ import posixpath
 from envtune.errors import Denied, HostError, host_error_text
 from envtune.host import Host
 from envtune.job.target import JobEnvironment
-from envtune.model import Text
+from envtune.messages import Text
 from envtune.shell.interpreter import Frame, Run
 from envtune.shell.state import Launch, State, agreed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Iterator, Mapping, NamedTuple, Optional
 
 from envtune.errors import Undetermined
-from envtune.model import Text
+from envtune.messages import Message, Text
 
 
 class TargetOptions(NamedTuple):
@@ -57,7 +57,7 @@ class JobEnvironment(NamedTuple):
     def untold_reason(self, name: str) -> Optional[Text]:
         """Why the variable cannot be told; None when it can (also that it is not set)."""
         if self.variables is None:
-            return self.reason or Text("the job's environment was not read", "未读取到任务的环境变量")
+            return self.reason or Message("the job's environment was not read")
         return None if name in self.variables else self.untold.get(name, self.rest)
 
     def place(self, name: str) -> str:
@@ -103,7 +103,7 @@ class Target(NamedTuple):
     def interpreter(self) -> PythonTarget:
         """The interpreter; `Undetermined` with the reason when it cannot be told."""
         if self.python is None:
-            reason = self.python_reason or Text("no Python was found", "未找到 Python")
+            reason = self.python_reason or Message("no Python was found")
             pid = self.options.pid
             raise Undetermined(reason, self.options.python or ("PATH" if pid is None else f"/proc/{pid}/exe"))
         return self.python
@@ -112,6 +112,6 @@ class Target(NamedTuple):
         """The environment of the job; `Undetermined` with the reason when it, or the variable asked for, is untold."""
         environment = self.environment
         if environment.variables is None:
-            reason = environment.reason or Text("the job's environment was not read", "未读取到任务的环境变量")
+            reason = environment.reason or Message("the job's environment was not read")
             raise Undetermined(reason, environment.source, right=environment.right)
         return ToldVariables(environment)

@@ -7,7 +7,8 @@ from typing import Any, Mapping, Optional
 
 from envtune import __version__
 from envtune.audit import summary
-from envtune.model import Finding, Outcome, Report, Text
+from envtune.messages import Text
+from envtune.model import Finding, Outcome, Report
 
 SCHEMA = "envtune.report/1"
 

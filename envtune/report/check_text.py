@@ -8,24 +8,25 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence
 from envtune import __version__
 from envtune.audit import summary
 from envtune.catalog.families import family_title
-from envtune.model import Finding, Outcome, Report, Severity, Text
+from envtune.messages import Bilingual, Literal, Message, Text, in_context
+from envtune.model import Finding, Outcome, Report, Severity
 from envtune.report.layout import Paint, display_width, indent, pad, printable
 
 SEVERITIES: Mapping[Severity, Text] = {
-    Severity.CRITICAL: Text("critical", "致命"),
-    Severity.HIGH: Text("high", "严重"),
-    Severity.MEDIUM: Text("medium", "一般"),
-    Severity.LOW: Text("low", "轻微"),
-    Severity.INFO: Text("info", "提示"),
+    Severity.CRITICAL: Message("critical"),
+    Severity.HIGH: Message("high"),
+    Severity.MEDIUM: Message("medium"),
+    Severity.LOW: Message("low"),
+    Severity.INFO: Message("info"),
 }
 OUTCOMES: Mapping[Outcome, Text] = {
-    Outcome.PASS: Text("passed", "通过"),
-    Outcome.FAIL: Text("failed", "未通过"),
-    Outcome.UNKNOWN: Text("unknown", "无法判断"),
-    Outcome.NOTAPPLICABLE: Text("not applicable", "不适用"),
-    Outcome.ERROR: Text("error in envtune", "envtune 出错"),
-    Outcome.WAIVED: Text("waived", "已豁免"),
-    Outcome.FIXED: Text("fixed", "已修复"),
+    Outcome.PASS: Message("passed"),
+    Outcome.FAIL: Message("failed"),
+    Outcome.UNKNOWN: in_context("outcome", "unknown"),
+    Outcome.NOTAPPLICABLE: Message("not applicable"),
+    Outcome.ERROR: Message("error in envtune"),
+    Outcome.WAIVED: Message("waived"),
+    Outcome.FIXED: Message("fixed"),
 }
 _COLOUR: Mapping[Severity, str] = {
     Severity.CRITICAL: "red",
@@ -37,19 +38,19 @@ _COLOUR: Mapping[Severity, str] = {
 SHOWN = 6  # subjects of one failed check that are told one by one
 _HEADER = ("host", "npu", "cann", "python", "job")
 _LABELS: Mapping[str, Text] = {
-    "host": Text("Host", "主机"),
-    "npu": Text("NPU", "NPU"),
-    "cann": Text("CANN", "CANN"),
-    "python": Text("Python", "Python"),
-    "job": Text("Job", "任务"),
-    "found": Text("found", "现状"),
-    "expected": Text("expected", "期望"),
-    "why": Text("why", "原因"),
-    "fix": Text("fix", "处理"),
-    "where": Text("where", "依据"),
-    "wrong": Text("What is wrong", "存在的问题"),
-    "untold": Text("What could not be told", "无法判断的项目"),
-    "families": Text("All checks", "全部检查"),
+    "host": Message("Host"),
+    "npu": Literal("NPU"),
+    "cann": Literal("CANN"),
+    "python": Literal("Python"),
+    "job": Message("Job"),
+    "found": Message("found"),
+    "expected": Message("expected"),
+    "why": Message("why"),
+    "fix": Message("fix"),
+    "where": Message("where"),
+    "wrong": Message("What is wrong"),
+    "untold": Message("What could not be told"),
+    "families": Message("All checks"),
 }
 
 
@@ -110,9 +111,7 @@ class _Page:
             if len(expected) > 1:
                 yield from self._row("expected", self._to(finding.expected))
         if len(group) > SHOWN:
-            yield from self._row(
-                "found", self._to(Text(f"and {len(group) - SHOWN} more", f"另有 {len(group) - SHOWN} 项"))
-            )
+            yield from self._row("found", self._to(Message("and {count} more", count=len(group) - SHOWN)))
         if len(expected) == 1:
             yield from self._row("expected", next(iter(expected)))
         yield from self._row("where", ", ".join(dict.fromkeys(self._source(f) for f in group[:SHOWN])))
@@ -187,21 +186,25 @@ def verdict_text(findings: Sequence[Finding]) -> tuple[Text, str]:
             zh.append(f"{number} 项{SEVERITIES[severity].zh}")
     serious = any(f.severity.rank >= Severity.MEDIUM.rank for f in failed)
     head = _head(serious, bool(failed), [f for f in untold if f.severity.rank >= Severity.MEDIUM.rank])
-    problems = Text(", ".join(en) or "no problems", "、".join(zh) or "没有问题")
-    root = Text(f" ({rights} for want of a right: run as root)", f"（其中 {rights} 项缺少权限，请以 root 运行）")
-    more = root if rights else Text("", "")
-    return Text(
-        f"{head.en}: {problems.en}; {passed} passed; {len(untold)} could not be told{more.en}",
-        f"{head.zh}：{problems.zh}；{passed} 项通过；{len(untold)} 项无法判断{more.zh}",
+    problems = Bilingual(", ".join(en) or "no problems", "、".join(zh) or "没有问题")
+    root = Message(" ({rights} for want of a right: run as root)", rights=rights)
+    more = root if rights else Literal("")
+    return Message(
+        "{head}: {problems}; {passed} passed; {count} could not be told{more}",
+        head=head,
+        problems=problems,
+        passed=passed,
+        count=len(untold),
+        more=more,
     ), "red" if serious else "yellow" if failed or untold else "green"
 
 
 def _head(serious: bool, failed: bool, untold: Sequence[Finding]) -> Text:
     if serious:
-        return Text("NOT READY", "未就绪")
+        return Message("NOT READY")
     if untold:
-        return Text("NOT SURE", "尚不能确定")
-    return Text("READY, with advice", "就绪，另有建议") if failed else Text("READY", "就绪")
+        return Message("NOT SURE")
+    return Message("READY, with advice") if failed else Message("READY")
 
 
 def header_texts(report: Report) -> Mapping[str, Text]:
@@ -211,24 +214,24 @@ def header_texts(report: Report) -> Mapping[str, Text]:
     def show(name: str) -> Text:
         fact = facts.get(name)
         if fact is None:
-            return Text("unknown", "未知")
+            return in_context("value", "unknown")
         if fact.value is not None:
-            return Text(fact.value, fact.value)
-        reason = fact.reason or Text("", "")
-        return Text(f"unknown ({reason.en})", f"未知（{reason.zh}）")
+            return Literal(fact.value)
+        reason = fact.reason or Literal("")
+        return Message("unknown ({reason})", reason=reason)
 
     container, virtual = facts.get("container"), facts.get("vm")
-    kind = Text("bare metal", "物理机")
+    kind = Message("bare metal")
     if container is not None and container.value == "true":
-        kind = Text("container", "容器")
+        kind = Message("container")
     elif virtual is not None and virtual.value == "true":
-        kind = Text("virtual machine", "虚拟机")
+        kind = Message("virtual machine")
     elif container is None or container.value is None or virtual is None or virtual.value is None:
-        kind = Text("kind of machine unknown", "机器类型未知")
+        kind = Message("kind of machine unknown")
     return {
         "host": _join([show("os"), show("os_version")], kind, [show("arch"), show("kernel"), _cpus(show("cpus"))]),
         "npu": _npu(show("npu"), show("npu_count"), show("driver"), show("firmware")),
-        "cann": _none(show("cann"), Text("none installed", "未安装")),
+        "cann": _none(show("cann"), Message("none installed")),
         "python": _python(report.target),
         "job": _job(report.target),
     }
@@ -236,11 +239,11 @@ def header_texts(report: Report) -> Mapping[str, Text]:
 
 def _join(name: Sequence[Text], kind: Text, rest: Sequence[Text]) -> Text:
     en = ", ".join([" ".join(n.en for n in name), kind.en, *(r.en for r in rest)])
-    return Text(en, "，".join([" ".join(n.zh for n in name), kind.zh, *(r.zh for r in rest)]))
+    return Bilingual(en, "，".join([" ".join(n.zh for n in name), kind.zh, *(r.zh for r in rest)]))
 
 
 def _cpus(count: Text) -> Text:
-    return Text(f"{count.en} CPUs", f"{count.zh} 个 CPU")
+    return Message("{count} CPUs", count=count)
 
 
 def _none(text: Text, words: Text) -> Text:
@@ -249,19 +252,22 @@ def _none(text: Text, words: Text) -> Text:
 
 def _npu(model: Text, count: Text, driver: Text, firmware: Text) -> Text:
     if model.en == "none":
-        return Text("none", "无")
-    driver, firmware = _none(driver, Text("none", "无")), _none(firmware, Text("none", "无"))
-    return Text(
-        f"{count.en} x {model.en}, driver {driver.en}, firmware {firmware.en}",
-        f"{count.zh} × {model.zh}，驱动 {driver.zh}，固件 {firmware.zh}",
+        return Message("none")
+    driver, firmware = _none(driver, Message("none")), _none(firmware, Message("none"))
+    return Message(
+        "{count} x {model}, driver {driver}, firmware {firmware}",
+        count=count,
+        model=model,
+        driver=driver,
+        firmware=firmware,
     )
 
 
 def _python(target: Mapping[str, str]) -> Text:
     if "python" not in target:
         reason_en, reason_zh = target.get("python_reason", ""), target.get("python_reason_zh", "")
-        return Text(f"unknown: {reason_en}", f"未知：{reason_zh or reason_en}")
-    return Text(
+        return Bilingual(f"unknown: {reason_en}", f"未知：{reason_zh or reason_en}")
+    return Bilingual(
         f"{target.get('python_version', '?')}  {target['python']}  ({target.get('python_chosen', '')})",
         f"{target.get('python_version', '?')}  {target['python']}（{target.get('python_chosen_zh', '')}）",
     )
@@ -281,15 +287,15 @@ def source_text(source: str) -> Text:
     zh = source
     for pattern, words in _SOURCE_ZH:
         zh = pattern.sub(words, zh)
-    return Text(source, zh)
+    return Bilingual(source, zh)
 
 
 def _job(target: Mapping[str, str]) -> Text:
     source = source_text(target.get("environment", "?"))
     if "environment_reason" in target:
-        return Text(
+        return Bilingual(
             f"environment unknown: {target['environment_reason']}",
             f"环境变量未知：{target.get('environment_reason_zh', target['environment_reason'])}",
         )
     gap = " " if source.zh.isascii() else ""
-    return Text(f"environment of {source.en}", f"环境变量来自{gap}{source.zh}")
+    return Bilingual(f"environment of {source.en}", f"环境变量来自{gap}{source.zh}")

@@ -6,10 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from envtune.fix.document import plan_data
+from envtune.fix.executor_messages import told
 from envtune.fix.outcome import Written
 from envtune.fix.plan import Plan
-from envtune.fix.executor_messages import told
-from envtune.model import Finding, Outcome, Text
+from envtune.messages import Bilingual, Message, Text, in_context
+from envtune.model import Finding, Outcome
 from envtune.report.check_json import finding_data
 from envtune.report.layout import Paint, indent, pad, printable
 
@@ -22,18 +23,18 @@ _HELD = (
     ("consent", "change awaits consent", "changes await consent", "待确认"),
 )
 _WORDS: Mapping[Outcome, Text] = {
-    Outcome.FIXED: Text("fixed", "已修复"),
-    Outcome.FAIL: Text("still wrong", "仍有问题"),
-    Outcome.ERROR: Text("error", "出错"),
-    Outcome.UNKNOWN: Text("unknown", "无法判断"),
+    Outcome.FIXED: Message("fixed"),
+    Outcome.FAIL: Message("still wrong"),
+    Outcome.ERROR: Message("error"),
+    Outcome.UNKNOWN: in_context("outcome", "unknown"),
 }
 _COLOURS = {Outcome.FIXED: "green", Outcome.FAIL: "red", Outcome.ERROR: "red", Outcome.UNKNOWN: "yellow"}
 _RESULTS: Mapping[str, Text] = {
-    "done": Text("done", "完成"),
-    "undone": Text("undone", "已撤销"),
-    "failed": Text("failed", "失败"),
-    "refused": Text("refused", "拒绝"),
-    "stopped": Text("stopped", "已停止"),
+    "done": Message("done"),
+    "undone": Message("undone"),
+    "failed": in_context("fix text", "failed"),
+    "refused": Message("refused"),
+    "stopped": Message("stopped"),
 }
 
 
@@ -65,7 +66,7 @@ def _told(finding: Finding) -> Text:
         return title if finding.actual is None else finding.actual
     if finding.reason is None:
         return title
-    return Text(f"{title.en}: {finding.reason.en}", f"{title.zh}：{finding.reason.zh}")
+    return Message("{title}: {reason}", title=title, reason=finding.reason)
 
 
 def _verdict(after: Iterable[Finding], was: set[str], written: Written) -> Text:
@@ -87,7 +88,7 @@ def _verdict(after: Iterable[Finding], was: set[str], written: Written) -> Text:
         if number:
             en.append(f"{number} {one if number == 1 else more}")
             zh.append(f"{number} 项改动{chinese}")
-    return Text("; ".join(en), "；".join(zh))
+    return Bilingual("; ".join(en), "；".join(zh))
 
 
 def _way_back(written: Written, lang: str) -> str:

@@ -7,37 +7,38 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.fix.plan import Plan, SkippedFinding, cured
 from envtune.fix.shell_commands import commands
-from envtune.model import Change, Text
+from envtune.messages import Literal, Message, Text, in_context
+from envtune.model import Change
 from envtune.report.layout import Paint, display_width, indent, pad, printable
 
 VIEWS: Mapping[str, Text] = {
-    "live": Text("what runs now, until the next boot", "当前运行状态（重启后失效）"),
-    "boot": Text("what the next boot sets", "下次启动时的设置"),
-    "job": Text("what a job started from now on sees", "此后启动的任务所见的环境"),
+    "live": Message("what runs now, until the next boot"),
+    "boot": Message("what the next boot sets"),
+    "job": Message("what a job started from now on sees"),
 }
 SAFETY: Mapping[str, Text] = {
-    "safe": Text("safe", "安全"),
-    "confirm": Text("asks for consent of its own", "需单独确认"),
-    "manual": Text("shown only; a person does it", "仅显示，由人工执行"),
+    "safe": Message("safe"),
+    "confirm": Message("asks for consent of its own"),
+    "manual": Message("shown only; a person does it"),
 }
 DISRUPTION: Mapping[str, Text] = {
-    "none": Text("interrupts nothing", "不中断任何业务"),
-    "job": Text("interrupts running jobs", "会中断运行中的任务"),
-    "service": Text("interrupts a service", "会中断服务"),
-    "reboot": Text("needs a restart", "需要重启"),
+    "none": Message("interrupts nothing"),
+    "job": Message("interrupts running jobs"),
+    "service": Message("interrupts a service"),
+    "reboot": Message("needs a restart"),
 }
 _LABELS: Mapping[str, Text] = {
-    "where": Text("where", "对象"),
-    "does": Text("does", "操作"),
-    "cures": Text("cures", "修复"),
-    "view": Text("changes", "影响"),
-    "safety": Text("safety", "安全性"),
-    "rivals": Text("others", "竞争方"),
-    "note": Text("note", "注意"),
+    "where": in_context("plan text", "where"),
+    "does": Message("does"),
+    "cures": Message("cures"),
+    "view": Message("changes"),
+    "safety": Message("safety"),
+    "rivals": Message("others"),
+    "note": Message("note"),
 }
-_PLANNED = Text("What would be changed", "将要进行的改动")
-_LEFT = Text("What this plan does not repair", "本计划不修复的问题")
-_NOTHING = Text("Nothing to change.", "没有需要改动的内容。")
+_PLANNED = Message("What would be changed")
+_LEFT = Message("What this plan does not repair")
+_NOTHING = Message("Nothing to change.")
 DIFF_LINES = 40
 
 
@@ -178,11 +179,11 @@ def _short(text: str, limit: int = 40) -> str:
 
 
 def _root(change: Change) -> Text:
-    return Text("needs root", "需要 root") if change.root else Text("", "")
+    return Message("needs root") if change.root else Literal("")
 
 
 def _undoable(change: Change) -> Text:
-    return Text("can be undone", "可撤销") if change.undoable else Text("CANNOT be undone", "不可撤销")
+    return Message("can be undone") if change.undoable else Message("CANNOT be undone")
 
 
 def change_text(change: Optional[Change], lang: str) -> str:

@@ -7,7 +7,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-from envtune.model import Text
+from envtune.messages import Literal, Message, Text
 
 if TYPE_CHECKING:
     from envtune.context import Context
@@ -85,7 +85,7 @@ def _settings(
     settings: list[Setting] = []
     for one in (*_added(path_advice(context), known), *advice.settings):
         if one.name in keep:
-            left.append((one.name, Text("--keep", "--keep")))
+            left.append((one.name, Literal("--keep")))
         elif one.grave:
             left.append((one.name, one.reason))
         elif one.name != "MASTER_ADDR" or not any(name in known for name in LOCAL_RANKS):
@@ -113,27 +113,27 @@ def _changes(before: JobEnvironment, after: JobEnvironment, settings: Sequence[S
         if old.get(name) == new.get(name):
             continue
         reason = named.get(name) or sourced.get(after.places.get(name, "").partition(":")[0])
-        yield _change(name, old.get(name), new.get(name), reason or Text("-", "-"))
+        yield _change(name, old.get(name), new.get(name), reason or Literal("-"))
     for name in sorted(set(after.untold) - set(before.untold)):
         yield _left(old, name, after.untold[name])
 
 
 def _left(known: Mapping[str, str], name: str, reason: Text) -> Text:
     shown = f"{name}={_short(known[name])}" if name in known else name
-    return Text(f"{shown} left as it is: {reason.en}", f"{shown} 保持不变：{reason.zh}")
+    return Message("{shown} left as it is: {reason}", shown=shown, reason=reason)
 
 
 def _change(name: str, old: Optional[str], new: Optional[str], reason: Text) -> Text:
     if new is None:
         was = _short(old or "")
-        return Text(f"{name} not set (was {was}): {reason.en}", f"{name} 不设置（原为 {was}）：{reason.zh}")
+        return Message("{name} not set (was {was}): {reason}", name=name, was=was, reason=reason)
     if old and new.endswith(f":{old}"):
         added = _short(new[: -len(old) - 1])
-        return Text(f"{name}: {added} in front: {reason.en}", f"{name}：前面加上 {added}：{reason.zh}")
+        return Message("{name}: {added} in front: {reason}", name=name, added=added, reason=reason)
     if old is None:
-        return Text(f"{name}={_short(new)}: {reason.en}", f"{name}={_short(new)}：{reason.zh}")
+        return Message("{name}={new}: {reason}", name=name, new=_short(new), reason=reason)
     was = _short(old)
-    return Text(f"{name}={_short(new)} (was {was}): {reason.en}", f"{name}={_short(new)}（原为 {was}）：{reason.zh}")
+    return Message("{name}={new} (was {was}): {reason}", name=name, new=_short(new), was=was, reason=reason)
 
 
 def _short(value: str) -> str:

@@ -7,17 +7,18 @@ from typing import Any, Callable, Iterable, Mapping
 
 from envtune.catalog.selection import nearest
 from envtune.catalog.yaml import Complaints, Node
+from envtune.messages import Joined, Message, Text, enumerated
 from envtune.schema import types as schema
 from envtune.schema.types import Bilingual, Bool, Field, ListOf, MapOf, Number, Record, Special, Str
 
-_KIND_WORDS: Mapping[str, tuple[str, str]] = {
-    "mapping": ("a mapping", "映射"),
-    "list": ("a list", "列表"),
-    "text": ("a text", "文本"),
-    "int": ("a number", "数字"),
-    "float": ("a number", "数字"),
-    "bool": ("true or false", "true 或 false"),
-    "null": ("nothing", "空值"),
+_KIND_NAMES: Mapping[str, Text] = {
+    "mapping": Message("a mapping"),
+    "list": Message("a list"),
+    "text": Message("a text"),
+    "int": Message("a number"),
+    "float": Message("a number"),
+    "bool": Message("true or false"),
+    "null": Message("nothing"),
 }
 Rule = Callable[[Node, Any, Complaints], None]
 
@@ -38,32 +39,37 @@ def wanted(node: Node, kind: str, complaints: Complaints, form: str = "") -> boo
     """Whether the node is of that kind and not empty; complains otherwise."""
     if node.kind == kind and (kind in ("bool", "int") or node.value not in ((), "")):
         return True
-    en, zh = _KIND_WORDS[kind]
+    kind_name = _KIND_NAMES[kind]
     like = f" ({form})" if form else ""
     if node.kind == kind or node.kind == "null":
-        complaints.about(node, f"empty; write {en}{like}, or leave the key out", f"为空；请填写{zh}{like}，或删除该键")
+        complaints.about(node, Message("empty; write {kind}{like}, or leave the key out", kind=kind_name, like=like))
     elif kind == "text" and node.kind in ("int", "float", "bool"):
-        way = (
-            f'{node.raw} is not a text in YAML; write "{node.raw}" with quotes',
-            f'{node.raw} 在 YAML 中不是文本；请加引号写成 "{node.raw}"',
-        )
-        complaints.about(node, *way)
+        complaints.about(node, Message('{raw} is not a text in YAML; write "{raw}" with quotes', raw=node.raw))
     else:
-        is_en, is_zh = _KIND_WORDS[node.kind]
-        complaints.about(node, f"this is {is_en}; it must be {en}{like}", f"此处是{is_zh}；必须是{zh}{like}")
+        found = _KIND_NAMES[node.kind]
+        complaints.about(
+            node, Message("this is {found}; it must be {kind}{like}", found=found, kind=kind_name, like=like)
+        )
     return False
 
 
-def unknown_word(node: Node, what: tuple[str, str], known: Iterable[str], complaints: Complaints) -> None:
-    """Complain about a word that is not in a closed list, naming the nearest or all of a short list."""
+def unknown_word(
+    node: Node, what: Text, known: Iterable[str], complaints: Complaints, *, names_all: bool = False
+) -> None:
+    """Complain about a word that is not in a closed list, naming the nearest or all of a short list.
+
+    `names_all`: `what` names the whole list already.
+    """
     names = list(known)
     near = nearest(node.raw or str(node.value), names)
-    if not near and len(names) <= 16 and not what[0].startswith("one of"):
+    if not near and len(names) <= 16 and not names_all:
         near = names
-    en, zh = f"{node.value} is not {what[0]}", f"{node.value} 不是{what[1]}"
     if near:
-        en, zh = f"{en}; did you mean {' or '.join(near)}?", f"{zh}；是否指 {' 或 '.join(near)}？"
-    complaints.about(node, en, zh)
+        guess = Joined(near, Message(" or "))
+        message = Message("{word} is not {what}; did you mean {guess}?", word=node.value, what=what, guess=guess)
+    else:
+        message = Message("{word} is not {what}", word=node.value, what=what)
+    complaints.about(node, message)
 
 
 def known_keys(node: Node, names: Iterable[str], complaints: Complaints) -> None:
@@ -73,11 +79,10 @@ def known_keys(node: Node, names: Iterable[str], complaints: Complaints) -> None
         if key.value not in allowed and value.kind == "null" and not value.raw:
             complaints.about(
                 key,
-                f"{key.value} has become a key; quote the text before it, which holds a comma",
-                f"{key.value} 被当成了键；请为其前面含逗号的文本加引号",
+                Message("{value} has become a key; quote the text before it, which holds a comma", value=key.value),
             )
         elif key.value not in allowed:
-            unknown_word(key, ("a key that is known here", "此处的已知键"), allowed, complaints)
+            unknown_word(key, Message("a key that is known here"), allowed, complaints)
 
 
 def regex(node: Node, complaints: Complaints) -> None:
@@ -85,22 +90,21 @@ def regex(node: Node, complaints: Complaints) -> None:
     try:
         re.compile(node.value)
     except (re.error, OverflowError, RecursionError) as error:
-        complaints.about(node, f"not a regular expression: {error}", f"不是合法的正则表达式：{error}")
+        complaints.about(node, Message("not a regular expression: {error}", error=error))
 
 
 def _str(node: Node, type_: Str, complaints: Complaints) -> None:
     if not wanted(node, "text", complaints, type_.form) or node.spoiled:
         return
     if type_.choices and node.value not in type_.choices:
-        unknown_word(
-            node, (f"one of {', '.join(type_.choices)}", f" {'、'.join(type_.choices)} 之一"), type_.choices, complaints
-        )
+        what = Message("one of {choices}", choices=enumerated(type_.choices))
+        unknown_word(node, what, type_.choices, complaints, names_all=True)
     elif type_.pattern and not re.fullmatch(type_.pattern, node.value):
-        complaints.about(node, f"{node.value}: must look like {type_.form}", f"{node.value}：格式应如 {type_.form}")
+        complaints.about(node, Message("{value}: must look like {form}", value=node.value, form=type_.form))
     elif type_.regex:
         regex(node, complaints)
     elif not node.value.strip():
-        complaints.about(node, "empty; write something, or leave the key out", "为空；请填写内容，或删除该键")
+        complaints.about(node, Message("empty; write something, or leave the key out"))
 
 
 def _bool(node: Node, type_: Bool, complaints: Complaints) -> None:
@@ -109,13 +113,12 @@ def _bool(node: Node, type_: Bool, complaints: Complaints) -> None:
 
 def _number(node: Node, type_: Number, complaints: Complaints) -> None:
     if node.kind not in ("int", "float"):
-        is_en, is_zh = _KIND_WORDS[node.kind]
-        complaints.about(node, f"this is {is_en}; it must be a number", f"此处是{is_zh}；必须是数字")
+        complaints.about(node, Message("this is {found}; it must be a number", found=_KIND_NAMES[node.kind]))
     elif type_.whole and node.kind == "float":
-        complaints.about(node, f"{node.raw}: write a whole number", f"{node.raw}：请写整数")
+        complaints.about(node, Message("{raw}: write a whole number", raw=node.raw))
     elif not type_.least <= node.value <= type_.most:
         span = f"{type_.least:g} .. {type_.most:g}"
-        complaints.about(node, f"{node.raw}: must lie in {span}", f"{node.raw}：必须在 {span} 之间")
+        complaints.about(node, Message("{raw}: must lie in {span}", raw=node.raw, span=span))
 
 
 def _bilingual(node: Node, type_: Bilingual, complaints: Complaints) -> None:
@@ -123,11 +126,11 @@ def _bilingual(node: Node, type_: Bilingual, complaints: Complaints) -> None:
     if not wanted(node, "mapping", complaints, form):
         return
     known_keys(node, ("en", "zh"), complaints)
-    for lang, name in (("en", ("English", "英文")), ("zh", ("Chinese", "中文"))):
+    for lang, name in (("en", Message("English")), ("zh", Message("Chinese"))):
         text = node.get(lang)
         if text is None:
             complaints.about(
-                node, f"{lang} is missing; write the {name[0]} text, too", f"缺少 {lang}；请补充{name[1]}文本"
+                node, Message("{lang} is missing; write the {language} text, too", lang=lang, language=name)
             )
         else:
             _str(text, Str(), complaints)
@@ -160,8 +163,11 @@ def _record(node: Node, type_: Record, complaints: Complaints) -> None:
 
 
 def _missing(node: Node, field: Field, complaints: Complaints) -> None:
-    doc = f": {field.doc}" if field.doc else ""
-    complaints.about(node, f"the key {field.name} is missing{doc}", f"缺少键 {field.name}")
+    if field.doc:
+        message = Message("the key {name} is missing: {doc}", name=field.name, doc=field.doc)
+    else:
+        message = Message("the key {name} is missing", name=field.name)
+    complaints.about(node, message)
 
 
 def _special(node: Node, type_: Special, complaints: Complaints) -> None:
@@ -185,4 +191,4 @@ _RULES: Mapping[type, Rule] = {
 def _seed_is_cited(node: Node, complaints: Complaints) -> None:
     origin = node.get("origin")
     if origin is not None and origin.value == "seed" and node.get("seed") is None:
-        complaints.about(origin, "origin seed needs the citation in `seed`", "origin 为 seed 时须在 `seed` 中给出出处")
+        complaints.about(origin, Message("origin seed needs the citation in `seed`"))

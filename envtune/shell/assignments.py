@@ -6,7 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Optional, Sequence
 
-from envtune.model import Text
+from envtune.messages import Text
 from envtune.shell.expansion import Value, array_assignment, fields_of, unknown, value_of
 from envtune.shell.lexer import Token
 from envtune.shell.state import State

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Callable, Mapping, Optional, Sequence
 
 from envtune.errors import HostError, Missing
-from envtune.model import Text
+from envtune.messages import Message, Text
 from envtune.shell.assignments import Assigned, absolute, appended, calculate
 from envtune.shell.conditions import bracket
 from envtune.shell.expansion import Value, unknown
@@ -116,14 +116,13 @@ def _source(run: Run, arguments: Sequence[Value], state: State) -> Status:
     except Missing:
         return False
     except HostError as error:
-        reason = Text(
-            f"{where} is sourced and cannot be read: {error} ({run.place})",
-            f"{run.place} 引用的 {where} 无法读取：{error}",
+        reason = Message(
+            "{where} is sourced and cannot be read: {error} ({place})", where=where, error=error, place=run.place
         )
         state.forget(reason)
         return None
     if where in (frame.path for frame in run.frames) or run.files.count(where) > 8:
-        state.forget(Text(f"{where} sources itself ({run.place})", f"{where} 循环引用自身（{run.place}）"))
+        state.forget(Message("{where} sources itself ({place})", where=where, place=run.place))
         return None
     return run.source(where, text, arguments[1:] or None, state)
 

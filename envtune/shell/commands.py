@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Optional, Sequence
 
 from envtune.errors import HostError
 from envtune.host import realpath
-from envtune.model import Text
+from envtune.messages import Text
 from envtune.shell.assignments import absolute, assign, command_fields, split_assignments
 from envtune.shell.builtins import BUILTINS
 from envtune.shell.expansion import Value, unknown

@@ -9,7 +9,7 @@ from typing import Callable, Mapping, Optional, Sequence
 
 from envtune.errors import HostError, Missing
 from envtune.host import Host
-from envtune.model import Text
+from envtune.messages import Text
 from envtune.shell.expansion import Shell, Value, pattern_of, value_of
 from envtune.shell.lexer import Token
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Callable, Iterator, Optional, Sequence, Union
 
-from envtune.model import Text
+from envtune.messages import Message, Text
 from envtune.shell.lexer import Broken, end_of_parens, end_of_quoted
 
 Value = Union[str, Text]
@@ -28,7 +28,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 def unknown(raw: str, place: str) -> Text:
     """Why something that only the running job has is not known; `place` is the file:line that uses it."""
     short = raw if len(raw) <= 60 else raw[:60] + "..."
-    return Text(f"{short} is not known before the job runs ({place})", f"{short} 在任务运行前无法得知（{place}）")
+    return Message("{short} is not known before the job runs ({place})", short=short, place=place)
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,7 @@ class Shell:
     def untold(self, raw: str) -> Text:
         """The reason for a part that is not followed."""
         short = raw if len(raw) <= 60 else raw[:60] + "..."
-        return Text(
-            f"{short} is not known before the job runs ({self.place})", f"{short} 在任务运行前无法得知（{self.place}）"
-        )
+        return Message("{short} is not known before the job runs ({place})", short=short, place=self.place)
 
 
 @dataclass(frozen=True)

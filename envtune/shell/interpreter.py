@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional, Sequence
 
 from envtune.host import Host
-from envtune.model import Text
+from envtune.messages import Message
 from envtune.shell import commands
 from envtune.shell.assignments import calculate, restore
 from envtune.shell.conditions import chosen_branch, double_bracket
@@ -102,13 +102,13 @@ class Run:
                 self.and_or(statement, state)
         except Broken as problem:
             place = f"{self.frame.path}:{problem.line}"
-            en, zh = problem.what
+            reason = problem.reason
             if "\r\n" in text:  # for a shell the carriage return belongs to the word: `fi` is not `fi` then
-                en, zh = f"{en} (the file has Windows line ends)", f"{zh}（文件使用 Windows 换行符）"
-            state.forget(Text(f"{place} cannot be followed: {en}", f"{place} 无法解析：{zh}"))
+                reason = Message("{reason} (the file has Windows line ends)", reason=reason)
+            state.forget(Message("{place} cannot be followed: {reason}", place=place, reason=reason))
         except RecursionError:
             place = self.frame.path
-            state.forget(Text(f"{place} is nested too deeply", f"{place} 嵌套过深"))
+            state.forget(Message("{place} is nested too deeply", place=place))
 
     def body(self, body: Body, state: State) -> Status:
         """Follow statements; the status of the last."""
@@ -155,7 +155,7 @@ class Run:
         """Follow one command."""
         self.steps += 1
         if self.steps > STEPS:
-            raise Broken(self.line, "the script does too much to follow", "脚本步骤过多，无法跟踪")
+            raise Broken(self.line, Message("the script does too much to follow"))
         self.line = getattr(command, "line", self.line)
         follow: Any = _FOLLOWERS[type(command)]
         status: Status = follow(self, command, state)
@@ -263,7 +263,7 @@ class Run:
 
     def _enter(self, frame: Frame, state: State, arguments: Optional[Sequence[Value]], body: Any) -> Status:
         if len(self.frames) > NESTING:
-            state.forget(Text(f"{self.place}: nested too deeply", f"{self.place}：嵌套过深"))
+            state.forget(Message("{place}: nested too deeply", place=self.place))
             return None
         outer, line, before = state.arguments, self.line, state.copy()
         state.arguments = arguments

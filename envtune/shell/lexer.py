@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import Optional
+
+from envtune.messages import Message, Text
 
 DEPTH = 60  # nesting of quotes, substitutions and blocks; real scripts stay below ten
 REDIRECTIONS = frozenset(("<", ">", ">>", "<<", "<<-", "<<<", "<>", ">|", ">&", "<&", "&>", "&>>"))
@@ -20,12 +23,12 @@ _ASSIGNED = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=$")
 
 
 class Broken(Exception):
-    """The text cannot be followed from `line` on; `what` says why, in English and Chinese."""
+    """The text cannot be followed from `line` on; `reason` says why."""
 
-    def __init__(self, line: int, en: str, zh: str) -> None:
-        super().__init__(en)
+    def __init__(self, line: int, reason: Text) -> None:
+        super().__init__(reason)
         self.line = line
-        self.what = (en, zh)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -35,16 +38,17 @@ class Token:
     kind: str  # word | op | nl | arith | end
     text: str
     line: int
+    problem: Optional[Text] = None
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of a script; the last one is `end`, its text empty or what is wrong there (`en|zh`)."""
+    """The tokens of a script; the last one is `end`, its text empty or its `problem` what is wrong there."""
     ends = [at.start() for at in re.finditer("\n", text)]
     found: list[Token] = []
     try:
         _scan(text, ends, found)
     except Broken as problem:
-        found.append(Token("end", "|".join(problem.what), bisect_right(ends, problem.line - 1) + 1))
+        found.append(Token("end", "", bisect_right(ends, problem.line - 1) + 1, problem.reason))
     else:
         found.append(Token("end", "", len(ends) + 1))
     return found
@@ -88,7 +92,7 @@ def _token_at(text: str, at: int) -> tuple[str, int]:
         return "op", operator.end()
     end = _end_of_word(text, at)
     if end == at:
-        raise Broken(at, f"unexpected {text[at]!r}", f"意外的 {text[at]!r}")
+        raise Broken(at, Message("unexpected {text!r}", text=text[at]))
     return "word", end
 
 
@@ -122,7 +126,7 @@ def _end_of_word(text: str, start: int) -> int:
 def end_of_quoted(text: str, at: int, depth: int = 0) -> int:
     """The offset behind the quote, escape, substitution or dollar sign at `at`."""
     if depth > DEPTH:
-        raise Broken(at, "nested too deeply", "嵌套过深")
+        raise Broken(at, Message("nested too deeply"))
     if text[at] == "\\":
         return min(at + 2, len(text))
     if text[at] == "'":
@@ -147,14 +151,14 @@ def _end_of_dollar(text: str, at: int, depth: int) -> int:
 def _closing(text: str, at: int, quote: str) -> int:
     end = text.find(quote, at + 1)
     if end < 0:
-        raise Broken(at, f"the quote {quote} is never closed", f"引号 {quote} 没有闭合")
+        raise Broken(at, Message("the quote {quote} is never closed", quote=quote))
     return end + 1
 
 
 def _closing_escaped(text: str, at: int, quote: str) -> int:
     found = re.compile(rf"(?:[^\\{quote}]|\\.)*{quote}", re.DOTALL).match(text, at + 1)
     if found is None:
-        raise Broken(at, f"the quote {quote} is never closed", f"引号 {quote} 没有闭合")
+        raise Broken(at, Message("the quote {quote} is never closed", quote=quote))
     return found.end()
 
 
@@ -173,7 +177,7 @@ def _end_of_double(text: str, start: int, depth: int) -> int:
             at += 1  # no quote inside double quotes
         else:
             at = end_of_quoted(text, at, depth + 1)
-    raise Broken(start, 'the quote " is never closed', '引号 " 没有闭合')
+    raise Broken(start, Message('the quote " is never closed'))
 
 
 def end_of_parens(text: str, start: int, depth: int = 0) -> int:
@@ -196,7 +200,7 @@ def end_of_parens(text: str, start: int, depth: int = 0) -> int:
             at += 1
         else:
             at = end_of_quoted(text, at, depth + 1)
-    raise Broken(start, "a ( is never closed", "括号 ( 没有闭合")
+    raise Broken(start, Message("a ( is never closed"))
 
 
 def _end_of_braces(text: str, start: int, depth: int) -> int:
@@ -211,4 +215,4 @@ def _end_of_braces(text: str, start: int, depth: int) -> int:
             at += 1
         else:
             at = end_of_quoted(text, at, depth + 1)
-    raise Broken(start, "a ${ is never closed", "${ 没有闭合")
+    raise Broken(start, Message("a ${ is never closed"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Callable, Iterator, Mapping
 
+from envtune.messages import Message
 from envtune.shell.lexer import DEPTH, REDIRECTIONS, Broken, Token, tokens
 from envtune.shell.nodes import (
     AndOr,
@@ -69,10 +70,9 @@ class _Parser:
     def _fail(self) -> Broken:
         token = self._next
         if token.kind == "end":
-            en, _, zh = token.text.partition("|")
-            return Broken(token.line, en or "the script ends inside a block", zh or "脚本在代码块中间结束")
+            return Broken(token.line, token.problem or Message("the script ends inside a block"))
         word = token.text.strip()[:40] or "end of line"
-        return Broken(token.line, f"unexpected `{word}`", f"意外的 `{word}`")
+        return Broken(token.line, Message("unexpected `{word}`", word=word))
 
     def _is(self, *texts: str, kind: str = "op") -> bool:
         return self._next.kind == kind and self._next.text in texts
@@ -84,7 +84,7 @@ class _Parser:
 
     def at_end(self) -> bool:
         """Whether everything was read; raises Broken when reading ended before."""
-        if self._next.kind == "end" and self._next.text:
+        if self._next.kind == "end" and self._next.problem is not None:
             raise self._fail()
         return self._next.kind == "end"
 
@@ -140,7 +140,7 @@ class _Parser:
         """Statements up to one of the closing words, which is left."""
         self._depth += 1
         if self._depth > DEPTH:
-            raise Broken(self._next.line, "nested too deeply", "嵌套过深")
+            raise Broken(self._next.line, Message("nested too deeply"))
         found: list[AndOr] = []
         self.skip_separators()
         while not self._is(*closers, kind="word") and not self._is(*closers):

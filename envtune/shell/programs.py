@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from envtune.errors import HostError, Missing
-from envtune.model import Text
+from envtune.messages import Message, Text
 from envtune.shell.assignments import ASSIGNMENT, absolute
 from envtune.shell.expansion import Value, unknown
 from envtune.shell.state import Launch, State
@@ -128,9 +128,8 @@ def _started_outside(run: Run, name: str, arguments: Sequence[Value], state: Sta
         return program(run, _wrapped(arguments), state)
     words = " ".join(one for one in arguments if isinstance(one, str))
     if re.search(r"(?:^|[\s/'\";&])(?:python[0-9.]*|torchrun|[\w.-]+\.sh)(?=$|[\s'\";&])", words):
-        reason = Text(
-            f"{run.place} starts the job by {name}, which does not pass this environment on",
-            f"{run.place} 通过 {name} 启动任务，而它不会传递这些环境变量",
+        reason = Message(
+            "{place} starts the job by {name}, which does not pass this environment on", place=run.place, name=name
         )
         launch(run, state, reason)
 
@@ -165,4 +164,4 @@ def _nested(run: Run, path: str, arguments: Sequence[Value], state: State) -> No
     except Missing:
         return
     except HostError as error:
-        launch(run, state, Text(f"{run.place} starts {path}: {error}", f"{run.place} 启动 {path}：{error}"))
+        launch(run, state, Message("{place} starts {path}: {error}", place=run.place, path=path, error=error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
-from envtune.model import Text
+from envtune.messages import Message, Text
 from envtune.shell.expansion import Value
 
 
@@ -111,8 +111,8 @@ def _differs(name: str, states: Sequence[State], before: State) -> Text:
         if place and place != before.place(name):
             if isinstance(value, Text):
                 return value
-            return Text(f"set under a condition only ({place})", f"仅在某个条件成立时设置（{place}）")
-    return Text("set under a condition only", "仅在某个条件成立时设置")
+            return Message("set under a condition only ({place})", place=place)
+    return Message("set under a condition only")
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,10 @@ def agreed(launches: Sequence[Launch]) -> Launch:
             values[name] = first.values[name]
         else:
             other = next(launch for launch in launches if launch.values.get(name) != seen[0])
-            values[name] = _text_of(seen) or Text(
-                f"not the same in the lines that start the job ({first.place}, {other.place})",
-                f"启动任务的各行取值不同（{first.place}、{other.place}）",
+            values[name] = _text_of(seen) or Message(
+                "not the same in the lines that start the job ({place}, {other_place})",
+                place=first.place,
+                other_place=other.place,
             )
     rest = next((launch.rest for launch in launches if launch.rest is not None), None)
     places = {name: place for launch in launches for name, place in launch.places.items()}

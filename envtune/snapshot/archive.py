@@ -12,6 +12,7 @@ import zlib
 from typing import IO, Any, Callable, Iterator, Union
 
 from envtune.errors import SnapshotError
+from envtune.messages import Message
 
 GZIP = b"\x1f\x8b"
 
@@ -28,7 +29,7 @@ class _Bounded:
         data: bytes = self._stream.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
         self._left -= len(data)
         if self._left < 0:
-            raise SnapshotError(self.member, "the archive holds more than a snapshot can", "归档内容超出快照的上限")
+            raise SnapshotError(self.member, Message("the archive holds more than a snapshot can"))
         return data
 
 
@@ -37,8 +38,7 @@ def special(name: str) -> SnapshotError:
     way = '{"char": true}'
     return SnapshotError(
         name,
-        f"neither a file nor a directory; a recorded device stands in files.json as {way}",
-        f"既不是文件也不是目录；要记录设备，请在 files.json 中写 {way}",
+        Message("neither a file nor a directory; a recorded device stands in files.json as {way}", way=way),
     )
 
 
@@ -61,7 +61,7 @@ def read_archive(
                 if not name:
                     continue
                 if name in seen and not (member.isdir() and seen[name] is None):
-                    raise SnapshotError(name, "the member stands twice", "该成员出现了两次")
+                    raise SnapshotError(name, Message("the member stands twice"))
                 content = _content(archive, member, name, account, seen)
                 seen[name] = content
                 yield name, content
@@ -71,9 +71,7 @@ def read_archive(
     except SnapshotError:
         raise
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError, RecursionError) as error:
-        raise SnapshotError(
-            stream.member, f"not a readable tar archive ({error})", f"不是可读取的 tar 归档（{error}）"
-        ) from None
+        raise SnapshotError(stream.member, Message("not a readable tar archive ({error})", error=error)) from None
 
 
 def _name(member: tarfile.TarInfo) -> str:
@@ -81,10 +79,10 @@ def _name(member: tarfile.TarInfo) -> str:
     try:
         member.name.encode("utf-8")
     except UnicodeEncodeError:
-        raise SnapshotError(f"{member.name!a}", "a name that is not UTF-8", "名称不是 UTF-8") from None
+        raise SnapshotError(f"{member.name!a}", Message("a name that is not UTF-8")) from None
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
     if member.name.startswith("/") or ".." in parts or "\0" in member.name:
-        raise SnapshotError(repr(member.name), "the name leads out of the snapshot", "该名称指向快照之外")
+        raise SnapshotError(repr(member.name), Message("the name leads out of the snapshot"))
     return "/".join(parts)
 
 
@@ -109,7 +107,7 @@ def _content(
     file = archive.extractfile(member)
     data = file.read() if file is not None else b""
     if len(data) != member.size:
-        raise SnapshotError(name, "cut off", "内容被截断")
+        raise SnapshotError(name, Message("cut off"))
     return data
 
 
@@ -122,8 +120,7 @@ def _linked(
     if not isinstance(content, bytes):
         raise SnapshotError(
             name,
-            f"a hard link to {member.linkname!r}, which is no file before it in the archive",
-            f"硬链接指向 {member.linkname!r}，而归档中在它之前没有这个文件",
+            Message("a hard link to {linkname!r}, which is no file before it in the archive", linkname=member.linkname),
         )
     account(name, len(content))
     return content

@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from envtune.errors import SnapshotError
+from envtune.messages import Message, in_context
 
 DIGITS = 20  # of a whole number; the largest 63-bit one has 19
 
@@ -27,36 +28,35 @@ def read_json(member: str, content: bytes) -> Any:
             object_pairs_hook=_pairs,
         )
     except UnicodeDecodeError as error:
-        raise SnapshotError(member, f"not UTF-8 at byte {error.start}", f"第 {error.start} 字节处不是 UTF-8") from None
+        raise SnapshotError(member, Message("not UTF-8 at byte {start}", start=error.start)) from None
     except RecursionError:
-        raise SnapshotError(member, "too deeply nested", "嵌套过深") from None
+        raise SnapshotError(member, Message("too deeply nested")) from None
     except json.JSONDecodeError as error:
         raise SnapshotError(
             member,
-            f"line {error.lineno}, column {error.colno}: {error.msg}",
-            f"第 {error.lineno} 行第 {error.colno} 列不是合法的 JSON（{error.msg}）",
+            Message("line {lineno}, column {colno}: {msg}", lineno=error.lineno, colno=error.colno, msg=error.msg),
         ) from None
     except _Refused as error:
         raise SnapshotError(member, *error.args) from None
     except ValueError as error:
-        raise SnapshotError(member, f"not JSON: {error}", f"不是合法的 JSON（{error}）") from None
+        raise SnapshotError(member, in_context("json", "not JSON: {error}", error=error)) from None
 
 
 def _whole(digits: str) -> int:
     if len(digits) > DIGITS:
-        raise _Refused("a number with more than 20 digits", "数字超过 20 位")
+        raise _Refused(Message("a number with more than 20 digits"))
     return int(digits)
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise _Refused("a number beyond any measure", "数值过大")
+        raise _Refused(Message("a number beyond any measure"))
     return value
 
 
 def _no_constant(word: str) -> Any:
-    raise _Refused(f"{word} is not a number", f"{word} 不是数字")
+    raise _Refused(Message("{word} is not a number", word=word))
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -64,5 +64,5 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _Refused(f"the key {twice[:100]!a} stands twice", f"键 {twice[:100]!a} 重复")
+        raise _Refused(Message("the key {twice!a} stands twice", twice=twice[:100]))
     return found

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Iterator, NamedTuple, Optional, Union
 
 from envtune.errors import SnapshotError
+from envtune.messages import Literal, Message
 from envtune.snapshot.archive import read_archive, special
 from envtune.snapshot.host import SnapshotHost
 from envtune.snapshot.json import read_json
@@ -50,7 +51,7 @@ Member = Union[bytes, Link, Folder]
 
 def too_large(name: str, limit: int) -> SnapshotError:
     """For a member of more than `limit` bytes."""
-    return SnapshotError(name, f"larger than {limit >> 20} MiB", f"大于 {limit >> 20} MiB")
+    return SnapshotError(name, Message("larger than {limit} MiB", limit=limit >> 20))
 
 
 def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
@@ -63,16 +64,14 @@ def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
         elif stat.S_ISREG(kind):
             members = _from_file(place)
         else:
-            raise SnapshotError("", "neither a directory nor a file", "既不是目录也不是文件")
+            raise SnapshotError("", Message("neither a directory nor a file"))
         return SnapshotHost(assembled(members))
     except SnapshotError as error:
         raise error.below(place) from None
     except OSError as error:
-        raise SnapshotError(place, error.strerror or str(error)) from None
+        raise SnapshotError(place, Literal(error.strerror or str(error))) from None
     except (MemoryError, RecursionError):
-        raise SnapshotError(
-            place, "too large or too deeply nested to be a snapshot", "过大或嵌套过深，不可能是快照"
-        ) from None
+        raise SnapshotError(place, Message("too large or too deeply nested to be a snapshot")) from None
 
 
 def assembled(members: dict[str, Member]) -> dict[str, Any]:
@@ -82,29 +81,25 @@ def assembled(members: dict[str, Member]) -> dict[str, Any]:
     if not isinstance(manifest, bytes):
         raise SnapshotError(
             "",
-            f"{MANIFEST} is missing: not a snapshot (docs/snapshot.md)",
-            f"缺少 {MANIFEST}：不是快照（见 docs/snapshot.md）",
+            Message("{MANIFEST} is missing: not a snapshot (docs/snapshot.md)", MANIFEST=MANIFEST),
         )
     data = read_json(MANIFEST, manifest)
     if not isinstance(data, dict):
-        raise SnapshotError(MANIFEST, "a mapping is expected", "应为映射")
+        raise SnapshotError(MANIFEST, Message("a mapping is expected"))
     if data.get("schema") != SCHEMA:
         said = repr(data.get("schema"))
         raise SnapshotError(
             MANIFEST,
-            f'schema is {said}; this envtune reads "{SCHEMA}"',
-            f'schema 为 {said}；此版本 envtune 只能读取 "{SCHEMA}"',
+            Message('schema is {said}; this envtune reads "{SCHEMA}"', said=said, SCHEMA=SCHEMA),
         )
     for name in TABLES:
         content = members.get(f"{name}.json")
         if content is None:
             continue
         if not isinstance(content, bytes):
-            raise SnapshotError(f"{name}.json", "not a regular file", "不是普通文件")
+            raise SnapshotError(f"{name}.json", Message("not a regular file"))
         if name in data:
-            raise SnapshotError(
-                f"{name}.json", f"the same table also stands in {MANIFEST}", f"{MANIFEST} 中也有同一张表"
-            )
+            raise SnapshotError(f"{name}.json", Message("the same table also stands in {MANIFEST}", MANIFEST=MANIFEST))
         data[name] = read_json(f"{name}.json", content)
     _add_tree(data, members)
     _add_commands(data, members)
@@ -132,7 +127,7 @@ def _add_tree(data: dict[str, Any], members: dict[str, Member]) -> None:
         return
     said = data.get("files") or {}
     if not isinstance(said, dict):
-        raise SnapshotError("files.json", "a mapping is expected", "应为映射")
+        raise SnapshotError("files.json", Message("a mapping is expected"))
     for path, entry in said.items():
         tree[path] = _merged(tree.get(path), entry)
     data["files"] = tree
@@ -164,9 +159,9 @@ def _inside(name: str, target: str) -> str:
     for part in target.split("/") if not target.startswith("/") else ():
         depth += -1 if part == ".." else 0 if part in ("", ".") else 1
         if depth < 0:
-            raise SnapshotError(name, f"the link leads out of the snapshot ({target})", f"链接指向快照之外（{target}）")
+            raise SnapshotError(name, Message("the link leads out of the snapshot ({target})", target=target))
     if not target or "\0" in target:
-        raise SnapshotError(name, "an empty link", "链接为空")
+        raise SnapshotError(name, Message("an empty link"))
     return target
 
 
@@ -187,7 +182,7 @@ def _add_commands(data: dict[str, Any], members: dict[str, Member]) -> None:
         rows = list(said)
     for line, content in found.items():
         if not isinstance(content, bytes) or "/" in line:
-            raise SnapshotError(f"commands/{line}", "not a file that is called after a command", "不是以命令命名的文件")
+            raise SnapshotError(f"commands/{line}", Message("not a file that is called after a command"))
         rows.append({"argv": line, "stdout": content.decode("utf-8", "replace")})
     data["commands"] = rows
 
@@ -207,17 +202,15 @@ class _Budget:
         self._members += 1
         self._bytes += size
         if self._members > self._limits.members:
-            raise SnapshotError(
-                name, f"more than {self._limits.members} members", f"成员超过 {self._limits.members} 个"
-            )
+            raise SnapshotError(name, Message("more than {members} members", members=self._limits.members))
         if size > self._limits.member:
             raise too_large(name, self._limits.member)
         if self._bytes > self._limits.total:
             total = self._limits.total >> 20
-            raise SnapshotError(name, f"more than {total} MiB in all", f"总计超过 {total} MiB")
+            raise SnapshotError(name, Message("more than {total} MiB in all", total=total))
         if name.count("/") > self._limits.depth:
             depth = self._limits.depth
-            raise SnapshotError(name[:200], f"directories nested deeper than {depth}", f"目录嵌套超过 {depth} 层")
+            raise SnapshotError(name[:200], Message("directories nested deeper than {depth}", depth=depth))
 
 
 def _from_directory(path: str) -> dict[str, Member]:
@@ -242,10 +235,8 @@ def _walk(parent: int, name: str, shown: str, budget: _Budget) -> Iterator[tuple
         folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise SnapshotError(
-                shown, "a directory is expected, not a link or a file", "应为目录，而不是链接或文件"
-            ) from None
-        raise SnapshotError(shown, error.strerror or str(error)) from None
+            raise SnapshotError(shown, Message("a directory is expected, not a link or a file")) from None
+        raise SnapshotError(shown, Literal(error.strerror or str(error))) from None
     try:
         for one in sorted(os.listdir(folder)):
             full = _named(f"{shown}/{one}")
@@ -271,13 +262,13 @@ def _one(folder: int, name: str, shown: str, budget: _Budget) -> Member:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
-        raise SnapshotError(shown, error.strerror or str(error)) from None
+        raise SnapshotError(shown, Literal(error.strerror or str(error))) from None
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise special(shown)
         data = file.read(found.st_size + 1)
     if len(data) > found.st_size:
-        raise SnapshotError(shown, "it grows while it is read", "读取时文件仍在增长")
+        raise SnapshotError(shown, Message("it grows while it is read"))
     return data
 
 
@@ -286,7 +277,7 @@ def _named(name: str, shown: Optional[str] = None) -> str:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise SnapshotError(f"{(shown or name)!a}", "a name that is not UTF-8", "名称不是 UTF-8") from None
+        raise SnapshotError(f"{(shown or name)!a}", Message("a name that is not UTF-8")) from None
     return name
 
 
@@ -313,5 +304,5 @@ def _member(name: str, member: Any) -> Member:
     if member is None:
         return Folder()
     if not name.startswith("files/") and "/files/" not in name:
-        raise SnapshotError(name, "a link where a file is expected", "应为文件，而不是链接")
+        raise SnapshotError(name, Message("a link where a file is expected"))
     return Link(_named(member, posixpath.basename(name)))

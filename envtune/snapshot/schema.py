@@ -13,6 +13,7 @@ import re
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 from envtune.errors import SnapshotError
+from envtune.messages import Bilingual, Message
 from envtune.snapshot.values import (
     entry_path,
     mapping,
@@ -99,7 +100,10 @@ def _only(where: str, value: Mapping[str, Any], known: frozenset[str]) -> None:
     for key in mapping(where, value):
         if key not in known:
             raise SnapshotError(
-                where, f"{key} is not one of {', '.join(sorted(known))}", f"{key} 不在 {'、'.join(sorted(known))} 之中"
+                where,
+                Bilingual(
+                    f"{key} is not one of {', '.join(sorted(known))}", f"{key} 不在 {'、'.join(sorted(known))} 之中"
+                ),
             )
 
 
@@ -178,7 +182,7 @@ def _command(where: str, row: dict[str, Any]) -> dict[str, Any]:
     argv = row.get("argv")
     made: dict[str, Any] = {"argv": argv.split() if isinstance(argv, str) else texts(f"{where}.argv", argv)}
     if not made["argv"]:
-        raise SnapshotError(where, "a command has at least one word", "命令至少要有一个词")
+        raise SnapshotError(where, Message("a command has at least one word"))
     if row.get("error") is not None:
         said = text(f"{where}.error", row["error"])
         made["error"] = COMMAND_ERRORS.get(said, said)
@@ -208,7 +212,7 @@ def _table(name: str, value: Any) -> Any:
 
 def _need(where: str, row: Mapping[str, Any], key: str) -> Any:
     if row.get(key) is None:
-        raise SnapshotError(where, f"{key} is missing", f"缺少 {key}")
+        raise SnapshotError(where, Message("{key} is missing", key=key))
     return row[key]
 
 

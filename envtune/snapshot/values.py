@@ -10,6 +10,7 @@ import posixpath
 from typing import Any, Mapping
 
 from envtune.errors import SnapshotError
+from envtune.messages import Bilingual, Message
 
 LARGEST = 1 << 63
 
@@ -37,7 +38,7 @@ def refused(where: str, wanted: str, value: Any) -> SnapshotError:
     shown = repr(value)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     zh = _WANTED_ZH.get(wanted, wanted)
-    return SnapshotError(where, f"{wanted} is expected, not {shown}", f"应为{zh}，而不是 {shown}")
+    return SnapshotError(where, Bilingual(f"{wanted} is expected, not {shown}", f"应为{zh}，而不是 {shown}"))
 
 
 def mapping(where: str, value: Any) -> Mapping[str, Any]:
@@ -62,7 +63,7 @@ def text(where: str, value: Any) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise SnapshotError(where, "half a surrogate pair is not text", "不完整的代理对不是文本") from None
+        raise SnapshotError(where, Message("half a surrogate pair is not text")) from None
     return value
 
 
@@ -110,7 +111,6 @@ def entry_path(value: Any) -> str:
     if value != "/" and (posixpath.normpath(path("files", value)) != value or value.startswith("//")):
         raise SnapshotError(
             f"files: {value}",
-            "a recorded path is absolute and has no `..`, `//` or final `/`",
-            "记录的路径必须是绝对路径，且不含 `..`、`//`，末尾没有 `/`",
+            Message("a recorded path is absolute and has no `..`, `//` or final `/`"),
         )
     return str(value)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Mapping, Optional, Sequence
 
 from envtune.errors import UsageError
+from envtune.messages import Message
 
 BIG = 8 << 20  # bytes of input from which speed is worth an effort
 PLOGS = 64  # files of one run that are looked at, the newest
@@ -48,12 +49,12 @@ def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
         elif argument in hosts:
             inside = _in_directory(argument, hosts[argument])
             if not inside:
-                raise UsageError(f"{argument}: no log file in this directory")
+                raise UsageError(Message("{path}: no log file in this directory", path=argument))
             found.extend(inside)
         elif os.path.exists(argument):
             found.append(_log_file(argument, ""))
         else:
-            raise UsageError(f"{argument}: no such file")
+            raise UsageError(Message("{path}: no such file", path=argument))
     return tuple({os.path.realpath(file.path) if file.path != "-" else "-": file for file in reversed(found)}.values())[
         ::-1
     ]

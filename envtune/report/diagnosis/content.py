@@ -8,7 +8,8 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 from envtune.diagnose.diagnosis import Diagnosis
 from envtune.diagnose.rank import Candidate
 from envtune.diagnose.scan import CONTEXT, Hit
-from envtune.model import Finding, Outcome, Text, same
+from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.model import Finding, Outcome
 from envtune.report.check_text import OUTCOMES
 from envtune.report.diagnosis.placeholders import fill
 from envtune.report.layout import printable
@@ -16,9 +17,8 @@ from envtune.report.layout import printable
 LINE = 420  # characters of a log line that are shown
 FINDINGS = 6  # findings of one diagnosis that are told one by one
 
-ATTACH = Text(
-    "Attach the complete logs of all ranks, the plog of that run ($HOME/ascend/log) and the file that this writes:",
-    "请附上所有 rank 的完整日志、该次运行的 plog（$HOME/ascend/log），以及以下命令生成的文件：",
+ATTACH = Message(
+    "Attach the complete logs of all ranks, the plog of that run ($HOME/ascend/log) and the file that this writes:"
 )
 SNAPSHOT = "envtune snapshot -o host.tar.gz"
 
@@ -67,8 +67,8 @@ def _cut(hit: Hit) -> str:
 def file_line(path: str, number: int) -> Text:
     """file:line, in words for standard input."""
     if path == "-":
-        return Text(f"standard input, line {number}", f"标准输入第 {number} 行")
-    return same(printable(f"{path}:{number}"))
+        return Message("standard input, line {number}", number=number)
+    return Literal(printable(f"{path}:{number}"))
 
 
 def _place(candidate: Candidate) -> Text:
@@ -82,7 +82,7 @@ def _place(candidate: Candidate) -> Text:
         return place
     en = f"{place.en}, {candidate.count} times"
     zh = f"{place.zh}，共 {candidate.count} 次"
-    return Text(f"{en} (also line{plural} {lines})", f"{zh}（另见第 {lines} 行）") if lines else Text(en, zh)
+    return Bilingual(f"{en} (also line{plural} {lines})", f"{zh}（另见第 {lines} 行）") if lines else Bilingual(en, zh)
 
 
 # ---------------------------------------------------------------------- ranks and hosts
@@ -91,16 +91,16 @@ def _place(candidate: Candidate) -> Text:
 def where(candidate: Candidate) -> Optional[Text]:
     """Which rank on which host, and which others say the same; None where nothing tells."""
     rank, host = candidate.rank, printable(candidate.host)
-    parts = [same(f"rank {rank}")] if rank is not None else []
+    parts: list[Text] = [Literal(f"rank {rank}")] if rank is not None else []
     if host:
-        parts.append(Text(f"on {host}" if parts else f"host {host}", f"主机 {host}"))
+        parts.append(Bilingual(f"on {host}" if parts else f"host {host}", f"主机 {host}"))
     if not parts:
         return None
     en, zh = " ".join(p.en for p in parts), "，".join(p.zh for p in parts)
     others = [number for number in candidate.ranks if number != rank]
     if others and candidate.entry.role == "cause":
         en, zh = f"{en} first; then rank {ranges(others)}", f"{zh} 最先出现；随后 rank {ranges(others)}"
-    return Text(en, zh)
+    return Bilingual(en, zh)
 
 
 def waited(candidate: Candidate) -> Optional[Text]:
@@ -113,7 +113,7 @@ def waited(candidate: Candidate) -> Optional[Text]:
         return None
     en = [f"rank {ranges(ranks)}" + (f" on {printable(host)}" if host else "") for host, ranks in by_host.items()]
     zh = [(f"主机 {printable(host)} 的 " if host else "") + f"rank {ranges(ranks)}" for host, ranks in by_host.items()]
-    return Text(", ".join(en), "，".join(zh))
+    return Bilingual(", ".join(en), "，".join(zh))
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -134,43 +134,30 @@ def here(diagnosis: Diagnosis) -> Text:
     """What the confirming checks say, in one sentence."""
     if diagnosis.history == "fixed" and diagnosis.cure is not None:
         when, run = diagnosis.cure.time, diagnosis.cure.run
-        return Text(
-            f"was confirmed, is fixed now: run {run} of envtune fix ({when})",
-            f"曾确认，现已修复：envtune fix 的运行 {run}（{when}）",
-        )
+        return Message("was confirmed, is fixed now: run {run} of envtune fix ({when})", run=run, when=when)
     if diagnosis.history == "before" and diagnosis.cure is not None:
-        return Text(
-            f"was fixed already when this was logged (run {diagnosis.cure.run}): the cause must be another one",
-            f"写下此日志时已修复（运行 {diagnosis.cure.run}）：原因应在别处",
+        return Message(
+            "was fixed already when this was logged (run {run}): the cause must be another one", run=diagnosis.cure.run
         )
     if diagnosis.verdict == "confirmed" and diagnosis.history == "again":
-        return Text("confirmed again: it is so on the host that was asked", "再次确认：所查主机上现在又是如此")
+        return Message("confirmed again: it is so on the host that was asked")
     return _VERDICTS[diagnosis.verdict] if diagnosis.verdict != "unknown" else _unknown(diagnosis)
 
 
 _VERDICTS: Mapping[str, Text] = {
-    "confirmed": Text("confirmed: it is so on the host that was asked", "已确认：所查主机上正是如此"),
-    "refuted": Text(
-        "not so now: the log is of another host or job, or it has been repaired since",
-        "现在并非如此：日志可能来自其他主机或任务，或之后已修复",
-    ),
-    "not_checked": Text("not checked", "未检查"),
+    "confirmed": Message("confirmed: it is so on the host that was asked"),
+    "refuted": Message("not so now: the log is of another host or job, or it has been repaired since"),
+    "not_checked": Message("not checked"),
 }
 
 
 def _unknown(diagnosis: Diagnosis) -> Text:
     outcomes = {finding.outcome for finding in diagnosis.confirm}
     if outcomes <= {Outcome.NOTAPPLICABLE}:
-        return Text(
-            "could not be told here: the checks for it do not apply to this host",
-            "此处无法判断：相关检查不适用于本机",
-        )
+        return Message("could not be told here: the checks for it do not apply to this host")
     if outcomes <= {Outcome.PASS, Outcome.NOTAPPLICABLE, Outcome.FIXED}:
-        return Text(
-            "the checks of the host pass; that does not rule it out, its cause need not lie in the host",
-            "主机侧检查均通过；但原因未必在主机上，不能据此排除",
-        )
-    return Text("could not be told", "无法判断")
+        return Message("the checks of the host pass; that does not rule it out, its cause need not lie in the host")
+    return Message("could not be told")
 
 
 def unasked(diagnosis: Diagnosis) -> Optional[Text]:
@@ -178,9 +165,11 @@ def unasked(diagnosis: Diagnosis) -> Optional[Text]:
     if not diagnosis.elsewhere:
         return None
     host, ids = printable(diagnosis.candidate.host), ",".join(diagnosis.candidate.entry.confirm)
-    return Text(
-        f"not checked: it failed on {host}, and this is {diagnosis.elsewhere}. There: envtune check --select {ids}",
-        f"未检查：故障发生在 {host}，而本机是 {diagnosis.elsewhere}。请在该主机上执行：envtune check --select {ids}",
+    return Message(
+        "not checked: it failed on {host}, and this is {elsewhere}. There: envtune check --select {ids}",
+        host=host,
+        elsewhere=diagnosis.elsewhere,
+        ids=ids,
     )
 
 
@@ -199,7 +188,7 @@ def _words(finding: Finding) -> Text:
     told = [text for text in (finding.actual, finding.reason) if text is not None]
     en = "; ".join([OUTCOMES[finding.outcome].en, *(printable(text.en) for text in told)])
     zh = "；".join([OUTCOMES[finding.outcome].zh, *(printable(text.zh) for text in told)])
-    return Text(f"{finding.id}{subject}: {en}", f"{finding.id}{subject}：{zh}")
+    return Bilingual(f"{finding.id}{subject}: {en}", f"{finding.id}{subject}：{zh}")
 
 
 # ---------------------------------------------------------------------- what to do
@@ -215,20 +204,16 @@ class Todo(NamedTuple):
 
 
 _LABELS: Mapping[str, Text] = {
-    "host": Text("fix", "处理"),
-    "code": Text("code", "代码"),
-    "escalate": Text("ask", "求助"),
-    "ignore": Text("fix", "处理"),
+    "host": Message("fix"),
+    "code": Message("code"),
+    "escalate": Message("ask"),
+    "ignore": Message("fix"),
 }
 
 
-_LOOK = Text(
-    "Shows the repair; --apply makes it, envtune undo takes it back:",
-    "预览修复内容；加 --apply 执行，可用 envtune undo 撤销：",
-)
-_LOOK_THERE = Text(
-    "On the host where it failed, this shows what can be repaired; --apply does it, envtune undo takes it back:",
-    "在发生故障的主机上执行，可预览修复内容；加 --apply 执行，可用 envtune undo 撤销：",
+_LOOK = Message("Shows the repair; --apply makes it, envtune undo takes it back:")
+_LOOK_THERE = Message(
+    "On the host where it failed, this shows what can be repaired; --apply does it, envtune undo takes it back:"
 )
 
 
@@ -237,7 +222,7 @@ def todo(diagnosis: Diagnosis, target: str) -> Todo:
     entry = diagnosis.candidate.entry
     words = fill(entry.remedy, diagnosis.candidate.groups)
     if diagnosis.history == "fixed" and diagnosis.cure is not None:
-        explained = Text("Nothing is left to do here. To take the repair back:", "此处无需再处理。如需撤销修复：")
+        explained = Message("Nothing is left to do here. To take the repair back:")
         return Todo(_LABELS["host"], words, f"envtune undo {diagnosis.cure.run}", explained)
     if entry.side == "escalate":
         return Todo(_LABELS["escalate"], words, SNAPSHOT, ATTACH)
@@ -257,5 +242,5 @@ def others(diagnoses: Sequence[Diagnosis]) -> Iterator[tuple[str, Text, Text]]:
         yield (
             candidate.entry.id,
             candidate.entry.title,
-            Text("; ".join(p.en for p in parts), "；".join(p.zh for p in parts)),
+            Bilingual("; ".join(p.en for p in parts), "；".join(p.zh for p in parts)),
         )

@@ -7,7 +7,7 @@ from typing import Iterator, Sequence
 
 from envtune import __version__
 from envtune.diagnose.diagnosis import Answer, Diagnosis
-from envtune.model import Text
+from envtune.messages import Text
 from envtune.report.diagnosis import text as page
 from envtune.report.diagnosis.content import (
     SNAPSHOT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Iterator, Mapping, Sequence
 
 from envtune.diagnose.diagnosis import Answer, Diagnosis
-from envtune.model import Text, same
+from envtune.messages import Bilingual, Literal, Message, Text, in_context
 from envtune.report.diagnosis.content import (
     SNAPSHOT,
     file_line,
@@ -22,48 +22,37 @@ from envtune.report.diagnosis.placeholders import fill, says
 from envtune.report.layout import Paint, display_width, indent, pad, printable, wrap
 
 WORDS: Mapping[str, Text] = {
-    "log": Text("log", "日志"),
-    "says": Text("says", "要点"),
-    "where": Text("where", "位置"),
-    "cause": Text("cause", "原因"),
-    "here": Text("host", "主机"),
-    "also": Text("Also found (envtune explain ID tells more):", "此外还发现（详情见 envtune explain ID）："),
-    "waited": Text("Only waited for another rank, not the cause:", "仅在等待其他 rank，不是根因："),
-    "consequences": Text("Followed from it, not the cause:", "由此引发，不是根因："),
-    "harmless": Text("Harmless, nothing to do:", "无害，无需处理："),
-    "hints": Text("Weak signs only; perhaps worth a look:", "仅有弱特征，可留意："),
+    "log": Message("log"),
+    "says": Message("says"),
+    "where": in_context("text", "where"),
+    "cause": Message("cause"),
+    "here": Message("host"),
+    "also": Message("Also found (envtune explain ID tells more):"),
+    "waited": Message("Only waited for another rank, not the cause:"),
+    "consequences": Message("Followed from it, not the cause:"),
+    "harmless": Message("Harmless, nothing to do:"),
+    "hints": Message("Weak signs only; perhaps worth a look:"),
 }
-CLOSE = Text(
-    "The first two happened on different hosts within seconds: their clocks decide nothing, look at both.",
-    "前两项发生在不同主机上且仅相隔数秒：主机时钟可能有偏差，先后无法确定，请都查看。",
+CLOSE = Message("The first two happened on different hosts within seconds: their clocks decide nothing, look at both.")
+EVERYBODY = Message(
+    "In these logs everybody only waited: the log of the rank that failed or hung is not among them, or says nothing."
 )
-EVERYBODY = Text(
-    "In these logs everybody only waited: the log of the rank that failed or hung is not among them, or says nothing.",
-    "这些日志中所有 rank 都只是在等待：真正失败或卡住的 rank 的日志不在其中，或没有留下信息。",
-)
-NO_ERROR_LINE = Text("No line looks like an error, either.", "也没有看起来像报错的行。")
-FIRST = Text("The first line that looks like an error", "第一处看起来像报错的行")
-SEND = Text(
-    "To ask for help, send the whole log and the file that this command writes:",
-    "如需求助，请附上完整日志，以及以下命令生成的文件：",
-)
+NO_ERROR_LINE = Message("No line looks like an error, either.")
+FIRST = Message("The first line that looks like an error")
+SEND = Message("To ask for help, send the whole log and the file that this command writes:")
 _LABEL = 6  # columns of the labels
 _INDENT = _LABEL + 4
 
 
 def nothing_known(answer: Answer) -> Text:
     """The sentence for an answer without a diagnosis."""
-    shown = [Text("standard input", "标准输入") if n == "-" else same(printable(n)) for n in answer.inputs[:3]]
+    shown = [Message("standard input") if n == "-" else Literal(printable(n)) for n in answer.inputs[:3]]
     more = " …" if len(answer.inputs) > 3 else ""
     names, names_zh = ", ".join(n.en for n in shown) + more, "、".join(n.zh for n in shown) + more
     if not answer.size:
-        return Text(f"Nothing to read in {names}: it is empty.", f"{names_zh} 为空，没有可读内容。")
-    much = (
-        Text(f"{answer.lines:,} lines", f"{answer.lines:,} 行")
-        if answer.lines
-        else same(f"{answer.size / 1e6:,.0f} MB")
-    )
-    return Text(f"No known error in {names} ({much.en}).", f"{names_zh}（{much.zh}）中没有发现已知错误。")
+        return Bilingual(f"Nothing to read in {names}: it is empty.", f"{names_zh} 为空，没有可读内容。")
+    much = Message("{lines:,} lines", lines=answer.lines) if answer.lines else Literal(f"{answer.size / 1e6:,.0f} MB")
+    return Bilingual(f"No known error in {names} ({much.en}).", f"{names_zh}（{much.zh}）中没有发现已知错误。")
 
 
 def render_text(answer: Answer, lang: str, *, width: int = 100, colour: bool = False) -> str:

@@ -10,7 +10,8 @@ import re
 from functools import cache
 from typing import Iterable, Mapping, NamedTuple, Optional
 
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.cann.version_files import same_version
 
 COLUMNS = (
@@ -214,21 +215,21 @@ def pair_reading(subject: str, shown: Text, verdict: Verdict) -> Reading:
     """A verdict as a reading: `value` is the tier, an unknown pair is not told."""
     if verdict.tier == "unknown":
         known = "; ".join(row.text for row in verdict.rows[:3])
-        reason = Text(
+        reason = Bilingual(
             f"no row of the compatibility matrix speaks of {shown.en}" + (f" (nearest: {known})" if known else ""),
             f"兼容性矩阵中没有关于 {shown.zh} 的条目" + (f"（最接近：{known}）" if known else ""),
         )
         return Reading(subject, None, verdict.evidence, shown, reason=reason)
     words = TIERS[verdict.tier]
-    expected = Text(verdict.wanted, verdict.wanted.replace(", or ", "，或 ")) if verdict.wanted else None
-    text = Text(f"{shown.en}: {words.en}", f"{shown.zh}：{words.zh}")
+    expected = Bilingual(verdict.wanted, verdict.wanted.replace(", or ", "，或 ")) if verdict.wanted else None
+    text = Message("{shown}: {words}", shown=shown, words=words)
     return Reading(subject, verdict.tier, verdict.evidence, text, expected)
 
 
 TIERS: Mapping[str, Text] = {
-    "matched": Text("matched, a released combination", "完全匹配的发布组合"),
-    "compatible": Text("compatible (looser tier than matched)", "兼容（弱于完全匹配）"),
-    "contradicted": Text("the matrix pairs it with others", "与矩阵中的配套关系不符"),
+    "matched": Message("matched, a released combination"),
+    "compatible": Message("compatible (looser tier than matched)"),
+    "contradicted": Message("the matrix pairs it with others"),
 }
 
 

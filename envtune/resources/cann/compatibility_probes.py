@@ -7,7 +7,8 @@ from typing import Iterable, Optional
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import NotApplicable
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Message
+from envtune.model import Evidence, Reading
 from envtune.resources.cann import compatibility as compat
 from envtune.resources.cann.driver import Package, read_package
 from envtune.resources.cann.installs import active_install
@@ -23,15 +24,13 @@ def torch(context: Context) -> Iterable[Reading]:
     torch_version, torch_npu = facts["torch"], facts["torch_npu"]
     for fact in (torch_version, torch_npu):
         if fact.value is None:
-            reason = fact.reason or Text("its version cannot be told", "无法判断其版本")
+            reason = fact.reason or Message("its version cannot be told")
             return [Reading(fact.name, None, Evidence(fact.source), reason=reason)]
     adapter = str(torch_npu.value)
     if adapter == "none":
         adapter = compat.released_as(str(torch_version.value)) or "none"
     if adapter == "none":
-        raise NotApplicable(
-            Text("torch_npu is none in the target Python", "目标 Python 中未安装 torch_npu（none）"), torch_npu.source
-        )
+        raise NotApplicable(Message("torch_npu is none in the target Python"), torch_npu.source)
     return _stack(context, adapter, str(torch_version.value))
 
 
@@ -45,12 +44,12 @@ def _stack(context: Context, adapter: str, torch_version: str) -> Iterable[Readi
     if cann.version is None:
         yield Reading("torch_npu", None, Evidence(cann.real), reason=cann.told.reason)
     else:
-        pair = Text(f"{name} with CANN {cann.version}", f"{name} 与 CANN {cann.version}")
+        pair = Message("{name} with CANN {version}", name=name, version=cann.version)
         yield compat.pair_reading("torch_npu", pair, compat.judge_cann(adapter, cann.version))
     if torch_version != "none" and not carried:
-        pair = Text(f"{name} with torch {torch_version}", f"{name} 与 torch {torch_version}")
+        pair = Message("{name} with torch {torch_version}", name=name, torch_version=torch_version)
         yield compat.pair_reading("torch", pair, compat.judge_torch(adapter, torch_version))
-    pair = Text(f"{name} with Python {python}", f"{name} 与 Python {python}")
+    pair = Message("{name} with Python {python}", name=name, python=python)
     yield compat.pair_reading("python", pair, compat.judge_python(adapter, torch_version, python))
 
 
@@ -69,17 +68,21 @@ def judge_driver(package: Package, cann: Install) -> Reading:
     """The verdict over a driver and a CANN: match, mismatch, or not told."""
     number, by_list = _by_list(package, cann)
     by_matrix, rows = _by_matrix(package, cann.version)
-    words = {True: Text("accepts", "接受"), False: Text("refuses", "不接受"), None: Text("is silent", "未说明")}
+    words = {True: Message("accepts"), False: Message("refuses"), None: Message("is silent")}
     first, second = words[by_list], words[by_matrix]
     inner = f" ({number})" if number else ""
     version = cann.version or "?"
-    shown = Text(
-        f"driver {package.shown}, CANN {version}{inner}: the driver's list {first.en}, the matrix {second.en}",
-        f"驱动 {package.shown}，CANN {version}{inner}：驱动的列表{first.zh}，兼容性矩阵{second.zh}",
+    shown = Message(
+        "driver {shown}, CANN {version}{inner}: the driver's list {first}, the matrix {second}",
+        shown=package.shown,
+        version=version,
+        inner=inner,
+        first=first,
+        second=second,
     )
     drivers = " | ".join(dict.fromkeys(name for _, name in rows))
     listed = package.products or "-"
-    expected = Text(
+    expected = Bilingual(
         f"a CANN in the driver's list {listed}" + (f", or driver {drivers}" if drivers else ""),
         f"CANN 在驱动列表 {listed} 内" + (f"，或驱动为 {drivers}" if drivers else ""),
     )

@@ -8,7 +8,8 @@ from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import Missing, Undetermined, Unreadable
 from envtune.host import Host, is_dir
-from envtune.model import Evidence, Fact, Reading, Text
+from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.model import Evidence, Fact, Reading
 from envtune.resources.cann.version_files import described, fields, in_ranges
 
 INSTALL_INFO = "/etc/ascend_install.info"
@@ -95,9 +96,10 @@ def _fact(context: Context, kind: str) -> Fact:
             kind,
             None,
             error.path,
-            Text(
-                f"{error.path} is not there although {trace} is (a container sees it only when it is mounted)",
-                f"存在 {trace}，但没有 {error.path}（容器中需挂载后才可见）",
+            Message(
+                "{path} is not there although {trace} is (a container sees it only when it is mounted)",
+                path=error.path,
+                trace=trace,
             ),
         )
     return Fact(kind, package.shown, package.path)
@@ -128,9 +130,8 @@ def firmware_match(context: Context) -> Iterable[Reading]:
         firmware = context.cached(read_package, "firmware")
     except Missing as error:
         raise Undetermined(
-            Text(
-                f"{error.path} is not there, so the firmware cannot be compared (in a container ask the host)",
-                f"没有 {error.path}，无法比对固件版本（在容器中请到宿主机上检查）",
+            Message(
+                "{path} is not there, so the firmware cannot be compared (in a container ask the host)", path=error.path
             ),
             error.path,
             driver.text,
@@ -145,11 +146,13 @@ def judge_firmware(driver: Package, firmware: Package) -> Reading:
     by_firmware = _says([driver.bundle, driver.version], firmware.accepts)
     evidence = Evidence(f"{driver.path}, {firmware.path}", f"[driver]\n{driver.text}\n[firmware]\n{firmware.text}")
     words = _words(same, by_driver, by_firmware)
-    shown = Text(
-        f"driver {driver.shown}, firmware {firmware.version or firmware.shown}: {words.en}",
-        f"驱动 {driver.shown}，固件 {firmware.version or firmware.shown}：{words.zh}",
+    shown = Message(
+        "driver {shown}, firmware {version}: {words}",
+        shown=driver.shown,
+        version=firmware.version or firmware.shown,
+        words=words,
     )
-    expected = Text(
+    expected = Bilingual(
         f"firmware in {driver.accepts or 'the list of the driver'}, or a driver in "
         f"{firmware.accepts or 'the list of the firmware'}",
         f"固件在 {driver.accepts or '驱动的兼容列表'} 内，或驱动在 {firmware.accepts or '固件的兼容列表'} 内",
@@ -177,15 +180,12 @@ def _says(versions: list[str], ranges: str) -> Optional[bool]:
 
 def _words(same: bool, by_driver: Optional[bool], by_firmware: Optional[bool]) -> Text:
     said = {
-        True: Text("accepts it", "接受"),
-        False: Text("refuses it", "不接受"),
-        None: Text("does not say", "未说明"),
+        True: Message("accepts it"),
+        False: Message("refuses it"),
+        None: Message("does not say"),
     }
-    bundle = (
-        Text("one delivery (equal package_version); ", "同一套件（package_version 相同）；") if same else Text("", "")
-    )
+    bundle = Message("one delivery (equal package_version); ") if same else Literal("")
     driver, firmware = said[by_driver], said[by_firmware]
-    return Text(
-        f"{bundle.en}the driver {driver.en}, the firmware {firmware.en}",
-        f"{bundle.zh}驱动{driver.zh}，固件{firmware.zh}",
+    return Message(
+        "{bundle}the driver {driver}, the firmware {firmware}", bundle=bundle, driver=driver, firmware=firmware
     )

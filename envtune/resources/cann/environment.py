@@ -10,7 +10,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, Missing, NotRecorded, host_error_text
 from envtune.host import Host, exists, is_dir
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, has_components, install_root
 
@@ -76,33 +77,33 @@ def needed(install: Install) -> tuple[str, ...]:
 
 def _script(host: Host, install: Install) -> Optional[Reading]:
     """The environment script; None for an old tree without one, whose users write their own."""
-    expected = Text("set_env.sh beside or below the install", "安装目录或其上级目录中有 set_env.sh")
+    expected = Message("set_env.sh beside or below the install")
     roots = dict.fromkeys((install.path, install.real))
     wanted = [join(root, name) for root in roots for name in SCRIPTS]
     wanted += [join(dirname(root), "set_env.sh") for root in roots]
     for path in wanted:
         try:
             if exists(host, path):
-                return Reading("set_env.sh", True, Evidence(path), Text(path, path), expected)
+                return Reading("set_env.sh", True, Evidence(path), Literal(path), expected)
         except HostError as error:
             return Reading("set_env.sh", None, Evidence(path), reason=host_error_text(error), right=_denied(error))
     if install.generation == "fwkacllib":
         return None
-    shown = Text(f"not in {install.path} nor {dirname(install.path)}", f"{install.path} 及其上级目录中均没有")
+    shown = Bilingual(f"not in {install.path} nor {dirname(install.path)}", f"{install.path} 及其上级目录中均没有")
     return Reading("set_env.sh", False, Evidence(wanted[0], "not there"), shown, expected)
 
 
 def _leads_below(context: Context, install: Install, name: str, value: str) -> Reading:
-    expected = Text(f"a path below {install.real}", f"指向 {install.real} 下的路径")
+    expected = Message("a path below {real}", real=install.real)
     evidence = Evidence(context.target.environment.place(name), f"{name}={value}" if value else f"{name} is not set")
     if not value:
-        return Reading(name, False, evidence, Text("not set", "未设置"), expected)
+        return Reading(name, False, evidence, Message("not set"), expected)
     try:
         below = any(install_root(context.host, entry) == install.real for entry in entries(value))
     except HostError as error:
         return Reading(name, None, evidence, reason=host_error_text(error), right=_denied(error))
-    nothing = Text(f"nothing of {install.real} in it", f"其中没有 {install.real} 的路径")
-    return Reading(name, below, evidence, Text("set", "已设置") if below else nothing, expected)
+    nothing = Message("nothing of {real} in it", real=install.real)
+    return Reading(name, below, evidence, Message("set") if below else nothing, expected)
 
 
 def entries(value: str) -> tuple[str, ...]:
@@ -128,11 +129,9 @@ def one_install(context: Context) -> Iterable[Reading]:
 
 def _single(context: Context, install: Install, name: str, value: str) -> Optional[Reading]:
     evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
-    expected = Text(install.real, install.real)
+    expected = Literal(install.real)
     if not value.startswith("/"):
-        return Reading(
-            name, False, evidence, Text(f"{value} is not an absolute path", f"{value} 不是绝对路径"), expected
-        )
+        return Reading(name, False, evidence, Message("{value} is not an absolute path", value=value), expected)
     try:
         there = exists(context.host, value)
         root = install_root(context.host, value)
@@ -141,11 +140,11 @@ def _single(context: Context, install: Install, name: str, value: str) -> Option
     if name == "TOOLCHAIN_HOME" and not there and root == install.real:
         return None  # set_env.sh sets it whether or not the toolkit part is installed
     if not there:
-        return Reading(name, False, evidence, Text(f"{value} does not exist", f"{value} 不存在"), expected)
+        return Reading(name, False, evidence, Message("{value} does not exist", value=value), expected)
     if root is None:
-        shown = Text(f"{value} is in no CANN install", f"{value} 不属于任何 CANN 安装")
+        shown = Message("{value} is in no CANN install", value=value)
         return Reading(name, False, evidence, shown, expected)
-    return Reading(name, root == install.real, evidence, Text(root, root), expected)
+    return Reading(name, root == install.real, evidence, Literal(root), expected)
 
 
 def _listed(context: Context, install: Install, name: str, value: str) -> Optional[Reading]:
@@ -164,15 +163,12 @@ def _listed(context: Context, install: Install, name: str, value: str) -> Option
         return None
     evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
     shown = "; ".join(f"{root} ({entry})" for root, entry in found.items() if root != install.real)
-    text = Text(shown or install.real, shown or install.real)
-    return Reading(name, not shown, evidence, text, Text(install.real, install.real))
+    text = Literal(shown or install.real)
+    return Reading(name, not shown, evidence, text, Literal(install.real))
 
 
 def _none_set(context: Context, install: Install) -> Reading:
-    reason = Text(
-        "no variable of the job points to a CANN install (CANN002 says what is missing)",
-        "任务的环境变量均未指向 CANN 安装（缺少哪些见 CANN002）",
-    )
+    reason = Message("no variable of the job points to a CANN install (CANN002 says what is missing)")
     return Reading("environment", None, Evidence(context.target.environment.source, install.real), reason=reason)
 
 
@@ -186,13 +182,13 @@ def aicpu(context: Context) -> Iterable[Reading]:
     install = active_install(context)
     value = context.target.variables().get("ASCEND_AICPU_PATH", "")
     source = context.target.environment.place("ASCEND_AICPU_PATH")
-    expected = Text(f"{install.path} with {AICPU_KERNELS} in it", f"{install.path}，其中有 {AICPU_KERNELS}")
+    expected = Message("{path} with {AICPU_KERNELS} in it", path=install.path, AICPU_KERNELS=AICPU_KERNELS)
     if not value:
-        shown = Text("not set", "未设置")
+        shown = Message("not set")
         return [Reading("ASCEND_AICPU_PATH", False, Evidence(source, "not set"), shown, expected)]
     evidence = Evidence(source, f"ASCEND_AICPU_PATH={value}")
     if not value.startswith("/") or not is_dir(context.host, value):
-        shown = Text(f"{value} is not a directory", f"{value} 不是目录")
+        shown = Message("{value} is not a directory", value=value)
         return [Reading("ASCEND_AICPU_PATH", False, evidence, shown, expected)]
     return [_kernels(context.host, value.rstrip("/"), expected, evidence)]
 
@@ -203,22 +199,25 @@ def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Readi
     packed = [path for name in AICPU_ARCHIVES for path in host.glob(join(root, name))]
     for place in packed:
         for path in host.glob(join(place, "*aicpu*kernels.tar.gz")):
-            shown = Text(f"packed in {path}", f"打包在 {path} 中")
+            shown = Message("packed in {path}", path=path)
             return Reading(subject, True, Evidence(path, evidence.text), shown, expected)
     for place in places:
         for depth in AICPU_DEPTH:
             for path in host.glob(f"{place}/{depth}{AICPU_KERNELS}"):
-                return Reading(subject, True, Evidence(path, evidence.text), Text(path, path), expected)
+                return Reading(subject, True, Evidence(path, evidence.text), Literal(path), expected)
     if places or packed:
         searched = ", ".join([*places, *packed])
-        shown = Text(
-            f"{root}: neither {AICPU_KERNELS} nor an archive of AICPU kernels below {searched}",
-            f"{root}：{searched} 下既没有 {AICPU_KERNELS}，也没有 AICPU 算子压缩包",
+        shown = Message(
+            "{root}: neither {AICPU_KERNELS} nor an archive of AICPU kernels below {searched}",
+            root=root,
+            AICPU_KERNELS=AICPU_KERNELS,
+            searched=searched,
         )
         return Reading(subject, False, Evidence(searched, evidence.text), shown, expected)
-    reason = Text(
-        f"{root} exists, but none of the directories that hold AICPU kernels is there ({', '.join(AICPU_PLACES)})",
-        f"{root} 存在，但其中没有任何已知的 AICPU 算子目录（{', '.join(AICPU_PLACES)}）",
+    reason = Message(
+        "{root} exists, but none of the directories that hold AICPU kernels is there ({AICPU_PLACES})",
+        root=root,
+        AICPU_PLACES=", ".join(AICPU_PLACES),
     )
     return Reading(subject, None, evidence, None, expected, reason=reason)
 

@@ -11,7 +11,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined, host_error_text
 from envtune.host import Host, exists
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Message
+from envtune.model import Evidence, Reading
 from envtune.resources.cann.environment import entries
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install
@@ -47,28 +48,28 @@ def found(context: Context) -> Iterable[Reading]:
     if untold is not None:
         raise Undetermined(untold, place, right=context.target.environment.right)
     shipped = shipped_in(host, install)
-    expected = Text("found through LD_LIBRARY_PATH or ld.so.conf", "可通过 LD_LIBRARY_PATH 或 ld.so.conf 找到")
+    expected = Message("found through LD_LIBRARY_PATH or ld.so.conf")
     evidence = Evidence(f"{place}, {CONF}", f"LD_LIBRARY_PATH={value}")
     if shipped is None:
-        shown = Text(f"not found, and {install.real} does not hold it", f"未找到，且 {install.real} 中也没有")
+        shown = Message("not found, and {real} does not hold it", real=install.real)
     else:
-        shown = Text(f"not found; it is in {dirname(shipped)}", f"未找到；文件位于 {dirname(shipped)}")
+        shown = Message("not found; it is in {dirname}", dirname=dirname(shipped))
     return [Reading(NAME, False, evidence, shown, expected)]
 
 
 def _architecture(context: Context, path: str) -> Reading:
     arch = context.facts.value("arch") or ""
-    expected = Text(f"{NAME} for {arch}", f"适用于 {arch} 的 {NAME}")
+    expected = Message("{NAME} for {arch}", NAME=NAME, arch=arch)
     try:
         machine = elf_machine(context.host.head(path))
     except HostError as error:
         why = host_error_text(error)
-        shown = Text(f"{path} (architecture not checked: {why.en})", f"{path}（未核对架构：{why.zh}）")
+        shown = Message("{path} (architecture not checked: {why})", path=path, why=why)
         return Reading(NAME, True, Evidence(path), shown, expected)
     except ValueError:
-        shown = Text(f"{path} is not an ELF library", f"{path} 不是 ELF 库文件")
+        shown = Message("{path} is not an ELF library", path=path)
         return Reading(NAME, False, Evidence(path, "no ELF header"), shown, expected)
-    shown = Text(f"{path}, {machine}", f"{path}，{machine}")
+    shown = Message("{path}, {machine}", path=path, machine=machine)
     return Reading(NAME, machine == arch or not arch, Evidence(path, f"e_machine: {machine}"), shown, expected)
 
 

@@ -11,7 +11,8 @@ from typing import Iterable, Optional, Sequence
 from envtune import collector
 from envtune.context import Context
 from envtune.errors import Skipped
-from envtune.model import Finding, Text
+from envtune.messages import Message, Text
+from envtune.model import Finding
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.te import PACKAGES, newest_wheel
 from envtune.resources.cann.tree import Install, install_root
@@ -26,7 +27,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
     install = active_install(context)
     names = [name for name in PACKAGES if any(f.subject == name for f in findings)]
     if not names:
-        raise Skipped(Text("the findings name no package", "检查结果中没有给出包名"))
+        raise Skipped(Message("the findings name no package"))
     copies = {name: _copy(context, name) for name in PACKAGES}
     entries = {name: _entry(context, copies, name) for name in names}
     ids = tuple(dict.fromkeys(f.id for f in findings))
@@ -62,7 +63,7 @@ def _installation(
     remove = tuple(copy for name in names for copy in [copies[name]] if copy is not None)
     gone = [name for name in names if name not in wheels]
     if not wheels and not remove:
-        raise Skipped(Text(f"{install.real} ships no {names[0]}", f"{install.real} 中没有 {names[0]}"))
+        raise Skipped(Message("{real} ships no {names}", real=install.real, names=names[0]))
     words = [f"{name} of CANN {install.version or '?'} ({path})" for name, path in wheels.items()]
     words += [f"no {name} beside the one of {install.real}" for name in gone]
     modules = dict.fromkeys(names)
@@ -92,8 +93,7 @@ def _top_level(context: Context, wheel: str) -> Iterable[str]:
 
 def _note(installs: bool) -> Text:
     if installs:
-        return Text(
-            "compared with the wheel byte by byte afterwards; importing te needs the environment of set_env.sh",
-            "安装后与 wheel 逐字节比对；导入 te 还需要 set_env.sh 的环境",
+        return Message(
+            "compared with the wheel byte by byte afterwards; importing te needs the environment of set_env.sh"
         )
-    return Text("the tree's own is used once PYTHONPATH names it", "PYTHONPATH 指向安装目录后即使用其自带的版本")
+    return Message("the tree's own is used once PYTHONPATH names it")

@@ -18,7 +18,8 @@ from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import Denied, HostError, Missing, Undetermined, host_error_text
 from envtune.host import Host, is_dir
-from envtune.model import Evidence, Fact, Reading, Text
+from envtune.messages import Literal, Message, Text
+from envtune.model import Evidence, Fact, Reading
 from envtune.resources.cann.tree import Broken, Install, has_components, install_root, look, read_install
 from envtune.resources.cann.version_files import fields
 
@@ -35,7 +36,7 @@ class Found(NamedTuple):
     installs: tuple[Install, ...] = ()
     broken: tuple[Broken, ...] = ()
     active: Optional[Install] = None
-    why: Text = Text("", "")
+    why: Text = Literal("")
     untold: tuple[HostError, ...] = ()
 
 
@@ -58,10 +59,7 @@ def discover(context: Context) -> Found:
     active, why = _chosen(host, variables, tuple(installs.values()))
     guess = context.target.environment.untold_reason(HOME_VARIABLES[0])
     if active is not None and guess is not None and not any(variables.get(name) for name in HOME_VARIABLES):
-        why = Text(
-            f"the job's variables cannot be told, so {active.path} is taken",
-            f"无法得知任务的环境变量，故采用 {active.path}",
-        )
+        why = Message("the job's variables cannot be told, so {path} is taken", path=active.path)
     if active is not None:
         installs.setdefault(active.path, active)
     return Found(tuple(installs.values()), tuple(broken), active, why, tuple(untold))
@@ -100,16 +98,13 @@ def _chosen(host: Host, variables: Mapping[str, str], installs: tuple[Install, .
                 continue
         except HostError:
             continue
-        why = Text(f"{name} points to it", f"由 {name} 指定")
+        why = Message("{name} points to it", name=name)
         known = next((one for one in installs if one.real == root), None)
         return known or read_install(host, root, root), why
     for one in installs:
-        why = Text(
-            f"no variable of the job names an install, so {one.path} is taken",
-            f"任务环境变量未指定安装，故采用 {one.path}",
-        )
+        why = Message("no variable of the job names an install, so {path} is taken", path=one.path)
         return one, why
-    return None, Text("no install was found", "未找到安装")
+    return None, Message("no install was found")
 
 
 def _named(variables: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -129,7 +124,7 @@ def active_install(context: Context) -> Install:
         return found.active
     if found.broken:
         one = found.broken[0]
-        raise Undetermined(Text(f"{one.path} {one.reason.en}", f"{one.path} {one.reason.zh}"), one.path, one.text)
+        raise Undetermined(Message("{path} {reason}", path=one.path, reason=one.reason), one.path, one.text)
     for error in found.untold:
         raise error
     raise Missing(BASE)
@@ -159,7 +154,7 @@ def fact_cann_generation(context: Context) -> Fact:
 def installs(context: Context) -> Iterable[Reading]:
     """Every CANN install and every name of one that leads nowhere. Source: porting guide 003:128, 1567, 3048, 3297."""
     found = context.cached(discover)
-    expected = Text("a complete CANN whose `latest` or `cann` link resolves", "完整的 CANN，且 latest 或 cann 链接有效")
+    expected = Message("a complete CANN whose `latest` or `cann` link resolves")
     readings = [_reading(one, found, expected) for one in found.installs]
     for one in found.broken:
         readings.append(Reading(one.path, "broken", Evidence(one.path, one.text), one.reason, expected))
@@ -168,7 +163,7 @@ def installs(context: Context) -> Iterable[Reading]:
         if found.active is None:
             readings.append(Reading("CANN", None, Evidence(error.path), None, expected, reason=reason, right=right))
     if not readings:
-        absent = Text("no CANN toolkit and no nnae on this host", "主机上没有 CANN toolkit，也没有 nnae")
+        absent = Message("no CANN toolkit and no nnae on this host")
         readings.append(Reading("CANN", "absent", Evidence(BASE, "not there"), absent, expected))
     return readings
 
@@ -177,13 +172,13 @@ def _reading(one: Install, found: Found, expected: Text) -> Reading:
     evidence = Evidence(one.told.source, one.told.text)
     if one.strays:
         listed = ", ".join(one.strays)
-        shown = Text(f"mixed: most of it is {one.real}, but {listed}", f"版本混杂：多数指向 {one.real}，但 {listed}")
+        shown = Message("mixed: most of it is {real}, but {listed}", real=one.real, listed=listed)
         return Reading(one.path, "mixed", Evidence(one.path, listed), shown, expected)
     if one.version is None:
         return Reading(one.path, None, evidence, None, expected, reason=one.told.reason)
-    shown = Text(f"CANN {one.version}", f"CANN {one.version}")
+    shown = Message("CANN {version}", version=one.version)
     if found.active is not None and one.real == found.active.real:
-        shown = Text(f"{shown.en}, used by the job ({found.why.en})", f"{shown.zh}，任务使用（{found.why.zh}）")
+        shown = Message("{shown}, used by the job ({why})", shown=shown, why=found.why)
     for note in one.told.notes:
-        shown = Text(f"{shown.en}; {note.en}", f"{shown.zh}；{note.zh}")
+        shown = Message("{shown}; {note}", shown=shown, note=note)
     return Reading(one.path, "valid", evidence, shown, expected)

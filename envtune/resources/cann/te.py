@@ -16,7 +16,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
 from envtune.host import Host, exists, is_dir
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.python import distributions as python_env
@@ -50,9 +51,10 @@ def content(context: Context) -> Iterable[Reading]:
             readings.append(reading)
     if not readings:
         raise NotApplicable(
-            Text(
-                f"CANN {install.version or '?'} ships no te or topi wheel and {environment.python.path} has none",
-                f"CANN {install.version or '?'} 不再提供 te、topi 安装包，{environment.python.path} 中也未安装",
+            Message(
+                "CANN {version} ships no te or topi wheel and {path} has none",
+                version=install.version or "?",
+                path=environment.python.path,
             ),
             install.real,
         )
@@ -117,22 +119,22 @@ def _from_tree(context: Context, install: Install, name: str) -> Optional[Readin
     place = python_env.locate(context, name)
     if place is None or install_root(context.host, place) != install.real:
         return None
-    shown = Text(f"imported from the tree: {place}", f"从安装目录导入：{place}")
-    return Reading(name, True, Evidence(place), shown, Text(f"{name} of {install.real}", f"{install.real} 的 {name}"))
+    shown = Message("imported from the tree: {place}", place=place)
+    return Reading(name, True, Evidence(place), shown, Message("{name} of {real}", name=name, real=install.real))
 
 
 def _not_installed(context: Context, install: Install, name: str, wheel: str) -> Optional[Reading]:
     """A wheel is shipped and not installed: what the tree's own site-packages offer on PYTHONPATH will do as well."""
     place = python_env.locate(context, name)
     if place is not None and install_root(context.host, place) == install.real:
-        shown = Text(f"imported from the tree: {place}", f"从安装目录导入：{place}")
+        shown = Message("imported from the tree: {place}", place=place)
         return Reading(name, True, Evidence(place), shown, _expected(wheel))
     if name == "hccl":
         return None  # torch does not import it
     untold = context.target.environment.untold_reason("PYTHONPATH")
     if untold is not None:
         return Reading(name, None, Evidence(wheel), None, _expected(wheel), reason=untold)
-    shown = Text("not installed", "未安装") if place is None else Text(f"imported from {place}", f"从 {place} 导入")
+    shown = Message("not installed") if place is None else Message("imported from {place}", place=place)
     python = python_env.environment(context).python
     return Reading(name, False, Evidence(wheel, f"{name} is not in {', '.join(python.sites)}"), shown, _expected(wheel))
 
@@ -147,7 +149,7 @@ def _compared(host: Host, install: Install, name: str, copy: python_env.Distribu
     except NotRecorded:
         raise
     except HostError as error:
-        why = Text(
+        why = Bilingual(
             f"{name} {copy.version} in {copy.entry} cannot be compared by content: {error.detail or 'no RECORD'}",
             f"{copy.entry} 中的 {name} {copy.version} 无法按内容比对：{error.detail or '没有 RECORD'}",
         )
@@ -155,11 +157,13 @@ def _compared(host: Host, install: Install, name: str, copy: python_env.Distribu
     text = "\n".join([f"{record}: {digest}", *(f"{path}: {one}" for path, one in wanted.items())])
     evidence = Evidence(f"{record}, {references[0]}", text)
     if digest in wanted.values():
-        shown = Text(f"{copy.version}, the same content", f"{copy.version}，内容一致")
+        shown = Message("{version}, the same content", version=copy.version)
         return Reading(name, True, evidence, shown, expected)
-    shown = Text(
-        f"{copy.version} in {copy.entry}, other content than CANN {install.version or '?'} ships",
-        f"{copy.entry} 中的 {copy.version}，内容与 CANN {install.version or '?'} 自带的不同",
+    shown = Message(
+        "{version} in {entry}, other content than CANN {version_2} ships",
+        version=copy.version,
+        entry=copy.entry,
+        version_2=install.version or "?",
     )
     return Reading(name, False, evidence, shown, expected)
 
@@ -175,27 +179,20 @@ def _left_behind(context: Context, install: Install, name: str, copy: python_env
         return None  # torch does not import it
     place = python_env.locate(context, name)
     evidence = Evidence(copy.metadata, f"import {name}: {place}")
-    expected = Text(
-        f"{name} from the tree ({own or install.real}), nothing installed by pip",
-        f"使用安装目录自带的 {name}（{own or install.real}），不应由 pip 安装",
+    expected = Message("{name} from the tree ({own}), nothing installed by pip", name=name, own=own or install.real)
+    left = Message(
+        "{name} {version} of an older CANN left in {entry}", name=name, version=copy.version, entry=copy.entry
     )
-    left = Text(
-        f"{name} {copy.version} of an older CANN left in {copy.entry}",
-        f"{copy.entry} 中遗留旧版 CANN 的 {name} {copy.version}",
-    )
-    now = Text("it is the one that is imported", "实际导入的正是它")
+    now = Message("it is the one that is imported")
     if place is not None and install_root(context.host, place) == install.real:
-        now = Text(
-            "imported wherever PYTHONPATH does not name the tree first, as it does now",
-            "目前 PYTHONPATH 优先指向安装目录；一旦不是这样，就会导入它",
-        )
+        now = Message("imported wherever PYTHONPATH does not name the tree first, as it does now")
     elif context.target.environment.untold_reason("PYTHONPATH") is not None:
-        now = Text("imported unless PYTHONPATH names the tree", "除非 PYTHONPATH 指向安装目录，否则会导入它")
-    return Reading(name, False, evidence, Text(f"{left.en}: {now.en}", f"{left.zh}：{now.zh}"), expected)
+        now = Message("imported unless PYTHONPATH names the tree")
+    return Reading(name, False, evidence, Message("{left}: {now}", left=left, now=now), expected)
 
 
 def _expected(wheel: str) -> Text:
-    return Text(f"the content of {wheel}", f"与 {wheel} 内容一致")
+    return Message("the content of {wheel}", wheel=wheel)
 
 
 @probe("cann.te_origin", formerly="te.origin")
@@ -210,16 +207,16 @@ def origin(context: Context) -> Iterable[Reading]:
     place = python_env.locate(context, "te")
     if place is None and not shipped:
         raise NotApplicable(
-            Text(f"CANN {install.version or '?'} ships no te here", f"此处的 CANN {install.version or '?'} 不含 te"),
+            Message("CANN {version} ships no te here", version=install.version or "?"),
             install.real,
         )
-    expected = Text("te, topi and tvm from one CANN", "te、topi、tvm 来自同一 CANN")
+    expected = Message("te, topi and tvm from one CANN")
     untold = context.target.environment.untold_reason("PYTHONPATH")
     if untold is not None:
         raise Undetermined(untold, context.target.environment.place("PYTHONPATH"))
     if place is None:
         evidence = Evidence(", ".join(python_env.environment(context).entries), "import te: not found")
-        shown = Text("not importable", "无法导入")
+        shown = Message("not importable")
         return [Reading("te", False, evidence, shown, expected)]
     home = install_root(host, place) or dirname(place)
     readings = [_placed(context, "te", place, home, install, expected)]
@@ -235,21 +232,20 @@ def _placed(context: Context, name: str, place: str, home: str, install: Install
     evidence = Evidence(place, f"import {name}: {place}")
     foreign = _foreign(context, place) if name == "tvm" and root is None else None
     if foreign is not None:
-        shown = Text(
-            f"{place} belongs to {foreign.name} {foreign.version} of PyPI, not to CANN",
-            f"{place} 属于 PyPI 的 {foreign.name} {foreign.version}，并非 CANN 自带",
+        shown = Message(
+            "{place} belongs to {name} {version} of PyPI, not to CANN",
+            place=place,
+            name=foreign.name,
+            version=foreign.version,
         )
         return Reading(name, False, evidence, shown, expected)
     if root is not None and root != install.real:
-        shown = Text(
-            f"{place}, another CANN than the job's {install.real}",
-            f"{place}，与任务使用的 {install.real} 不是同一 CANN",
-        )
+        shown = Message("{place}, another CANN than the job's {real}", place=place, real=install.real)
         return Reading(name, False, evidence, shown, expected)
     if (root or dirname(place)) != home:
-        shown = Text(f"{place}, while te comes from {home}", f"{place}，而 te 来自 {home}")
+        shown = Message("{place}, while te comes from {home}", place=place, home=home)
         return Reading(name, False, evidence, shown, expected)
-    return Reading(name, True, evidence, Text(place, place), expected)
+    return Reading(name, True, evidence, Literal(place), expected)
 
 
 def _foreign(context: Context, place: str) -> Optional[python_env.Distribution]:

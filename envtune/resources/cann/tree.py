@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional, Union
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Unreadable
 from envtune.host import Host, exists, is_dir, realpath
-from envtune.model import Text
+from envtune.messages import Message, Text
 from envtune.resources.cann.version import Told, told_version
 
 COMPONENTS = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "hccl")
@@ -54,10 +54,10 @@ def look(host: Host, path: str) -> Union[Install, Broken, None]:
         kind = host.stat(real).kind
     except (Missing, Unreadable) as error:
         target = host.readlink(path) if link else path
-        gone = Text(f"points to {target}, which does not resolve", f"指向 {target}，但该目标无法解析")
+        gone = Message("points to {target}, which does not resolve", target=target)
         return Broken(path, gone, str(error))
     if kind != "dir" or not has_components(host, real):
-        return Broken(path, Text("holds no CANN component", "其中没有任何 CANN 组件"), real)
+        return Broken(path, Message("holds no CANN component"), real)
     return read_install(host, path, real)
 
 
@@ -75,7 +75,7 @@ def _without_link(host: Host, path: str) -> Optional[Broken]:
     if not versions:
         return None
     listed = ", ".join(versions)
-    gone = Text(f"is missing although {listed} is installed beside it", f"缺失，但同目录下已安装 {listed}")
+    gone = Message("is missing although {listed} is installed beside it", listed=listed)
     return Broken(path, gone, listed)
 
 

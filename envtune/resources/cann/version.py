@@ -14,7 +14,7 @@ from typing import NamedTuple, Optional
 
 from envtune.errors import HostError, Missing, NotRecorded, host_error_text
 from envtune.host import Host
-from envtune.model import Text
+from envtune.messages import Message, Text
 from envtune.resources.cann.version_files import described, fields, same_version, version_cfg
 
 INSTALL_INFOS = ("*-linux*/ascend_*_install.info", "ascend_*_install.info")
@@ -50,16 +50,14 @@ def told_version(host: Host, path: str, real: str) -> Told:
     if not words:
         words = _internal(host, real, inner, trouble)
     if not words:
-        reason = (
-            trouble[0] if trouble else Text(f"no file below {real} tells the version", f"{real} 下没有文件说明版本")
-        )
+        reason = trouble[0] if trouble else Message("no file below {real} tells the version", real=real)
         return Told(None, real, inner=inner, reason=reason)
     first = words[0]
     notes: dict[str, Text] = {}
     for word in words[1:]:
         if not same_version(word.version, first.version):
             key = f"{word.version} {basename(word.source)}"
-            notes.setdefault(key, Text(f"{word.source} says {word.version}", f"{word.source} 写的是 {word.version}"))
+            notes.setdefault(key, Message("{source} says {version}", source=word.source, version=word.version))
     return Told(first.version, first.source, first.text, inner, tuple(notes.values()))
 
 

@@ -16,7 +16,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, Undetermined
 from envtune.host import Host, exists
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.cpu.frequency import policies
 from envtune.resources.system.platform import BINARY_DIRECTORIES, find_binary, programs_visible
 
@@ -54,25 +55,25 @@ def cpupower(context: Context) -> Iterable[Reading]:
     if path is None:
         programs_visible(host)
         searched = BINARY_DIRECTORIES[0] + "/cpupower"
-        shown = Text("not installed", "未安装")
+        shown = Message("not installed")
         return [Reading("cpupower", "missing", Evidence(searched, ""), shown, _for_this_kernel(host))]
     if context.facts.value("os") != "ubuntu":
-        return [Reading("cpupower", "ready", Evidence(path, path), Text(path, path))]
+        return [Reading("cpupower", "ready", Evidence(path, path), Literal(path))]
     tool = f"/usr/lib/linux-tools/{host.uname['release']}/cpupower"
     if exists(host, tool):
-        return [Reading("cpupower", "ready", Evidence(tool, tool), Text(tool, tool))]
-    shown = Text(f"{path}, but no {tool}", f"有 {path}，但没有 {tool}")
+        return [Reading("cpupower", "ready", Evidence(tool, tool), Literal(tool))]
+    shown = Message("{path}, but no {tool}", path=path, tool=tool)
     return [Reading("cpupower", "wrapper", Evidence(tool, ""), shown, _for_this_kernel(host))]
 
 
 def _for_this_kernel(host: Host) -> Text:
     release = host.uname.get("release", "")
-    return Text(f"cpupower for kernel {release}", f"适用于内核 {release} 的 cpupower")
+    return Message("cpupower for kernel {release}", release=release)
 
 
-_NO_UNITS = Text(
-    f"{UNITS} is not there (no systemd, or an incomplete recording), and nothing else that was found sets a governor",
-    f"没有 {UNITS}（未使用 systemd，或快照不完整），也未发现其他会设置调速器的途径",
+_NO_UNITS = Message(
+    "{UNITS} is not there (no systemd, or an incomplete recording), and nothing else that was found sets a governor",
+    UNITS=UNITS,
 )
 
 
@@ -88,14 +89,11 @@ def governor(context: Context) -> Iterable[Reading]:
     if not settings:
         if not exists(host, UNITS):
             raise Undetermined(_NO_UNITS, UNITS)
-        shown = Text("no service sets a governor at boot", "没有服务在启动时设置调速器")
+        shown = Message("no service sets a governor at boot")
         return [Reading("boot", "", Evidence(UNITS, ""), shown)]
     first = settings[0]
     if not first.governor:
-        reason = Text(
-            f"{first.owner} is enabled; its files do not tell which governor it sets",
-            f"{first.owner} 已启用；从其文件无法判断它设置的调速器",
-        )
+        reason = Message("{owner} is enabled; its files do not tell which governor it sets", owner=first.owner)
         return [Reading("boot", None, Evidence(first.source, first.text), reason=reason)]
     return [Reading("boot", first.governor, Evidence(first.source, first.text), _words(settings))]
 
@@ -111,8 +109,8 @@ def _words(settings: list[BootSetting]) -> Text:
     en, zh = f"{first.owner} sets {first.governor}", f"{first.owner} 设置 {first.governor}"
     if rest:
         names = ", ".join(f"{s.owner} ({s.governor or '?'})" for s in rest)
-        return Text(f"{en}, over {names}", f"{zh}，覆盖 {names}")
-    return Text(en, zh)
+        return Bilingual(f"{en}, over {names}", f"{zh}，覆盖 {names}")
+    return Bilingual(en, zh)
 
 
 def enabled(host: Host, unit: str) -> Optional[str]:
@@ -242,14 +240,14 @@ def tuned_profiles(host: Host) -> Optional[list[str]]:
 
 def _profile(host: Host, profile: str) -> tuple[str, str]:
     if "/" in profile or profile.startswith("."):
-        raise Undetermined(Text(f"tuned profile {profile} is no name", f"tuned 配置名 {profile} 无效"), TUNED_ACTIVE)
+        raise Undetermined(Message("tuned profile {profile} is no name", profile=profile), TUNED_ACTIVE)
     for folder in TUNED_PROFILES:
         path = posixpath.join(folder, profile, "tuned.conf")
         text = _read(host, path)
         if text is not None:
             return text, path
     raise Undetermined(
-        Text(f"tuned uses the profile {profile}, which is not there", f"tuned 使用配置 {profile}，但未找到该配置"),
+        Message("tuned uses the profile {profile}, which is not there", profile=profile),
         TUNED_ACTIVE,
     )
 

@@ -12,7 +12,8 @@ from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
 from envtune.host import Host, exists, is_dir
-from envtune.model import Change, Finding, Text
+from envtune.messages import Message, Text
+from envtune.model import Change, Finding
 from envtune.resources.cpu.boot import OWN_UNIT, UNITS, boot_settings, enabled, tuned_profiles
 from envtune.resources.files.change import content, file_operation, shown
 
@@ -57,9 +58,9 @@ def enable(context: Context, findings: Sequence[Finding], *, unit: str) -> Itera
         after = OWN_UNITS[unit]
         operations.append(file_operation(host, target, after))
     elif not any(exists(host, f"{folder}/{unit}") for folder in UNIT_FOLDERS):
-        raise Skipped(Text(f"there is no unit {unit}", f"没有服务单元 {unit}"))
+        raise Skipped(Message("there is no unit {unit}", unit=unit))
     if unit in OWN_UNITS and before == after and enabled(host, unit) is not None:
-        raise Skipped(Text(f"{unit} is enabled already", f"{unit} 已启用"))
+        raise Skipped(Message("{unit} is enabled already", unit=unit))
     operations.append(
         _systemctl("enable", "disable", unit, {"argv": ["systemctl", "is-enabled", unit], "contains": "enabled"})
     )
@@ -87,11 +88,8 @@ def _change(
             operations.append(_systemctl("disable", "enable", "ondemand.service", gone))
         rivals = _rivals(host)
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
-    note = Text(
-        "only enabled: it is started at the next boot, and what runs now does not change",
-        "仅设为开机启动：下次启动时生效，当前运行状态不变",
-    )
-    status = Text("enabled at boot", "已启用")
+    note = Message("only enabled: it is started at the next boot, and what runs now does not change")
+    status = Message("enabled at boot")
     return Change(
         finding=ids[0],
         subject=unit,
@@ -109,21 +107,24 @@ def _change(
 
 
 def _rivals(host: Host) -> list[Text]:
-    found = []
+    found: list[Text] = []
     for one in boot_settings(host):
         if one.owner == OWN_UNIT or one.governor == "performance":
             continue
         if one.owner == "ondemand.service":
-            en, zh = "it is disabled, because it comes a minute after boot", "它在启动一分钟后才执行，因此将被禁用"
+            effect = Message("it is disabled, because it comes a minute after boot")
         elif one.owner == "power-profiles-daemon":
-            en, zh = "it may move the governor again when a profile is chosen", "切换电源模式时可能再次改变调速器"
+            effect = Message("it may move the governor again when a profile is chosen")
         else:
-            en, zh = "ours is started after it", "本单元在其后启动"
+            effect = Message("ours is started after it")
         governor = one.governor or "?"
         found.append(
-            Text(
-                f"{one.owner} sets {governor} at boot: {en} ({one.source})",
-                f"{one.owner} 在启动时设置 {governor}：{zh}（{one.source}）",
+            Message(
+                "{owner} sets {governor} at boot: {effect} ({source})",
+                owner=one.owner,
+                governor=governor,
+                effect=effect,
+                source=one.source,
             )
         )
     return found
@@ -133,11 +134,11 @@ def _child_profile(host: Host, findings: Sequence[Finding]) -> Change:
     """A tuned profile that includes the active one and sets the governor."""
     active = tuned_profiles(host) or []
     if not active or PROFILE in active:
-        words = (
-            "tuned is enabled without a profile" if not active else f"the profile {PROFILE} is active and was changed"
+        if not active:
+            raise Skipped(Message("tuned is enabled without a profile; choose one with tuned-adm profile"))
+        raise Skipped(
+            Message("the profile {name} is active and was changed; choose one with tuned-adm profile", name=PROFILE)
         )
-        zh = "tuned 已启用但没有配置" if not active else f"配置 {PROFILE} 已启用，但内容被修改"
-        raise Skipped(Text(f"{words}; choose one with tuned-adm profile", f"{zh}；请用 tuned-adm profile 选择"))
     folder = "/etc/tuned/profiles" if is_dir(host, "/etc/tuned/profiles") else "/etc/tuned"
     path = f"{folder}/{PROFILE}/tuned.conf"
     text = (
@@ -165,11 +166,10 @@ def _child_profile(host: Host, findings: Sequence[Finding]) -> Change:
         view="boot",
         operations=(file_operation(host, path, text), choose),
         rivals=(
-            Text(
-                f"tuned ({names}) owns the governor here: its profile is extended, no second owner is added",
-                f"此处由 tuned（{names}）管理调速器：仅扩展其配置，不引入第二个管理者",
+            Message(
+                "tuned ({names}) owns the governor here: its profile is extended, no second owner is added", names=names
             ),
         ),
-        note=Text("tuned applies the new profile at once, too", "tuned 也会立即应用新配置"),
+        note=Message("tuned applies the new profile at once, too"),
         cures=ids[1:],
     )

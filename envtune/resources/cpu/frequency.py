@@ -13,7 +13,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Literal, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.ranges import join_subjects
 from envtune.ranges_numbers import cpu_numbers, whole_number
 
@@ -58,10 +59,7 @@ def policies(context: Context) -> tuple[Policy, ...]:
     found = host.glob(f"{ROOT}/cpufreq/policy[0-9]*/{file}") or host.glob(f"{ROOT}/cpu[0-9]*/cpufreq/{file}")
     if not found:
         raise NotApplicable(
-            Text(
-                "this kernel offers no CPU frequency control (no driver, or disabled in the BIOS)",
-                "内核未提供 CPU 调频接口（没有驱动，或 BIOS 中已禁用）",
-            ),
+            Message("this kernel offers no CPU frequency control (no driver, or disabled in the BIOS)"),
             f"{ROOT}/cpufreq",
         )
     folders = sorted((posixpath.dirname(path) for path in found), key=_number)
@@ -95,7 +93,7 @@ def _governor(host: Host, policy: Policy, driver: str) -> Reading:
         return Reading(cpus, None, Evidence(path, str(error)), reason=host_error_text(error))
     name = text.strip()
     if not name or len(name.split()) > 1:
-        reason = Text(f"{path} does not name one governor", f"{path} 中不是单个调速器名称")
+        reason = Message("{path} does not name one governor", path=path)
         return Reading(cpus, None, Evidence(path, text), reason=reason)
     return Reading(cpus, name, Evidence(path, text), shown=_remark(name, driver))
 
@@ -103,15 +101,9 @@ def _governor(host: Host, policy: Policy, driver: str) -> Reading:
 def _remark(name: str, driver: str) -> Optional[Text]:
     """What has to be said beside the name; None where the name says it all."""
     if name not in GOVERNORS:
-        return Text(
-            f"{name} (a governor envtune does not know)",
-            f"{name}（envtune 不了解的调速器）",
-        )
+        return Message("{name} (a governor envtune does not know)", name=name)
     if name == "powersave" and driver in SELF_SCALING:
-        return Text(
-            f"{name} (under {driver}: scales with the load)",
-            f"{name}（在 {driver} 下：随负载调频）",
-        )
+        return Message("{name} (under {driver}: scales with the load)", name=name, driver=driver)
     return None
 
 
@@ -137,9 +129,9 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
     names = {name: join_subjects([reading.subject for reading in group]) for name, group in groups.items()}
     words = "; ".join(f"{name}: {cpus}" for name, cpus in sorted(names.items()))
     first = (odd or groups[usual])[0]
-    expected = Text("one governor on all policies", "所有策略使用同一调速器")
+    expected = Message("one governor on all policies")
     stand_out = join_subjects([reading.subject for reading in odd]) or names[usual]
-    return Reading(stand_out, len(groups), first.evidence, Text(words, words), expected)
+    return Reading(stand_out, len(groups), first.evidence, Literal(words), expected)
 
 
 @probe("cpu.available_governors", formerly="cpufreq.available_governors")
@@ -158,7 +150,7 @@ def _available(host: Host, policy: Policy, driver: str) -> Reading:
         return Reading(cpus, None, Evidence(path, str(error)), reason=host_error_text(error))
     names = tuple(text.split())
     words = " ".join(names) or "-"
-    shown = Text(f"{words} (driver {driver})", f"{words}（驱动 {driver}）") if driver else Text(words, words)
+    shown = Message("{words} (driver {driver})", words=words, driver=driver) if driver else Literal(words)
     return Reading(cpus, names, Evidence(path, text), shown)
 
 
@@ -186,13 +178,11 @@ def _ceiling(host: Host, policy: Policy) -> Reading:
         return Reading(cpus, None, Evidence(error.path, str(error)), reason=host_error_text(error))
     limit, top = whole_number(texts[0]), whole_number(texts[1])
     if limit is None or not top:
-        reason = Text(
-            f"{allowed} and cpuinfo_max_freq are not two frequencies", f"{allowed} 与 cpuinfo_max_freq 不是频率值"
-        )
+        reason = Message("{allowed} and cpuinfo_max_freq are not two frequencies", allowed=allowed)
         return Reading(cpus, None, Evidence(allowed, " ".join(texts)), reason=reason)
-    shown = Text(f"{limit} of {top} kHz", f"{limit} / {top} kHz")
+    shown = Message("{limit} of {top} kHz", limit=limit, top=top)
     evidence = Evidence(allowed, f"scaling_max_freq {limit}\ncpuinfo_max_freq {top}")
-    return Reading(cpus, limit * 100 // top, evidence, shown, Text(f"{top} kHz", f"{top} kHz"))
+    return Reading(cpus, limit * 100 // top, evidence, shown, Message("{top} kHz", top=top))
 
 
 def _pstate_limit(host: Host, path: str, turned: bool) -> Optional[Reading]:
@@ -204,10 +194,8 @@ def _pstate_limit(host: Host, path: str, turned: bool) -> Optional[Reading]:
         return Reading(posixpath.basename(path), None, Evidence(path, str(error)), reason=host_error_text(error))
     name, number = posixpath.basename(path), whole_number(text)
     if number is None:
-        reason = Text(f"{path} is not a number", f"{path} 不是数字")
+        reason = Message("{path} is not a number", path=path)
         return Reading(name, None, Evidence(path, text), reason=reason)
     value = str(number)
-    expected = Text("0", "0") if turned else Text("100", "100")
-    return Reading(
-        name, (0 if number else 100) if turned else number, Evidence(path, text), Text(value, value), expected
-    )
+    expected = Literal("0") if turned else Literal("100")
+    return Reading(name, (0 if number else 100) if turned else number, Evidence(path, text), Literal(value), expected)

@@ -9,7 +9,8 @@ from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, Undetermined, host_error_text
 from envtune.host import Host, realpath
-from envtune.model import Change, Finding, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Change, Finding
 from envtune.ranges import join_subjects
 from envtune.resources.cpu.boot import boot_settings, enabled
 from envtune.resources.cpu.frequency import subject
@@ -42,7 +43,7 @@ def write(
             changes.append((path, before))
     note = _left_words(left)
     if not changes:
-        raise Skipped(note or Text(f"every file holds {value} already", f"所有文件均已为 {value}"))
+        raise Skipped(note or Message("every file holds {value} already", value=value))
     rivals = _rivals(context, value) if posixpath.basename(files[0]) == GOVERNOR else ()
     return [_change(host, findings, path, before, value, rivals, note) for path, before in changes]
 
@@ -50,20 +51,15 @@ def write(
 def _files(host: Host, paths: Sequence[str]) -> tuple[str, ...]:
     for pattern in paths:
         if not pattern.startswith("/sys/") or posixpath.normpath(pattern) != pattern:
-            raise Skipped(
-                Text(
-                    f"{pattern}: cpu.set_governor writes below /sys only",
-                    f"{pattern}：cpu.set_governor 只写 /sys 下的文件",
-                )
-            )
+            raise Skipped(Message("{pattern}: cpu.set_governor writes below /sys only", pattern=pattern))
     for pattern in paths:
         found = host.glob(pattern)
         outside = [path for path in found if not realpath(host, path).startswith("/sys/")]
         if outside:
-            raise Skipped(Text(f"{outside[0]} leads out of /sys", f"{outside[0]} 指向 /sys 之外"))
+            raise Skipped(Message("{outside} leads out of /sys", outside=outside[0]))
         if found:
             return tuple(sorted(found, key=lambda path: (len(path), path)))  # policy2 before policy10
-    raise Skipped(Text(f"{paths[0]}: this kernel has no such file", f"{paths[0]}：内核没有该文件"))
+    raise Skipped(Message("{paths}: this kernel has no such file", paths=paths[0]))
 
 
 def _not_taken(host: Host, path: str, value: str, offered: str) -> Optional[Text]:
@@ -74,7 +70,7 @@ def _not_taken(host: Host, path: str, value: str, offered: str) -> Optional[Text
     if value in names:
         return None
     words = " ".join(names) or "-"
-    return Text(f"{value} is not offered ({words})", f"不提供 {value}（{words}）")
+    return Message("{value} is not offered ({words})", value=value, words=words)
 
 
 def _left_words(left: dict[Text, list[str]]) -> Optional[Text]:
@@ -83,7 +79,7 @@ def _left_words(left: dict[Text, list[str]]) -> Optional[Text]:
     rows = [(join_subjects(subjects), reason) for reason, subjects in left.items()]
     en = "; ".join(f"{who}: {reason.en}" for who, reason in rows)
     zh = "；".join(f"{who}：{reason.zh}" for who, reason in rows)
-    return Text(f"left as it is: {en}", f"保持不变：{zh}")
+    return Bilingual(f"left as it is: {en}", f"保持不变：{zh}")
 
 
 def _subject(host: Host, path: str) -> str:
@@ -125,20 +121,17 @@ def _rivals(context: Context, value: str) -> tuple[Text, ...]:
         return (untold.reason,)
     except HostError as error:
         return (host_error_text(error),)
-    found = [
-        Text(
-            f"{one.owner} sets {one.governor or 'a governor of its own'} when it is started ({one.source})",
-            f"{one.owner} 启动时设置 {one.governor or '其自身的调速器'}（{one.source}）",
+    found: list[Text] = [
+        Message(
+            "{owner} sets {governor} when it is started ({source})",
+            owner=one.owner,
+            governor=one.governor or Message("a governor of its own"),
+            source=one.source,
         )
         for one in settings
         if one.governor != value
     ]
     link = enabled(context.host, "thermald.service")
     if link is not None:
-        found.append(
-            Text(
-                f"thermald lowers the frequency ceiling when the CPU gets hot ({link})",
-                f"thermald 会在 CPU 过热时降低频率上限（{link}）",
-            )
-        )
+        found.append(Message("thermald lowers the frequency ceiling when the CPU gets hot ({link})", link=link))
     return tuple(found)

@@ -7,7 +7,8 @@ from typing import Callable, Iterable, Mapping, NamedTuple, Optional
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import NotApplicable, Undetermined
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Message, Text, in_context
+from envtune.model import Evidence, Reading
 from envtune.resources.environment.reference import TASK_QUEUE_ON, TorchNpu, behaves, release_at_least, torch_npu_of
 from envtune.resources.environment.value_formats import alloc_options
 
@@ -49,7 +50,7 @@ def pairs(context: Context) -> Iterable[Reading]:
             found.append(Reading(subject, answer.conflict, evidence, answer.words, wanted))
     if not found:
         raise NotApplicable(
-            Text("none of the variables that can contradict each other is set", "可能互相冲突的变量均未设置"),
+            Message("none of the variables that can contradict each other is set"),
             f"environment of {environment.source}",
         )
     return found
@@ -59,10 +60,8 @@ def _pcie_and_roce(context: Context, variables: Mapping[str, str]) -> Optional[A
     """Both 1, PCIE 0 alone and ROCE 0 alone are illegal. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
     pcie, roce = variables.get("HCCL_INTRA_PCIE_ENABLE"), variables.get("HCCL_INTRA_ROCE_ENABLE")
     illegal = (pcie, roce) in (("1", "1"), ("0", None), (None, "0"))
-    unset = Text("unset", "未设置")
-    shown = Text(
-        f"PCIE {pcie or unset.en}, ROCE {roce or unset.en}", f"PCIE {pcie or unset.zh}，ROCE {roce or unset.zh}"
-    )
+    unset = Message("unset")
+    shown = Message("PCIE {pcie}, ROCE {roce}", pcie=pcie or unset, roce=roce or unset)
     return Answer(illegal, shown)
 
 
@@ -72,12 +71,8 @@ def _whitelist(context: Context, variables: Mapping[str, str]) -> Optional[Answe
         return None
     path = variables.get("HCCL_WHITELIST_FILE", "")
     if path:
-        return Answer(
-            False, Text(f"HCCL_WHITELIST_DISABLE 0 with {path}", f"HCCL_WHITELIST_DISABLE 为 0，文件为 {path}")
-        )
-    shown = Text(
-        "HCCL_WHITELIST_DISABLE 0, HCCL_WHITELIST_FILE unset", "HCCL_WHITELIST_DISABLE 为 0，HCCL_WHITELIST_FILE 未设置"
-    )
+        return Answer(False, Message("HCCL_WHITELIST_DISABLE 0 with {path}", path=path))
+    shown = Message("HCCL_WHITELIST_DISABLE 0, HCCL_WHITELIST_FILE unset")
     return Answer(True, shown)
 
 
@@ -90,13 +85,12 @@ def _stream_queue(context: Context, variables: Mapping[str, str]) -> Optional[An
         found = torch_npu_of(context)
         on = behaves(found, TASK_QUEUE_ON) if isinstance(found, TorchNpu) else None
         if on is None:
-            why = Text(
-                "TASK_QUEUE_ENABLE is unset, and its default depends on the torch_npu release, which is not known",
-                "未设置 TASK_QUEUE_ENABLE，其默认值取决于 torch_npu 版本，而版本未知",
+            why = Message(
+                "TASK_QUEUE_ENABLE is unset, and its default depends on the torch_npu release, which is not known"
             )
             return Answer(None, why)
         queue = "1" if on else "0"
-    shown = Text(f"PER_STREAM_QUEUE 1, TASK_QUEUE_ENABLE {queue}", f"PER_STREAM_QUEUE 1，TASK_QUEUE_ENABLE {queue}")
+    shown = Message("PER_STREAM_QUEUE 1, TASK_QUEUE_ENABLE {queue}", queue=queue)
     return Answer(queue == "0", shown)
 
 
@@ -110,7 +104,7 @@ def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[
     waits, runs = int(event), default if execution is None else int(execution)
     conflict = waits != 0 and (runs == 0 or waits <= runs)
     suffix = ("", "") if execution is not None else (" (the default)", "（默认值）")
-    shown = Text(
+    shown = Bilingual(
         f"HCCL_EVENT_TIMEOUT {waits} s, HCCL_EXEC_TIMEOUT {runs} s{suffix[0]}",
         f"HCCL_EVENT_TIMEOUT {waits} s，HCCL_EXEC_TIMEOUT {runs} s{suffix[1]}",
     )
@@ -122,14 +116,11 @@ def _two_allocators(context: Context, variables: Mapping[str, str]) -> Optional[
     docs/zh/environment_variable_reference/PYTORCH_ALLOC_CONF.md."""
     if "PYTORCH_ALLOC_CONF" not in variables or "PYTORCH_NPU_ALLOC_CONF" not in variables:
         return None
-    shown = Text("both set", "两者均已设置")
+    shown = Message("both set")
     found = torch_npu_of(context)
     both_read = release_at_least(found, "26.2.0", "2.10.0") if isinstance(found, TorchNpu) else None
     if both_read is None:
-        why = Text(
-            "both are set; whether this torch_npu reads both (from 26.2.0 on) cannot be told",
-            "两者均已设置；无法判断该 torch_npu 是否同时读取它们（自 26.2.0 起）",
-        )
+        why = Message("both are set; whether this torch_npu reads both (from 26.2.0 on) cannot be told")
         return Answer(None, why)
     return Answer(both_read, shown)
 
@@ -149,37 +140,32 @@ def _allocator_options(context: Context, variables: Mapping[str, str]) -> Option
         if {one, other} <= on
     ]
     if not clashes:
-        return Answer(False, Text("options that go together", "选项相容"))
+        return Answer(False, in_context("conflicts", "options that go together"))
     one, other = clashes[0]
-    return Answer(True, Text(f"{one} together with {other}", f"{one} 与 {other} 同时使用"))
+    return Answer(True, Message("{one} together with {other}", one=one, other=other))
 
 
 RULES: tuple[tuple[tuple[str, ...], Rule, Text], ...] = (
     (
         ("HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"),
         _pcie_and_roce,
-        Text("one of them 1 and the other 0 or unset, or both 0", "其一为 1、另一为 0 或不设置，或两者均为 0"),
+        Message("one of them 1 and the other 0 or unset, or both 0"),
     ),
     (
         ("HCCL_WHITELIST_DISABLE", "HCCL_WHITELIST_FILE"),
         _whitelist,
-        Text(
-            "HCCL_WHITELIST_FILE with HCCL_WHITELIST_DISABLE 0",
-            "HCCL_WHITELIST_DISABLE 为 0 时须设置 HCCL_WHITELIST_FILE",
-        ),
+        Message("HCCL_WHITELIST_FILE with HCCL_WHITELIST_DISABLE 0"),
     ),
     (
         ("PER_STREAM_QUEUE", "TASK_QUEUE_ENABLE"),
         _stream_queue,
-        Text(
-            "TASK_QUEUE_ENABLE 1 or 2 with PER_STREAM_QUEUE 1", "PER_STREAM_QUEUE 为 1 时 TASK_QUEUE_ENABLE 为 1 或 2"
-        ),
+        Message("TASK_QUEUE_ENABLE 1 or 2 with PER_STREAM_QUEUE 1"),
     ),
     (
         ("HCCL_EVENT_TIMEOUT", "HCCL_EXEC_TIMEOUT"),
         _event_and_exec,
-        Text("HCCL_EVENT_TIMEOUT above HCCL_EXEC_TIMEOUT, or 0", "HCCL_EVENT_TIMEOUT 大于 HCCL_EXEC_TIMEOUT，或为 0"),
+        Message("HCCL_EVENT_TIMEOUT above HCCL_EXEC_TIMEOUT, or 0"),
     ),
-    (("PYTORCH_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"), _two_allocators, Text("only one of them", "只设置其中之一")),
-    (("PYTORCH_NPU_ALLOC_CONF",), _allocator_options, Text("options that go together", "相容的选项")),
+    (("PYTORCH_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"), _two_allocators, Message("only one of them")),
+    (("PYTORCH_NPU_ALLOC_CONF",), _allocator_options, Message("options that go together")),
 )

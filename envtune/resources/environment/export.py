@@ -17,7 +17,8 @@ from envtune.host import Host, realpath
 from envtune.job.environment import env_file_environment, is_for_a_shell, parse_env_file, shell_environment
 from envtune.job.script import text_environment
 from envtune.job.target import JobEnvironment
-from envtune.model import Change, Check, Finding, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Change, Check, Finding
 from envtune.resources.environment.managed_block import Unclosed, docker_lines, merged, split, variants
 from envtune.resources.environment.path_settings import advice as path_advice
 from envtune.resources.environment.profile import Left, Setting, train
@@ -61,7 +62,7 @@ def export(context: Context, findings: Sequence[Finding], *, options: FixOptions
         best = _best(context, place, settings, tuple(checks.values()))
     except Unclosed as mark:
         words = f"{place.path}: the block that begins at {mark} has no end mark; mend it by hand"
-        raise Skipped(Text(words, f"{place.path}：{mark} 开始的 envtune 块缺少结束标记，请手动修复")) from None
+        raise Skipped(Bilingual(words, f"{place.path}：{mark} 开始的 envtune 块缺少结束标记，请手动修复")) from None
     if best.text == (place.text or ""):
         raise Skipped(_unread(place, context))
     if not best.cures:
@@ -76,9 +77,9 @@ def _nothing(findings: Sequence[Finding], left: Sequence[Left]) -> Text:
             "; ".join(f"{one.name}: {one.reason.en}" for one in left),
             "；".join(f"{one.name}：{one.reason.zh}" for one in left),
         )
-        return Text(en, zh)
-    remedy = findings[0].check.remedy or Text("see the check", "见检查说明")
-    return Text(f"which value is right cannot be told here. {remedy.en}", f"此处无法判断应取何值。{remedy.zh}")
+        return Bilingual(en, zh)
+    remedy = findings[0].check.remedy or Message("see the check")
+    return Message("which value is right cannot be told here. {remedy}", remedy=remedy)
 
 
 def _settings(context: Context, ids: Sequence[str]) -> tuple[tuple[Setting, ...], tuple[Left, ...]]:
@@ -93,13 +94,9 @@ def _settings(context: Context, ids: Sequence[str]) -> tuple[tuple[Setting, ...]
 def _not_frozen(context: Context, name: str) -> Text:
     place = context.target.environment.places.get(name)
     if place is not None:
-        return Text(
-            f"{place} puts it together with what the shell has: correct it there",
-            f"{place} 在 shell 原值的基础上设置它：请在该处改正",
-        )
-    return Text(
-        'it comes from the shell that starts the job: correct it where that shell sets it; here: eval "$(envtune env)"',
-        '取自启动任务的 shell：请在该 shell 设置它的位置改正；对当前 shell 可执行 eval "$(envtune env)"',
+        return Message("{place} puts it together with what the shell has: correct it there", place=place)
+    return Message(
+        'it comes from the shell that starts the job: correct it where that shell sets it; here: eval "$(envtune env)"'
     )
 
 
@@ -141,26 +138,18 @@ def default_file(host: Host) -> str:
 def launchers(path: str, kind: str) -> Text:
     """Which launchers see what is in the file."""
     if kind == "script":
-        return Text(
-            "every job that this script starts gets it, whoever starts the script; other jobs do not",
-            "凡由该脚本启动的任务都会得到这些变量，与由谁启动脚本无关；其他任务不会",
-        )
+        return Message("every job that this script starts gets it, whoever starts the script; other jobs do not")
     if kind == "docker":
-        return Text(
-            "containers started with --env-file get it; shells, ssh, systemd and Slurm jobs do not",
-            "使用 --env-file 启动的容器会得到；shell、ssh、systemd 和 Slurm 任务不会",
-        )
+        return Message("containers started with --env-file get it; shells, ssh, systemd and Slurm jobs do not")
     if path.startswith(PROFILE_D):
-        return Text(
-            "login shells get it, and what sbatch or srun submits from one; commands over ssh, systemd services, cron "
-            "and containers do not",
-            "登录 shell 以及从中用 sbatch、srun 提交的任务会得到；ssh 直接执行的命令、systemd 服务、cron 和容器不会",
+        return Message(
+            "login shells get it, and what sbatch or srun submits from one; commands over ssh, systemd services, "
+            "cron and containers do not"
         )
-    return Text(
-        f"jobs get it from scripts and shells that source it (`. {path}`); Slurm passes a shell's variables on, "
+    return Message(
+        "jobs get it from scripts and shells that source it (`. {path}`); Slurm passes a shell's variables on, "
         "systemd and docker do not read it (envtune env --format systemd, docker)",
-        f"只有 source 该文件（`. {path}`）的脚本和 shell 启动的任务会得到；Slurm 会传递 shell 的变量，"
-        "systemd 和 docker 不读取它（请用 envtune env --format systemd 或 docker）",
+        path=path,
     )
 
 
@@ -179,7 +168,7 @@ def _best(context: Context, place: Place, settings: Sequence[Setting], checks: S
             break
     if best is None:
         words = f"{place.path} cannot be followed; put the variables in by hand (envtune env --script {place.path})"
-        raise Skipped(Text(words, f"{place.path} 无法解析；请手动加入变量（envtune env --script {place.path}）"))
+        raise Skipped(Bilingual(words, f"{place.path} 无法解析；请手动加入变量（envtune env --script {place.path}）"))
     return best
 
 
@@ -215,9 +204,9 @@ def _read_again(context: Context, place: Place, text: str) -> JobEnvironment:
 def _unread(place: Place, context: Context) -> Text:
     if context.target.options.named:
         words = f"{place.path} holds it already, and something sets the variables again behind it"
-        return Text(words, f"{place.path} 中已有这些设置，但其后又被改回")
+        return Bilingual(words, f"{place.path} 中已有这些设置，但其后又被改回")
     words = f"{place.path} holds it already; this shell has not sourced it: . {place.path}"
-    return Text(words, f"{place.path} 中已有这些设置；当前 shell 尚未 source：. {place.path}")
+    return Bilingual(words, f"{place.path} 中已有这些设置；当前 shell 尚未 source：. {place.path}")
 
 
 def _overridden(place: Place, best: Draft, settings: Sequence[Setting]) -> Text:
@@ -229,13 +218,13 @@ def _overridden(place: Place, best: Draft, settings: Sequence[Setting]) -> Text:
     zh = f"{place.path} 自行设置了这些变量，追加的块无法覆盖；请在该处修改：{where}"
     if untold:
         en, zh = f"{en} ({untold[0].en})", f"{zh}（{untold[0].zh}）"
-    return Text(en, zh)
+    return Bilingual(en, zh)
 
 
 def _change(context: Context, place: Place, best: Draft, settings: Sequence[Setting], left: Sequence[Left]) -> Change:
     seen = launchers(place.path, place.kind)
     for one in left:
-        seen = Text(f"{seen.en}; {one.name} {one.reason.en}", f"{seen.zh}；{one.name} {one.reason.zh}")
+        seen = Message("{seen}; {name} {reason}", seen=seen, name=one.name, reason=one.reason)
     return Change(
         finding=best.cures[0],
         subject=", ".join(dict.fromkeys(s.name or s.script for s in settings)),

@@ -12,7 +12,7 @@ from typing import Callable, Iterable, Optional, Sequence
 from envtune.context import Context
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists, is_dir
-from envtune.model import Text
+from envtune.messages import Bilingual, Message, Text
 from envtune.resources.cann.environment import LISTS, PATHS, SCRIPTS, aicpu, needed, one_install, sourced
 from envtune.resources.cann.hccl_library import found as hccl_found
 from envtune.resources.cann.hccl_library import shipped_in
@@ -78,7 +78,7 @@ class _Paths:
         for name, reasons in self._why.items():
             rest, added = self.entries(name) or [], self._added.get(name, [])
             value = ":".join([*added, *rest])
-            words = Text("; ".join(why.en for why, _ in reasons), "；".join(why.zh for why, _ in reasons))
+            words = Bilingual("; ".join(why.en for why, _ in reasons), "；".join(why.zh for why, _ in reasons))
             checks = tuple(dict.fromkeys(check for _, group in reasons for check in group))
             prefixes = () if name in self._kept else tuple(added)
             yield Setting(name, value, words, checks, prefixes)
@@ -92,7 +92,7 @@ def _clean(context: Context, paths: _Paths) -> None:
             continue
         defects, _ = path_defects(context.host, ":".join(there), files=name == "PYTHONPATH")
         if defects:
-            why = Text("without: " + ", ".join(d.en for d in defects), "去掉：" + "，".join(d.zh for d in defects))
+            why = Bilingual("without: " + ", ".join(d.en for d in defects), "去掉：" + "，".join(d.zh for d in defects))
             paths.filter(name, _good(context.host, name == "PYTHONPATH"), why, "ENV014")
 
 
@@ -121,11 +121,11 @@ def _built(context: Context, paths: _Paths) -> None:
     listed = [posixpath.normpath(entry) for entry in paths.entries(name) or [] if entry]
     strange = [e for e in listed if "gcc" in e and e.endswith("/lib64") and _absent(host, e)]
     if strange:
-        why = Text(f"{strange[0]} does not exist", f"{strange[0]} 不存在")
+        why = Message("{strange} does not exist", strange=strange[0])
         paths.filter(name, lambda entry: posixpath.normpath(entry or ".") not in strange, why, "ENV011")
     for home in gcc_homes(host):
         if home + "/lib64" not in listed:
-            why = Text(f"the runtime of {home}", f"{home} 的运行库")
+            why = Message("the runtime of {home}", home=home)
             paths.add(name, home + "/lib64", why, "ENV011")
     if not _is_dir(host, HDF5):
         return
@@ -133,7 +133,7 @@ def _built(context: Context, paths: _Paths) -> None:
         there = paths.entries(variable)
         entry = f"{HDF5}/{folder}"
         if there is not None and entry not in [posixpath.normpath(one) for one in there if one]:
-            paths.add(variable, entry, Text("hdf5 for operator dumps", "用于算子 dump 的 hdf5"), "ENV012")
+            paths.add(variable, entry, Message("hdf5 for operator dumps"), "ENV012")
 
 
 def _absent(host: Host, path: str) -> bool:
@@ -167,7 +167,7 @@ def _cann(context: Context, paths: _Paths) -> tuple[Setting, ...]:
     script = environment_script(context.host, install)
     if script is None:
         return tuple(_explicit(context, install, failing, paths))
-    words = Text(f"the environment of {install.path}", f"加载 {install.path} 的环境变量")
+    words = Message("the environment of {path}", path=install.path)
     stale = tuple(_stale(context, install)) if "CANN012" in failing else ()
     source = Setting("", None, words, failing, script=script)
     for made in ((*stale, source), (*stale, source, *_aicpu(install, failing))):
@@ -186,7 +186,7 @@ def _failing(context: Context) -> tuple[str, ...]:
 def _aicpu(install: Install, failing: Sequence[str]) -> Iterable[Setting]:
     """ASCEND_AICPU_PATH by itself, for scripts that do not set it. Source: porting guide 003:3297."""
     if "CANN008" in failing:
-        words = Text("the AICPU kernels of this install", "该安装的 AICPU 算子")
+        words = Message("the AICPU kernels of this install")
         yield Setting("ASCEND_AICPU_PATH", install.path, words, ("CANN008",))
 
 
@@ -225,9 +225,7 @@ def _one_install(context: Context, install: Install, paths: _Paths) -> None:
             return True
 
     for name in LISTS:
-        why = Text(
-            f"without the entries of other installs than {install.real}", f"去掉不属于 {install.real} 的 CANN 路径"
-        )
+        why = Message("without the entries of other installs than {real}", real=install.real)
         paths.filter(name, own, why, "CANN012")
 
 
@@ -241,7 +239,7 @@ def _stale(context: Context, install: Install) -> Iterable[Setting]:
         except HostError:
             other = False
         if other:
-            words = Text(f"{value} is not of {install.real}", f"{value} 不属于 {install.real}")
+            words = Message("{value} is not of {real}", value=value, real=install.real)
             yield Setting(name, None, words, ("CANN012",))
 
 
@@ -249,7 +247,7 @@ def _explicit(context: Context, install: Install, failing: Sequence[str], paths:
     """Trees without a script (fwkacllib): what their users write into launch scripts. Source: 003:3044, 3297; public
     launch scripts of CANN 20.x-5.0.2 (Ascend ModelZoo-PyTorch)."""
     root = install.path
-    words = Text(f"of the install {root}", f"安装 {root} 的路径")
+    words = Message("of the install {root}", root=root)
     single = {"ASCEND_OPP_PATH": f"{root}/opp", "ASCEND_AICPU_PATH": root, "ASCEND_HOME_PATH": root}
     wanted = {*needed(install), "ASCEND_AICPU_PATH"}
     for name, value in single.items():

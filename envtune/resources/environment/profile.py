@@ -10,7 +10,7 @@ from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, 
 
 from envtune.context import Context
 from envtune.errors import HostError, NotApplicable, Undetermined
-from envtune.model import Text
+from envtune.messages import Bilingual, Literal, Message, Text
 from envtune.resources.environment.conflicts import HCCL_DEFAULT_EXEC, RULES
 from envtune.resources.environment.reference import (
     TorchNpu,
@@ -113,7 +113,7 @@ def _master(context: Context) -> Optional[Setting]:
     except (HostError, NotApplicable, Undetermined):
         return None
     address = next((a for a in own if ":" not in a), "127.0.0.1")
-    words = Text("a job on one node: an address of this host", "单机任务：本机地址")
+    words = Message("a job on one node: an address of this host")
     return Setting("MASTER_ADDR", address, words, ("NET001",))
 
 
@@ -169,14 +169,12 @@ def _setting(name: str, value: Optional[str], now: Optional[str], grave: bool = 
 
 def _reason(now: Optional[str], debug: list[str]) -> Text:
     if now is None:
-        return Text("what training wants; the job's value is not known", "训练所需的取值；任务当前取值未知")
+        return Message("what training wants; the job's value is not known")
     if now == UNSET:
-        return Text("unset; training wants it", "未设置；训练需要")
+        return Message("unset; training wants it")
     if now in debug or "*" in debug:
-        return Text(
-            f"{printable(now)} is for debugging and slows every step", f"{printable(now)} 用于调试，会拖慢每一步"
-        )
-    return Text(f"{printable(now)} is not what training wants", f"{printable(now)} 不是训练所需的取值")
+        return Message("{now} is for debugging and slows every step", now=printable(now))
+    return Message("{now} is not what training wants", now=printable(now))
 
 
 def _queue(context: Context, value: Optional[str]) -> Optional[Setting]:
@@ -200,13 +198,13 @@ def _whitelist(context: Context, value: Optional[str]) -> Union[Setting, Left, N
     if reading.value == "off":
         return None
     if reading.value == "listed" or reading.reason is not None:
-        words = reading.reason or reading.shown or Text("0", "0")
-        return Left(WHITELIST, str(value), Text(f"left as it is: {words.en}", f"保持不变：{words.zh}"))
+        words = reading.reason or reading.shown or Literal("0")
+        return Left(WHITELIST, str(value), Message("left as it is: {words}", words=words))
     if value == "0":
-        shown = reading.shown or Text("0", "0")
-        reason = Text(
-            f"{shown.en}: no node is let in; if the whitelist is wanted, name its file in HCCL_WHITELIST_FILE instead",
-            f"{shown.zh}：所有节点都会被拒绝；若需要白名单，请改为在 HCCL_WHITELIST_FILE 中指定文件",
+        shown = reading.shown or Literal("0")
+        reason = Message(
+            "{shown}: no node is let in; if the whitelist is wanted, name its file in HCCL_WHITELIST_FILE instead",
+            shown=shown,
         )
         return Setting(WHITELIST, "1", reason, ("ENV010",), grave=True)
     return _setting(WHITELIST, "1", value)
@@ -220,7 +218,7 @@ def _obsolete(context: Context, name: str, value: Optional[str]) -> Setting:
         checks.append("ENV015")
     if about(name).get("form"):
         checks.append("ENV103")
-    return Setting(name, None, Text(f"{words} does not read it", f"{words} 不读取该变量"), tuple(checks))
+    return Setting(name, None, Message("{words} does not read it", words=words), tuple(checks))
 
 
 def _out_of_range(context: Context, name: str, value: str) -> Optional[Setting]:
@@ -232,7 +230,7 @@ def _out_of_range(context: Context, name: str, value: str) -> Optional[Setting]:
     default = about(name).get("default")
     more = (f"; the default is {default}", f"；默认值为 {default}") if default else ("", "")
     en = f"{printable(value)} is not {found.wanted.en}{more[0]}"
-    return Setting(name, None, Text(en, f"{printable(value)} 不符合：{found.wanted.zh}{more[1]}"), ("ENV103",))
+    return Setting(name, None, Bilingual(en, f"{printable(value)} 不符合：{found.wanted.zh}{more[1]}"), ("ENV103",))
 
 
 # ---------------------------------------------------------------------- pairs
@@ -252,7 +250,7 @@ def _conflicts(context: Context, settings: Mapping[str, Setting]) -> Iterator[Un
             continue
         if answer is None or not answer.conflict:
             continue
-        words = Text(f"{answer.words.en}; wanted: {wanted.en}", f"{answer.words.zh}；应为：{wanted.zh}")
+        words = Message("{words}; wanted: {wanted}", words=answer.words, wanted=wanted)
         cure = _CURES.get(pair)
         if cure is None:
             yield Left(pair[-1], known[pair[-1]], words)
@@ -290,6 +288,6 @@ def debug(context: Context) -> Advice:
             continue
         now = _now(context, name)
         if now != wanted:
-            said = Text(*about(name)["debug_words"])
+            said = Bilingual(*about(name)["debug_words"])
             found.append(Setting(name, wanted, said))
     return Advice(tuple(found), (), blind)

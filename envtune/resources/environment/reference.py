@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
 
 from envtune.context import Context
-from envtune.model import Text
+from envtune.messages import Message, Text
 from envtune.resources.python.distributions import NONE
 
 TASK_QUEUE_ON = "TASK_QUEUE_ENABLE unset is 1"
@@ -71,8 +71,8 @@ def _torch_npu(context: Context) -> Union[TorchNpu, Text]:
     fact = context.facts["torch_npu"]
     version, source = fact.value, fact.source
     if version is None:
-        why = fact.reason or Text("no reason given", "未给出原因")
-        return Text(f"cannot tell the version of torch_npu: {why.en}", f"无法判断 torch_npu 的版本：{why.zh}")
+        why = fact.reason or Message("no reason given")
+        return Message("cannot tell the version of torch_npu: {why}", why=why)
     if version == NONE:
         from envtune.resources.cann.compatibility import released_as
 
@@ -82,14 +82,11 @@ def _torch_npu(context: Context) -> Union[TorchNpu, Text]:
             return NO_TORCH_NPU
     found = place(version, _branches())
     if found is None:
-        return Text(f"torch_npu {version} is not in the compatibility matrix", f"兼容性矩阵中没有 torch_npu {version}")
+        return Message("torch_npu {version} is not in the compatibility matrix", version=version)
     return TorchNpu(version, *found, source)
 
 
-NO_TORCH_NPU = Text(
-    "torch_npu is none in the job's Python, and nothing else reads the variable",
-    "任务的 Python 中没有 torch_npu，而只有它会读取该变量",
-)
+NO_TORCH_NPU = Message("torch_npu is none in the job's Python, and nothing else reads the variable")
 
 
 def _branches() -> Mapping[str, str]:

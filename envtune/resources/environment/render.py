@@ -10,7 +10,7 @@ import json
 import re
 from typing import Callable, Iterator, Mapping, Sequence
 
-from envtune.model import Text
+from envtune.messages import Message
 from envtune.resources.environment.profile import Advice, Setting
 
 SCHEMA = "envtune.env/1"
@@ -101,11 +101,8 @@ def systemd_quoted(text: str) -> str:
     return '"' + "".join(made) + '"'
 
 
-_NO_UNSET = Text(
-    "an env file cannot unset; not set in a container unless its image or another option sets it",
-    "env 文件无法取消变量；除非镜像或其他选项设置了它，否则容器内本来就没有该变量",
-)
-_NO_LINES = Text("the value has several lines, which an env file cannot hold", "取值含换行，env 文件无法表示")
+_NO_UNSET = Message("an env file cannot unset; not set in a container unless its image or another option sets it")
+_NO_LINES = Message("the value has several lines, which an env file cannot hold")
 
 
 def docker(advice: Advice, lang: str) -> Iterator[str]:
@@ -136,9 +133,9 @@ def as_json(advice: Advice, lang: str) -> Iterator[str]:
 def _notes(advice: Advice, lang: str) -> Iterator[str]:
     """What is left, and what was not known."""
     if advice.blind is not None:
-        blind = Text(
-            f"the job's variables are not known ({advice.blind.en}): this is the whole profile, not the difference",
-            f"任务的环境变量未知（{advice.blind.zh}）：以下为完整配置，而非差异",
+        blind = Message(
+            "the job's variables are not known ({blind}): this is the whole profile, not the difference",
+            blind=advice.blind,
         )
         yield comment(blind.to(lang))
     for one in advice.left:

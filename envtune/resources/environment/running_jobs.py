@@ -14,7 +14,8 @@ from envtune.errors import HostError, NotApplicable
 from envtune.host import exists
 from envtune.job.environment import declared_environment, process_environment
 from envtune.job.target import JobEnvironment
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.environment.reference import about, names
 from envtune.resources.environment.variables import UNSET, printable, train_words
 
@@ -37,14 +38,14 @@ def processes(context: Context) -> Iterable[Reading]:
             continue
         if script is not None:
             found, untold = differences(environment.variables, script)
-            wanted = Text(f"as {script.source} sets them", f"与 {script.source} 的设置一致")
+            wanted = Message("as {source} sets them", source=script.source)
         else:
             found, untold = violations(environment.variables), None
-            wanted = Text("the values training wants", "训练所需的取值")
+            wanted = Message("the values training wants")
         if not found and untold is not None:
             yield Reading(subject, None, evidence, expected=wanted, reason=untold)
             continue
-        shown = Text("; ".join(t.en for t in found) or "no difference", "；".join(t.zh for t in found) or "无差异")
+        shown = Bilingual("; ".join(t.en for t in found) or "no difference", "；".join(t.zh for t in found) or "无差异")
         yield Reading(subject, len(found), evidence, shown, wanted)
 
 
@@ -58,8 +59,8 @@ def _of_process(context: Context, pid: int) -> JobEnvironment:
     if found.variables is not None or found.right or not listed or exists(context.host, found.source):
         return found
     if context.host.live:
-        return found._replace(reason=Text(f"process {pid} has just ended", f"进程 {pid} 刚刚结束"))
-    reason = Text(f"the environment of process {pid} was not recorded", f"未记录进程 {pid} 的环境变量")
+        return found._replace(reason=Message("process {pid} has just ended", pid=pid))
+    reason = Message("the environment of process {pid} was not recorded", pid=pid)
     return found._replace(reason=reason)
 
 
@@ -70,7 +71,7 @@ def training_pids(context: Context) -> tuple[int, ...]:
     found = tuple(row.pid for row in context.host.processes() if row.devices)[:LIMIT]
     if not found:
         raise NotApplicable(
-            Text("no process that can be seen holds an NPU device open", "没有可见的进程正在使用 NPU 设备"),
+            Message("no process that can be seen holds an NPU device open"),
             "/proc/*/fd",
         )
     return found
@@ -93,7 +94,7 @@ def differences(process: Mapping[str, str], script: JobEnvironment) -> tuple[tup
             continue
         have, want = process.get(name, UNSET), script.variables[name]
         if have != want:
-            found.append(Text(f"{name} is {printable(have)}, not {want}", f"{name} 为 {printable(have)}，而非 {want}"))
+            found.append(Message("{name} is {have}, not {want}", name=name, have=printable(have), want=want))
     return tuple(found), untold
 
 
@@ -104,7 +105,5 @@ def violations(process: Mapping[str, str]) -> tuple[Text, ...]:
         wanted, value = about(name).get("train"), process.get(name, UNSET)
         words = train_words(name)
         if wanted and value != UNSET and value not in wanted and words is not None:
-            found.append(
-                Text(f"{name} is {printable(value)}, not {words.en}", f"{name} 为 {printable(value)}，而非 {words.zh}")
-            )
+            found.append(Message("{name} is {value}, not {words}", name=name, value=printable(value), words=words))
     return tuple(found)

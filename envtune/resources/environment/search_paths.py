@@ -13,7 +13,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
 from envtune.host import Host, is_dir
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.model import Evidence, Reading
 
 SEARCHED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 SYSTEM_PATH = (
@@ -47,7 +48,7 @@ def entries(context: Context) -> Iterable[Reading]:
             found.append(_judged(context, name, value))
     if not found:
         raise NotApplicable(
-            Text(f"none of {', '.join(SEARCHED)} is set", f"{'、'.join(SEARCHED)} 均未设置"),
+            Bilingual(f"none of {', '.join(SEARCHED)} is set", f"{'、'.join(SEARCHED)} 均未设置"),
             f"environment of {context.target.environment.source}",
         )
     return found
@@ -56,12 +57,10 @@ def entries(context: Context) -> Iterable[Reading]:
 def _judged(context: Context, name: str, value: str) -> Reading:
     evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
     defects, silent = path_defects(context.host, value, files=name == "PYTHONPATH")
-    wanted = Text(
-        "directories that exist, each once, no empty or relative entry", "目录均存在、不重复，且没有空项或相对路径"
-    )
+    wanted = Message("directories that exist, each once, no empty or relative entry")
     if not defects and silent is not None:
         return Reading(name, None, evidence, expected=wanted, reason=host_error_text(silent))
-    shown = Text("; ".join(d.en for d in defects) or "in order", "；".join(d.zh for d in defects) or "无问题")
+    shown = Bilingual("; ".join(d.en for d in defects) or "in order", "；".join(d.zh for d in defects) or "无问题")
     listing = f"printf '%s\\n' \"${name}\" | tr ':' '\\n' | cat -n"  # an empty entry is an empty line
     return Reading(name, len(defects), evidence, shown, wanted, commands=(listing,))
 
@@ -76,10 +75,10 @@ def path_defects(host: Host, value: str, files: bool = False) -> tuple[tuple[Tex
     found: list[Text] = []
     silent: Optional[HostError] = None
     if "" in parts:
-        found.append(Text("an empty entry (the current directory)", "有空项（即当前目录）"))
+        found.append(Message("an empty entry (the current directory)"))
     for part in dict.fromkeys(plain):
         if plain.count(part) > 1:
-            found.append(Text(f"{part} more than once", f"{part} 重复"))
+            found.append(Message("{part} more than once", part=part))
         try:
             found += _entry_defects(host, part, files)
         except HostError as error:
@@ -89,14 +88,14 @@ def path_defects(host: Host, value: str, files: bool = False) -> tuple[tuple[Tex
 
 def _entry_defects(host: Host, part: str, files: bool) -> tuple[Text, ...]:
     if not part.startswith("/"):
-        return (Text(f"{part} is relative", f"{part} 是相对路径"),)
+        return (Message("{part} is relative", part=part),)
     try:
         kind = host.stat(part).kind
     except Missing:
-        return () if _supplied(part) else (Text(f"{part} does not exist", f"{part} 不存在"),)
+        return () if _supplied(part) else (Message("{part} does not exist", part=part),)
     if kind == "dir" or (files and kind == "file"):
         return ()
-    return (Text(f"{part} is not a directory", f"{part} 不是目录"),)
+    return (Message("{part} is not a directory", part=part),)
 
 
 def _supplied(part: str) -> bool:
@@ -122,7 +121,7 @@ def gcc_runtime(context: Context) -> Iterable[Reading]:
     strange = [part for part in listed if re.search(r"/[^/]*gcc[^/]*/lib64$", part) and not is_dir(context.host, part)]
     if not homes and not strange:
         raise NotApplicable(
-            Text(
+            Bilingual(
                 "no gcc was built beside the system's (" + ", ".join(GCC_HOMES) + ")",
                 "没有在系统 gcc 之外另行编译的 gcc（" + "、".join(GCC_HOMES) + "）",
             ),
@@ -130,12 +129,12 @@ def gcc_runtime(context: Context) -> Iterable[Reading]:
         )
     for home in homes:
         library = home + "/lib64"
-        shown = None if library in listed else Text(f"{library} is not in it", f"其中没有 {library}")
-        there = Text(f"{library} is in it", f"其中有 {library}")
-        yield Reading(library, library in listed, evidence, shown or there, Text(library, library))
+        shown = None if library in listed else Message("{library} is not in it", library=library)
+        there = Message("{library} is in it", library=library)
+        yield Reading(library, library in listed, evidence, shown or there, Literal(library))
     for part in strange:
-        shown = Text(f"{part} does not exist", f"{part} 不存在")
-        wanted = Text(homes[0] + "/lib64", homes[0] + "/lib64") if homes else Text("an existing lib64", "存在的 lib64")
+        shown = Message("{part} does not exist", part=part)
+        wanted = Message("{homes}/lib64", homes=homes[0]) if homes else Message("an existing lib64")
         yield Reading(part, False, evidence, shown, wanted)
 
 
@@ -149,7 +148,7 @@ def gcc_homes(host: Host) -> tuple[str, ...]:
 def hdf5(context: Context) -> Iterable[Reading]:
     """Per variable whether it holds the directory of the hdf5 built for dumps. Source: porting guide 003:2880-2885."""
     if not is_dir(context.host, HDF5):
-        raise NotApplicable(Text(f"{HDF5} is not there", f"{HDF5} 不存在"), HDF5)
+        raise NotApplicable(Message("{HDF5} is not there", HDF5=HDF5), HDF5)
     variables = context.target.variables()
     for name, folder in HDF5_ENTRIES.items():
         wanted = f"{HDF5}/{folder}"
@@ -160,7 +159,5 @@ def hdf5(context: Context) -> Iterable[Reading]:
             continue
         there = wanted in [posixpath.normpath(part) for part in value.split(":") if part]
         evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
-        shown = (
-            Text(f"{wanted} is in it", f"其中有 {wanted}") if there else Text(f"{wanted} is missing", f"缺少 {wanted}")
-        )
-        yield Reading(name, there, evidence, shown, Text(f"holds {wanted}", f"包含 {wanted}"))
+        shown = Message("{wanted} is in it", wanted=wanted) if there else Message("{wanted} is missing", wanted=wanted)
+        yield Reading(name, there, evidence, shown, Message("holds {wanted}", wanted=wanted))

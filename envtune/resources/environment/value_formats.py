@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
-from envtune.model import Text, same
+from envtune.messages import Bilingual, Literal, Message, Text
 
 
 class Judgement(NamedTuple):
@@ -28,7 +28,7 @@ def judge(form: Mapping[str, Any], value: str, npu: Optional[str], variables: Ma
         return _SYNTAXES[form["syntax"]](value)
     if "in" in form:
         folded = value if form.get("case", True) else value.lower()
-        return Judgement(folded in form["in"], same(" | ".join(form["in"])))
+        return Judgement(folded in form["in"], Literal(" | ".join(form["in"])))
     if "int" in form:
         return Judgement(_whole_number(form, value), _number_words(form))
     return Judgement(re.fullmatch(form["matches"], value) is not None, Text(*form["words"]))
@@ -46,10 +46,10 @@ def _judge_by_product(
         (f"{'/'.join(row['npu'])}: {_number_words(row).en}", f"{'/'.join(row['npu'])}：{_number_words(row).zh}")
         for row in rows
     ]
-    wanted = Text("; ".join(en for en, _ in words), "；".join(zh for _, zh in words))
+    wanted = Bilingual("; ".join(en for en, _ in words), "；".join(zh for _, zh in words))
     if len(set(verdicts)) == 1:
         return Judgement(verdicts[0], wanted)
-    why = Text(
+    why = Bilingual(
         f"the range depends on the NPU model, which is {npu or 'not known'}",
         f"取值范围取决于 NPU 型号，而型号{'为 ' + npu if npu else '未知'}",
     )
@@ -68,8 +68,8 @@ def _number_words(form: Mapping[str, Any]) -> Text:
     unit = f" {form['unit']}" if "unit" in form else ""
     step = form.get("step")
     if high is None:
-        return Text(f"a whole number of at least {low}{unit}", f"不小于 {low}{unit} 的整数")
-    return Text(
+        return Message("a whole number of at least {low}{unit}", low=low, unit=unit)
+    return Bilingual(
         f"a whole number from {low} to {high}{unit}" + (f", a multiple of {step}" if step else ""),
         f"{low} 至 {high}{unit} 的整数" + (f"，且为 {step} 的倍数" if step else ""),
     )
@@ -77,10 +77,7 @@ def _number_words(form: Mapping[str, Any]) -> Text:
 
 def _cpu_affinity(value: str) -> Judgement:
     """`<mode>[,force:0|1][,npu<id>:<a>-<b>]...[,npu_affine:0|1][,lazy_bind:0|1]`; the mode comes first."""
-    wanted = Text(
-        "mode 0, 1 or 2, then optional force:0|1, npuN:first-last, npu_affine:0|1",
-        "模式 0、1 或 2，其后可选 force:0|1、npuN:起-止、npu_affine:0|1",
-    )
+    wanted = Message("mode 0, 1 or 2, then optional force:0|1, npuN:first-last, npu_affine:0|1")
     mode, *parts = [part.strip(" ") for part in value.split(",")]
     if not re.fullmatch(r"[0-2]", mode):
         return Judgement(False, wanted)
@@ -107,16 +104,16 @@ def alloc_options(value: str) -> Optional[dict[str, str]]:
 def _alloc_conf(value: str) -> Judgement:
     options = alloc_options(value)
     if options is None:
-        return Judgement(False, Text("`option:value` pairs joined by commas", "以逗号连接的 `选项:取值`"))
+        return Judgement(False, Message("`option:value` pairs joined by commas"))
     for key, option in options.items():
         rule = _ALLOC.get(key)
         if rule is not None and not rule[0](option):
-            return Judgement(False, same(f"{key}:{rule[1]}"))
+            return Judgement(False, Literal(f"{key}:{rule[1]}"))
     unknown = [key for key in options if key not in _ALLOC]
-    wanted = Text("options and values as torch_npu documents them", "torch_npu 文档列出的选项与取值")
+    wanted = Message("options and values as torch_npu documents them")
     if unknown:
         names = ", ".join(unknown)
-        why = Text(f"not known here whether torch_npu takes {names}", f"尚不清楚 torch_npu 是否接受 {names}")
+        why = Message("not known here whether torch_npu takes {names}", names=names)
         return Judgement(None, wanted, why)
     return Judgement(True, wanted)
 
@@ -153,10 +150,7 @@ _ALLOC: Mapping[str, tuple[Callable[[str], bool], str]] = {
 
 def _retry_params(value: str) -> Judgement:
     """`MaxCnt:3,HoldTime:5000,IntervalTime:1000`: count 1 to 10, times 0 to 60000 ms."""
-    wanted = Text(
-        "MaxCnt:1-10, HoldTime:0-60000, IntervalTime:0-60000 (ms)",
-        "MaxCnt:1-10、HoldTime:0-60000、IntervalTime:0-60000（毫秒）",
-    )
+    wanted = Message("MaxCnt:1-10, HoldTime:0-60000, IntervalTime:0-60000 (ms)")
     limits = {"MaxCnt": [1, 10], "HoldTime": [0, 60000], "IntervalTime": [0, 60000]}
     for part in value.split(","):
         key, colon, number = part.strip(" ").partition(":")

@@ -11,7 +11,8 @@ from typing import Any, Iterable, Mapping, Optional
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
-from envtune.model import Evidence, Reading, Text, same
+from envtune.messages import Bilingual, Literal, Message, Text, in_context
+from envtune.model import Evidence, Reading
 from envtune.resources.environment.reference import (
     NO_TORCH_NPU,
     TASK_QUEUE_2,
@@ -50,7 +51,7 @@ def torch_npu_variable(context: Context, *, name: str) -> Iterable[Reading]:
             raise Undetermined(_unplaced(found, name), found.source)
         if not known:
             raise NotApplicable(
-                Text(f"{found.words} does not read {name} (obsolete)", f"{found.words} 不读取 {name}（已废弃）"),
+                Message("{words} does not read {name} (obsolete)", words=found.words, name=name),
                 found.source,
                 found.words,
             )
@@ -67,45 +68,37 @@ def task_queue(context: Context) -> Iterable[Reading]:
     value = value_of(context, "TASK_QUEUE_ENABLE")
     found = torch_npu_of(context)
     if value in ("0", "1"):
-        return [_queue_reading(context, value, int(value), Text("1", "1"))]
+        return [_queue_reading(context, value, int(value), Literal("1"))]
     if value == "2":
         return [_second_level(context, found)]
     if value != UNSET:
-        return [_queue_reading(context, value, -1, same("1"))]
+        return [_queue_reading(context, value, -1, Literal("1"))]
     if found is NO_TORCH_NPU:
         raise NotApplicable(NO_TORCH_NPU, context.facts["torch_npu"].source)
     on = behaves(found, TASK_QUEUE_ON) if isinstance(found, TorchNpu) else None
     if on is None:
-        why = (
-            found if isinstance(found, Text) else Text(f"{found.words} lies between two", f"{found.words} 处于两者之间")
-        )
+        why = found if isinstance(found, Text) else Message("{words} lies between two", words=found.words)
         raise Undetermined(
-            Text(
-                f"unset: whether the queue is on by default depends on the torch_npu release ({why.en})",
-                f"未设置：任务队列默认是否开启取决于 torch_npu 版本（{why.zh}）",
-            ),
+            Message("unset: whether the queue is on by default depends on the torch_npu release ({why})", why=why),
             context.target.environment.place("TASK_QUEUE_ENABLE"),
         )
     assert isinstance(found, TorchNpu)
     if on:
-        shown = Text(f"unset ({found.words} turns it on by default)", f"未设置（{found.words} 默认开启）")
-        return [_queue_reading(context, value, 1, same("1"), shown)]
-    shown = Text(f"unset ({found.words} leaves it off by default)", f"未设置（{found.words} 默认关闭）")
-    return [_queue_reading(context, value, 0, same("1"), shown)]
+        shown = Message("unset ({words} turns it on by default)", words=found.words)
+        return [_queue_reading(context, value, 1, Literal("1"), shown)]
+    shown = Message("unset ({words} leaves it off by default)", words=found.words)
+    return [_queue_reading(context, value, 0, Literal("1"), shown)]
 
 
 def _second_level(context: Context, found: Any) -> Reading:
     known = behaves(found, TASK_QUEUE_2) if isinstance(found, TorchNpu) else None
     if known:
-        shown = Text(f"2 ({found.words} knows this level)", f"2（{found.words} 支持该级别）")
-        return _queue_reading(context, "2", 2, Text("1 or 2", "1 或 2"), shown)
+        shown = Message("2 ({words} knows this level)", words=found.words)
+        return _queue_reading(context, "2", 2, Message("1 or 2"), shown)
     if known is None:
-        why = Text(
-            "whether this torch_npu knows level 2 cannot be told (known from v2.1.0-6.0.0 on)",
-            "无法判断该 torch_npu 是否支持级别 2（自 v2.1.0-6.0.0 起支持）",
-        )
-        return Reading("TASK_QUEUE_ENABLE", 2, _evidence(context, "TASK_QUEUE_ENABLE", "2"), same("2"), reason=why)
-    wanted = Text(f"1 ({found.words} does not know level 2)", f"1（{found.words} 不支持级别 2）")
+        why = Message("whether this torch_npu knows level 2 cannot be told (known from v2.1.0-6.0.0 on)")
+        return Reading("TASK_QUEUE_ENABLE", 2, _evidence(context, "TASK_QUEUE_ENABLE", "2"), Literal("2"), reason=why)
+    wanted = Message("1 ({words} does not know level 2)", words=found.words)
     return _queue_reading(context, "2", -1, wanted)
 
 
@@ -121,13 +114,13 @@ def whitelist(context: Context) -> Iterable[Reading]:
     Sources: porting guide 003:2748-2750; hicann/hccl (0 needs HCCL_WHITELIST_FILE, a JSON file with host_ip).
     """
     name, value = "HCCL_WHITELIST_DISABLE", value_of(context, "HCCL_WHITELIST_DISABLE")
-    wanted = Text("1 or unset, or 0 with a whitelist file", "1 或不设置；若为 0 则须有白名单文件")
+    wanted = Message("1 or unset, or 0 with a whitelist file")
     if value != "0":
         state = "off" if value in ("1", UNSET) else value
         return [Reading(name, state, _evidence(context, name, value), value_text(value), wanted)]
     path = value_of(context, "HCCL_WHITELIST_FILE")
     if path == UNSET or not path:
-        shown = Text("0, and HCCL_WHITELIST_FILE is not set", "0，且未设置 HCCL_WHITELIST_FILE")
+        shown = Message("0, and HCCL_WHITELIST_FILE is not set")
         return [Reading(name, "unlisted", _evidence(context, name, value), shown, wanted)]
     return [_listed(context, path, wanted)]
 
@@ -143,16 +136,14 @@ def _listed(context: Context, path: str, wanted: Text) -> Reading:
         hosts = loaded.get("host_ip") if isinstance(loaded, Mapping) else None
     except (Missing, Unreadable) as error:
         why = host_error_text(error)
-        return Reading(name, "unlisted", evidence, Text(f"0, and {why.en}", f"0，且 {why.zh}"), wanted)
+        return Reading(name, "unlisted", evidence, Message("0, and {why}", why=why), wanted)
     except HostError as error:
-        return Reading(name, None, evidence, same("0"), wanted, host_error_text(error))
+        return Reading(name, None, evidence, Literal("0"), wanted, host_error_text(error))
     except ValueError:
         hosts = None
     if not hosts:
-        return Reading(
-            name, "unlisted", evidence, Text(f"0, and {path} lists no host_ip", f"0，且 {path} 中没有 host_ip"), wanted
-        )
-    shown = Text(f"0, on purpose: {path} lists {len(hosts)} hosts", f"0，应为有意设置：{path} 列出 {len(hosts)} 台主机")
+        return Reading(name, "unlisted", evidence, Message("0, and {path} lists no host_ip", path=path), wanted)
+    shown = Message("0, on purpose: {path} lists {count} hosts", path=path, count=len(hosts))
     return Reading(name, "listed", evidence, shown, wanted)
 
 
@@ -178,10 +169,8 @@ def launch_blocking(context: Context) -> Iterable[Reading]:
     docs/zh/environment_variable_reference/TASK_QUEUE_ENABLE.md."""
     blocking = value_of(context, "ASCEND_LAUNCH_BLOCKING")
     queue = value_of(context, "TASK_QUEUE_ENABLE")
-    wanted = Text("ASCEND_LAUNCH_BLOCKING 0 or unset", "ASCEND_LAUNCH_BLOCKING 为 0 或不设置")
-    shown = Text(
-        f"{queue}, with ASCEND_LAUNCH_BLOCKING {blocking}", f"{queue}，同时 ASCEND_LAUNCH_BLOCKING 为 {blocking}"
-    )
+    wanted = Message("ASCEND_LAUNCH_BLOCKING 0 or unset")
+    shown = Message("{queue}, with ASCEND_LAUNCH_BLOCKING {blocking}", queue=queue, blocking=blocking)
     evidence = _evidence(context, "ASCEND_LAUNCH_BLOCKING", blocking)
     if blocking in (UNSET, "0") or queue == "0":
         return [Reading("TASK_QUEUE_ENABLE", False, evidence, shown, wanted)]
@@ -203,7 +192,7 @@ def obsolete(context: Context) -> Iterable[Reading]:
     present, gaps = set_variables(context, chosen)
     if not present and not gaps:
         raise NotApplicable(
-            Text("no variable that only torch_npu reads is set", "未设置任何仅由 torch_npu 读取的变量"),
+            Message("no variable that only torch_npu reads is set"),
             f"environment of {context.target.environment.source}",
         )
     found = torch_npu_of(context)
@@ -211,10 +200,10 @@ def obsolete(context: Context) -> Iterable[Reading]:
         raise NotApplicable(NO_TORCH_NPU, context.facts["torch_npu"].source)
     if isinstance(found, Text):
         raise Undetermined(found, context.facts["torch_npu"].source)
-    wanted = Text(f"a variable that {found.words} reads", f"{found.words} 会读取的变量")
+    wanted = Message("a variable that {words} reads", words=found.words)
     for name, value in present.items():
         known, evidence = reads(found, name), _evidence(context, name, value)
-        shown = Text(f"{name}={printable(value)}", f"{name}={printable(value)}")
+        shown = Message("{name}={value}", name=name, value=printable(value))
         if known is None:
             yield Reading(name, None, evidence, shown, wanted, _unplaced(found, name))
         else:
@@ -229,7 +218,7 @@ def ranges(context: Context) -> Iterable[Reading]:
     present, gaps = set_variables(context, chosen)
     if not present and not gaps:
         raise NotApplicable(
-            Text("no variable with a documented range is set", "未设置任何有文档取值范围的变量"),
+            Message("no variable with a documented range is set"),
             f"environment of {context.target.environment.source}",
         )
     npu = context.facts.value("npu") if any("by" in about(name)["form"] for name in present) else None
@@ -276,11 +265,11 @@ def train_words(name: str) -> Optional[Text]:
         return None
     values = " | ".join(value for value in wanted if value != UNSET)
     if UNSET not in wanted:
-        return same(values)
+        return Literal(values)
     if not values:
-        return Text("unset", "不设置")
+        return in_context("variables", "unset")
     default = row.get("default")
-    return Text(
+    return Bilingual(
         f"{values}, or unset" + (f" (the default is {default})" if default else ""),
         f"{values}，或不设置" + (f"（默认为 {default}）" if default else ""),
     )
@@ -289,8 +278,8 @@ def train_words(name: str) -> Optional[Text]:
 def value_text(value: str) -> Text:
     """A value as a person sees it."""
     if value == UNSET:
-        return Text("unset", "未设置")
-    return same(printable(value)) if value else Text("empty", "空")
+        return Message("unset")
+    return Literal(printable(value)) if value else Message("empty")
 
 
 def printable(value: str) -> str:
@@ -309,7 +298,8 @@ def _untold(name: str, untold: Undetermined) -> Reading:
 
 
 def _unplaced(found: TorchNpu, name: str) -> Text:
-    return Text(
-        f"whether {found.words} reads {name} is not known: the branches scanned before and after it differ",
-        f"不清楚 {found.words} 是否读取 {name}：其前后两个已扫描分支不一致",
+    return Message(
+        "whether {words} reads {name} is not known: the branches scanned before and after it differ",
+        words=found.words,
+        name=name,
     )

@@ -9,7 +9,7 @@ from typing import Any, Optional
 from envtune.errors import Denied, HostError, Missing
 from envtune.executor import digest, normal
 from envtune.host import Host
-from envtune.model import Text
+from envtune.messages import Message, Text
 
 
 def content(host: Host, path: str) -> Optional[bytes]:
@@ -64,10 +64,7 @@ def mounted_read_only(host: Host, path: str) -> Optional[Text]:
             best = (fields[4], fields[5])
     if "ro" not in best[1].split(","):
         return None
-    return Text(
-        f"{best[0]} is mounted read-only here (a container?): the host has to change it",
-        f"{best[0]} 在此处为只读挂载（容器内？），需在宿主机上修改",
-    )
+    return Message("{best} is mounted read-only here (a container?): the host has to change it", best=best[0])
 
 
 def _holds(mount: str, path: str) -> bool:

@@ -9,7 +9,8 @@ from typing import Iterable, Sequence
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
-from envtune.model import Change, Finding, Text
+from envtune.messages import Bilingual, Message
+from envtune.model import Change, Finding
 from envtune.resources.files.change import content, file_operation, mounted_read_only, needs_root, shown
 
 OWN_NAME = re.compile(r"([0-9]+-)?envtune[-_.a-z0-9]*")
@@ -21,13 +22,13 @@ def dropin(context: Context, findings: Sequence[Finding], *, path: str, text: st
     folder, name = posixpath.split(path)
     if posixpath.normpath(path) != path or not re.fullmatch(r"/etc/(.*/)?[^/]+[.]d(/[^/]+)*", folder):
         words = f"{path}: file.dropin writes into drop-in directories below /etc only"
-        raise Skipped(Text(words, f"{path}：file.dropin 只写 /etc 下的 .d 目录"))
+        raise Skipped(Bilingual(words, f"{path}：file.dropin 只写 /etc 下的 .d 目录"))
     if not OWN_NAME.fullmatch(name):
-        raise Skipped(Text(f"{path}: {name} is not a name of ours", f"{path}：{name} 不是 envtune 的文件名"))
+        raise Skipped(Message("{path}: {name} is not a name of ours", path=path, name=name))
     wanted = text if text.endswith("\n") else text + "\n"
     before = content(context.host, path)
     if before == wanted.encode("utf-8"):
-        raise Skipped(Text(f"{path} holds it already", f"{path} 已是所需内容"))
+        raise Skipped(Message("{path} holds it already", path=path))
     locked = mounted_read_only(context.host, path)
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
     change = Change(

@@ -6,13 +6,15 @@ is skipped: a port is never opened to everybody.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Iterable, Optional, Sequence
 
 from envtune import intervals as regions
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import NotApplicable, Skipped
-from envtune.model import Change, Finding, Text
+from envtune.messages import Message, Text
+from envtune.model import Change, Finding
 from envtune.resources.firewall.commands import Wanted, changes_of
 from envtune.resources.firewall.listings import RuleSets, rule_sets, without_dormant
 from envtune.resources.firewall.model import Table
@@ -33,7 +35,7 @@ def allow(context: Context, findings: Sequence[Finding], *, options: FixOptions)
     for peers in _known_peers(context):
         done += _changes(context, findings, peers)
     if not done:
-        raise Skipped(Text("the ports are open to these peers", "这些端口已对指定节点开放"))
+        raise Skipped(Message("the ports are open to these peers"))
     return done
 
 
@@ -41,7 +43,7 @@ def _with_peers(context: Context, peers: tuple[str, ...]) -> Context:
     if not peers or context.target.options.peers == peers:
         return context
     options = context.target.options._replace(peers=peers)
-    return Context(context.host, context.facts, context.target._replace(options=options))
+    return replace(context, target=context.target._replace(options=options))
 
 
 def _known_peers(context: Context) -> tuple[Peers, ...]:
@@ -51,21 +53,15 @@ def _known_peers(context: Context) -> tuple[Peers, ...]:
         raise Skipped(verdict.reason) from None
     if not all(peers.complete for peers in found):
         raise Skipped(
-            Text(
-                "the ports are opened for named peers only: give --peer ADDRESS, --hostfile FILE, or run it inside the "
-                "Slurm job",
-                "只对指定的节点放行：请用 --peer 地址、--hostfile 文件 指定，或在 Slurm 作业中运行",
+            Message(
+                "the ports are opened for named peers only: give --peer ADDRESS, --hostfile FILE, or run it "
+                "inside the Slurm job"
             )
         )
     for peers in found:
         for network in regions.networks(peers.addresses, peers.family):
             if int(network.partition("/")[2] or WIDEST) < WIDEST:
-                raise Skipped(
-                    Text(
-                        f"{network} is nearly everybody; name the peers' own network",
-                        f"{network} 几乎等于所有主机；请指定节点所在网段",
-                    )
-                )
+                raise Skipped(Message("{network} is nearly everybody; name the peers' own network", network=network))
     return found
 
 
@@ -113,4 +109,4 @@ def _unread(sets: RuleSets) -> tuple[Text, ...]:
     reason: Optional[Text] = sets.gaps[0].reason if sets.gaps else None
     if reason is None:
         return ()
-    return (Text(f"other rules may close them, too: {reason.en}", f"其他规则也可能拦截：{reason.zh}"),)
+    return (Message("other rules may close them, too: {reason}", reason=reason),)

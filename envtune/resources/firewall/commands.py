@@ -15,7 +15,8 @@ from envtune.errors import HostError, Missing, Skipped
 from envtune.executor import digest
 from envtune.host import Host, exists
 from envtune.intervals import Intervals
-from envtune.model import Change, Text
+from envtune.messages import Message, Text
+from envtune.model import Change
 from envtune.resources.firewall.peers import Peers
 from envtune.resources.firewall.placement import Opening
 from envtune.resources.firewall.precondition import chain_given
@@ -124,8 +125,8 @@ def _firewalld(host: Host, opening: Opening, wanted: Wanted) -> list[Change]:
         for source in wanted.sources
         for pair in wanted.ports
     ]
-    now = Text("the rules in force; firewalld is not reloaded", "当前生效的规则；不会重新加载 firewalld")
-    later = Text("what firewalld loads at the next boot or reload", "firewalld 下次启动或重新加载时读取的配置")
+    now = Message("the rules in force; firewalld is not reloaded")
+    later = Message("what firewalld loads at the next boot or reload")
     return [
         _change(
             f"firewalld zone {opening.zone} ({word})",
@@ -153,21 +154,11 @@ def _must_run(host: Host) -> None:
         state = host.run(("firewall-cmd", "--state"))
     except HostError as error:
         if isinstance(error, Missing):
-            raise Skipped(
-                Text(
-                    "the rules are firewalld's, but firewall-cmd is missing",
-                    "规则由 firewalld 管理，但缺少 firewall-cmd",
-                )
-            ) from None
+            raise Skipped(Message("the rules are firewalld's, but firewall-cmd is missing")) from None
         return  # not recorded, or no answer now
     if state.returncode != 0:
         said = (state.stdout + state.stderr).strip().partition("\n")[0]
-        raise Skipped(
-            Text(
-                f"the rules are firewalld's, and it does not run now: {said}",
-                f"规则由 firewalld 管理，但其未运行：{said}",
-            )
-        )
+        raise Skipped(Message("the rules are firewalld's, and it does not run now: {said}", said=said))
 
 
 # ---------------------------------------------------------------------- ufw
@@ -182,7 +173,7 @@ def _ufw(opening: Opening, wanted: Wanted) -> Change:
             rules.append(f"ufw {' '.join(words)} comment '{mark}'")
             check = {"argv": ["ufw", "show", "added"], "contains": rules[-1]}
             operations.append(_run(["ufw", *words, "comment", mark], check, {"argv": ["ufw", "delete", *words]}))
-    note = Text("ufw keeps the rule for the next boot, too", "ufw 会同时保存规则，重启后仍有效")
+    note = Message("ufw keeps the rule for the next boot, too")
     return _change("ufw", rules, operations, note)
 
 
@@ -267,9 +258,10 @@ def _program(host: Host, opening: Opening, family: int) -> str:
         if "nf_tables" in version:
             return program
     raise Skipped(
-        Text(
-            f"the chain {opening.chain} was made by {prefix} on nftables, which is not installed now",
-            f"链 {opening.chain} 由基于 nftables 的 {prefix} 创建，但该程序当前未安装",
+        Message(
+            "the chain {chain} was made by {prefix} on nftables, which is not installed now",
+            chain=opening.chain,
+            prefix=prefix,
         )
     )
 
@@ -281,13 +273,11 @@ def _until_boot(host: Host, tool: str) -> tuple[Text, tuple[Text, ...]]:
     """That the rule is gone then, and the administrator's own file, which envtune does not edit."""
     paths = [path for path in _BOOT_FILES[tool] if _there(host, path)]
     where = paths[0] if paths else _BOOT_FILES[tool][0]
-    note = Text(
-        f"the rule lives until the next boot; to keep it, add it to your own {where}, which envtune does not edit",
-        f"规则在重启前有效；如需长期保留，请自行写入 {where}（envtune 不会修改该文件）",
+    note = Message(
+        "the rule lives until the next boot; to keep it, add it to your own {where}, which envtune does not edit",
+        where=where,
     )
-    rivals = tuple(
-        Text(f"{path}: its rules replace these when they are loaded", f"{path}：加载时会替换当前规则") for path in paths
-    )
+    rivals = tuple(Message("{path}: its rules replace these when they are loaded", path=path) for path in paths)
     return note, rivals
 
 

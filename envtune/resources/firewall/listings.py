@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Callable, NamedTuple, Optional, Sequence, Unio
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded, host_error_text
 from envtune.host import Host, exists
-from envtune.model import CommandResult, Text
+from envtune.messages import Message, Text
+from envtune.model import CommandResult
 
 if TYPE_CHECKING:
     from envtune.resources.firewall.model import Table
@@ -66,9 +67,9 @@ def _front_ends(host: Host, family: int, found: RuleSets) -> None:
 
     for table in frontend_tables(host, family):
         found.tables.append(table)
-        reason = Text(
-            f"{table.family} runs, and the kernel's own rules are not recorded: others may stand beside its settings",
-            f"{table.family} 正在运行，而未记录内核中的规则：除其设置外可能还有其他规则",
+        reason = Message(
+            "{family} runs, and the kernel's own rules are not recorded: others may stand beside its settings",
+            family=table.family,
         )
         found.gaps.append(Gap(reason, table.source))
 
@@ -135,11 +136,8 @@ def _nft(host: Host, family: int, found: RuleSets) -> bool:
     return False
 
 
-MISSING = Text("command not found", "未找到命令")
-_NFT_MISSING = Text(
-    "nft is not installed, so the kernel's nftables rules, if there are any, cannot be read",
-    "未安装 nft，无法读取内核中可能存在的 nftables 规则",
-)
+MISSING = Message("command not found")
+_NFT_MISSING = Message("nft is not installed, so the kernel's nftables rules, if there are any, cannot be read")
 
 
 def _without_nft(host: Host) -> Optional[tuple[str, str]]:
@@ -238,9 +236,8 @@ def _saved_names(found: RuleSets) -> frozenset[str]:
     return frozenset(table.name for table in found.tables if table.family == "iptables") - nft
 
 
-_LEGACY_MISSING = Text(
-    "iptables-legacy-save is not there, so the legacy tables of the kernel, if there are any, cannot be read",
-    "没有 iptables-legacy-save，无法读取内核中可能存在的 legacy 表",
+_LEGACY_MISSING = Message(
+    "iptables-legacy-save is not there, so the legacy tables of the kernel, if there are any, cannot be read"
 )
 
 
@@ -291,12 +288,12 @@ def _ask(host: Host, argv: Sequence[str], family: int, parse: Parse) -> Union[tu
     try:
         return result, parse(result.stdout, family)
     except ValueError as error:  # Malformed, or nothing of the kind
-        reason = Text(f"the output of `{line}` is not a whole rule set", f"`{line}` 的输出不是完整的规则集")
+        reason = Message("the output of `{line}` is not a whole rule set", line=line)
         return Gap(reason, line, str(error))
 
 
 def _failed(line: str, said: str, right: bool) -> Text:
     if right:
-        return Text(f"`{line}` needs root", f"`{line}` 需要 root 权限")
+        return Message("`{line}` needs root", line=line)
     first = said.partition("\n")[0] or "no message"
-    return Text(f"`{line}` failed: {first}", f"`{line}` 失败：{first}")
+    return Message("`{line}` failed: {first}", line=line, first=first)

@@ -13,7 +13,8 @@ from envtune.context import Context
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.intervals import Intervals
-from envtune.model import Interface, Text
+from envtune.messages import Message
+from envtune.model import Interface
 from envtune.resources.network.names import is_loopback, master, nodes
 from envtune.resources.network.ports import HcclPorts, hccl_ports
 
@@ -92,7 +93,7 @@ def peers_of(context: Context) -> tuple[Peers, ...]:
         return (Peers(4, regions.peers(4), (), False),)
     job = nodes(variables)
     if job.size == 1:
-        reason = Text(f"a job on a single node has no peers ({job.source})", f"单机任务没有其他节点（{job.source}）")
+        reason = Message("a job on a single node has no peers ({source})", source=job.source)
         raise NotApplicable(reason, context.target.environment.source, job.source)
     addresses = known.addresses if known is not None else ()
     version = 6 if addresses and all(":" in address for address in addresses) else 4
@@ -114,7 +115,7 @@ def _named(context: Context) -> tuple[Peers, ...]:
             family = 6 if ":" in word else 4
             found.setdefault(family, []).append(regions.network(word, family))
         except ValueError:
-            reason = Text(f"{word} is not an address of a peer", f"{word} 不是节点地址")
+            reason = Message("{word} is not an address of a peer", word=word)
             raise Undetermined(reason, "--peer", word) from None
     rows = []
     for family, pairs in sorted(found.items()):
@@ -124,7 +125,7 @@ def _named(context: Context) -> tuple[Peers, ...]:
         if inside:
             rows.append(Peers(family, inside, inside, True))
     if not rows:
-        reason = Text("the peers named are this host itself", "指定的节点只有本机")
+        reason = Message("the peers named are this host itself")
         raise NotApplicable(reason, "--peer", " ".join(words))
     return tuple(rows)
 

@@ -13,7 +13,7 @@ from typing import Iterator, NamedTuple, Optional, Sequence
 from envtune import intervals as regions
 from envtune.errors import Skipped
 from envtune.intervals import Intervals, Region
-from envtune.model import Text
+from envtune.messages import Literal, Message, Text
 from envtune.resources.firewall.evaluate import Outcome, TooLarge, connect
 from envtune.resources.firewall.match import Packet, address, port
 from envtune.resources.firewall.model import ACCEPT, GOTO, JUMP, NOTHING, BaseChain, Chain, Rule, Table, owner_of
@@ -85,7 +85,7 @@ def openings(tables: Sequence[Table], case: Case) -> list[Opening]:
                 found[id(table), one.chain, one.zone] = one
         return _needed(tables, list(found.values()), case)
     except TooLarge:
-        reason = Text("the rule set is too large to follow every way through it", "规则集过大，无法逐条推演")
+        reason = Message("the rule set is too large to follow every way through it")
         raise Skipped(reason) from None
 
 
@@ -105,16 +105,17 @@ def _must_be_open(outcomes: Sequence[Outcome]) -> None:
             raise in_the_way(one.rule)
 
 
-_NO_MORE = Text("", "")
+_NO_MORE = Literal("")
 
 
 def in_the_way(rule: Optional[Rule], why: Text = _NO_MORE) -> Skipped:
     """The refusal to open, naming the rule that an accept rule would not get past."""
     by = f"`{rule.text}` ({rule.where})" if rule is not None else "-"
     return Skipped(
-        Text(
-            f"an accept rule alone would not surely open the ports; this rule stands in the way: {by}{why.en}",
-            f"仅添加放行规则不能确保端口开放，受阻于规则：{by}{why.zh}",
+        Message(
+            "an accept rule alone would not surely open the ports; this rule stands in the way: {by}{why}",
+            by=by,
+            why=why,
         )
     )
 
@@ -168,7 +169,7 @@ def _candidates(table: Table, rule: Rule) -> Iterator[Opening]:
     owner = owner_of(table)
     agent = next((name for start, name in _AGENTS if chain.startswith(start)), "")
     if agent:
-        raise in_the_way(rule, Text(f", which is {agent}'s: allow it there", f"，该规则由 {agent} 管理，请在其中放行"))
+        raise in_the_way(rule, Message(", which is {agent}'s: allow it there", agent=agent))
     if owner == "firewalld":
         yield from _zones(table, rule, chain)
     elif owner == "ufw" and _user_chains(table):

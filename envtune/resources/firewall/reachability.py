@@ -13,7 +13,8 @@ from envtune import intervals as regions
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.intervals import Intervals, Region
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.firewall.listings import RuleSets, rule_sets, without_dormant
 from envtune.resources.firewall.peers import Peers, Way, peers_of, questions, ways
 from envtune.resources.network.ports import HcclPorts
@@ -65,7 +66,7 @@ def _reading(
     return judge.reading(outcomes)
 
 
-_TOO_LARGE = Text("the rule set is too large to follow every way through it", "规则集过大，无法逐条推演")
+_TOO_LARGE = Message("the rule set is too large to follow every way through it")
 
 
 class _Judge:
@@ -86,7 +87,7 @@ class _Judge:
             if one is not None:  # another way is not closed: which one peers take is not known
                 name = outcomes[at][0].name or "-"
                 return self._untold(
-                    Text(f"closed by {name}, not by every interface", f"经 {name} 被拦截，但并非所有网卡都如此"),
+                    Message("closed by {name}, not by every interface", name=name),
                     one.evidence,
                 )
         for _, found in outcomes:
@@ -110,7 +111,7 @@ class _Judge:
         peers = f" to {regions.address_text(who, self.peers.family)}" if who else ""
         nodes_zh = f"对 {regions.address_text(who, self.peers.family)} " if who else ""
         by = f"`{rule.text}` ({rule.where})" if rule is not None else "-"
-        shown = Text(f"{ports} closed{peers} by {by}", f"{ports} {nodes_zh}被 {by} 拦截")
+        shown = Bilingual(f"{ports} closed{peers} by {by}", f"{ports} {nodes_zh}被 {by} 拦截")
         from envtune.resources.firewall.remedy import opening
 
         front = front_end(self.sets)
@@ -129,10 +130,7 @@ class _Judge:
         for one in found:
             if one.verdict == "unknown" and one.rule is not None:
                 by = f"`{one.rule.text}` ({one.rule.where})"
-                reason = Text(
-                    f"what this rule does to a peer's connection cannot be told: {by}",
-                    f"无法判断该规则对其他节点的连接有何作用：{by}",
-                )
+                reason = Message("what this rule does to a peer's connection cannot be told: {by}", by=by)
                 return self._untold(reason, _evidence(self.sets, one.rule))
         shut = [o for o in found if o.verdict == "closed"]
         if shut:
@@ -150,16 +148,10 @@ class _Judge:
         family = self.peers.family
         if len(inside) <= len(outside):
             rule, names = let_in[0].rule if let_in else None, regions.address_text(inside, family)
-            reason = Text(
-                f"open only for {names}; whether that is every peer is not known",
-                f"仅对 {names} 放行；是否涵盖所有节点未知",
-            )
+            reason = Message("open only for {names}; whether that is every peer is not known", names=names)
         else:
             rule, names = shut[0].rule, regions.address_text(outside, family)
-            reason = Text(
-                f"open except for {names}; whether a peer is among them is not known",
-                f"除 {names} 外均放行；其中是否有任务节点未知",
-            )
+            reason = Message("open except for {names}; whether a peer is among them is not known", names=names)
         return reason, _evidence(self.sets, rule)
 
     def _untold(self, reason: Text, evidence: Evidence) -> Reading:
@@ -168,9 +160,7 @@ class _Judge:
     def _open(self, found: Sequence[Outcome]) -> Reading:
         rule = next((o.rule for o in found if o.rule is not None), None)
         by = f"`{rule.text}` ({rule.where})" if rule is not None else ""
-        words = (
-            Text(f"open by {by}", f"由 {by} 放行") if by else Text("open: no packet filter", "放行：没有任何过滤规则")
-        )
+        words = Message("open by {by}", by=by) if by else Message("open: no packet filter")
         return Reading(self.subject, "open", _evidence(self.sets, rule), words, _wanted(self.sets))
 
 
@@ -189,8 +179,8 @@ def _wanted(sets: RuleSets) -> Text:
     """What should be, and whose rules these are: a change elsewhere would not last."""
     front = front_end(sets)
     if not front:
-        return Text("open to the peers", "对其他节点开放")
-    return Text(f"open to the peers (the rules are {front}'s)", f"对其他节点开放（规则由 {front} 管理）")
+        return Message("open to the peers")
+    return Message("open to the peers (the rules are {front}'s)", front=front)
 
 
 def front_end(sets: RuleSets) -> str:

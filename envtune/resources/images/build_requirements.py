@@ -16,7 +16,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host import exists
-from envtune.model import Evidence, Reading, Text, same
+from envtune.messages import Bilingual, Literal, Message
+from envtune.model import Evidence, Reading
 from envtune.resources.images.pillow import BROKEN, SIMD, imported_pillow
 from envtune.resources.python.distributions import NONE, interpreter
 
@@ -39,14 +40,11 @@ def pillow_build(context: Context) -> Iterable[Reading]:
     missing, evidence = missing_packages(context)
     if missing and _imports(context) == SIMD:
         raise NotApplicable(
-            Text(
-                "pillow-simd is what PIL imports already: nothing is to be built",
-                "当前导入的 PIL 已是 pillow-simd：无需再编译",
-            ),
+            Message("pillow-simd is what PIL imports already: nothing is to be built"),
             evidence.source,
             "missing: " + " ".join(missing),
         )
-    yield Reading("packages", missing, evidence, same(", ".join(missing)) if missing else Text("all", "齐全"))
+    yield Reading("packages", missing, evidence, Literal(", ".join(missing)) if missing else Message("all"))
 
 
 def missing_packages(context: Context) -> tuple[tuple[str, ...], Evidence]:
@@ -106,7 +104,7 @@ def pillow_headers(context: Context) -> Iterable[Reading]:
         _only_without_wheels(context)
         if _imports(context) not in (NONE, BROKEN):
             raise NotApplicable(
-                Text(
+                Bilingual(
                     f"a Pillow is installed already, so that {', '.join(missing)} is not needed now",
                     f"目标 Python 已安装 Pillow，目前不需要 {'、'.join(missing)}",
                 ),
@@ -118,7 +116,7 @@ def pillow_headers(context: Context) -> Iterable[Reading]:
 def _header(context: Context, name: str) -> Reading:
     family = context.facts.value("os_family")
     package = HEADER_PACKAGES[name][0 if family == "debian" else 1]
-    expected = Text(f"{name} (package {package})", f"{name}（软件包 {package}）")
+    expected = Message("{name} (package {package})", name=name, package=package)
     folders = tuple(dict.fromkeys(header_folders(context, name)))
     places = tuple(f"{folder}/{name}" for folder in folders)
     for place in places:
@@ -128,7 +126,7 @@ def _header(context: Context, name: str) -> Reading:
         except HostError as error:
             reason, right = host_error_text(error), isinstance(error, Denied)
             return Reading(name, "", Evidence(place), expected=expected, reason=reason, right=right)
-    absent = Text(f"not in {', '.join(folders)}", f"在 {'、'.join(folders)} 中均未找到")
+    absent = Bilingual(f"not in {', '.join(folders)}", f"在 {'、'.join(folders)} 中均未找到")
     return Reading(name, "", Evidence(places[0], "\n".join(places)), absent, expected)
 
 
@@ -156,10 +154,7 @@ def _only_without_wheels(context: Context) -> None:
     version = interpreter(context).version
     numbers = tuple(int(part) for part in version.split("."))
     if numbers >= WHEELS_SINCE and context.facts.value("arch") in ("x86_64", "aarch64"):
-        words = Text(
-            f"Python is {version}: its pip installs Pillow from a wheel, nothing is built",
-            f"Python 为 {version}：其 pip 会直接安装 Pillow 的 wheel，无需编译",
-        )
+        words = Message("Python is {version}: its pip installs Pillow from a wheel, nothing is built", version=version)
         raise NotApplicable(words, interpreter(context).real)
 
 
@@ -170,11 +165,12 @@ def _only_for_training(context: Context) -> None:
         return
     for fact in (torch, ascend):
         if fact.value is None:
-            raise Undetermined(fact.reason or Text(f"cannot tell {fact.name}", f"无法判断 {fact.name}"), fact.source)
+            raise Undetermined(fact.reason or Message("cannot tell {name}", name=fact.name), fact.source)
     raise NotApplicable(
-        Text(
-            f"torch is {torch.value}, ascend is {ascend.value} and there is no Pillow: no training host",
-            f"torch 为 {torch.value}，ascend 为 {ascend.value}，且没有 Pillow：不是训练主机",
+        Message(
+            "torch is {value}, ascend is {ascend_value} and there is no Pillow: no training host",
+            value=torch.value,
+            ascend_value=ascend.value,
         ),
         torch.source,
     )

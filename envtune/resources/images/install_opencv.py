@@ -12,7 +12,8 @@ from typing import Iterable, Optional, Sequence
 from envtune.context import Context
 from envtune.errors import HostError, Skipped
 from envtune.host import Host
-from envtune.model import Finding, Text
+from envtune.messages import Message, Text
+from envtune.model import Finding
 from envtune.resources.images.opencv import OPENCV
 from envtune.resources.python.distributions import Distribution, every, locate
 from envtune.resources.python.installation import Installation, binary
@@ -50,7 +51,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
 def best(rows: Sequence[Distribution], imported: str) -> Distribution:
     """The one to keep of several."""
     if not rows:
-        raise Skipped(Text("no OpenCV here", "此处没有 OpenCV"))
+        raise Skipped(Message("no OpenCV here"))
     return max(
         rows,
         key=lambda row: (
@@ -78,7 +79,8 @@ def version_of(host: Host, place: str) -> str:
 
 def _note(dropped: Sequence[str], keep: Distribution) -> Text:
     listed = ", ".join(dropped)
-    return Text(
-        f"a package that requires {listed} by name will be reported by pip check; cv2 itself is {keep.name}",
-        f"若有软件包按名称依赖 {listed}，pip check 会给出提示；cv2 由 {keep.name} 提供",
+    return Message(
+        "a package that requires {listed} by name will be reported by pip check; cv2 itself is {name}",
+        listed=listed,
+        name=keep.name,
     )

@@ -13,7 +13,8 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 from envtune import collector
 from envtune.context import Context
 from envtune.errors import HostError, Skipped, Undetermined
-from envtune.model import Finding, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Finding
 from envtune.resources.images.build_requirements import header_folders
 from envtune.resources.images.pillow import NATIVE, SIMD, Imported, best_variant, cpu_flags, imported_pillow
 from envtune.resources.python.distributions import environment, every, interpreter, locate
@@ -63,7 +64,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
     """The one installation that cures IMG001 and IMG007."""
     found = imported_pillow(context)
     if not found.rows:
-        raise Skipped(Text(f"{found.path} was not installed by pip", f"{found.path} 不是由 pip 安装的"))
+        raise Skipped(Message("{path} was not installed by pip", path=found.path))
     place = locate(context, "PIL")
     entry = place.rpartition("/")[0] if place else found.rows[0].entry
     if not any(row.entry == entry for row in found.rows):
@@ -88,17 +89,13 @@ def _beside(context: Context, draft: Installation) -> Installation:
     if len({row.name for row in draft.remove}) > 1:
         return draft
     if python.kind == "venv" and not is_own(python, draft.entry) and draft.entry in python.sites:
-        words = Text(
-            f"{draft.entry} keeps its pillow; the virtual environment gets its own, which is imported first",
-            f"{draft.entry} 中的 pillow 保持不变；虚拟环境将安装自己的版本，并优先导入",
+        words = Message(
+            "{entry} keeps its pillow; the virtual environment gets its own, which is imported first", entry=draft.entry
         )
         return draft._replace(entry=main_entry(context), remove=(), note=words)
     own = user_site(context)
     if python.kind == "system" and own and host.euid != 0 and host.stat(draft.entry).uid == 0:
-        words = Text(
-            f"{draft.entry} is root's: this installs for the current user only (--user)",
-            f"{draft.entry} 属于 root：仅为当前用户安装（--user）",
-        )
+        words = Message("{entry} is root's: this installs for the current user only (--user)", entry=draft.entry)
         return draft._replace(entry=own, remove=(), note=words)
     return draft
 
@@ -108,10 +105,7 @@ def _native(draft: Installation, wheels: Optional[str]) -> Installation:
     version = next((row.version for row in draft.remove if row.name == NATIVE), "")
     if not version:
         raise Skipped(
-            Text(
-                "native pillow is the right one on this CPU, and none is installed whose version could be kept",
-                "此 CPU 应使用原生 pillow，但未安装任何可沿用版本的原生 pillow",
-            )
+            Message("native pillow is the right one on this CPU, and none is installed whose version could be kept")
         )
     requirement = f"pillow=={version}"
     return draft._replace(
@@ -157,9 +151,9 @@ def nearest(version: str, python: str, known: Iterable[str]) -> str:
     )
     if not fitting:
         raise Skipped(
-            Text(
-                f"no release of pillow-simd is made for Python {python} (the newest, 9.5.0, is for 3.7 to 3.11)",
-                f"pillow-simd 没有适用于 Python {python} 的版本（最新的 9.5.0 适用于 3.7 至 3.11）",
+            Message(
+                "no release of pillow-simd is made for Python {python} (the newest, 9.5.0, is for 3.7 to 3.11)",
+                python=python,
             )
         )
     wanted = _numbers(version)
@@ -176,9 +170,10 @@ def _from_directory(context: Context, folder: str, version: str, python: str) ->
     files = list(offered(context.host.listdir(folder), folder, SIMD, python, context.facts.value("arch") or ""))
     if not files:
         raise Skipped(
-            Text(
-                f"{folder} holds no pillow-simd for Python {python}; build the wheel on a host like this one",
-                f"{folder} 中没有适用于 Python {python} 的 pillow-simd；请在同类主机上编译 wheel",
+            Message(
+                "{folder} holds no pillow-simd for Python {python}; build the wheel on a host like this one",
+                folder=folder,
+                python=python,
             )
         )
     base = nearest(version, python, {file.version.partition(".post")[0] for file in files})
@@ -209,9 +204,11 @@ def _without_isolation(context: Context, source: Source) -> tuple[str, ...]:
     if missing:
         words = " and ".join(missing)
         raise Skipped(
-            Text(
-                f"{source.path} has to be built, and {interpreter(context).path} has no {words}: bring a wheel",
-                f"{source.path} 需要编译，而 {interpreter(context).path} 中没有 {words}：请改用 wheel",
+            Message(
+                "{path} has to be built, and {interpreter_path} has no {words}: bring a wheel",
+                path=source.path,
+                interpreter_path=interpreter(context).path,
+                words=words,
             )
         )
     return ("--no-build-isolation",)
@@ -227,9 +224,9 @@ def _compiler(context: Context) -> str:
         return command  # not recorded: the build will tell
     if found is None:
         raise Skipped(
-            Text(
-                f"{program} is not on PATH: pillow-simd has to be built (or bring a wheel with --wheels DIR)",
-                f"PATH 中没有 {program}：pillow-simd 需要编译（或用 --wheels DIR 提供 wheel）",
+            Message(
+                "{program} is not on PATH: pillow-simd has to be built (or bring a wheel with --wheels DIR)",
+                program=program,
             )
         )
     return command
@@ -243,9 +240,10 @@ def _refuse_downgrade(context: Context, version: str, base: str) -> None:
     if asking:
         listed = ", ".join(asking)
         raise Skipped(
-            Text(
-                f"the nearest pillow-simd is made from Pillow {base}, and more is required by {listed}",
-                f"最接近的 pillow-simd 基于 Pillow {base}，而以下软件包要求更高版本：{listed}",
+            Message(
+                "the nearest pillow-simd is made from Pillow {base}, and more is required by {listed}",
+                base=base,
+                listed=listed,
             )
         )
 
@@ -278,7 +276,7 @@ def _note(context: Context, draft: Installation) -> Text:
         zh += f"；编译前需要先安装 {'、'.join(missing)}（IMG003、IMG006）"
     if draft.note is not None:
         en, zh = f"{draft.note.en}; {en}", f"{draft.note.zh}；{zh}"
-    return Text(en, zh)
+    return Bilingual(en, zh)
 
 
 def _missing_headers(context: Context) -> Iterator[str]:

@@ -10,7 +10,8 @@ from envtune import collector
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, NotApplicable, Undetermined
-from envtune.model import Evidence, Reading, Text, same
+from envtune.messages import Literal, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.images.pillow import BROKEN, Imported, imported_pillow
 from envtune.resources.python.distributions import Distribution, absent, every, locate
 
@@ -28,28 +29,25 @@ def pillow_version(context: Context) -> Iterable[Reading]:
     head = collector.module_head(context.host.read(path))
     imported = pillow_version_import(head, path)
     if imported is None:
-        yield _reading(
-            True, path, "", "torchvision does not import PILLOW_VERSION", "torchvision 未导入 PILLOW_VERSION"
-        )
+        yield _reading(True, path, "", Message("torchvision does not import PILLOW_VERSION"))
         return
     line, guarded = imported
     if guarded:
-        yield _reading(True, path, line, "the import of PILLOW_VERSION is guarded", "PILLOW_VERSION 的导入已有保护")
+        yield _reading(True, path, line, Message("the import of PILLOW_VERSION is guarded"))
         return
     pillow = _pillow(context)
     has, source = _offers(context, pillow)
     name = pillow.words() if pillow is not None else "PIL"
     text = f"{path}: {line}\n{source}"
     if has:
-        yield _reading(True, path, text, f"{name} has PILLOW_VERSION", f"{name} 提供 PILLOW_VERSION")
+        yield _reading(True, path, text, Message("{name} has PILLOW_VERSION", name=name))
     else:
-        en, zh = f"imports PILLOW_VERSION, which {name} lacks", f"导入 PILLOW_VERSION，而 {name} 没有它"
-        yield _reading(False, path, text, en, zh)
+        yield _reading(False, path, text, Message("imports PILLOW_VERSION, which {name} lacks", name=name))
 
 
-def _reading(value: bool, path: str, text: str, en: str, zh: str) -> Reading:
-    wanted = Text("an import of torchvision that succeeds", "torchvision 能够成功导入")
-    return Reading("torchvision", value, Evidence(path, text), Text(en, zh), wanted)
+def _reading(value: bool, path: str, text: str, shown: Text) -> Reading:
+    wanted = Message("an import of torchvision that succeeds")
+    return Reading("torchvision", value, Evidence(path, text), shown, wanted)
 
 
 def _pillow(context: Context) -> Optional[Imported]:
@@ -97,9 +95,7 @@ def _found_imports(head: str, path: str) -> list[tuple[ast.ImportFrom, bool]]:
     try:
         tree = ast.parse(head)
     except (SyntaxError, ValueError) as error:
-        raise Undetermined(
-            Text(f"{path} is not a Python source: {error}", f"{path} 不是有效的 Python 源码：{error}"), path
-        ) from None
+        raise Undetermined(Message("{path} is not a Python source: {error}", path=path, error=error), path) from None
     return list(_imports(tree.body, guarded=False))
 
 
@@ -140,7 +136,7 @@ def opencv_version(context: Context) -> Iterable[Reading]:
         yield Reading("cv2", rows[0].version, Evidence(rows[0].metadata, rows[0].name))
         return
     where = str(place or rows[0].entry)
-    raise Undetermined(Text(f"{where} does not tell its version", f"{where} 没有给出版本"), where)
+    raise Undetermined(Message("{where} does not tell its version", where=where), where)
 
 
 @probe("images.opencv_count", formerly="imaging.opencv_count")
@@ -148,15 +144,13 @@ def opencv_count(context: Context) -> Iterable[Reading]:
     """How many OpenCV distributions lie in one directory, where each overwrites the other's cv2."""
     place, rows = _opencv(context)
     if not rows:
-        yield Reading("cv2", 1, Evidence(str(place), str(place)), Text("built from source", "由源码编译"))
+        yield Reading("cv2", 1, Evidence(str(place), str(place)), Message("built from source"))
     for entry in dict.fromkeys(row.entry for row in rows):
         here = [row for row in rows if row.entry == entry]
         listed = " + ".join(f"{row.name} {row.version}" for row in here)
         names = {row.name for row in here}
         evidence = Evidence(entry, "\n".join(row.metadata for row in here))
-        yield Reading(
-            "cv2", len(names), evidence, same(listed), Text("one OpenCV distribution", "仅一个 OpenCV 发行包")
-        )
+        yield Reading("cv2", len(names), evidence, Literal(listed), Message("one OpenCV distribution"))
 
 
 def _opencv(context: Context) -> tuple[Optional[str], tuple[Distribution, ...]]:

@@ -19,7 +19,8 @@ from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
 from envtune.host import decode, realpath
-from envtune.model import Change, Finding, Text
+from envtune.messages import Message
+from envtune.model import Change, Finding
 from envtune.resources.images.opencv import bare_import
 from envtune.resources.python.distributions import locate
 from envtune.resources.python.site import needs_root
@@ -34,16 +35,13 @@ def patch(
     """The one file as it would be; Skipped when the line is not there or stands in a shape that is not known."""
     place = locate(context, "torchvision")
     if place is None:
-        raise Skipped(Text("torchvision is not installed", "未安装 torchvision"))
+        raise Skipped(Message("torchvision is not installed"))
     path = realpath(context.host, f"{place}/transforms/functional.py")
     data = context.host.read_bytes(path)
     text = decode(path, data)
     if not context.host.live and collector.module_head(text) == text:
         raise Skipped(
-            Text(
-                f"the recording holds only the beginning of {path}: run fix on the host itself",
-                f"录制数据只包含 {path} 的开头部分：请在该主机上运行 fix",
-            )
+            Message("the recording holds only the beginning of {path}: run fix on the host itself", path=path)
         )
     patched = guarded(text, path)
     yield Change(
@@ -66,10 +64,9 @@ def patch(
         safety="confirm",
         disruption="none",
         root=needs_root(context.host, path.rpartition("/")[0]),
-        note=Text(
-            "lost when torchvision is reinstalled; torchvision 0.5.0 and newer need no patch, where the torch in use"
-            " allows them",
-            "重装 torchvision 后修改会丢失；若所用 torch 允许，torchvision 0.5.0 及以上版本无需修改",
+        note=Message(
+            "lost when torchvision is reinstalled; torchvision 0.5.0 and newer need no patch, where the torch in "
+            "use allows them"
         ),
     )
 
@@ -79,7 +76,7 @@ def guarded(text: str, path: str) -> str:
     head = collector.module_head(text)
     node = bare_import(head, path)
     if node is None:
-        raise Skipped(Text(f"{path} has no bare import of {NAME}", f"{path} 中没有未加保护的 {NAME} 导入"))
+        raise Skipped(Message("{path} has no bare import of {NAME}", path=path, NAME=NAME))
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as the compiler counts them, unlike splitlines
     first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
     _refuse_company(lines, node, path)
@@ -99,7 +96,7 @@ def _refuse_company(lines: Sequence[str], node: ast.ImportFrom, path: str) -> No
     after = lines[(node.end_lineno or node.lineno) - 1].encode("utf-8")[node.end_col_offset or 0 :].strip()
     if before.strip() or (after and not after.startswith(b"#")):
         line = lines[node.lineno - 1].strip()
-        raise Skipped(Text(f"{path}: other code shares the line: {line}", f"{path}：该行还有其他代码：{line}"))
+        raise Skipped(Message("{path}: other code shares the line: {line}", path=path, line=line))
 
 
 def _without(node: ast.ImportFrom, indent: str) -> list[str]:
@@ -120,9 +117,9 @@ def _must_compile(before: str, after: str, path: str) -> None:
 
     fault = compiles(after)
     if fault is not None and compiles(before) is None:
-        raise Skipped(Text(f"{path} would not compile: {fault}", f"{path} 修改后无法编译：{fault}"))
+        raise Skipped(Message("{path} would not compile: {fault}", path=path, fault=fault))
     if fault is not None:
-        raise Skipped(Text(f"{path} does not compile as it is: {fault}", f"{path} 本身无法编译：{fault}"))
+        raise Skipped(Message("{path} does not compile as it is: {fault}", path=path, fault=fault))
 
 
 def _excerpt(before: str, after: str, side: int) -> str:

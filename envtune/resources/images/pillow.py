@@ -15,7 +15,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists
-from envtune.model import Evidence, Reading, Text, same
+from envtune.messages import Literal, Message, Text, in_context
+from envtune.model import Evidence, Reading
 from envtune.resources.python.distributions import Distribution, absent, every, locate
 
 NATIVE = "pillow"
@@ -54,7 +55,7 @@ def _imported(context: Context) -> Imported:
     version, path = pillow_version(context.host, place)
     if version is None:
         if len(rows) != 1 or rows[0].entry != place.rpartition("/")[0]:
-            raise Undetermined(Text(f"{place} does not tell its version", f"{place} 中没有版本信息"), place)
+            raise Undetermined(Message("{place} does not tell its version", place=place), place)
         return Imported(rows[0].name, rows[0].version, rows[0].metadata, rows)
     return Imported(SIMD if ".post" in version else NATIVE, version, path, rows)
 
@@ -77,7 +78,7 @@ def cpu_flags(host: Host) -> frozenset[str]:
     path = "/proc/cpuinfo"
     rows = [set(found.split()) for found in re.findall(r"^flags[ \t]*:(.*)$", host.read(path), re.M)]
     if not rows or not rows[0]:
-        raise Undetermined(Text(f"{path} lists no CPU flags", f"{path} 中没有 CPU flags"), path)
+        raise Undetermined(Message("{path} lists no CPU flags", path=path), path)
     return frozenset(set.intersection(*rows))
 
 
@@ -93,10 +94,7 @@ def imported(context: Context) -> Iterable[Reading]:
     found = imported_pillow(context)
     if best_variant(cpu_flags(context.host)) is None:
         raise NotApplicable(
-            Text(
-                "the CPU has neither AVX2 nor SSE4.1 (/proc/cpuinfo): native pillow is the right one",
-                "CPU 既不支持 AVX2 也不支持 SSE4.1（/proc/cpuinfo）：应使用原生 pillow",
-            ),
+            Message("the CPU has neither AVX2 nor SSE4.1 (/proc/cpuinfo): native pillow is the right one"),
             "/proc/cpuinfo",
         )
     yield Reading("PIL", found.kind, Evidence(found.path, found.words()), shown=_shown(found))
@@ -105,8 +103,8 @@ def imported(context: Context) -> Iterable[Reading]:
 def _shown(found: Imported) -> Text:
     if found.kind == BROKEN:
         names = ", ".join(f"{row.name} {row.version}" for row in found.rows) or "PIL"
-        return Text(f"{names} by its metadata, but no package PIL", f"元数据显示为 {names}，但没有 PIL 包")
-    return same(found.words())
+        return Message("{names} by its metadata, but no package PIL", names=names)
+    return Literal(found.words())
 
 
 @probe("images.pillow_variant", formerly="pillow.variant")
@@ -117,29 +115,24 @@ def variant(context: Context) -> Iterable[Reading]:
     try:
         found = imported_pillow(context)
     except NotApplicable:  # nothing installed yet: the decision is the CPU's alone
-        words = Text(f"the {best} build of pillow-simd fits", f"适合 {best} 版本的 pillow-simd")
-        shown = words if best else Text("native pillow fits", "适合原生 pillow")
+        words = Message("the {best} build of pillow-simd fits", best=best)
+        shown = words if best else Message("native pillow fits")
         yield Reading("PIL", True, Evidence("/proc/cpuinfo", "flags: " + " ".join(sorted(flags))[:500]), shown, shown)
         return
     named = [flag for flag, _ in VARIANTS if flag in flags]
     evidence = Evidence("/proc/cpuinfo", "flags: " + (" ".join(named) or "neither avx2 nor sse4_1"))
     if best is None:
         suits = found.kind != SIMD
-        words = Text(
-            f"neither AVX2 nor SSE4.1; {found.words()} is installed", f"不支持 AVX2 和 SSE4.1；已安装 {found.words()}"
-        )
-        yield Reading("PIL", suits, evidence, words, Text("native pillow on this CPU", "此 CPU 应使用原生 pillow"))
+        words = Message("neither AVX2 nor SSE4.1; {words} is installed", words=found.words())
+        yield Reading("PIL", suits, evidence, words, Message("native pillow on this CPU"))
         return
     if best == "SSE4" and found.kind == SIMD:
         raise Undetermined(
-            Text(
-                "the CPU has no AVX2, and the files do not tell whether this pillow-simd was built for AVX2",
-                "CPU 不支持 AVX2，而仅凭文件无法判断当前 pillow-simd 是否按 AVX2 编译",
-            ),
+            Message("the CPU has no AVX2, and the files do not tell whether this pillow-simd was built for AVX2"),
             evidence.source,
             evidence.text,
         )
-    words = Text(f"the {best} build of pillow-simd fits", f"适合 {best} 版本的 pillow-simd")
+    words = Message("the {best} build of pillow-simd fits", best=best)
     yield Reading("PIL", True, evidence, words, words)
 
 
@@ -148,21 +141,19 @@ def side_by_side(context: Context) -> Iterable[Reading]:
     """How many of pillow and pillow-simd lie in one directory, where each overwrites the other's files."""
     found = imported_pillow(context)
     if not found.rows:
-        yield Reading("PIL", 1, Evidence(found.path, found.words()), same(found.words()))
+        yield Reading("PIL", 1, Evidence(found.path, found.words()), Literal(found.words()))
     for entry in dict.fromkeys(row.entry for row in found.rows):
         rows = [row for row in found.rows if row.entry == entry]
         names = sorted({row.name for row in rows})
         evidence = Evidence(entry, "\n".join([row.metadata for row in rows] + [f"{found.path}: {found.version}"]))
-        listed = same(" + ".join(f"{row.name} {row.version}" for row in rows))
+        listed = Literal(" + ".join(f"{row.name} {row.version}" for row in rows))
         if len(names) < 2:
             yield Reading("PIL", 1, evidence, listed)
             continue
         owner = _owners(context.host, entry, rows)
-        mixed = Text("; files of both are mixed", "；两者的文件已混杂") if len(owner) > 1 else same("")
-        words = Text(
-            f"{listed.en}; imported: {found.words()}{mixed.en}", f"{listed.zh}；实际导入：{found.words()}{mixed.zh}"
-        )
-        yield Reading("PIL", len(names), evidence, words, Text("only one of them", "只保留其中之一"))
+        mixed = Message("; files of both are mixed") if len(owner) > 1 else Literal("")
+        words = Message("{listed}; imported: {words}{mixed}", listed=listed, words=found.words(), mixed=mixed)
+        yield Reading("PIL", len(names), evidence, words, in_context("pillow", "only one of them"))
 
 
 def _owners(host: Host, entry: str, rows: Iterable[Distribution]) -> set[str]:

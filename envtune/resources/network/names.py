@@ -9,7 +9,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Literal, Message, Text, in_context
+from envtune.model import Evidence, Reading
 
 # Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
 PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")
@@ -39,13 +40,13 @@ def master_addr(context: Context) -> Iterable[Reading]:
     """Whether MASTER_ADDR can be the master's address, as far as this one host can tell."""
     found = master(context)
     if found is None:
-        raise NotApplicable(Text("MASTER_ADDR is not set for this job", "该任务未设置 MASTER_ADDR"), source_of(context))
+        raise NotApplicable(Message("MASTER_ADDR is not set for this job"), source_of(context))
     if found.reason is not None and found.own is None and not _impossible(found):
         return [Reading("MASTER_ADDR", None, found.evidence, reason=found.reason)]
     verdict, words = _judge_master(found, nodes(context.target.variables()))
     if verdict is None:
         return [Reading("MASTER_ADDR", None, found.evidence, shown=_same(found.text), reason=words)]
-    shown = Text(f"{found.text}: {words.en}", f"{found.text}：{words.zh}")
+    shown = Message("{text}: {words}", text=found.text, words=words)
     return [Reading("MASTER_ADDR", "right" if verdict else "wrong", found.evidence, shown, _expected_master())]
 
 
@@ -66,7 +67,7 @@ def _master(context: Context) -> Optional[Master]:
         evidence = setting
     except ValueError:
         if not host_name(name):
-            return Master(name, (), None, setting, Text("it is not a host name", "不是合法的主机名"))
+            return Master(name, (), None, setting, Message("it is not a host name"))
         try:
             addresses, evidence = resolve(context.host, name, "ahosts")
         except HostError as error:
@@ -93,48 +94,39 @@ def _judge_master(found: Master, job: Nodes) -> tuple[Optional[bool], Text]:
 def _judge_own(found: Master, job: Nodes) -> tuple[bool, Text]:
     if all(is_loopback(address) for address in found.addresses):
         if job.size is not None and job.size > 1:
-            return False, Text("each of the nodes would call itself", "每个节点都会连到自己")
-        return True, Text("this host, for a job on a single node", "本机，仅限单机任务")
+            return False, Message("each of the nodes would call itself")
+        return True, Message("this host, for a job on a single node")
     if job.rank is not None and job.rank > 0:
         what = f"node {job.rank} ({job.source})"
-        return False, Text(f"this host is {what}, not the master", f"本机是 {what}，不是主节点")
-    return True, Text("an address of this host", "本机地址")
+        return False, Message("this host is {what}, not the master", what=what)
+    return True, Message("an address of this host")
 
 
 def _judge_other(job: Nodes) -> tuple[Optional[bool], Text]:
     if job.size == 1:
-        return False, Text(
-            f"not an address of this single node ({job.source})", f"不是本机地址，而任务只有一个节点（{job.source}）"
-        )
+        return False, Message("not an address of this single node ({source})", source=job.source)
     if job.rank == 0:
-        return False, Text(
-            f"this host is the master ({job.source}) and does not have it",
-            f"本机是主节点（{job.source}），却没有该地址",
-        )
+        return False, Message("this host is the master ({source}) and does not have it", source=job.source)
     if job.size is not None or job.rank is not None:
-        return True, Text(
-            "an address of another node; that it is the master's only the master can tell",
-            "其他节点的地址；是否为主节点的地址只有主节点能确认",
-        )
-    return None, Text(
-        "not an address of this host: right on a worker of several nodes, wrong on a single node or on the master; "
-        "NNODES and NODE_RANK would tell, and are not set",
-        "不是本机地址：多机任务的从节点上正确，单机或主节点上错误；可由 NNODES 与 NODE_RANK 判断，但未设置",
+        return True, Message("an address of another node; that it is the master's only the master can tell")
+    return None, Message(
+        "not an address of this host: right on a worker of several nodes, wrong on a single node or on the "
+        "master; NNODES and NODE_RANK would tell, and are not set"
     )
 
 
 def _no_address(found: Master) -> Optional[Text]:
     """Why it cannot be anybody's address."""
     if not found.text:
-        return Text("empty", "为空")
+        return in_context("names", "empty")
     if found.text in PLACEHOLDERS and not found.own:
-        return Text("the sample address of the porting guide, left unchanged", "移植指南中的示例地址，未作修改")
+        return Message("the sample address of the porting guide, left unchanged")
     if not found.addresses:
         if not host_name(found.text):
-            return Text("neither an address nor a host name", "既不是 IP 地址，也不是主机名")
-        return Text("does not resolve", "无法解析")
+            return Message("neither an address nor a host name")
+        return Message("does not resolve")
     if all(_nobody(address) for address in found.addresses):
-        return Text("not the address of a host", "不是主机地址")
+        return Message("not the address of a host")
     return None
 
 
@@ -145,10 +137,7 @@ def _nobody(address: str) -> bool:
 
 
 def _expected_master() -> Text:
-    return Text(
-        "an address of this host (single node, master) or the master's (workers)",
-        "单机与主节点：本机地址；从节点：主节点的地址",
-    )
+    return Message("an address of this host (single node, master) or the master's (workers)")
 
 
 def nodes(variables: Mapping[str, str]) -> Nodes:
@@ -243,7 +232,7 @@ def source_of(context: Context) -> str:
 
 
 def _same(words: str) -> Text:
-    return Text(words, words)
+    return Literal(words)
 
 
 @probe("network.own_name")
@@ -253,9 +242,7 @@ def own_name(context: Context) -> Iterable[Reading]:
     name = host.uname.get("nodename", "")
     real = [address for address in own_addresses(host) if not is_loopback(address)]
     if not real:
-        raise NotApplicable(
-            Text("no interface has an address other than loopback", "除回环外没有任何网络地址"), "interfaces"
-        )
+        raise NotApplicable(Message("no interface has an address other than loopback"), "interfaces")
     readings = []
     mapped, line = hosts_file(host, name)
     if mapped:
@@ -271,12 +258,12 @@ def _name_reading(subject: str, name: str, found: tuple[str, ...], evidence: Evi
     """The first IPv4 address counts, as it does for HCCL; without one, the first address."""
     address = next((a for a in found if ":" not in a), found[0] if found else "")
     if not address:
-        value, words = "nowhere", Text("does not resolve", "无法解析")
+        value, words = "nowhere", Message("does not resolve")
     elif is_loopback(address):
-        value, words = "loopback", Text(f"{address}, which other nodes cannot reach", f"{address}，其他节点无法访问")
+        value, words = "loopback", Message("{address}, which other nodes cannot reach", address=address)
     elif address in real:
-        value, words = "own", Text(f"{address}, an address of this host", f"{address}，本机地址")
+        value, words = "own", Message("{address}, an address of this host", address=address)
     else:
-        value, words = "foreign", Text(f"{address}, which is not this host's", f"{address}，不是本机地址")
-    shown = Text(f"{name}: {words.en}", f"{name}：{words.zh}")
-    return Reading(subject, value, evidence, shown, Text("an address of this host", "本机的网卡地址"))
+        value, words = "foreign", Message("{address}, which is not this host's", address=address)
+    shown = Message("{name}: {words}", name=name, words=words)
+    return Reading(subject, value, evidence, shown, in_context("names", "an address of this host"))

@@ -14,7 +14,8 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host import Host
 from envtune.intervals import Intervals
-from envtune.model import Evidence, Listener, Reading, Text
+from envtune.messages import Literal, Message, Text
+from envtune.model import Evidence, Listener, Reading
 from envtune.resources.network.names import master, nodes, source_of
 
 BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
@@ -49,34 +50,28 @@ def _hccl_ports(context: Context) -> HcclPorts:
     try:
         variables = context.target.variables()
     except Undetermined:
-        why = Text(
-            f"HCCL's default base port, because the job's variables are not known; {because.en}",
-            f"任务的环境变量未知，按 HCCL 默认起始端口计；{because.zh}",
-        )
+        why = Message("HCCL's default base port, because the job's variables are not known; {because}", because=because)
         return HcclPorts(((BASE_PORT, BASE_PORT + count - 1),), why, Evidence(cann))
     named = variables.get("HCCL_HOST_SOCKET_PORT_RANGE", "").strip()
     if named:
         return _named_ports(context, named, source)
     text = variables.get("HCCL_IF_BASE_PORT", "").strip()
     if not text:
-        why = Text(f"HCCL's default base port; {because.en}", f"HCCL 默认起始端口；{because.zh}")
+        why = Message("HCCL's default base port; {because}", because=because)
         return HcclPorts(((BASE_PORT, BASE_PORT + count - 1),), why, Evidence(cann))
     return _based_ports(text, count, because, source)
 
 
 def _based_ports(text: str, count: int, because: Text, source: str) -> HcclPorts:
     setting = f"HCCL_IF_BASE_PORT={text}"
-    why = Text(f"{setting}; {because.en}", f"{setting}；{because.zh}")
+    why = Message("{setting}; {because}", setting=setting, because=because)
     evidence = Evidence(source, setting)
     base = regions.decimal(text)
     if base is None or not BASE_RANGE[0] <= base <= BASE_RANGE[1]:
-        fault = Text(f"{setting} is not a number from 1024 to 65520", f"{setting} 不是 1024 到 65520 之间的数")
+        fault = Message("{setting} is not a number from 1024 to 65520", setting=setting)
         return HcclPorts((), why, evidence, fault)
     if base + count - 1 > 65535:
-        fault = Text(
-            f"{setting} leaves no room for {count} ports below 65536",
-            f"{setting} 之后不足 {count} 个端口（上限 65535）",
-        )
+        fault = Message("{setting} leaves no room for {count} ports below 65536", setting=setting, count=count)
         return HcclPorts((), why, evidence, fault)
     return HcclPorts(((base, base + count - 1),), why, evidence)
 
@@ -84,7 +79,7 @@ def _based_ports(text: str, count: int, because: Text, source: str) -> HcclPorts
 def _named_ports(context: Context, text: str, source: str) -> HcclPorts:
     setting = f"HCCL_HOST_SOCKET_PORT_RANGE={text}"
     evidence = Evidence(source, setting)
-    why = Text(f"{setting}, which overrides HCCL_IF_BASE_PORT", f"{setting}，优先于 HCCL_IF_BASE_PORT")
+    why = Message("{setting}, which overrides HCCL_IF_BASE_PORT", setting=setting)
     if text.lower() == "auto":
         return HcclPorts(ephemeral(context.host), why, evidence, automatic=True)
     try:
@@ -92,7 +87,7 @@ def _named_ports(context: Context, text: str, source: str) -> HcclPorts:
     except ValueError:
         ports = ()
     if not ports or ports[0][0] < 1:
-        fault = Text(f"{setting} is not a list of ports from 1 to 65535", f"{setting} 不是 1 到 65535 之间的端口列表")
+        fault = Message("{setting} is not a list of ports from 1 to 65535", setting=setting)
         return HcclPorts((), why, evidence, fault)
     return HcclPorts(ports, why, evidence)
 
@@ -101,14 +96,14 @@ def ports_per_job(context: Context) -> tuple[int, Text, str]:
     """16 or 32 ports, why, and the source: 16 up to CANN 8.2.RC1, 32 from 8.3; where it cannot be told, 32."""
     fact = context.facts["cann"]
     if fact.value is None or fact.value == "none":
-        larger = Text("without a CANN version the larger count of 32", "无 CANN 版本信息，按较大的 32 个端口计")
+        larger = Message("without a CANN version the larger count of 32")
         return 32, larger, fact.source
     generation = _generation(fact.value)
     if generation is None or generation == (8, 2, ""):
         words = f"CANN {fact.value}"
-        return 32, Text(f"{words} may use 16 or 32, so 32", f"{words} 可能使用 16 或 32 个端口，按 32 计"), fact.source
+        return 32, Message("{words} may use 16 or 32, so 32", words=words), fact.source
     count = 16 if generation < (8, 3) else 32
-    return count, Text(f"CANN {fact.value} uses {count}", f"CANN {fact.value} 使用 {count} 个端口"), fact.source
+    return count, Message("CANN {value} uses {count}", value=fact.value, count=count), fact.source
 
 
 def _generation(version: str) -> Optional[tuple[object, ...]]:
@@ -157,7 +152,7 @@ def reserved(host: Host) -> Intervals:
 
 
 def _nonsense(path: str) -> Text:
-    return Text(f"{path} does not hold ports", f"{path} 的内容不是端口")
+    return Message("{path} does not hold ports", path=path)
 
 
 @probe("network.hccl_ports", formerly="ports.hccl")
@@ -165,13 +160,10 @@ def hccl(context: Context) -> Iterable[Reading]:
     """HCCL's ports: that they exist, that the kernel gives none of them away, that nobody listens on one."""
     found = hccl_ports(context)
     if found.automatic:
-        reason = Text(
-            "HCCL_HOST_SOCKET_PORT_RANGE=auto: the system picks free ports",
-            "HCCL_HOST_SOCKET_PORT_RANGE=auto：端口由系统挑选",
-        )
+        reason = Message("HCCL_HOST_SOCKET_PORT_RANGE=auto: the system picks free ports")
         raise NotApplicable(reason, found.evidence.source, found.evidence.text)
     if found.fault is not None:
-        return [Reading("HCCL", "impossible", found.evidence, found.fault, Text("ports that exist", "存在的端口"))]
+        return [Reading("HCCL", "impossible", found.evidence, found.fault, Message("ports that exist"))]
     return [_reservation(context.host, found), *_taken(context, found)]
 
 
@@ -187,22 +179,19 @@ def _reservation(host: Host, found: HcclPorts) -> Reading:
     exposed = regions.without(inside, kept)
     span = regions.port_text(given)
     if not inside:
-        value, words = "outside", Text(f"outside of ip_local_port_range {span}", f"在 ip_local_port_range {span} 之外")
+        value, words = "outside", Message("outside of ip_local_port_range {span}", span=span)
     elif not exposed:
-        value, words = "reserved", Text("in ip_local_reserved_ports", "已列入 ip_local_reserved_ports")
+        value, words = "reserved", Message("in ip_local_reserved_ports")
     else:
         ports = regions.port_text(exposed)
         value, words = (
             "exposed",
-            Text(
-                f"{ports} in ip_local_port_range {span}, not in ip_local_reserved_ports",
-                f"{ports} 位于 ip_local_port_range {span} 内，且未列入 ip_local_reserved_ports",
-            ),
+            Message("{ports} in ip_local_port_range {span}, not in ip_local_reserved_ports", ports=ports, span=span),
         )
-    shown = Text(f"{words.en} ({found.why.en})", f"{words.zh}（{found.why.zh}）")
+    shown = Message("{words} ({why})", words=words, why=found.why)
     evidence = Evidence(RESERVED, f"{RESERVED}: {regions.port_text(kept) or '(empty)'}\n{EPHEMERAL}: {span}")
     commands = _reserving(regions.intervals((*kept, *exposed))) if exposed else ()
-    return Reading(subject, value, evidence, shown, Text("reserved", "已预留"), commands=commands)
+    return Reading(subject, value, evidence, shown, Message("reserved"), commands=commands)
 
 
 def _reserving(ports: Intervals) -> tuple[str, ...]:
@@ -217,7 +206,7 @@ def _taken(context: Context, found: HcclPorts) -> list[Reading]:
     except HostError as error:
         subject = f"listeners on {regions.port_text(found.ports)}"
         return [Reading(subject, None, Evidence(error.path, str(error)), reason=host_error_text(error))]
-    free = Text("free", "空闲")
+    free = Message("free")
     if not rows:
         words = f"port {regions.port_text(found.ports)}"
         return [Reading(words, "free", Evidence("/proc/net/tcp", "no listener"), free, free)]
@@ -272,8 +261,8 @@ def owner_text(rows: Iterable[Listener]) -> Text:
         words.append((f"{row.address} {who}".strip(), bool(who)))
     names = ", ".join(word for word, _ in words)
     if all(known for _, known in words):
-        return Text(f"taken: {names}", f"被占用：{names}")
-    return Text(f"taken: {names}, owner not readable by this user", f"被占用：{names}，当前用户无权读取占用者")
+        return Message("taken: {names}", names=names)
+    return Message("taken: {names}, owner not readable by this user", names=names)
 
 
 @probe("network.master_port", formerly="ports.master_port")
@@ -283,19 +272,17 @@ def master_port(context: Context) -> Iterable[Reading]:
     source = source_of(context)
     text = variables.get("MASTER_PORT")
     if text is None:
-        raise NotApplicable(Text("MASTER_PORT is not set for this job", "该任务未设置 MASTER_PORT"), source)
+        raise NotApplicable(Message("MASTER_PORT is not set for this job"), source)
     setting = Evidence(source, f"MASTER_PORT={text}")
-    wanted = Text("a free port from 1024 to 65535", "1024 到 65535 之间的空闲端口")
+    wanted = Message("a free port from 1024 to 65535")
     word = text.strip()
     port = regions.decimal(word)
     if port is None or not 1024 <= port <= 65535:
-        shown = Text(
-            f"{text or '(empty)'}: not a number from 1024 to 65535", f"{text or '（空）'}：不是 1024 到 65535 之间的数"
-        )
+        shown = Message("{value}: not a number from 1024 to 65535", value=text or Message("(empty)"))
         return [Reading("MASTER_PORT", "impossible", setting, shown, wanted)]
     known = master(context)
     if (known is not None and known.own is False) or (nodes(variables).rank or 0) > 0:
-        shown = Text(f"{word}; bound by the master, which is another host", f"{word}；由主节点绑定，主节点是另一台主机")
+        shown = Message("{word}; bound by the master, which is another host", word=word)
         return [Reading("MASTER_PORT", "right", setting, shown, wanted)]
     return [_bindable(context, port, wanted)]
 
@@ -307,18 +294,15 @@ def _bindable(context: Context, port: int, wanted: Text) -> Reading:
         if rows:
             _, where, owners = rows[0]
             words = owner_text(owners)
-            shown = Text(f"{port} {words.en}", f"{port} {words.zh}")
+            shown = Message("{port} {words}", port=port, words=words)
             return Reading("MASTER_PORT", "taken", Evidence("/proc/net/tcp", where), shown, wanted)
         given = ephemeral(context.host)
         if regions.common(ports, given) and not regions.common(ports, reserved(context.host)):
             span = regions.port_text(given)
-            shown = Text(
-                f"{port} lies in ip_local_port_range {span} and is not reserved",
-                f"{port} 位于 ip_local_port_range {span} 内且未预留",
-            )
+            shown = Message("{port} lies in ip_local_port_range {span} and is not reserved", port=port, span=span)
             return Reading("MASTER_PORT", "exposed", Evidence(EPHEMERAL, span), shown, wanted)
     except HostError as error:
         return Reading("MASTER_PORT", None, Evidence(error.path, str(error)), reason=host_error_text(error))
     except Undetermined as verdict:
         return Reading("MASTER_PORT", None, Evidence(verdict.source, verdict.text), reason=verdict.reason)
-    return Reading("MASTER_PORT", "right", Evidence("/proc/net/tcp", "no listener"), Text(str(port), str(port)), wanted)
+    return Reading("MASTER_PORT", "right", Evidence("/proc/net/tcp", "no listener"), Literal(str(port)), wanted)

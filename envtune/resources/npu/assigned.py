@@ -9,7 +9,8 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.npu.devices import NODES, device_nodes, in_container
 
 RT_VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
@@ -64,7 +65,7 @@ def ids(context: Context) -> Iterable[Reading]:
             found.append(_judged(OPTION, option[0], option[1], limits, _visible(variables, limits)))
     if not found:
         names = ", ".join(ALL)
-        raise NotApplicable(Text(f"the job names no devices ({names})", f"任务未指定设备（{names}）"), source)
+        raise NotApplicable(Message("the job names no devices ({names})", names=names), source)
     return found
 
 
@@ -73,9 +74,7 @@ def _limits(context: Context) -> Limits:
     if not nodes:
         known = context.facts["npu_count"]
         if known.value in (None, "0"):
-            no_node = Text(
-                "there is no /dev/davinciN, so no device id can exist", "没有 /dev/davinciN，任何设备 ID 都不存在"
-            )
+            no_node = Message("there is no /dev/davinciN, so no device id can exist")
             raise Undetermined(known.reason or no_node, NODES)
         nodes = tuple(range(int(known.value or 0)))
     cann = (context.facts.value("cann") or "").partition(".")[0]
@@ -128,11 +127,9 @@ def _judged(
     numbers = parse_ids(value, ranges=seen is None)
     if numbers is None:
         if name == RT_VISIBLE and value.strip("0123456789,"):
-            text = Text(
-                "everything from the first blank or other character on is ignored", "从第一个空格或其他字符起都会被忽略"
-            )
+            text = Message("everything from the first blank or other character on is ignored")
             return _reading(name, value, evidence, [Problem(text)], limits)
-        reason = Text(f"{value!r} is not a list of device ids", f"{value!r} 不是设备 ID 列表")
+        reason = Message("{value!r} is not a list of device ids", value=value)
         return Reading(name, None, evidence, reason=reason)
     problems = list(_list_problems(numbers, limits, seen, name))
     if not problems and not single:
@@ -146,26 +143,22 @@ def _list_problems(
     twice = sorted({n for n in numbers if numbers.count(n) > 1})
     if twice:
         names = ", ".join(map(str, twice))
-        yield Problem(Text(f"names {names} twice", f"{names} 重复"))
+        yield Problem(Message("names {names} twice", names=names))
     there = set(limits.nodes) if seen is None else set(range(len(seen)))
     strange = [] if seen is None and limits.container else sorted(set(numbers) - there)
     if strange:
         names = ", ".join(map(str, strange))
-        yield Problem(
-            Text(f"{names} does not exist ({len(there)} devices)", f"{names} 不存在（共 {len(there)} 个设备）")
-        )
+        yield Problem(Message("{names} does not exist ({count} devices)", names=names, count=len(there)))
     if name == RT_VISIBLE and limits.ascending and list(numbers) != sorted(numbers):
-        yield Problem(Text("not in ascending order, the only one CANN supports", "未按升序排列，而 CANN 只支持升序"))
+        yield Problem(Message("not in ascending order, the only one CANN supports"))
 
 
 def _group_problems(nodes: Sequence[int]) -> Iterator[Problem]:
     if len(nodes) not in (1, 2, 4, 8):
         text = f"{len(nodes)} devices; HCCL on 910A works with 1, 2, 4 or 8"
-        yield Problem(Text(text, f"共 {len(nodes)} 个设备；910A 上 HCCL 只支持 1、2、4、8 个"), "910A")
+        yield Problem(Bilingual(text, f"共 {len(nodes)} 个设备；910A 上 HCCL 只支持 1、2、4、8 个"), "910A")
     elif len(nodes) in (2, 4) and len({node // 4 for node in nodes}) > 1:
-        yield Problem(
-            Text("on 910A they must lie all in 0-3 or all in 4-7", "910A 上须全部位于 0-3 或全部位于 4-7"), "910A"
-        )
+        yield Problem(Message("on 910A they must lie all in 0-3 or all in 4-7"), "910A")
 
 
 def _size(name: str, variables: Mapping[str, str], source: str, limits: Limits, seen: int) -> Optional[Reading]:
@@ -173,18 +166,18 @@ def _size(name: str, variables: Mapping[str, str], source: str, limits: Limits, 
     value = variables[name]
     evidence = Evidence(source, f"{name}={value}")
     if not value.isdecimal() or not 0 < len(value) < 6:
-        return Reading(name, None, evidence, reason=Text(f"{value!r} is not a number", f"{value!r} 不是数字"))
+        return Reading(name, None, evidence, reason=Message("{value!r} is not a number", value=value))
     count = int(value)
     if name == LOCAL_SIZE:
-        text = Text(f"{count} processes for {seen} devices", f"{count} 个进程，{seen} 个设备")
+        text = Message("{count} processes for {seen} devices", count=count, seen=seen)
         problems = [Problem(text)] if count > seen else []
         return _reading(name, value, evidence, problems or list(_group_problems(range(count))), limits)
     if limits.model != "910A" or LOCAL_SIZE in variables or count > seen:
         return None  # counts the ranks of all servers; how many run here is not told by it
     if count not in (1, 2, 4, 8):
-        reason = Text(
-            f"{count} ranks work on 910A only when they are spread over several servers, which this host cannot tell",
-            f"910A 上 {count} 个 rank 仅在分布于多台服务器时可行，本机无法判断",
+        reason = Message(
+            "{count} ranks work on 910A only when they are spread over several servers, which this host cannot tell",
+            count=count,
         )
         return Reading(name, None, evidence, reason=reason)
     return _reading(name, value, evidence, [], limits)
@@ -194,14 +187,11 @@ def _reading(name: str, value: str, evidence: Evidence, problems: Sequence[Probl
     wrong = [p for p in problems if not p.only or p.only == limits.model]
     open_ = [p for p in problems if p.only and limits.model is None]
     if open_ and not wrong:
-        why = Text(f"the NPU model is not known: {open_[0].text.en}", f"NPU 型号未知：{open_[0].text.zh}")
+        why = Message("the NPU model is not known: {text}", text=open_[0].text)
         return Reading(name, None, evidence, reason=why)
-    shown = Text(
-        "; ".join([value, *(p.text.en for p in wrong)]),
-        "；".join([value, *(p.text.zh for p in wrong)]),
-    )
+    shown = Bilingual("; ".join([value, *(p.text.en for p in wrong)]), "；".join([value, *(p.text.zh for p in wrong)]))
     count = len(limits.nodes)
-    wanted = Text(f"existing devices ({count} here), each once", f"存在的设备（本机共 {count} 个），且不重复")
+    wanted = Message("existing devices ({count} here), each once", count=count)
     return Reading(name, tuple(p.text.en for p in wrong), evidence, shown, wanted)
 
 

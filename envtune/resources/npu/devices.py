@@ -8,7 +8,8 @@ from envtune.context import Context
 from envtune.context.registry import fact
 from envtune.errors import HostError, Missing, NotRecorded, Undetermined, host_error_text
 from envtune.host import exists
-from envtune.model import Fact, Text
+from envtune.messages import Message
+from envtune.model import Fact
 
 if TYPE_CHECKING:  # its import costs some milliseconds, which a host without npu-smi need not pay
     from envtune.resources.npu.smi import Failure, NpuTable
@@ -150,7 +151,7 @@ def fact_npu(context: Context) -> Fact:
         answer = ask(context)
     except Missing:
         if strange or device_nodes(context):
-            why = Text("npu-smi, which would name the model, is not here", "没有 npu-smi，无法得知型号")
+            why = Message("npu-smi, which would name the model, is not here")
             return Fact("npu", None, NODES, why)
         return Fact("npu", "none", f"{PCI}, {NODES}, npu-smi")
     if answer.failure is not None:

@@ -7,7 +7,8 @@ from typing import Iterable, Optional, Sequence
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.npu.devices import (
     NODES,
     PCI,
@@ -20,12 +21,11 @@ from envtune.resources.npu.devices import (
 )
 from envtune.resources.npu.smi import Failure, NpuDevice, NpuTable
 
-LISTED = Text("listed by npu-smi with Health OK", "在 npu-smi 中列出且 Health 为 OK")
-NO_DEVICE = Text(
-    "this container was given no NPU (no /dev/davinciN): start it with its devices, or judge the NPUs on the host",
-    "该容器未映射 NPU 设备（没有 /dev/davinciN）：请在启动容器时映射设备，或在宿主机上检查",
+LISTED = Message("listed by npu-smi with Health OK")
+NO_DEVICE = Message(
+    "this container was given no NPU (no /dev/davinciN): start it with its devices, or judge the NPUs on the host"
 )
-CUT = Text("not among the devices npu-smi printed, but its output breaks off", "npu-smi 的输出不完整，其中没有该设备")
+CUT = Message("not among the devices npu-smi printed, but its output breaks off")
 
 
 @probe("npu.health", formerly="npu_health.devices")
@@ -70,20 +70,14 @@ def _without_smi(
     if nodes:
         count = len(nodes)
         raise Undetermined(
-            Text(
-                f"{count} device nodes are here, but npu-smi, which tells their health, is not",
-                f"有 {count} 个设备节点，但没有 npu-smi，无法得知其健康状态",
-            ),
+            Message("{count} device nodes are here, but npu-smi, which tells their health, is not", count=count),
             error.path,
         )
     if in_container(context):
         raise Undetermined(NO_DEVICE, NODES)
     if not on_bus:
-        raise NotApplicable(Text("no NPU: no device node, nothing on PCI", "没有 NPU：无设备节点，PCI 上也没有"), NODES)
-    shown = Text(
-        "on PCI, but no driver serves it: no device node, no npu-smi",
-        "PCI 上存在，但驱动未加载：无设备节点，无 npu-smi",
-    )
+        raise NotApplicable(Message("no NPU: no device node, nothing on PCI"), NODES)
+    shown = Message("on PCI, but no driver serves it: no device node, no npu-smi")
     return [_lost(card, shown, Evidence(f"{PCI}/{card.address}", card.device)) for card in on_bus]
 
 
@@ -95,7 +89,7 @@ def _failed(context: Context, nodes: Sequence[int], failure: Failure, evidence: 
     if failure.code == "library":
         raise Undetermined(failure.meaning, evidence.source, evidence.text)
     meaning = failure.meaning
-    shown = Text(f"{failure.code}: {meaning.en}", f"{failure.code}：{meaning.zh}")
+    shown = Message("{code}: {meaning}", code=failure.code, meaning=meaning)
     return Reading("npu-smi", failure.code, evidence, shown, LISTED)
 
 
@@ -119,16 +113,11 @@ def _unlisted_nodes(listed: NpuTable, nodes: Sequence[int], evidence: Evidence) 
         return [] if len(nodes) == len(known) else [_miscounted(len(nodes), len(known), evidence)]
     found = []
     for number in sorted(set(nodes) - set(known)):
-        text = Text(
-            f"/dev/davinci{number} is there, but npu-smi does not list it",
-            f"存在 /dev/davinci{number}，但 npu-smi 未列出",
-        )
+        text = Message("/dev/davinci{number} is there, but npu-smi does not list it", number=number)
         reason = CUT if listed.cut else None
         found.append(Reading(f"npu{number}", "not listed", evidence, text, LISTED, reason))
     for number in sorted(n for n in known if n is not None and n not in nodes):
-        text = Text(
-            f"npu-smi lists it, but /dev/davinci{number} is not there", f"npu-smi 已列出，但没有 /dev/davinci{number}"
-        )
+        text = Message("npu-smi lists it, but /dev/davinci{number} is not there", number=number)
         found.append(
             Reading(f"npu{number}", "no device node", Evidence(NODES, " ".join(map(str, nodes))), text, LISTED)
         )
@@ -136,9 +125,7 @@ def _unlisted_nodes(listed: NpuTable, nodes: Sequence[int], evidence: Evidence) 
 
 
 def _miscounted(nodes: int, chips: int, evidence: Evidence) -> Reading:
-    shown = Text(
-        f"{nodes} device nodes, but npu-smi lists {chips} chips", f"设备节点 {nodes} 个，npu-smi 列出芯片 {chips} 个"
-    )
+    shown = Message("{nodes} device nodes, but npu-smi lists {chips} chips", nodes=nodes, chips=chips)
     return Reading("npu", f"{nodes} nodes, {chips} chips", evidence, shown, LISTED)
 
 
@@ -147,7 +134,7 @@ def _unlisted_cards(listed: NpuTable, on_bus: Sequence[Accelerator], evidence: E
     if not on_bus or not all(device.bus for device in listed.devices):
         return []
     listed_at = {device.bus for device in listed.devices}
-    shown = Text("on PCI, but npu-smi does not list it", "PCI 上存在，但 npu-smi 未列出")
+    shown = Message("on PCI, but npu-smi does not list it")
     reason = CUT if listed.cut else None
     return [_lost(card, shown, evidence, reason) for card in on_bus if card.address not in listed_at]
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Mapping, NamedTuple, Optional, Sequence
 
-from envtune.model import Text
+from envtune.messages import Message, Text
 
 PROCESS_TABLE_SINCE = 23  # major version of npu-smi; older ones print the devices only
 
@@ -262,13 +262,13 @@ def _table(state: _State) -> NpuTable:
     incomplete: Optional[Text] = None
     if "devices" in state.broken:
         line = state.broken["devices"]
-        incomplete = Text(f"the device table breaks off or is wrapped: {line!r}", f"设备表不完整或被折行：{line!r}")
+        incomplete = Message("the device table breaks off or is wrapped: {line!r}", line=line)
     elif not state.section:
-        incomplete = Text("there is no device table", "没有设备表")
+        incomplete = Message("there is no device table")
     elif not state.devices:
-        incomplete = Text("the device table is empty", "设备表为空")
+        incomplete = Message("the device table is empty")
     elif len({(d.npu, d.chip) for d in state.devices}) < len(state.devices):
-        incomplete = Text("the device table names a chip twice", "设备表中同一芯片出现两次")
+        incomplete = Message("the device table names a chip twice")
     cut = incomplete is not None or (modern and (state.section != "processes" or bool(untold)))
     return NpuTable(state.version, tuple(state.devices), tuple(state.processes), untold, incomplete, cut)
 
@@ -285,9 +285,8 @@ def parse_failure(text: str, returncode: int = 0) -> Optional[Failure]:
         name = library[1]
         return Failure(
             "library",
-            Text(
-                f"npu-smi does not start: {name} is not found; the driver's lib64 is not on the loader's path",
-                f"npu-smi 无法启动：找不到 {name}，驱动的 lib64 不在动态库搜索路径中",
+            Message(
+                "npu-smi does not start: {name} is not found; the driver's lib64 is not on the loader's path", name=name
             ),
         )
     returned = _RETURNED.search(text)
@@ -297,21 +296,17 @@ def parse_failure(text: str, returncode: int = 0) -> Optional[Failure]:
     if code == "-8005" or (not code and "DrvMngGetConsoleLogLevel failed" in text):
         return Failure(code or "DrvMngGetConsoleLogLevel", NOT_READY, right=True)
     if code:
-        return Failure(code, Text(f"the driver answers npu-smi with {code}", f"驱动对 npu-smi 返回 {code}"))
+        return Failure(code, Message("the driver answers npu-smi with {code}", code=code))
     if returncode:
-        words = Text(f"npu-smi ended with exit code {returncode}", f"npu-smi 以退出码 {returncode} 结束")
+        words = Message("npu-smi ended with exit code {returncode}", returncode=returncode)
         return Failure(f"exit code {returncode}", words)
     return None
 
 
-OCCUPIED = Text(
-    "a device is taken: another container has it mounted, or this user may not open the device nodes",
-    "设备被占用：其他容器已挂载该设备，或当前用户无权打开设备节点",
-)
-NOT_READY = Text(
-    "the driver cannot be reached: not loaded, upgraded without a reboot, nodes not passed into the container, "
-    "or this user is not in the group HwHiAiUser",
-    "无法访问驱动：驱动未加载、升级后未重启、设备节点未映射进容器，或当前用户不在 HwHiAiUser 组中",
+OCCUPIED = Message("a device is taken: another container has it mounted, or this user may not open the device nodes")
+NOT_READY = Message(
+    "the driver cannot be reached: not loaded, upgraded without a reboot, nodes not passed into the container, or "
+    "this user is not in the group HwHiAiUser"
 )
 
 

@@ -17,7 +17,8 @@ from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
 from envtune.host import Host, realpath
-from envtune.model import Change, Finding, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Change, Finding
 from envtune.resources.images.build_requirements import DPKG_STATUS, installed_debian
 from envtune.resources.python.distributions import interpreter
 from envtune.resources.system.platform import MANAGERS, find_binary
@@ -83,7 +84,7 @@ def install(context: Context, findings: Sequence[Finding], *, need: Need) -> Ite
     manager = find_manager(context)
     rows = [row for row in _rows(context, findings, need) if not installed(context, manager, row.packages)]
     if not rows:
-        raise Skipped(Text("every package is installed already", "所需软件包均已安装"))
+        raise Skipped(Message("every package is installed already"))
     ids = tuple(dict.fromkeys(f.id for f in findings))
     together = [row for row in rows if not row.apart]
     groups = ([together] if together else []) + [[row] for row in rows if row.apart]
@@ -91,9 +92,10 @@ def install(context: Context, findings: Sequence[Finding], *, need: Need) -> Ite
     if not changes:
         listed = ", ".join(row.packages[0] for row in rows)
         raise Skipped(
-            Text(
-                f"no source of {manager} offers {listed}; is the list of packages up to date (apt-get update)?",
-                f"{manager} 的软件源中没有 {listed}；软件包列表是否最新（apt-get update）？",
+            Message(
+                "no source of {manager} offers {listed}; is the list of packages up to date (apt-get update)?",
+                manager=manager,
+                listed=listed,
             )
         )
     return changes
@@ -105,12 +107,7 @@ def find_manager(context: Context) -> str:
     for name in MANAGERS.get(family, ()):
         if find_binary(context.host, name) is not None:
             return name
-    raise Skipped(
-        Text(
-            f"no package manager of the family {family} is there",
-            f"未找到 {family} 系发行版的软件包管理器",
-        )
-    )
+    raise Skipped(Message("no package manager of the family {family} is there", family=family))
 
 
 def _rows(context: Context, findings: Sequence[Finding], need: Need) -> list[Row]:
@@ -154,16 +151,16 @@ def _refuse_own_python(context: Context) -> None:
     python, host = interpreter(context), context.host
     if not python.real.startswith("/usr/bin/"):
         raise Skipped(
-            Text(
-                f"{python.real} is not the distribution's Python: its own installation must bring Python.h",
-                f"{python.real} 不是发行版自带的 Python：Python.h 须由其自身的安装提供",
+            Message(
+                "{real} is not the distribution's Python: its own installation must bring Python.h", real=python.real
             )
         )
     if context.facts.value("os_family") != "debian" and not _is_default(host, python.real):
         raise Skipped(
-            Text(
-                f"{python.real} is not what /usr/bin/python3 leads to: choose the -devel package of {python.version}",
-                f"/usr/bin/python3 并不指向 {python.real}：请自行选择 {python.version} 对应的 -devel 软件包",
+            Message(
+                "{real} is not what /usr/bin/python3 leads to: choose the -devel package of {version}",
+                real=python.real,
+                version=python.version,
             )
         )
 
@@ -234,7 +231,7 @@ def _note(manager: str, plan: Simulation) -> Text:
         en, zh = f"left out, since no source offers it: {listed}; {en}", f"软件源中没有，已跳过：{listed}；{zh}"
     if plan.installs is None:
         en, zh = f"{manager} was not asked beforehand what it would do; {en}", f"未事先模拟 {manager} 的操作；{zh}"
-    return Text(en, zh)
+    return Bilingual(en, zh)
 
 
 def simulate(host: Host, manager: str, choices: Sequence[tuple[str, ...]]) -> Simulation:
@@ -254,11 +251,11 @@ def simulate(host: Host, manager: str, choices: Sequence[tuple[str, ...]]) -> Si
         return unasked  # not recorded, or no answer in time: the real one decides
     if result.returncode != 0:
         last = (result.stderr.strip() or result.stdout.strip() or "?").splitlines()[-1]
-        raise Skipped(Text(f"apt-get cannot install them: {last}", f"apt-get 无法安装：{last}"))
+        raise Skipped(Message("apt-get cannot install them: {last}", last=last))
     new, upgraded, removed = simulated(result.stdout)
     if removed:
         listed = ", ".join(removed)
-        raise Skipped(Text(f"apt-get would remove {listed}", f"apt-get 会卸载 {listed}"))
+        raise Skipped(Message("apt-get would remove {listed}", listed=listed))
     return Simulation(rest, new, upgraded, absent)
 
 

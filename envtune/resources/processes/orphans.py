@@ -7,7 +7,8 @@ from typing import Optional
 from envtune.context import Context
 from envtune.errors import HostError
 from envtune.job.environment import process_environment
-from envtune.model import Process, Text
+from envtune.messages import Message, Text, in_context
+from envtune.model import Process
 
 # What adopts the children of a process that ended; in a container pid 1 may also be a program that only waits.
 ADOPTERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "s6-svscan", "runit", "sleep", "tail")
@@ -16,28 +17,27 @@ SERVICES = ("slogd", "dmp_daemon", "log-daemon", "npu-exporter", "device-plugin"
 # Units under which logins and cron jobs run when systemd-logind is not used: no service of their own.
 LOGIN_UNITS = ("sshd.service", "ssh.service", "crond.service", "cron.service", "atd.service", "docker.service")
 RANK_MARK = "TORCHELASTIC_RUN_ID"  # torchrun sets it for its workers, which it may start in sessions of their own
-_ALONE = Text(
-    "its parent has ended, but it leads a process group of its own, as what nohup or setsid started does: "
-    "it may be a job that still computes; ask its owner",
-    "父进程已结束，但它是自己进程组的组长（用 nohup、setsid 启动的任务即如此），可能仍在计算，请向进程属主确认",
+_ALONE = Message(
+    "its parent has ended, but it leads a process group of its own, as what nohup or setsid started does: it may "
+    "be a job that still computes; ask its owner"
 )
 
 
 def orphan_sign(context: Context, process: Process) -> tuple[Optional[Text], bool]:
     """Why this process looks left over, and whether that is certain; (None, True) for a process of a live job."""
     if process.state == "Z":
-        return Text("a zombie", "僵尸进程"), True
+        return Message("a zombie"), True
     if process.state in ("T", "t"):
-        return Text("stopped", "已暂停"), True
+        return in_context("orphans", "stopped"), True
     if process.pid == 1 or process.ppid == 0 or process.name in SERVICES:
         return None, True  # the first process, or one that `docker exec` put into this container
     parent = next((p for p in context.host.processes() if p.pid == process.ppid), None)
     if parent is None:
-        return Text("its parent has ended", "父进程已结束"), True
+        return Message("its parent has ended"), True
     if parent.name in ADOPTERS:
         return _adopted(context, process, parent)
     if parent.pid == 1:
-        return Text(f"pid 1 ({parent.name}) started or adopted it", f"由 pid 1（{parent.name}）启动或接管"), False
+        return Message("pid 1 ({name}) started or adopted it", name=parent.name), False
     return None, True
 
 
@@ -46,7 +46,7 @@ def _adopted(context: Context, process: Process, parent: Process) -> tuple[Optio
         return None, True
     if _started_alone(context, process):
         return _ALONE, False
-    return Text(f"its parent has ended, {parent.name} adopted it", f"父进程已结束，由 {parent.name} 接管"), True
+    return Message("its parent has ended, {name} adopted it", name=parent.name), True
 
 
 def _is_service(context: Context, process: Process) -> bool:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Iterable, Optional, Sequence
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, host_error_text
-from envtune.model import Change, Finding, Process, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Change, Finding, Process
 from envtune.resources.processes.usage import age, left_over
 
 if TYPE_CHECKING:
@@ -42,47 +43,40 @@ def terminate(
                 why = host_error_text(error)
             except Skipped as error:
                 why = error.reason
-        left.append(
-            Text(f"pid {process.pid} ({process.user}): {why.en}", f"pid {process.pid}（{process.user}）：{why.zh}")
-        )
+        left.append(Message("pid {pid} ({user}): {why}", pid=process.pid, user=process.user, why=why))
     note = (
-        Text("left alone: " + "; ".join(t.en for t in left), "不处理：" + "；".join(t.zh for t in left))
+        Bilingual("left alone: " + "; ".join(t.en for t in left), "不处理：" + "；".join(t.zh for t in left))
         if left
         else None
     )
     if not changes:
-        raise Skipped(note or Text("no left-over process is there any more", "已没有残留进程"))
+        raise Skipped(note or Message("no left-over process is there any more"))
     return [change._replace(note=note) for change in changes]
 
 
 def _hands_off(context: Context, process: Process, options: FixOptions) -> Optional[Text]:
     """Why this process is not ended; None when it may be."""
     if not context.host.live and not _there(context, process):
-        return Text(
-            "a recording does not hold what names a process for good; run envtune fix PROC001 on the host itself",
-            "快照不含能唯一确定进程的信息；请在该主机上执行 envtune fix PROC001",
+        return Message(
+            "a recording does not hold what names a process for good; run envtune fix PROC001 on the host itself"
         )
     if process.state == "Z":
-        return Text(
-            f"a zombie cannot be ended; it goes when its parent {process.ppid} collects it or ends",
-            f"僵尸进程无法终止；待其父进程 {process.ppid} 回收或结束后消失",
+        return Message(
+            "a zombie cannot be ended; it goes when its parent {ppid} collects it or ends", ppid=process.ppid
         )
     if process.pid in _ancestors(context):
-        return Text("it is envtune itself or started it", "它是 envtune 自身或其祖先进程")
+        return Message("it is envtune itself or started it")
     uid = context.host.stat(f"/proc/{process.pid}").uid if _there(context, process) else None
     if uid is None:
-        return Text("it has ended", "它已结束")
+        return Message("it has ended")
     if options.owner is not None and options.owner != process.user:
-        return Text(f"it is not {options.owner}'s", f"它不属于 {options.owner}")
+        return Message("it is not {owner}'s", owner=options.owner)
     if uid == context.host.euid or (
         context.host.euid == 0 and options.owner == process.user and options.pid == process.pid
     ):
         return None
     named = f"--pid {process.pid} --owner {process.user}"
-    return Text(
-        f"another user's: ask them; root can end it with {named}",
-        f"属于其他用户：请先与其确认；root 可用 {named} 终止",
-    )
+    return Message("another user's: ask them; root can end it with {named}", named=named)
 
 
 def _there(context: Context, process: Process) -> bool:
@@ -142,5 +136,5 @@ def _started(context: Context, process: Process) -> int:
     ticks = int(fields[19])
     if abs(int(boot.split()[1]) + ticks / USER_HZ - process.started) > 1:
         words = f"pid {process.pid} is another process by now"
-        raise Skipped(Text(words, f"pid {process.pid} 现已是另一个进程"))
+        raise Skipped(Bilingual(words, f"pid {process.pid} 现已是另一个进程"))
     return ticks

@@ -7,14 +7,15 @@ from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, NotApplicable, Undetermined
-from envtune.model import Evidence, Process, Reading, Text, same
+from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.model import Evidence, Process, Reading
 from envtune.resources.npu.devices import NODES, Answer, ask, device_nodes, in_container, lacks_right, table
 from envtune.resources.npu.health import label
 from envtune.resources.npu.smi import NpuDevice, NpuTable
 from envtune.resources.processes.orphans import ADOPTERS, orphan_sign
 
 TOOLS = ("msprof", "aoe")
-NONE = Text("none", "无")
+NONE = Message("none")
 
 
 class Holder(NamedTuple):
@@ -54,7 +55,7 @@ def _holdings(context: Context) -> tuple[Holding, ...]:
         if set(listed.untold) != {device.npu for device in listed.devices}:
             return _by_table(context, listed, answer)
         if listed.cut:
-            why = Text("npu-smi's output ends before its process table", "npu-smi 的输出在进程表之前就结束了")
+            why = Message("npu-smi's output ends before its process table")
             raise Undetermined(why, answer.source, answer.text)
         return tuple(_by_descriptor(context, label(listed, d), listed.node(d), d) for d in listed.devices)
     nodes = device_nodes(context)
@@ -62,7 +63,7 @@ def _holdings(context: Context) -> tuple[Holding, ...]:
         if answer is not None and answer.failure is not None:
             right = lacks_right(context, answer.failure)
             raise Undetermined(answer.failure.meaning, answer.source, answer.text, right=right)
-        raise NotApplicable(Text("no NPU device node is here", "没有 NPU 设备节点"), NODES)
+        raise NotApplicable(Message("no NPU device node is here"), NODES)
     return tuple(_by_descriptor(context, f"npu{node}", node, None) for node in nodes)
 
 
@@ -75,9 +76,7 @@ def _by_table(context: Context, listed: NpuTable, answer: Answer) -> tuple[Holdi
         text = "\n".join(row.raw for row in rows) or f"No running processes found in NPU {device.npu}"
         evidence = Evidence(answer.source, text)
         if device.npu in listed.untold:
-            why = Text(
-                "npu-smi's process table breaks off or does not name this NPU", "npu-smi 的进程表不完整，或未提及该 NPU"
-            )
+            why = Message("npu-smi's process table breaks off or does not name this NPU")
             found.append(Holding(label(listed, device), device, None, Evidence(answer.source, answer.text), why))
             continue
         holders = tuple(
@@ -95,9 +94,8 @@ def _by_descriptor(context: Context, subject: str, node: Optional[int], device: 
     holders = tuple(Holder(p.pid, p.name, None, p) for p in rows if path in p.devices)
     evidence = Evidence("/proc/*/fd", "\n".join(f"{h.pid} {h.name}: {path}" for h in holders) or f"{path}: none")
     if not holders and any(p.opaque for p in rows):
-        why = Text(
-            "npu-smi prints no process table here, and the open files of other users' processes may not be read",
-            "此处 npu-smi 不输出进程表，且无权读取其他用户进程打开的文件",
+        why = Message(
+            "npu-smi prints no process table here, and the open files of other users' processes may not be read"
         )
         return Holding(subject, device, None, evidence, why, right=True)
     return Holding(subject, device, holders, evidence)
@@ -122,7 +120,7 @@ def _residual_reading(context: Context, holding: Holding, own: frozenset[int]) -
     rows, doubts = _judged(context, holding, own)
     left = [_describe(context, holder, process, sign) for holder, process, sign in rows]
     if left:
-        wanted = Text("no process whose job has ended", "没有任务已结束却仍残留的进程")
+        wanted = Message("no process whose job has ended")
         look = f"ps -o pid,ppid,user,lstart,etime,stat,args -p {','.join(str(process.pid) for _, process, _ in rows)}"
         words = tuple(t.en for t in left)
         return Reading(holding.subject, words, holding.evidence, _join(left), wanted, commands=(look,))
@@ -161,13 +159,11 @@ def _judged(
 
 def _stranger(context: Context, holder: Holder) -> Text:
     if in_container(context):
-        return Text(
-            f"pid {holder.pid} is the host's number of a process; this container cannot say whose it is",
-            f"pid {holder.pid} 是宿主机上的进程号，在容器内无法得知其归属",
+        return Message(
+            "pid {pid} is the host's number of a process; this container cannot say whose it is", pid=holder.pid
         )
-    return Text(
-        f"npu-smi lists pid {holder.pid}, which is not in the process table (ended meanwhile, or hidden)",
-        f"npu-smi 列出 pid {holder.pid}，但进程表中没有（可能刚刚结束或被隐藏）",
+    return Message(
+        "npu-smi lists pid {pid}, which is not in the process table (ended meanwhile, or hidden)", pid=holder.pid
     )
 
 
@@ -175,7 +171,7 @@ def _describe(context: Context, holder: Holder, process: Process, sign: Text) ->
     en, zh = age(context.host.now - process.started)
     argv = " ".join(process.argv[:2])[:80] or process.name  # no further: arguments may hold secrets
     memory = "" if holder.memory is None else f", {holder.memory} MB"
-    return Text(
+    return Bilingual(
         f"pid {process.pid} of {process.user}, {en} old{memory}: {sign.en} ({argv})",
         f"pid {process.pid}，用户 {process.user}，已存在 {zh}{memory.replace(', ', '，')}：{sign.zh}（{argv}）",
     )
@@ -190,7 +186,7 @@ def age(seconds: float) -> tuple[str, str]:
 
 
 def _join(texts: Sequence[Text]) -> Text:
-    return Text("; ".join(t.en for t in texts), "；".join(t.zh for t in texts))
+    return Bilingual("; ".join(t.en for t in texts), "；".join(t.zh for t in texts))
 
 
 def job_pids(context: Context) -> frozenset[int]:
@@ -238,29 +234,29 @@ def _memory(device: NpuDevice, holding: Holding, own: frozenset[int], limit: int
     evidence = Evidence("npu-smi info", device.raw)
     usage = device.hbm
     if usage is None or usage.total == 0:
-        reason = Text("npu-smi prints no HBM usage for it", "npu-smi 未给出其 HBM 使用量")
+        reason = Message("npu-smi prints no HBM usage for it")
         return Reading(holding.subject, None, evidence, reason=reason)
     holders = holding.holders or ()
     others = [h for h in holders if h.process is None or h.process.pid not in own]
-    wanted = Text(f"no process, at most {limit} % used", f"没有进程，使用率不超过 {limit} %")
+    wanted = Message("no process, at most {limit} % used", limit=limit)
     mine = len(others) < len(holders)
     if not others and (mine or usage.used * 100 <= usage.total * limit):
         return Reading(holding.subject, "free", evidence, _free_words(mine), wanted)
     text, zh = f"{usage.used} of {usage.total} MB used", f"已使用 {usage.used} / {usage.total} MB"
     if others:
         names = ", ".join(f"{h.pid} {h.name}".rstrip() for h in others)
-        shown = Text(f"{text}; processes: {names}", f"{zh}；进程：{names}")
+        shown = Bilingual(f"{text}; processes: {names}", f"{zh}；进程：{names}")
     elif holding.holders is None:
-        shown = Text(f"{text}; by whom is not told", f"{zh}；无法得知占用者")
+        shown = Bilingual(f"{text}; by whom is not told", f"{zh}；无法得知占用者")
     else:
-        shown = Text(f"{text}, but no process is listed: not given back", f"{zh}，但未列出任何进程：内存未被释放")
+        shown = Bilingual(f"{text}, but no process is listed: not given back", f"{zh}，但未列出任何进程：内存未被释放")
     return Reading(holding.subject, "taken", evidence, shown, wanted)
 
 
 def _free_words(mine: bool) -> Text:
     if mine:
-        return Text("only the named job is on it", "仅被指定的任务占用")
-    return Text("only the idle share is used", "仅有空闲时的固有占用")
+        return Message("only the named job is on it")
+    return Message("only the idle share is used")
 
 
 # ---------------------------------------------------------------------------------------------------- profilers
@@ -280,7 +276,7 @@ def profilers(context: Context) -> Iterable[Reading]:
     evidence = Evidence(
         context.target.environment.source, f"PROFILING_MODE={value}" if value else "PROFILING_MODE is not set"
     )
-    found.append(Reading("PROFILING_MODE", (value,) if on else (), evidence, same(value) if on else NONE))
+    found.append(Reading("PROFILING_MODE", (value,) if on else (), evidence, Literal(value) if on else NONE))
     return found
 
 
@@ -288,7 +284,7 @@ def _tool(name: str, rows: Sequence[Process]) -> Reading:
     running = [p for p in rows if _runs(name, p)]
     lines = tuple(f"pid {p.pid} of {p.user}" for p in running)
     text = "\n".join(f"{p.pid} {' '.join(p.argv[:2]) or p.name}" for p in running) or f"no process named {name}"
-    shown = Text(", ".join(lines), "，".join(f"pid {p.pid}（{p.user}）" for p in running)) if running else NONE
+    shown = Bilingual(", ".join(lines), "，".join(f"pid {p.pid}（{p.user}）" for p in running)) if running else NONE
     return Reading(name, lines, Evidence("/proc", text), shown)
 
 

@@ -7,7 +7,8 @@ from typing import Iterable
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Undetermined, host_error_text
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.python.distributions import environment, every, installed
 
 
@@ -22,7 +23,7 @@ def found(context: Context, *, names: Iterable[str]) -> Iterable[Reading]:
     broken: dict[str, list[Text]] = {}
     for problem in known.problems:
         place = problem.path.rpartition("/")
-        broken.setdefault(place[0], []).append(Text(f"{place[2]}: {problem.what.en}", f"{place[2]}：{problem.what.zh}"))
+        broken.setdefault(place[0], []).append(Message("{place}: {what}", place=place[2], what=problem.what))
     for name in names:
         try:
             installed(context, name)
@@ -33,6 +34,6 @@ def found(context: Context, *, names: Iterable[str]) -> Iterable[Reading]:
             continue  # reported above, by its directory
     for entry, listing in known.names.items():
         texts = broken.get(entry, [])
-        shown = Text("; ".join(t.en for t in texts), "；".join(t.zh for t in texts)) if texts else None
+        shown = Bilingual("; ".join(t.en for t in texts), "；".join(t.zh for t in texts)) if texts else None
         evidence = Evidence(entry, "\n".join(t.en for t in texts) or f"{len(listing)} entries")
-        yield Reading(entry, len(texts), evidence, shown=shown or Text("undamaged", "完好"))
+        yield Reading(entry, len(texts), evidence, shown=shown or Message("undamaged"))

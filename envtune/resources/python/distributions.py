@@ -15,7 +15,8 @@ from envtune.context.registry import fact
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable
 from envtune.host import Host, exists, is_dir
 from envtune.job.target import PythonTarget
-from envtune.model import Fact, Text
+from envtune.messages import Message, Text
+from envtune.model import Fact
 from envtune.resources.python.metadata import Distribution as Distribution
 from envtune.resources.python.metadata import metadata_file, named_in, parse_finder, parse_metadata
 
@@ -52,7 +53,7 @@ def _scan(context: Context) -> Environment:
     host, python = context.host, interpreter(context)
     variables = context.target.environment.variables or {}
     entries, damaged = collector.import_path(host, variables, host.cwd, python.sites)
-    problems = [Problem(path, Text(f"unreadable: {why}", f"无法读取：{why}")) for path, why in damaged]
+    problems = [Problem(path, Message("unreadable: {why}", why=why)) for path, why in damaged]
     names: dict[str, frozenset[str]] = {}
     closed: dict[str, HostError] = {}
     found: dict[str, list[Distribution]] = {}
@@ -82,9 +83,7 @@ def interpreter(context: Context) -> PythonTarget:
         host = context.host
         if not any(collector.on_path(host, variables, host.cwd, name) for name in ("python3", "python")):
             path = ":".join(collector.search_path(variables, host.cwd))
-            raise NotApplicable(
-                Text(f"python is {NONE}: no python3 on PATH", f"python 为 {NONE}：PATH 中没有 python3"), path
-            )
+            raise NotApplicable(Message("python is {NONE}: no python3 on PATH", NONE=NONE), path)
     return target.interpreter()
 
 
@@ -106,10 +105,10 @@ def _leftovers(entry: str, listing: Iterable[str]) -> Iterable[Problem]:
         if name.startswith("~"):
             yield Problem(
                 f"{entry}/{name}",
-                Text("left behind by an interrupted pip install or uninstall", "pip 安装或卸载中断后遗留的目录"),
+                Message("left behind by an interrupted pip install or uninstall"),
             )
         elif name.endswith(".dist-info") and "-" not in name[:-10]:
-            yield Problem(f"{entry}/{name}", Text("its name has no version", "目录名中没有版本号"))
+            yield Problem(f"{entry}/{name}", Message("its name has no version"))
 
 
 def installed(context: Context, name: str) -> Optional[Distribution]:
@@ -135,9 +134,12 @@ def _installed(context: Context, name: str) -> Optional[Distribution]:
         other = _described(context.host, row)
         if other.version != first.version:
             raise Undetermined(
-                Text(
-                    f"{first.entry} holds {name} {first.version} and {other.version} at once",
-                    f"{first.entry} 中同时存在 {name} {first.version} 和 {other.version}",
+                Message(
+                    "{entry} holds {name} {version} and {other_version} at once",
+                    entry=first.entry,
+                    name=name,
+                    version=first.version,
+                    other_version=other.version,
                 ),
                 first.entry,
                 f"{first.metadata}\n{other.metadata}",
@@ -158,18 +160,18 @@ def _described(host: Host, row: Distribution) -> Distribution:
     try:
         fields = parse_metadata(host.read_bytes(path))
     except Missing:
-        raise _damaged(row, path, Text("it has no metadata file", "缺少元数据文件")) from None
+        raise _damaged(row, path, Message("it has no metadata file")) from None
     name, version = fields.get("name", ""), fields.get("version", "")
     if not name or not version:
         lacks = "Name" if not name else "Version"
-        raise _damaged(row, path, Text(f"its metadata has no {lacks}", f"元数据中没有 {lacks}"))
+        raise _damaged(row, path, Message("its metadata has no {lacks}", lacks=lacks))
     if collector.normal_name(name) != row.name:
-        raise _damaged(row, path, Text(f"its metadata says it is {name}", f"元数据中的名称为 {name}"))
+        raise _damaged(row, path, Message("its metadata says it is {name}", name=name))
     return Distribution(row.name, version, row.metadata, row.entry)
 
 
 def _damaged(row: Distribution, path: str, what: Text) -> Undetermined:
-    return Undetermined(Text(f"{row.metadata} is damaged: {what.en}", f"{row.metadata} 已损坏：{what.zh}"), path)
+    return Undetermined(Message("{metadata} is damaged: {what}", metadata=row.metadata, what=what), path)
 
 
 def locate(context: Context, name: str) -> Optional[str]:
@@ -237,7 +239,7 @@ def absent(context: Context, name: str) -> NotApplicable:
     """The statement that the job's Python has no such package."""
     python = environment(context).python
     return NotApplicable(
-        Text(f"{name} is {NONE} in {python.path}", f"{python.path} 中未安装 {name}（{NONE}）"),
+        Message("{name} is {NONE} in {path}", name=name, NONE=NONE, path=python.path),
         "; ".join(environment(context).entries) or python.prefix,
     )
 
@@ -281,6 +283,6 @@ def package_fact(context: Context, name: str, module: str) -> Fact:
     if isinstance(found, Undetermined):
         raise found
     if place is not None and exists(context.host, place + "/__init__.py"):
-        reason = Text(f"{place} has neither metadata nor a version.py", f"{place} 既没有元数据也没有 version.py")
+        reason = Message("{place} has neither metadata nor a version.py", place=place)
         return Fact(name, None, place, reason)
     return Fact(name, NONE, ", ".join(environment(context).entries) or environment(context).python.prefix)

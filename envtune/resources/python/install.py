@@ -14,7 +14,8 @@ from envtune import executor
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Missing, NotApplicable, Skipped
-from envtune.model import Change, Finding, Text
+from envtune.messages import Message, Text
+from envtune.model import Change, Finding
 from envtune.resources.cann import install_te as te_install
 from envtune.resources.images import install_opencv as opencv_install
 from envtune.resources.images import install_pillow as pillow_install
@@ -131,9 +132,11 @@ def _recorded(context: Context, place: Place, row: Distribution) -> Iterable[str
         below = posixpath.normpath(posixpath.join(place.site, path))
         if not path or posixpath.isabs(path) or below.startswith(".."):
             raise Skipped(
-                Text(
-                    f"{row.metadata}/RECORD names {path}, outside of {place.root}",
-                    f"{row.metadata}/RECORD 中的 {path} 位于 {place.root} 之外",
+                Message(
+                    "{metadata}/RECORD names {path}, outside of {root}",
+                    metadata=row.metadata,
+                    path=path,
+                    root=place.root,
                 )
             )
         inside = below[len(place.site) + 1 :] if below.startswith(place.site + "/") else ""
@@ -166,9 +169,11 @@ def _refuse_without_record(rows: Iterable[Distribution]) -> None:
     for row in rows:
         if not row.metadata.endswith(".dist-info"):
             raise Skipped(
-                Text(
-                    f"{row.name} {row.version} was not installed by pip ({row.metadata}): pip cannot replace it",
-                    f"{row.name} {row.version} 不是由 pip 安装的（{row.metadata}），pip 无法替换它",
+                Message(
+                    "{name} {version} was not installed by pip ({metadata}): pip cannot replace it",
+                    name=row.name,
+                    version=row.version,
+                    metadata=row.metadata,
                 )
             )
 
@@ -184,9 +189,10 @@ def _conda(context: Context, rows: Iterable[Distribution]) -> tuple[Text, ...]:
         return ()
     owned = sorted(n for n in names for row in rows if n.startswith(f"{row.name}-{row.version}-"))
     return tuple(
-        Text(
-            f"conda ({python.prefix}/conda-meta/{name}): its next update may put its own package back",
-            f"conda（{python.prefix}/conda-meta/{name}）：下次 conda 更新时可能恢复其自带的包",
+        Message(
+            "conda ({prefix}/conda-meta/{name}): its next update may put its own package back",
+            prefix=python.prefix,
+            name=name,
         )
         for name in owned
     )

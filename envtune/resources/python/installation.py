@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional
 
-from envtune.model import Text
+from envtune.messages import Text
 from envtune.resources.python.distributions import Distribution
 
 

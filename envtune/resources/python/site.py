@@ -13,7 +13,7 @@ from envtune.context import Context
 from envtune.errors import HostError, Missing, Skipped
 from envtune.host import Host, exists
 from envtune.job.target import PythonTarget
-from envtune.model import Text
+from envtune.messages import Message
 from envtune.resources.python.distributions import every, interpreter, locate
 
 OLDEST_PIP = (19, 0)  # --use-pep517 (pip's changelog, 19.0)
@@ -43,11 +43,11 @@ def find_place(context: Context, entry: str) -> Place:
     root, site = _split(entry)
     if not user and not is_own(python, entry):
         raise Skipped(
-            Text(
-                f"{entry} is no site directory of {python.path} itself (but comes from PYTHONPATH, a .pth file or the"
-                " base of the virtual environment): its pip does not write there",
-                f"{entry} 不是 {python.path} 自己的 site 目录（而是来自 PYTHONPATH、.pth 文件或虚拟环境的基础环境），"
-                "其 pip 不会写入该目录",
+            Message(
+                "{entry} is no site directory of {path} itself (but comes from PYTHONPATH, a .pth file or the "
+                "base of the virtual environment): its pip does not write there",
+                entry=entry,
+                path=python.path,
             )
         )
     _refuse_old_pip(context, python)
@@ -67,7 +67,7 @@ def main_entry(context: Context) -> str:
     python, own = interpreter(context), user_site(context)
     sites = [site for site in python.sites if site != own]
     if not sites:
-        raise Skipped(Text(f"{python.path} has no site-packages", f"{python.path} 没有 site-packages 目录"))
+        raise Skipped(Message("{path} has no site-packages", path=python.path))
     return sites[0]
 
 
@@ -112,23 +112,21 @@ def _owner(host: Host, path: str) -> int:
 
 
 def _refuse_foreign(host: Host, python: PythonTarget, entry: str) -> None:
-    way_out = Text(
-        f"; use a virtual environment: {python.path} -m venv --system-site-packages DIR",
-        f"；请使用虚拟环境：{python.path} -m venv --system-site-packages DIR",
-    )
+    way_out = Message("; use a virtual environment: {path} -m venv --system-site-packages DIR", path=python.path)
     if python.kind != "venv":
         for lib in ("lib", "lib64"):
             marker = f"{python.prefix.rstrip('/')}/{lib}/python{python.version}/EXTERNALLY-MANAGED"
             if _is_there(host, marker):
-                reason = Text(
-                    f"{python.path} is managed by the distribution (PEP 668: {marker}), and pip leaves it alone, also"
-                    " with --user",
-                    f"{python.path} 由发行版管理（PEP 668：{marker}），pip 不会改动它，--user 也不行",
+                reason = Message(
+                    "{path} is managed by the distribution (PEP 668: {marker}), and pip leaves it alone, also "
+                    "with --user",
+                    path=python.path,
+                    marker=marker,
                 )
-                raise Skipped(Text(reason.en + way_out.en, reason.zh + way_out.zh))
+                raise Skipped(Message("{reason}{way_out}", reason=reason, way_out=way_out))
     if entry.startswith(("/usr/lib/python", "/usr/lib64/python")):
-        reason = Text(f"{entry} belongs to the distribution's package manager", f"{entry} 由发行版的软件包管理器管理")
-        raise Skipped(Text(reason.en + way_out.en, reason.zh + way_out.zh))
+        reason = Message("{entry} belongs to the distribution's package manager", entry=entry)
+        raise Skipped(Message("{reason}{way_out}", reason=reason, way_out=way_out))
 
 
 def _is_there(host: Host, path: str) -> bool:
@@ -142,20 +140,10 @@ def _is_there(host: Host, path: str) -> bool:
 def _refuse_old_pip(context: Context, python: PythonTarget) -> None:
     rows = [row for row in every(context, "pip") if row.version]
     if not rows or locate(context, "pip") is None:
-        raise Skipped(
-            Text(
-                f"{python.path} has no pip; first: {python.path} -m ensurepip",
-                f"{python.path} 中没有 pip；请先执行：{python.path} -m ensurepip",
-            )
-        )
+        raise Skipped(Message("{path} has no pip; first: {path} -m ensurepip", path=python.path))
     numbers = tuple(int(part) for part in rows[0].version.split(".")[:2] if part.isdigit())
     if numbers < OLDEST_PIP:
-        raise Skipped(
-            Text(
-                f"pip {rows[0].version} of {python.path} is older than 19.0",
-                f"{python.path} 的 pip {rows[0].version} 低于 19.0",
-            )
-        )
+        raise Skipped(Message("pip {version} of {path} is older than 19.0", version=rows[0].version, path=python.path))
 
 
 def _refuse_other_owner(host: Host, program: str, entry: str, owner: int) -> None:
@@ -163,20 +151,16 @@ def _refuse_other_owner(host: Host, program: str, entry: str, owner: int) -> Non
     if host.euid == 0 and (owner != 0 or starter != 0):
         uid = owner or starter
         raise Skipped(
-            Text(
-                f"{entry} or {program} belongs to user {uid}: as root envtune starts no program another user can"
-                f" change; run it as that user (sudo -u '#{uid}' envtune fix)",
-                f"{entry} 或 {program} 属于用户 {uid}：envtune 不会以 root 身份启动其他用户可改动的程序；"
-                f"请以该用户运行（sudo -u '#{uid}' envtune fix）",
+            Message(
+                "{entry} or {program} belongs to user {uid}: as root envtune starts no program another user can "
+                "change; run it as that user (sudo -u '#{uid}' envtune fix)",
+                entry=entry,
+                program=program,
+                uid=uid,
             )
         )
     if host.euid != 0 and owner not in (0, host.euid):
-        raise Skipped(
-            Text(
-                f"{entry} belongs to user {owner}: run envtune as that user",
-                f"{entry} 属于用户 {owner}：请以该用户运行 envtune",
-            )
-        )
+        raise Skipped(Message("{entry} belongs to user {owner}: run envtune as that user", entry=entry, owner=owner))
 
 
 def _variables(context: Context, user: bool) -> dict[str, str]:

@@ -14,7 +14,8 @@ from envtune.context.registry import action
 from envtune.errors import HostError, Missing, Skipped, Undetermined
 from envtune.host import Host
 from envtune.intervals import Intervals
-from envtune.model import Change, Finding, Text
+from envtune.messages import Bilingual, Message, Text
+from envtune.model import Change, Finding
 from envtune.resources.cpu.boot import tuned_option, tuned_profiles
 from envtune.resources.files.change import content, file_operation, mounted_read_only, shown
 from envtune.resources.network import ports
@@ -44,18 +45,18 @@ def set_key(
     try:
         live = " ".join(context.host.read(path).split())
     except Missing:
-        raise Skipped(Text(f"this kernel has no {key}", f"内核没有参数 {key}")) from None
+        raise Skipped(Message("this kernel has no {key}", key=key)) from None
     changes = list(_live(context, key, path, live, wanted))
     try:
         changes += _boot(context, key, live, wanted)
     except Skipped as skipped:
         why = skipped.reason
-        note = Text(f"until the next boot only: {why.en}", f"仅在下次启动前有效：{why.zh}")
+        note = Message("until the next boot only: {why}", why=why)
         if not changes:
             raise
         changes = [change._replace(note=note) for change in changes]
     if not changes:
-        raise Skipped(Text(f"{key} is set already, now and for the next boot", f"{key} 当前和下次启动均已设置"))
+        raise Skipped(Message("{key} is set already, now and for the next boot", key=key))
     return changes
 
 
@@ -65,7 +66,7 @@ def set_key(
 def _plain(value: str, findings: Sequence[Finding]) -> Wanted:
     words = " ".join(value.split())
     if not words:
-        raise Skipped(Text("sysctl.set was given no value", "sysctl.set 未给出取值"))
+        raise Skipped(Message("sysctl.set was given no value"))
     return Wanted(lambda there: words, lambda there: there == words, _ids(findings))
 
 
@@ -88,7 +89,7 @@ def _job_ports(context: Context, findings: Sequence[Finding]) -> Wanted:
     if not cures:
         reasons += [f.check.remedy for f in findings[:1] if f.check.remedy is not None]
         en, zh = "; ".join(r.en for r in reasons), "；".join(r.zh for r in reasons)
-        raise Skipped(Text(f"reserving ports does not help: {en}", f"预留端口无法解决：{zh}"))
+        raise Skipped(Bilingual(f"reserving ports does not help: {en}", f"预留端口无法解决：{zh}"))
 
     def merge(there: Sequence[str]) -> str:
         kept = [pair for text in there for pair in ports.port_list(text)]
@@ -113,7 +114,7 @@ def _merged(wanted: Wanted, there: Iterable[Optional[str]], key: str) -> str:
         return wanted.merge([text for text in there if text])
     except ValueError as error:
         words = f"{key} holds what is no list of ports: {error}"
-        raise Skipped(Text(words, f"{key} 的内容不是端口列表：{error}")) from None
+        raise Skipped(Bilingual(words, f"{key} 的内容不是端口列表：{error}")) from None
 
 
 def _holds(wanted: Wanted, text: str) -> bool:
@@ -134,9 +135,10 @@ def _live(context: Context, key: str, path: str, live: str, wanted: Wanted) -> I
     if locked is not None and context.facts.value("container") == "true":
         setting = f"{key}={after}"
         raise Skipped(
-            Text(
-                f"{locked.en}; for a container with a network of its own: docker run --sysctl {setting}",
-                f"{locked.zh}；容器使用独立网络时：docker run --sysctl {setting}",
+            Message(
+                "{locked}; for a container with a network of its own: docker run --sysctl {setting}",
+                locked=locked,
+                setting=setting,
             )
         )
     yield Change(
@@ -161,7 +163,7 @@ def _tuned(host: Host, key: str) -> tuple[Text, ...]:
             found = tuned_option(host, name, "sysctl", key)
             if found is not None:
                 words = f"tuned ({name}) sets {key}={found[0]} when it starts ({found[1]})"
-                return (Text(words, f"tuned（{name}）启动时设置 {key}={found[0]}（{found[1]}）"),)
+                return (Bilingual(words, f"tuned（{name}）启动时设置 {key}={found[0]}（{found[1]}）"),)
     except (HostError, Undetermined):
         pass
     return ()
@@ -183,7 +185,7 @@ def _boot(context: Context, key: str, live: str, wanted: Wanted) -> Iterable[Cha
     if name is None:
         last = others[-1]
         words = f"{last.place} sets {key} and no file of ours comes behind it; change it there"
-        raise Skipped(Text(words, f"{last.place} 设置了 {key}，且本工具的文件无法排在其后；请在该处修改"))
+        raise Skipped(Bilingual(words, f"{last.place} 设置了 {key}，且本工具的文件无法排在其后；请在该处修改"))
     after = _merged(wanted, [now.value if now is not None else None, live], key)
     target = f"/etc/sysctl.d/{name}"
     yield Change(
@@ -232,9 +234,12 @@ def with_key(text: str, key: str, value: Optional[str]) -> str:
 
 def _files(others: Sequence[Line], key: str, target: str) -> list[Text]:
     return [
-        Text(
-            f"{line.place} sets {key} = {line.value}; {target} is read after it",
-            f"{line.place} 设置 {key} = {line.value}；{target} 在其后读取",
+        Message(
+            "{place} sets {key} = {value}; {target} is read after it",
+            place=line.place,
+            key=key,
+            value=line.value,
+            target=target,
         )
         for line in others
     ]
@@ -243,4 +248,4 @@ def _files(others: Sequence[Line], key: str, target: str) -> list[Text]:
 def _elsewhere(line: Line) -> Text:
     en = "`sysctl --system` reads it last, the boot does not" if line.path == sysctl_files.MAIN else "ufw sets it"
     zh = "`sysctl --system` 最后读取它，而系统启动时不读取" if line.path == sysctl_files.MAIN else "由 ufw 设置"
-    return Text(f"{line.place} holds {line.value} ({en})", f"{line.place} 为 {line.value}（{zh}）")
+    return Bilingual(f"{line.place} holds {line.value} ({en})", f"{line.place} 为 {line.value}（{zh}）")

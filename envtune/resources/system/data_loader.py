@@ -9,7 +9,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Message, in_context
+from envtune.model import Evidence, Reading
 from envtune.ranges_numbers import cpu_numbers, whole_number
 from envtune.resources.system.platform import online_cpus
 
@@ -34,8 +35,8 @@ def workers(context: Context) -> Iterable[Reading]:
     wanted, source, text = _wanted(context)
     pid = context.target.options.pid
     limit = usable_cpus(context.host, "self" if pid is None else str(pid))
-    shown = Text(f"{wanted} workers for {limit.cpus} CPUs", f"{wanted} 个 worker，{limit.cpus} 个 CPU")
-    expected = Text(f"at most {limit.cpus} workers ({limit.source})", f"最多 {limit.cpus} 个 worker（{limit.source}）")
+    shown = Message("{wanted} workers for {cpus} CPUs", wanted=wanted, cpus=limit.cpus)
+    expected = Message("at most {cpus} workers ({source})", cpus=limit.cpus, source=limit.source)
     return [Reading("workers", -(-wanted * 100 // limit.cpus), Evidence(source, text), shown, expected)]
 
 
@@ -46,19 +47,19 @@ def _wanted(context: Context) -> tuple[int, str, str]:
         source = f"/proc/{options.pid}/cmdline"
         row = next((p for p in context.host.processes() if p.pid == options.pid), None)
         if row is None:
-            raise Undetermined(Text(f"there is no process {options.pid}", f"没有进程 {options.pid}"), source)
+            raise Undetermined(in_context("data loader", "there is no process {pid}", pid=options.pid), source)
         text = " ".join(row.argv)
     elif options.script is not None:
         source, text = options.script, context.host.read(options.script)
     else:
-        reason = Text("no job is named (--script or --pid)", "未指定任务（--script 或 --pid）")
+        reason = Message("no job is named (--script or --pid)")
         raise NotApplicable(reason, "--script, --pid")
     found = worker_counts(text)
     if not found:
-        raise NotApplicable(Text(f"{source} does not pass --workers", f"{source} 未传递 --workers"), source)
+        raise NotApplicable(Message("{source} does not pass --workers", source=source), source)
     number, line = found[-1]
     if number is None:
-        reason = Text(f"--workers is not a number in the text: {line}", f"--workers 在文本中不是数字：{line}")
+        reason = Message("--workers is not a number in the text: {line}", line=line)
         raise Undetermined(reason, source, line)
     return number, source, line
 

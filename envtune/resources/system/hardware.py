@@ -9,7 +9,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, host_error_text
 from envtune.host import Host
-from envtune.model import Evidence, Reading, Text, same
+from envtune.messages import Literal, Message
+from envtune.model import Evidence, Reading
 
 SERVER = "/sys/class/dmi/id/product_name"
 CPUINFO = "/proc/cpuinfo"
@@ -36,10 +37,10 @@ def _judged(host: Host, subject: str, source: str, wanted: str) -> Reading:
         return Reading(subject, None, Evidence(source, str(error)), reason=host_error_text(error))
     name = text.strip() if source == SERVER else cpu_name(text)
     if not name:
-        reason = Text(f"{source} does not name it", f"{source} 中没有名称")
+        reason = Message("{source} does not name it", source=source)
         return Reading(subject, None, Evidence(source, text[:400]), reason=reason)
     value = "recommended" if is_model(name, wanted) else name
-    return Reading(subject, value, Evidence(source, name), same(name), same(wanted))
+    return Reading(subject, value, Evidence(source, name), Literal(name), Literal(wanted))
 
 
 def is_model(name: str, wanted: str) -> bool:

@@ -7,7 +7,8 @@ from typing import Iterable, Optional
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Undetermined
-from envtune.model import Evidence, Reading, Text
+from envtune.messages import Message
+from envtune.model import Evidence, Reading
 from envtune.ranges_numbers import whole_number
 
 MEMINFO = "/proc/meminfo"
@@ -22,14 +23,11 @@ def total(context: Context, *, recommended: int) -> Iterable[Reading]:
     text = context.host.read(MEMINFO)
     size = total_bytes(text)
     if size is None:
-        raise Undetermined(Text(f"{MEMINFO} has no MemTotal", f"{MEMINFO} 中没有 MemTotal"), MEMINFO, text)
+        raise Undetermined(Message("{MEMINFO} has no MemTotal", MEMINFO=MEMINFO), MEMINFO, text)
     amount = round(size / 1e9, 1)
     line = next(line for line in text.splitlines() if line.startswith("MemTotal"))
-    expected = Text(
-        f"{recommended} GB, of which firmware may keep 5 %",
-        f"{recommended} GB，其中固件可保留 5%",
-    )
-    return [Reading("memory", amount, Evidence(MEMINFO, line), Text(f"{amount} GB", f"{amount} GB"), expected)]
+    expected = Message("{recommended} GB, of which firmware may keep 5 %", recommended=recommended)
+    return [Reading("memory", amount, Evidence(MEMINFO, line), Message("{amount} GB", amount=amount), expected)]
 
 
 def total_bytes(text: str) -> Optional[int]:

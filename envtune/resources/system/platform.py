@@ -9,7 +9,8 @@ from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
-from envtune.model import Evidence, Fact, Reading, Text, same
+from envtune.messages import Literal, Message
+from envtune.model import Evidence, Fact, Reading
 from envtune.ranges_numbers import cpu_numbers
 
 # Words of `ID` and `ID_LIKE` in os-release, per package family. Source: porting guide 003:1391-1399, 2814-2820, 2905;
@@ -38,7 +39,7 @@ BINARY_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin"
 def fact_system(context: Context) -> Fact:
     """The kernel's name for itself: Linux."""
     name = context.host.uname.get("sysname") or None
-    return Fact("system", name, "uname -s", Text("uname gives no system name", "uname 未给出系统名称"))
+    return Fact("system", name, "uname -s", Message("uname gives no system name"))
 
 
 @fact("arch")
@@ -46,7 +47,7 @@ def fact_arch(context: Context) -> Fact:
     """x86_64 or aarch64, as the kernel names it."""
     machine = context.host.uname.get("machine", "")
     if not machine:
-        return Fact("arch", None, "uname -m", Text("uname gives no machine name", "uname 未给出机器类型"))
+        return Fact("arch", None, "uname -m", Message("uname gives no machine name"))
     return Fact("arch", "aarch64" if machine == "arm64" else machine, "uname -m")
 
 
@@ -57,7 +58,7 @@ def fact_kernel(context: Context) -> Fact:
         "kernel",
         context.host.uname.get("release") or None,
         "uname -r",
-        Text("uname gives no release", "uname 未给出内核版本"),
+        Message("uname gives no release"),
     )
 
 
@@ -116,7 +117,7 @@ def parse_release_line(text: str) -> Mapping[str, str]:
 def fact_os(context: Context) -> Fact:
     """ID of os-release: ubuntu, openEuler, centos, ..."""
     fields, path = context.cached(os_release)
-    return Fact("os", fields.get("ID") or None, path, Text("no ID in os-release", "os-release 中没有 ID"))
+    return Fact("os", fields.get("ID") or None, path, Message("no ID in os-release"))
 
 
 @fact("os_version")
@@ -127,7 +128,7 @@ def fact_os_version(context: Context) -> Fact:
         "os_version",
         fields.get("VERSION_ID") or None,
         path,
-        Text("no VERSION_ID in os-release", "os-release 中没有 VERSION_ID"),
+        Message("no VERSION_ID in os-release"),
     )
 
 
@@ -154,7 +155,7 @@ def online_cpus(host: Host) -> int:
     text = host.read(path)
     count = len(cpu_numbers(text))
     if count == 0:
-        raise Undetermined(Text(f"{path} is not a CPU list", f"{path} 不是 CPU 列表"), path, text)
+        raise Undetermined(Message("{path} is not a CPU list", path=path), path, text)
     return count
 
 
@@ -165,11 +166,11 @@ def fact_user(context: Context) -> Fact:
 
 
 @probe("system.fact", formerly="platform.fact")
-def fact(context: Context, *, name: str) -> Iterable[Reading]:
+def fact_reading(context: Context, *, name: str) -> Iterable[Reading]:
     """A fact as a reading, so that an expectation can be put on it; untold facts are untold readings."""
     known = context.facts[name]
     if known.value is None:
-        raise Undetermined(known.reason or Text("cannot be told", "无法判断"), known.source)
+        raise Undetermined(known.reason or Message("cannot be told"), known.source)
     return [Reading(name, known.value, Evidence(known.source, known.value))]
 
 
@@ -185,30 +186,29 @@ def package_manager(context: Context) -> Iterable[Reading]:
     name = context.facts.value("os") or "?"
     managers = MANAGERS.get(family.value, ())
     if not managers:
-        shown = Text(f"{name}: a distribution of no family envtune knows", f"{name}：不属于 envtune 了解的发行版系列")
+        shown = Message("{name}: a distribution of no family envtune knows", name=name)
         return [
             Reading(
-                "packages", "unknown family", Evidence(family.source, name), shown, same("apt-get, dnf, yum, zypper")
+                "packages", "unknown family", Evidence(family.source, name), shown, Literal("apt-get, dnf, yum, zypper")
             )
         ]
     for manager in managers:
         path = find_binary(context.host, manager)
         if path is not None:
-            shown = Text(f"{manager} ({name}, {family.value} family)", f"{manager}（{name}，{family.value} 系列）")
+            shown = Message("{manager} ({name}, {value} family)", manager=manager, name=name, value=family.value)
             return [Reading("packages", manager, Evidence(path, path), shown)]
     programs_visible(context.host)
     wanted = " | ".join(managers)
-    shown = Text(f"{name}, {family.value} family, but no {wanted}", f"{name}，{family.value} 系列，但没有 {wanted}")
-    return [Reading("packages", "missing", Evidence(f"{BINARY_DIRECTORIES[0]}/{managers[0]}", ""), shown, same(wanted))]
+    shown = Message("{name}, {value} family, but no {wanted}", name=name, value=family.value, wanted=wanted)
+    return [
+        Reading("packages", "missing", Evidence(f"{BINARY_DIRECTORIES[0]}/{managers[0]}", ""), shown, Literal(wanted))
+    ]
 
 
 def programs_visible(host: Host) -> None:
     """Undetermined where not even `env` can be seen: then the absence of a program is no evidence."""
     if find_binary(host, "env") is None:
-        reason = Text(
-            "none of the system's programs can be seen here: an incomplete recording",
-            "看不到任何系统程序：快照不完整",
-        )
+        reason = Message("none of the system's programs can be seen here: an incomplete recording")
         raise Undetermined(reason, f"{BINARY_DIRECTORIES[0]}/env")
 
 
@@ -241,7 +241,7 @@ def distribution(context: Context) -> Iterable[Reading]:
     if name == "euleros" and pack is not None:
         version = f"{version.partition('.')[0]}.{pack[1]}"
     short = ".".join(version.split(".")[:2])
-    shown = same(fields.get("PRETTY_NAME") or f"{name} {version}")
+    shown = Literal(fields.get("PRETTY_NAME") or f"{name} {version}")
     return [Reading("os", f"{name} {short}", Evidence(path, text.strip()), shown)]
 
 
@@ -253,11 +253,8 @@ def transplant_os(context: Context, *, cann: str) -> Iterable[Reading]:
     """
     known = context.facts["cann"]
     if known.value is None:
-        raise Undetermined(known.reason or Text("the CANN version is not known", "无法确定 CANN 版本"), known.source)
+        raise Undetermined(known.reason or Message("the CANN version is not known"), known.source)
     if known.value.partition(".")[0] != cann:
-        reason = Text(
-            f"CANN is {known.value}; the list is that of CANN {cann}",
-            f"CANN 为 {known.value}；该列表属于 CANN {cann}",
-        )
+        reason = Message("CANN is {value}; the list is that of CANN {cann}", value=known.value, cann=cann)
         raise NotApplicable(reason, known.source, known.value)
     return distribution(context)

@@ -10,7 +10,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, host_error_text
 from envtune.host import Host
-from envtune.model import Disk, Evidence, Reading, Text
+from envtune.messages import Literal, Message, Text
+from envtune.model import Disk, Evidence, Reading
 from envtune.ranges_numbers import whole_number
 
 SECTOR = (
@@ -26,12 +27,12 @@ def nvme(context: Context, *, recommended: float) -> Iterable[Reading]:
     Source: porting guide 003:134, 003:136.
     """
     host = context.host
-    wanted = Text(f"one of {recommended} TB or more", f"至少一块 {recommended} TB 或以上")
+    wanted = Message("one of {recommended} TB or more", recommended=recommended)
     paths = [path for path in host.glob("/sys/block/nvme*n*/size") if _is_whole(path)]
     if paths:
         return [_nvme(host, path, wanted) for path in paths]
     host.listdir("/sys/block")  # where no disk at all can be seen, the absence of one is no evidence
-    return [Reading("nvme", 0, Evidence("/sys/block/nvme*"), Text("no NVMe disk", "没有 NVMe 硬盘"), wanted)]
+    return [Reading("nvme", 0, Evidence("/sys/block/nvme*"), Message("no NVMe disk"), wanted)]
 
 
 def _is_whole(path: str) -> bool:
@@ -48,10 +49,10 @@ def _nvme(host: Host, path: str, wanted: Text) -> Reading:
         return Reading(name, None, Evidence(path, str(error)), reason=host_error_text(error))
     sectors = whole_number(text)
     if sectors is None:
-        return Reading(name, None, Evidence(path, text), reason=Text(f"{path} is not a number", f"{path} 不是数字"))
+        return Reading(name, None, Evidence(path, text), reason=Message("{path} is not a number", path=path))
     size = sectors * SECTOR / 1e12
     words = f"{size:.2f} TB"
-    return Reading(name, size, Evidence(path, text), Text(words, words), wanted)
+    return Reading(name, size, Evidence(path, text), Literal(words), wanted)
 
 
 @probe("system.temporary_space", formerly="storage.temporary")
@@ -66,7 +67,7 @@ def temporary(context: Context, *, wanted: int) -> Iterable[Reading]:
     try:
         return [_free("temporary files", host.disk(path), wanted)]
     except Missing:
-        shown = Text(f"{path} is not there", f"{path} 不存在")
+        shown = Message("{path} is not there", path=path)
         return [Reading("temporary files", 0, Evidence(path, ""), shown, _enough(wanted))]
 
 
@@ -111,9 +112,9 @@ def _disk(host: Host, path: str) -> Disk:
 
 def _free(name: str, disk: Disk, wanted: int) -> Reading:
     amount = round(disk.free / 1e9, 1)
-    shown = Text(f"{amount} GB free at {disk.path}", f"{disk.path} 剩余 {amount} GB")
+    shown = Message("{amount} GB free at {path}", amount=amount, path=disk.path)
     return Reading(name, amount, Evidence(disk.path, f"{disk.free} of {disk.total} bytes free"), shown, _enough(wanted))
 
 
 def _enough(wanted: int) -> Text:
-    return Text(f"{wanted} GB or more", f"{wanted} GB 或以上")
+    return Message("{wanted} GB or more", wanted=wanted)

@@ -13,7 +13,8 @@ from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing
 from envtune.host import Host, exists
-from envtune.model import Evidence, Fact, Reading, Text
+from envtune.messages import Bilingual, Message
+from envtune.model import Evidence, Fact, Reading
 
 MARKERS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
 FIRST_NAMESPACE = "/proc/self/ns/pid"
@@ -201,10 +202,7 @@ def _by_frequency_driver(host: Host) -> Fact:
     driver = (_read(host, path) or "").strip()
     if driver and driver != "virtual-cpufreq":
         return Fact("vm", "false", path)
-    reason = Text(
-        "neither SMBIOS, the CPU flags nor the device tree says whether this is a virtual machine",
-        "SMBIOS、CPU flags 和设备树均未说明这是否为虚拟机",
-    )
+    reason = Message("neither SMBIOS, the CPU flags nor the device tree says whether this is a virtual machine")
     return Fact("vm", None, "/sys/class/dmi/id/product_name", reason)
 
 
@@ -214,8 +212,8 @@ def kind(context: Context) -> Iterable[Reading]:
     container, machine = context.facts["container"], context.facts["vm"]
     for stated, name, zh in ((container, "container", "容器"), (machine, "virtual machine", "虚拟机")):
         if stated.value == "true":
-            return [Reading("host", name, Evidence(stated.source, stated.source), Text(name, zh))]
+            return [Reading("host", name, Evidence(stated.source, stated.source), Bilingual(name, zh))]
     for stated in (container, machine):
         if stated.value is None:
             return [Reading("host", None, Evidence(stated.source), reason=stated.reason)]
-    return [Reading("host", "bare metal", Evidence(machine.source), Text("bare metal", "物理机"))]
+    return [Reading("host", "bare metal", Evidence(machine.source), Message("bare metal"))]

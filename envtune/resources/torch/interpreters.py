@@ -10,7 +10,8 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, host_error_text
 from envtune.job.interpreter import python_at, unresolved_text
 from envtune.job.target import PythonTarget
-from envtune.model import Evidence, Reading, Text, same
+from envtune.messages import Literal, Message
+from envtune.model import Evidence, Reading
 from envtune.resources.python.distributions import NONE, interpreter
 from envtune.resources.torch.stack import told_version
 
@@ -32,26 +33,19 @@ def torch(context: Context) -> Iterable[Reading]:
         has, source = collector.holds_torch(context.host, job.sites), job.prefix
     line = job.path if job.path == job.real else f"{job.path} -> {job.real}"
     if has:
-        shown = Text(f"{line} has torch", f"{line} 中有 torch")
-        yield Reading(
-            "python3", True, Evidence(source, line), shown, Text("a Python with torch", "装有 torch 的 Python")
-        )
+        shown = Message("{line} has torch", line=line)
+        yield Reading("python3", True, Evidence(source, line), shown, Message("a Python with torch"))
         return
     if context.facts.value("ascend") == "false":
-        words = Text(
-            f"torch is {NONE} in {job.path} and ascend is false", f"{job.path} 中 torch 为 {NONE}，且 ascend 为 false"
-        )
+        words = Message("torch is {NONE} in {path} and ascend is false", NONE=NONE, path=job.path)
         raise NotApplicable(words, source)
     others = _with_torch(context, job)
     if not others:
-        reason = Text(
-            f"torch is {NONE} in {job.path} and in every other Python found here",
-            f"{job.path} 以及本机找到的其他 Python 中 torch 均为 {NONE}",
-        )
+        reason = Message("torch is {NONE} in {path} and in every other Python found here", NONE=NONE, path=job.path)
         raise NotApplicable(reason, source)
     listed = ", ".join(others)
-    shown = Text(f"{line} has no torch; {listed} has", f"{line} 中没有 torch；{listed} 中有")
-    yield Reading("python3", False, Evidence(source, line), shown, same(" | ".join(others)))
+    shown = Message("{line} has no torch; {listed} has", line=line, listed=listed)
+    yield Reading("python3", False, Evidence(source, line), shown, Literal(" | ".join(others)))
 
 
 def _started(context: Context) -> PythonTarget:
@@ -101,7 +95,7 @@ def pip(context: Context) -> Iterable[Reading]:
     commands = collector.pip_commands(host, variables, host.cwd, own.version)
     if not commands:
         raise NotApplicable(
-            Text("pip is not on PATH: nothing can be mixed up", "PATH 中没有 pip：不存在混用问题"),
+            Message("pip is not on PATH: nothing can be mixed up"),
             ":".join(collector.search_path(variables, host.cwd)),
         )
     for name, path in commands:
@@ -110,7 +104,7 @@ def pip(context: Context) -> Iterable[Reading]:
 
 def _pip_reading(context: Context, name: str, path: str, own: PythonTarget) -> Reading:
     host, variables = context.host, _variables(context)
-    wanted = Text(f"installs into {own.path}", f"安装到 {own.path}")
+    wanted = Message("installs into {path}", path=own.path)
     try:
         program = collector.script_interpreter(host, variables, host.cwd, path)
     except collector.Unresolved as problem:
@@ -119,18 +113,18 @@ def _pip_reading(context: Context, name: str, path: str, own: PythonTarget) -> R
         right = isinstance(error, PermissionError)
         return Reading(name, None, Evidence(path), expected=wanted, reason=host_error_text(error), right=right)
     if program is None:
-        reason = Text(f"{path} is no Python script", f"{path} 不是 Python 脚本")
+        reason = Message("{path} is no Python script", path=path)
         return Reading(name, None, Evidence(path), expected=wanted, reason=reason)
     evidence = Evidence(path, f"#!{program}")
     try:
         other = python_at(host, variables, program)
     except collector.Unresolved as problem:
         if problem.code == "missing":
-            shown = Text(f"{path} wants {program}, which is not there", f"{path} 需要的 {program} 不存在")
+            shown = Message("{path} wants {program}, which is not there", path=path, program=program)
             return Reading(name, False, evidence, shown, wanted)
         return Reading(name, None, evidence, expected=wanted, reason=unresolved_text(problem))
     except HostError as error:
         right = isinstance(error, PermissionError)
         return Reading(name, None, evidence, expected=wanted, reason=host_error_text(error), right=right)
-    shown = Text(f"{path} installs into {program}", f"{path} 安装到 {program}")
+    shown = Message("{path} installs into {program}", path=path, program=program)
     return Reading(name, _same(own, other), evidence, shown, wanted)

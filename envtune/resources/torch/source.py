@@ -9,7 +9,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import NotApplicable
 from envtune.host import exists
-from envtune.model import Evidence, Reading, Text, same
+from envtune.messages import Literal, Message, Text
+from envtune.model import Evidence, Reading
 from envtune.resources.python.distributions import NONE, locate
 from envtune.resources.torch.stack import incomplete, npu_torch, parsed, release, told_version, torch_place
 
@@ -26,7 +27,7 @@ def _before(context: Context, limit: tuple[int, ...]) -> bool:
 def _wrong_version(context: Context, wanted: Text) -> NotApplicable:
     version = told_version(context, "torch")
     return NotApplicable(
-        Text(f"torch is {version}; this concerns {wanted.en}", f"torch 为 {version}；本检查只涉及 {wanted.zh}"),
+        Message("torch is {version}; this concerns {wanted}", version=version, wanted=wanted),
         context.facts["torch"].source,
     )
 
@@ -36,12 +37,12 @@ def dumper(context: Context) -> Iterable[Reading]:
     """Whether torch.utils.dumper, which the 1.5.0 line has for precision debugging, is installed."""
     place = npu_torch(context)
     if not _before(context, DUMP_UNTIL):
-        raise _wrong_version(context, Text("torch before 1.8", "1.8 之前的 torch"))
+        raise _wrong_version(context, Message("torch before 1.8"))
     path = f"{place}/utils/dumper.py"
     has = exists(context.host, path)
-    words = Text("installed", "已安装") if has else Text("not there", "不存在")
+    words = Message("installed") if has else Message("not there")
     evidence = Evidence(path, path if has else "not there")
-    yield Reading("torch.utils.dumper", has, evidence, words, Text("installed", "已安装"))
+    yield Reading("torch.utils.dumper", has, evidence, words, Message("installed"))
 
 
 @probe("torch.hook", formerly="torch_source.hook")
@@ -52,18 +53,18 @@ def hook(context: Context) -> Iterable[Reading]:
     if user is None:
         source = place.rpartition("/")[0]
         raise NotApplicable(
-            Text(f"mmcv is {NONE} and mmdet is {NONE} in this Python", f"该 Python 中 mmcv 为 {NONE}，mmdet 为 {NONE}"),
+            Message("mmcv is {NONE} and mmdet is {NONE} in this Python", NONE=NONE),
             source,
         )
     if not release(told_version(context, "torch")).startswith(HOOK_RELEASE + "."):
-        raise _wrong_version(context, Text(f"torch {HOOK_RELEASE}", f"torch {HOOK_RELEASE}"))
+        raise _wrong_version(context, Message("torch {HOOK_RELEASE}", HOOK_RELEASE=HOOK_RELEASE))
     path = f"{place}/nn/modules/module.py"
     text = context.host.read(path)
     state, line = hook_state(parsed(text, path))
     shown = {
-        "bare": Text(f"line {line}: next(...) outside any try", f"第 {line} 行：next(...) 不在 try 中"),
-        "guarded": Text(f"line {line}: inside a try", f"第 {line} 行：位于 try 中"),
-        "changed": Text("no such code", "没有该段代码"),
+        "bare": Message("line {line}: next(...) outside any try", line=line),
+        "guarded": Message("line {line}: inside a try", line=line),
+        "changed": Message("no such code"),
     }[state]
     raw = text.splitlines()[line - 1].strip() if line else ""
     yield Reading(
@@ -71,7 +72,7 @@ def hook(context: Context) -> Iterable[Reading]:
         state,
         Evidence(path, raw),
         shown,
-        Text("guarded against StopIteration", "已防范 StopIteration"),
+        Message("guarded against StopIteration"),
     )
 
 
@@ -113,5 +114,5 @@ def affinity(context: Context) -> Iterable[Reading]:
     if found is None and plugin is not None and not exists(context.host, f"{plugin}/contrib"):
         raise incomplete(f"{plugin}/contrib")
     name = found.split("/site-packages/")[-1].replace("/", ".") if found else ""
-    shown = same(name) if found else Text("none", "无")
+    shown = Literal(name) if found else Message("none")
     yield Reading("affinity library", found or "", Evidence(found or place, found or "not there"), shown)

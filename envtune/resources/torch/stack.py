@@ -15,7 +15,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import exists, is_dir
-from envtune.model import Evidence, Reading, Text, same
+from envtune.messages import Literal, Message
+from envtune.model import Evidence, Reading
 from envtune.resources.python.distributions import NONE, absent, environment, locate
 
 BUILT_IN, PLUGIN, PLAIN, MISMATCHED = "built-in torch.npu", "torch_npu plugin", "no NPU support", "mismatched"
@@ -39,7 +40,7 @@ def told_version(context: Context, name: str) -> str:
     """The value of the fact `name`; Undetermined with its reason when there is none."""
     fact = context.facts[name]
     if fact.value is None:
-        raise Undetermined(fact.reason or Text(f"cannot tell {name}", f"无法判断 {name}"), fact.source)
+        raise Undetermined(fact.reason or Message("cannot tell {name}", name=name), fact.source)
     return fact.value
 
 
@@ -74,10 +75,7 @@ def npu_torch(context: Context) -> str:
     if kind == PLAIN:
         version = told_version(context, "torch")
         raise NotApplicable(
-            Text(
-                f"torch {version} has no NPU support: torch_npu is {NONE} (PY004)",
-                f"torch {version} 不支持 NPU：torch_npu 为 {NONE}（PY004）",
-            ),
+            Message("torch {version} has no NPU support: torch_npu is {NONE} (PY004)", version=version, NONE=NONE),
             source,
         )
     return torch_place(context)
@@ -91,21 +89,15 @@ def flavour(context: Context) -> Iterable[Reading]:
     if kind == PLAIN:
         if told_version(context, "ascend") == "false":
             raise NotApplicable(
-                Text(
-                    f"ascend is false: a plain torch {torch} is right here",
-                    f"ascend 为 false：此处使用普通 torch {torch} 即可",
-                ),
+                Message("ascend is false: a plain torch {torch} is right here", torch=torch),
                 context.facts["ascend"].source,
             )
-        words = Text(f"torch {torch} without torch_npu", f"torch {torch}，没有 torch_npu")
+        words = Message("torch {torch} without torch_npu", torch=torch)
     elif kind == BUILT_IN:
-        words = Text(f"torch {torch} with a built-in torch.npu", f"torch {torch}，内置 torch.npu")
+        words = Message("torch {torch} with a built-in torch.npu", torch=torch)
     else:
-        words = Text(f"torch {torch} with torch_npu {plugin}", f"torch {torch}，torch_npu {plugin}")
-    wanted = Text(
-        "torch_npu of torch's own release (1.8.1 and newer), or torch 1.5.0 with torch.npu inside",
-        "与 torch 版本号一致的 torch_npu（1.8.1 及以后），或内置 torch.npu 的 torch 1.5.0",
-    )
+        words = Message("torch {torch} with torch_npu {plugin}", torch=torch, plugin=plugin)
+    wanted = Message("torch_npu of torch's own release (1.8.1 and newer), or torch 1.5.0 with torch.npu inside")
     facts = f"torch {torch} ({context.facts['torch'].source}); torch_npu {plugin} ({context.facts['torch_npu'].source})"
     yield Reading("torch", kind, Evidence(source, facts), words, wanted)
 
@@ -126,7 +118,7 @@ def shadow(context: Context) -> Iterable[Reading]:
         if folder not in sites:
             yield _shadow(context, folder)
     if told.variables is None:
-        reason = told.reason or Text("the job's environment was not read", "未读取到任务的环境变量")
+        reason = told.reason or Message("the job's environment was not read")
         yield Reading("PYTHONPATH", None, Evidence(told.source), reason=reason)
 
 
@@ -155,52 +147,46 @@ def job_folders(context: Context) -> Iterable[str]:
 def _shadow(context: Context, folder: str) -> Reading:
     """A source tree has torch/__init__.py and no torch/_C*.so (porting guide 003:3256-3266)."""
     place = f"{folder.rstrip('/')}/torch"
-    found, words = "", Text("no torch here", "此处没有 torch")
+    found, words = "", Message("no torch here")
     if is_dir(context.host, place) and exists(context.host, place + "/__init__.py"):
         names = context.host.listdir(place)
         if any(re.match(r"_C\b.*\.(so|pyd)$", name) for name in names):
-            words = Text(f"{place}, a built one", f"{place}，已编译")
+            words = Message("{place}, a built one", place=place)
         else:
-            found, words = place, Text(f"{place} has no _C library", f"{place} 中没有 _C 库")
+            found, words = place, Message("{place} has no _C library", place=place)
     elif exists(context.host, place + ".py"):
-        found, words = place + ".py", Text(f"{place}.py hides torch", f"{place}.py 遮蔽了 torch")
-    return Reading(folder, found, Evidence(found or place, words.en), words, Text("no other torch", "没有其他 torch"))
+        found, words = place + ".py", Message("{place}.py hides torch", place=place)
+    return Reading(folder, found, Evidence(found or place, words.en), words, Message("no other torch"))
 
 
 @probe("torch.apex", formerly="torch_stack.apex")
 def apex(context: Context) -> Iterable[Reading]:
     """Whether apex is the one adapted to the NPU: it has the NpuFused optimisers."""
     place = npu_torch(context)
-    wanted = Text("apex with NpuFusedSGD", "带有 NpuFusedSGD 的 apex")
+    wanted = Message("apex with NpuFusedSGD")
     apex_place = locate(context, "apex")
     if apex_place is None:
         own = _native_amp(context, place)
         if own is not None:
             raise NotApplicable(
-                Text(
-                    f"apex is {NONE} and torch has its own mixed precision: {own}",
-                    f"apex 为 {NONE}，而 torch 自带混合精度：{own}",
-                ),
+                Message("apex is {NONE} and torch has its own mixed precision: {own}", NONE=NONE, own=own),
                 own,
             )
         if _numbers(told_version(context, "torch")) > APEX_UNTIL:
             version = told_version(context, "torch")
             raise NotApplicable(
-                Text(f"torch is {version}; apex is needed up to 1.8.1", f"torch 为 {version}；1.8.1 及以前才需要 apex"),
+                Message("torch is {version}; apex is needed up to 1.8.1", version=version),
                 context.facts["torch"].source,
             )
-        words = Text("no apex, and torch has no mixed precision of its own", "没有 apex，torch 也没有自带混合精度")
+        words = Message("no apex, and torch has no mixed precision of its own")
         yield Reading("apex", False, Evidence(", ".join(environment(context).entries)), words, wanted)
         return
     names, path = fused_names(context, "apex")
     adapted = "NpuFusedSGD" in names or exists(context.host, f"{apex_place}/optimizers/npu_fused_sgd.py")
     words = (
-        Text("adapted to the NPU", "已适配 NPU")
+        Message("adapted to the NPU")
         if adapted
-        else Text(
-            f"{apex_place} has no NpuFused optimiser: not the NPU build",
-            f"{apex_place} 没有 NpuFused 优化器：不是 NPU 版本",
-        )
+        else Message("{apex_place} has no NpuFused optimiser: not the NPU build", apex_place=apex_place)
     )
     yield Reading("apex", adapted, Evidence(path or apex_place, ", ".join(names)), words, wanted)
 
@@ -239,17 +225,14 @@ def fused_optimisers(context: Context) -> Iterable[Reading]:
         raise incomplete(f"{plugin}/optim")
     listed = "; ".join(f"{package}: {', '.join(classes)}" for package, (classes, _) in found.items() if classes)
     paths = [path for _, path in found.values() if path] or [place]
-    shown = same(listed) if listed else Text("none", "无")
+    shown = Literal(listed) if listed else Message("none")
     yield Reading("optimisers", names, Evidence(paths[0], "\n".join([*paths, listed])), shown)
 
 
 def incomplete(path: str) -> Undetermined:
     """Every torch_npu has this directory: where it is missing, the installation or the recording is not whole."""
     return Undetermined(
-        Text(
-            f"torch_npu is installed, but {path} is not there: an incomplete installation or recording",
-            f"已安装 torch_npu，但 {path} 不存在：安装或快照不完整",
-        ),
+        Message("torch_npu is installed, but {path} is not there: an incomplete installation or recording", path=path),
         path,
     )
 
@@ -264,9 +247,9 @@ def amp_parameters(context: Context, *, names: Iterable[str]) -> Iterable[Readin
     path = f"{place}/amp/frontend.py"
     parameters = function_parameters(context.host.read(path), "initialize", path)
     for name in names:
-        words = Text("a parameter", "有此参数") if name in parameters else Text("no such parameter", "没有此参数")
+        words = Message("a parameter") if name in parameters else Message("no such parameter")
         evidence = Evidence(path, "initialize(" + ", ".join(parameters) + ")")
-        yield Reading(name, name in parameters, evidence, words, Text("a parameter", "有此参数"))
+        yield Reading(name, name in parameters, evidence, words, Message("a parameter"))
 
 
 def function_parameters(text: str, function: str, path: str) -> tuple[str, ...]:
@@ -274,7 +257,7 @@ def function_parameters(text: str, function: str, path: str) -> tuple[str, ...]:
     for node in parsed(text, path).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return tuple(a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs])
-    raise Undetermined(Text(f"{path} defines no {function}()", f"{path} 中没有定义 {function}()"), path)
+    raise Undetermined(Message("{path} defines no {function}()", path=path, function=function), path)
 
 
 def parsed(text: str, path: str) -> ast.Module:
@@ -282,5 +265,5 @@ def parsed(text: str, path: str) -> ast.Module:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
-        reason = Text(f"{path} is not a Python source: {error}", f"{path} 不是有效的 Python 源码：{error}")
+        reason = Message("{path} is not a Python source: {error}", path=path, error=error)
         raise Undetermined(reason, path) from None

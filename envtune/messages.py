@@ -1,0 +1,149 @@
+"""What a person reads: a message with fields, rendered in the reader's language at the very end.
+
+English is written in the code and is the key of the translation. The Chinese is in locale/zh/LC_MESSAGES/envtune.po, a
+standard gettext catalogue; `make messages` collects new messages and compiles it. English costs nothing at start.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Callable, Iterable
+
+LANGUAGES = ("en", "zh")
+
+
+class Text:
+    """Something to read, in either language; `to(lang)` renders it."""
+
+    __slots__ = ()
+
+    def to(self, lang: str) -> str:
+        """Return the text in `lang` (`en` or `zh`)."""
+        raise NotImplementedError
+
+    @property
+    def en(self) -> str:
+        """Return the English text."""
+        return self.to("en")
+
+    @property
+    def zh(self) -> str:
+        """Return the Chinese text."""
+        return self.to("zh")
+
+    def __str__(self) -> str:
+        return self.en
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Text) and self.en == other.en and self.zh == other.zh
+
+    def __hash__(self) -> int:
+        return hash(self.en)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.en!r})"
+
+
+class Message(Text):
+    """A sentence of envtune: a template in the form of `str.format`, and its fields, which may be texts themselves."""
+
+    __slots__ = ("context", "fields", "template")
+
+    def __init__(self, template: str, /, **fields: Any) -> None:
+        self.template, self.fields, self.context = template, fields, ""
+
+    def to(self, lang: str) -> str:
+        """Return the sentence in `lang`, with its fields filled in."""
+        template = self.template if lang == "en" else _translated(self.template, self.context)
+        if not self.fields:
+            return template
+        return template.format(**{k: v.to(lang) if isinstance(v, Text) else v for k, v in self.fields.items()})
+
+
+class Literal(Text):
+    """What reads the same in both languages: a value, a path, a command."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def to(self, lang: str) -> str:
+        """Return the text itself."""
+        return self.text
+
+
+class Bilingual(Text):
+    """A text that brings its translation along, as those of the catalogue do."""
+
+    __slots__ = ("_en", "_zh")
+
+    def __init__(self, en: str, zh: str) -> None:
+        self._en, self._zh = en, zh
+
+    def to(self, lang: str) -> str:
+        """Return the text in `lang`."""
+        return self._zh if lang == "zh" else self._en
+
+
+class Joined(Text):
+    """Several texts, one after the other."""
+
+    __slots__ = ("parts", "separator")
+
+    def __init__(self, parts: Iterable[Text | str], separator: Text | str) -> None:
+        self.parts, self.separator = tuple(parts), separator
+
+    def to(self, lang: str) -> str:
+        """Return the parts in `lang`, joined by the separator of that language."""
+        separator = self.separator.to(lang) if isinstance(self.separator, Text) else self.separator
+        return separator.join(part.to(lang) if isinstance(part, Text) else part for part in self.parts)
+
+
+def N_(template: str) -> str:  # gettext's name for it
+    """Return the template itself; marks one that becomes a message later, for the tool that collects messages."""
+    return template
+
+
+def in_context(context: str, template: str, /, **fields: Any) -> Message:
+    """Return a message whose English has another translation elsewhere; `context` tells them apart."""
+    message = Message(template, **fields)
+    message.context = context
+    return message
+
+
+def plural(one: str, many: str, count: int, /, **fields: Any) -> Message:
+    """Return `one` for a count of 1, else `many`; the count is the field `count`."""
+    return Message(one if count == 1 else many, count=count, **fields)
+
+
+def enumerated(parts: Iterable[Text | str]) -> Joined:
+    """Return names in a row: `a, b` (`a、b` in Chinese)."""
+    return Joined(parts, in_context("between names", ", "))
+
+
+def listed(parts: Iterable[Text | str]) -> Joined:
+    """Return phrases in a row: `a, b` (`a，b` in Chinese)."""
+    return Joined(parts, Message(", "))
+
+
+def clauses(parts: Iterable[Text | str]) -> Joined:
+    """Return clauses in a row: `a; b` (`a；b` in Chinese)."""
+    return Joined(parts, Message("; "))
+
+
+@cache
+def _lookup() -> Callable[[str], str]:
+    import gettext
+    import io
+    import pkgutil
+
+    data = pkgutil.get_data("envtune", "locale/zh/LC_MESSAGES/envtune.mo")
+    assert data is not None  # package data: the loader of a checkout, wheel or zipapp has it
+    return gettext.GNUTranslations(io.BytesIO(data)).gettext
+
+
+def _translated(template: str, context: str) -> str:
+    key = f"{context}\x04{template}" if context else template
+    found = _lookup()(key)
+    return template if found == key else found
