@@ -1,36 +1,12 @@
-"""Shared by the tests: the catalogue as it is in the tree, and scenes on recorded hosts."""
+"""How the tests are run."""
 
 from __future__ import annotations
 
 import signal
-from pathlib import Path
-from typing import Any, Generator, Mapping
+from typing import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from shipped import parsed
-
-from envtune.catalog.examples import example_host
-from envtune.context import Context
-from envtune.context.open import open_context, recorded_options
-from envtune.job.target import TargetOptions
-
-ROOT = Path(__file__).resolve().parents[1]
-SHARED = ROOT / "checks" / "examples"
-
-
-def shared_host(name: str) -> Mapping[str, Any]:
-    """What `like: name` means."""
-    data: Mapping[str, Any] = parsed(SHARED / f"{name}.yaml")
-    return data
-
-
-def example_scene(example: Mapping[str, Any]) -> Context:
-    """A context on the host that an example describes; `target:` in it names the job."""
-    host = example_host(example, shared_host)
-    target = host.data.get("target") or {}
-    return open_context(host, recorded_options(target) if target else TargetOptions())
-
 
 # How long a busy machine takes to draw an example or to run one says nothing about what is tested.
 settings.register_profile("envtune", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
-from conftest import ROOT
+from helpers.examples import ROOT
 
 PACKAGE = ROOT / "envtune"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Sequence
 
 import pytest
-from conftest import ROOT
+from helpers.examples import ROOT
 
 pytestmark = pytest.mark.slow  # fetches the dependencies and builds
 LIMIT = 4 * 1024 * 1024

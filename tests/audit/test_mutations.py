@@ -1,0 +1,292 @@
+"""One recorded fact of a healthy host changes: exactly the checks that depend on it say something else.
+
+Each row is (host, what is changed, the changed mapping, the ids that flip). A row that flips too much is as wrong as
+one that flips nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Mapping
+
+import pytest
+from helpers.recorded import flipped, host_data, judge
+
+from envtune.model import Finding
+
+B = "910b-openeuler2203-cann82"
+A = "910a-openeuler2003-cann502"
+N = "a3-openeuler2203-cann85"
+TOOLKIT = "/usr/local/Ascend/ascend-toolkit"
+FREQ = "/sys/devices/system/cpu/cpufreq"
+SITE_B = "/usr/local/python3.10.13/lib/python3.10/site-packages"
+SITE_A = "/usr/local/python3.7.5/lib/python3.7/site-packages"
+
+
+ATTESTED_OTHERWISE = '{"bios.power_policy": {"value": "Efficiency", "by": "lab", "date": "2025-11-03"}}'
+OTHER_FIRMWARE = "Version=1.2.3.4\nfirmware_version=1.0\npackage_version=19.0\ncompatible_version_drv=[19.0,19.0.]\n"
+HEADLESS = "Name: opencv-python-headless\nVersion: 3.4.10.37\n"
+
+ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
+    # --- CPU
+    (B, "governor of one policy", {"files": {f"{FREQ}/policy7/scaling_governor": "powersave\n"}}, "CPU001 CPU002"),
+    (
+        B,
+        "governor of another policy",
+        {"files": {f"{FREQ}/policy191/scaling_governor": "schedutil\n"}},
+        "CPU001 CPU002",
+    ),
+    (B, "performance not offered", {"files": {f"{FREQ}/policy3/scaling_available_governors": "powersave\n"}}, "CPU003"),
+    (B, "ceiling lowered on one policy", {"files": {f"{FREQ}/policy5/scaling_max_freq": "1200000\n"}}, "CPU008"),
+    (B, "cpupower gone", {"files": {"/usr/bin/cpupower": None}}, "CPU004"),
+    (
+        B,
+        "cpupower sets ondemand",
+        {"files": {"/etc/sysconfig/cpupower": 'CPUPOWER_START_OPTS="frequency-set -g ondemand"\n'}},
+        "CPU005",
+    ),
+    (
+        B,
+        "BIOS attested otherwise",
+        {"files": {"/etc/envtune/attestations.json": ATTESTED_OTHERWISE}},
+        "CPU007",
+    ),
+    (B, "attestation lost", {"files": {"/etc/envtune/attestations.json": None}}, "CPU007"),
+    # --- SYS
+    (
+        B,
+        "half the memory",
+        {"files": {"/proc/meminfo": "MemTotal:       263000000 kB\nMemFree:        1 kB\n"}},
+        "SYS005",
+    ),
+    (B, "small NVMe", {"files": {"/sys/block/nvme0n1/size": "1875385008\n"}}, "SYS006"),
+    (B, "no NVMe", {"files": {"/sys/block/nvme0n1/size": None, "/sys/block/sda/size": "1875385008\n"}}, "SYS006"),
+    (B, "no package manager", {"files": {"/usr/bin/dnf": None, "/usr/bin/dnf-3": None}}, "SYS002"),
+    (B, "no right to change anything", {"euid": 1000}, "SYS007"),
+    # --- CANN
+    (
+        B,
+        "driver does not take the firmware, nor the firmware the driver",
+        {"files": {"/usr/local/Ascend/firmware/version.info": OTHER_FIRMWARE}},
+        "CANN006",
+    ),
+    (B, "firmware file gone", {"files": {"/usr/local/Ascend/firmware/version.info": None}}, "CANN006"),
+    (B, "libhccl.so gone", {"files": {f"{TOOLKIT}/8.2.RC1/aarch64-linux/lib64/libhccl.so": None}}, "CANN005"),
+    (
+        B,
+        "libhccl.so of x86",
+        {
+            "files": {
+                f"{TOOLKIT}/8.2.RC1/aarch64-linux/lib64/libhccl.so": {
+                    "size": 7300000,
+                    "head": "7f454c4602010100000000000000000003003e00",
+                }
+            }
+        },
+        "CANN005",
+    ),
+    (
+        B,
+        "AICPU kernels gone",
+        {"files": {f"{TOOLKIT}/8.2.RC1/opp/Ascend/aicpu/Ascend-aicpu_syskernels.tar.gz": None}},
+        "CANN008",
+    ),
+    (B, "set_env.sh gone", {"files": {f"{TOOLKIT}/set_env.sh": None}}, "CANN002"),
+    (
+        B,
+        "torch of another release",
+        {
+            "files": {
+                f"{SITE_B}/torch-2.5.1.dist-info/METADATA": None,
+                f"{SITE_B}/torch-2.5.1.dist-info/RECORD": None,
+                f"{SITE_B}/torch-2.4.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 2.4.0\n",
+            }
+        },
+        "CANN009 PY004",
+    ),
+    (
+        B,
+        "a left-over te",
+        {
+            "files": {
+                f"{SITE_B}/te/__init__.py": "",
+                f"{SITE_B}/te-0.4.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: te\nVersion: 0.4.0\n",
+            }
+        },
+        "CANN003",
+    ),
+    (
+        A,
+        "te of another CANN",
+        {
+            "files": {
+                f"{SITE_A}/te-0.4.0.dist-info/RECORD": "te/__init__.py,sha256=QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo,9\n"
+            }
+        },
+        "CANN003",
+    ),
+    (
+        A,
+        "topi of another CANN",
+        {
+            "files": {
+                f"{SITE_A}/topi-0.4.0.dist-info/RECORD": "topi/__init__.py,sha256=QUJDREVGR0hJSktMTU5PUFFSU1RVVl,9\n"
+            }
+        },
+        "CANN003",
+    ),
+    # --- ENV and CANN variables
+    (B, "AICPU path elsewhere", {"environ": {"ASCEND_AICPU_PATH": "/opt/none"}}, "CANN008 CANN012"),
+    (B, "AICPU path unset", {"environ": {"ASCEND_AICPU_PATH": None}}, "CANN008"),
+    (B, "task queue off", {"environ": {"TASK_QUEUE_ENABLE": "0"}}, "ENV001 ENV015"),
+    (B, "log on the screen", {"environ": {"ASCEND_SLOG_PRINT_TO_STDOUT": "1"}}, "ENV002 ENV015"),
+    (B, "log level info", {"environ": {"ASCEND_GLOBAL_LOG_LEVEL": "1"}}, "ENV003 ENV015"),
+    (B, "graphs dumped", {"environ": {"DUMP_GE_GRAPH": "2"}}, "ENV004 ENV015"),
+    (B, "graph level set", {"environ": {"DUMP_GRAPH_LEVEL": "3"}}, "ENV005 ENV015"),
+    (B, "events on", {"environ": {"ASCEND_GLOBAL_EVENT_ENABLE": "1"}}, "ENV006 ENV015"),
+    (B, "operator dump on", {"environ": {"ACL_DUMP_DATA": "1"}}, "ENV013 ENV015"),
+    (B, "launch blocking on", {"environ": {"ASCEND_LAUNCH_BLOCKING": "1"}}, "ENV015 ENV101"),
+    (B, "whitelist on without a file", {"environ": {"HCCL_WHITELIST_DISABLE": "0"}}, "ENV010 ENV104"),
+    (B, "traffic class not a multiple of 4", {"environ": {"HCCL_RDMA_TC": "133"}}, "ENV103"),
+    (B, "connect timeout out of range", {"environ": {"HCCL_CONNECT_TIMEOUT": "60"}}, "ENV103"),
+    (B, "service level out of range", {"environ": {"HCCL_RDMA_SL": "9"}}, "ENV103"),
+    (B, "both intra links", {"environ": {"HCCL_INTRA_PCIE_ENABLE": "1", "HCCL_INTRA_ROCE_ENABLE": "1"}}, "ENV104"),
+    (B, "obsolete variable set", {"environ": {"PTCOPY_ENABLE": "1"}}, "ENV102"),
+    (B, "dynamic op set", {"environ": {"DYNAMIC_OP": "ADD#MUL"}}, "ENV102"),
+    (
+        B,
+        "empty entry in PYTHONPATH",
+        {
+            "environ": {
+                "PYTHONPATH": f"{TOOLKIT}/latest/python/site-packages:"
+                f":{TOOLKIT}/latest/opp/built-in/op_impl/ai_core/tbe"
+            }
+        },
+        "ENV014",
+    ),
+    (B, "combined off", {"environ": {"COMBINED_ENABLE": "0"}}, "ENV008"),
+    # --- NET
+    (B, "ports not reserved", {"files": {"/proc/sys/net/ipv4/ip_local_reserved_ports": "\n"}}, "NET005"),
+    (
+        B,
+        "half the ports reserved",
+        {"files": {"/proc/sys/net/ipv4/ip_local_reserved_ports": "60000-60007\n"}},
+        "NET005",
+    ),
+    (
+        B,
+        "a listener in HCCL's range",
+        {"listeners": [{"address": "0.0.0.0", "port": 60003, "pid": 7, "process": "exporter"}]},
+        "NET005",
+    ),
+    (
+        B,
+        "a listener on MASTER_PORT",
+        {"listeners": [{"address": "0.0.0.0", "port": 29688, "pid": 7, "process": "python3"}]},
+        "NET003",
+    ),
+    (B, "MASTER_ADDR of the guide's sample", {"environ": {"MASTER_ADDR": "10.136.181.115"}}, "NET001"),
+    (B, "MASTER_PORT no number", {"environ": {"MASTER_PORT": "29688a"}}, "NET003"),
+    (B, "own name on loopback", {"files": {"/etc/hosts": "127.0.0.1 localhost\n127.0.1.1 node17\n"}}, "NET007"),
+    (
+        B,
+        "default drop",
+        {
+            "commands": {
+                "nft -j list ruleset": '{"nftables": [{"metainfo": {"json_schema_version": 1}}, {"table": {"family": '
+                '"inet", "name": "f", "handle": 1}}, {"chain": {"family": "inet", "table": "f", "name": "input", '
+                '"handle": 1, "type": "filter", "hook": "input", "prio": 0, "policy": "drop"}}]}'
+            }
+        },
+        "NET004",
+    ),
+    (N, "a device named twice", {"environ": {"ASCEND_RT_VISIBLE_DEVICES": "0,1,1"}}, "NET006"),
+    (N, "a device that is not there", {"environ": {"ASCEND_RT_VISIBLE_DEVICES": "0,16"}}, "NET006"),
+    (A, "three devices on a 910A", {"environ": {"RANK_SIZE": "3"}}, "NET006"),
+    (
+        B,
+        "event timeout below the execution timeout",
+        {"environ": {"HCCL_EXEC_TIMEOUT": "1800", "HCCL_EVENT_TIMEOUT": "1200"}},
+        "ENV104",
+    ),
+    (
+        B,
+        "queue per stream without task queue",
+        {"environ": {"PER_STREAM_QUEUE": "1", "TASK_QUEUE_ENABLE": "0"}},
+        "ENV001 ENV015 ENV102 ENV104",
+    ),
+    (B, "opp path elsewhere", {"environ": {"ASCEND_OPP_PATH": "/opt/other/opp"}}, "CANN002 CANN012"),
+    (
+        B,
+        "kernel modules of another driver",
+        {"files": {"/usr/local/Ascend/driver/version.info": "Version=99.0\n"}},
+        "CANN006 CANN101",
+    ),
+    (
+        B,
+        "one NPU raises an alarm",
+        {"npu-smi": ("| 0     910B3               | OK ", "| 0     910B3               | Alarm")},
+        "CANN007",
+    ),
+    (B, "a device node gone", {"files": {"/dev/davinci3": None}}, "CANN007"),
+    # --- PY and IMG
+    (
+        B,
+        "a torch folder in the working directory",
+        {"files": {"/home/train/torch/__init__.py": "from torch._C import *\n"}},
+        "PY003",
+    ),
+    (B, "zlib.h gone", {"files": {"/usr/include/zlib.h": None}}, "IMG006"),
+    (
+        B,
+        "two OpenCV distributions",
+        {
+            "files": {
+                f"{SITE_B}/cv2/__init__.py": "",
+                f"{SITE_B}/opencv_python-3.4.10.37.dist-info/METADATA": "Name: opencv-python\nVersion: 3.4.10.37\n",
+                f"{SITE_B}/opencv_python_headless-3.4.10.37.dist-info/METADATA": HEADLESS,
+            }
+        },
+        "IMG005 IMG101",
+    ),
+    # --- PROC
+    (
+        B,
+        "a profiler runs",
+        {"processes": [{"pid": 77, "ppid": 1, "user": "root", "name": "msprof", "argv": ["msprof", "--output=/tmp"]}]},
+        "PROC003",
+    ),
+]
+
+
+@cache
+def healthy(name: str) -> tuple[Finding, ...]:
+    return judge(host_data(name))
+
+
+def mutate(data: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """The host with the change laid over it; a variable of None is unset."""
+    for key, value in change.items():
+        if key == "npu-smi":
+            old, new = value
+            assert old in data["commands"]["npu-smi info"]
+            data["commands"] = {**data["commands"], "npu-smi info": data["commands"]["npu-smi info"].replace(old, new)}
+        elif isinstance(value, Mapping):
+            merged = {**data.get(key, {}), **value}
+            data[key] = {k: v for k, v in merged.items() if key != "environ" or v is not None}
+        else:
+            data[key] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "ids"),
+    [pytest.param(host, change, ids, id=f"{host[:4]}-{what}") for host, what, change, ids in ROWS],
+)
+def test_one_change_flips_exactly_its_checks(name: str, change: Mapping[str, Any], ids: str) -> None:
+    changed = judge(mutate(host_data(name), change))
+    assert flipped(healthy(name), changed) == set(ids.split())
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(ROWS) >= 60

@@ -1,0 +1,45 @@
+"""Recorded hosts of every generation: the report a user would get, compared with the one we looked at.
+
+`pytest --update-golden` writes the reports anew; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.recorded import host_data, host_names, report
+
+from envtune.audit import exit_code
+from envtune.model import Outcome, Severity
+from envtune.report import check_json as json
+from envtune.report import check_text as text
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", host_names())
+def test_report(name: str, lang: str, request: pytest.FixtureRequest) -> None:
+    made = report(host_data(name))
+    code = exit_code(made.findings, Severity.MEDIUM)
+    pages = {
+        GOLDEN / f"{name}.check.{code}.{lang}.txt": text.render(made, lang, width=100, verbose=True) + "\n",
+        GOLDEN / f"{name}.check.{code}.{lang}.json": json.render(made, lang) + "\n",
+    }
+    for path, page in pages.items():
+        if request.config.getoption("--update-golden"):
+            for old in GOLDEN.glob(f"{name}.check.*.{lang}{path.suffix}"):
+                old.unlink()
+            path.write_text(page, "utf-8")
+        assert path.exists(), f"no golden report {path.name}: the exit code changed, or run pytest --update-golden"
+        assert page == path.read_text("utf-8"), f"{path.name} differs: read it, then pytest --update-golden"
+
+
+@pytest.mark.parametrize("name", host_names())
+def test_a_recorded_host_never_makes_us_fail(name: str) -> None:
+    made = report(host_data(name))
+    assert [f for f in made.findings if f.outcome is Outcome.ERROR] == []
+    for finding in made.findings:
+        assert finding.evidence.source, finding.id
+        assert finding.outcome in (Outcome.PASS, Outcome.FAIL) or finding.reason is not None, finding.id

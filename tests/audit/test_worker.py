@@ -1,0 +1,68 @@
+"""A hung check costs only itself, and an audit leaves nothing running."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Iterable
+
+import pytest
+from helpers.examples import example_context
+
+from envtune import audit
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.messages import Literal
+from envtune.model import Check, Evidence, Outcome, Reading, Severity
+
+RELEASE = threading.Event()
+
+
+@probe("test.stuck")
+def stuck(context: Context) -> Iterable[Reading]:
+    RELEASE.wait(30)
+    return [Reading("x", 1, Evidence("test"))]
+
+
+@probe("test.quick")
+def quick(context: Context) -> Iterable[Reading]:
+    return [Reading("x", 1, Evidence("test"))]
+
+
+def check(number: int, kind: str) -> Check:
+    words = Literal(kind)
+    return Check(
+        f"TST{number:03d}", kind, words, "stable", Severity.LOW, words, "seed", kind, {}, {"eq": 1}, deadline=0.2
+    )
+
+
+@pytest.fixture(autouse=True)
+def let_go() -> Iterable[None]:
+    RELEASE.clear()
+    yield
+    RELEASE.set()
+
+
+def wait_for_threads(count: int) -> int:
+    end = time.monotonic() + 5
+    while threading.active_count() > count and time.monotonic() < end:
+        time.sleep(0.01)
+    return threading.active_count()
+
+
+def test_a_hung_check_costs_only_itself() -> None:
+    before = threading.active_count()
+    context = example_context({"files": {}})
+    findings = audit.audit([check(1, "test.quick"), check(2, "test.stuck"), check(3, "test.quick")], context)
+    assert [f.outcome for f in findings] == [Outcome.PASS, Outcome.UNKNOWN, Outcome.PASS]
+    assert findings[1].reason is not None
+    assert "no answer within 0.2 s" in findings[1].reason.en
+    RELEASE.set()
+    assert wait_for_threads(before) <= before
+
+
+def test_an_audit_leaves_no_thread() -> None:
+    before = threading.active_count()
+    for _ in range(20):
+        audit.audit([check(1, "test.quick")], example_context({"files": {}}))
+    assert wait_for_threads(before) <= before

@@ -1,0 +1,110 @@
+"""Every file of the catalogue keeps the rules that readers and reviewers rely on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+from helpers.entries import entries
+from helpers.examples import ROOT
+
+from envtune.catalog import load
+from envtune.catalog.compile import compile_rows
+from envtune.catalog.layers import Layer, content, sources
+from envtune.schema import types as schema
+
+KNOWN_TAGS = {"preflight", "fleet", "troubleshoot"}
+CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff5e]")  # punctuation, too: some remedies are code
+
+
+def all_texts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every bilingual text of an entry, with where it stands; the examples are hosts, not prose."""
+    if isinstance(value, dict) and set(value) == {"en", "zh"}:
+        yield path, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key != "examples":
+                yield from all_texts(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from all_texts(inner, f"{path}[{number}]")
+
+
+def test_the_shipped_catalogue_has_no_complaint() -> None:
+    files = sources(Layer(str(ROOT), own=True))
+    rows = compile_rows([(file, content(file)) for file in files], {})
+    for kind in schema.KINDS:
+        assert sorted(row["file"] for row in rows[kind]) == sorted(f.shown for f in files if f.kind == kind)
+
+
+def test_every_reference_leads_to_an_entry() -> None:
+    catalogue = load()
+    checks = {check.id for check in catalogue.checks}
+    assert {id_ for entry in catalogue.faq for id_ in entry.confirm} <= checks
+    assert {id_ for playbook in catalogue.playbooks for id_ in playbook.fixes} <= checks
+    assert {id_ for check in catalogue.checks for id_ in check.faq} <= {entry.id for entry in catalogue.faq}
+
+
+def test_load_gives_every_entry_sorted_by_id() -> None:
+    catalogue = load()
+    for kind, found in (("checks", catalogue.checks), ("faq", catalogue.faq), ("playbooks", catalogue.playbooks)):
+        ids = [entry.id for entry in found]
+        assert ids == sorted(data["id"] for _, data in (p.values for p in entries(kind)))
+
+
+@pytest.mark.parametrize(("path", "data"), entries("checks") + entries("faq") + entries("playbooks"))
+def test_texts_are_in_both_languages(path: Path, data: Any) -> None:
+    found = list(all_texts(data))
+    assert found
+    for where, text in found:
+        lines = zip(text["en"], text["zh"]) if isinstance(text["en"], list) else [(text["en"], text["zh"])]
+        for en, zh in lines:
+            if where == ".title" and "signatures" in data and en == zh:
+                continue  # the error message itself
+            if where.endswith(".instructions") and en == zh:
+                continue  # a line of code or of a patch
+            assert not CHINESE.search(en), f"{where}: the English text holds Chinese"
+            assert CHINESE.search(zh), f"{where}: the Chinese text holds no Chinese"
+
+
+@pytest.mark.parametrize(("path", "data"), entries("checks") + entries("faq") + entries("playbooks"))
+def test_keys_stand_in_the_order_of_the_tables(path: Path, data: Any) -> None:
+    kind = "playbooks" if "steps" in data else "faq" if "signatures" in data else "checks"
+    order = [field.name for field in schema.TABLES[kind].fields]
+    assert list(data) == [name for name in order if name in data]
+
+
+@pytest.mark.parametrize(("path", "data"), entries("checks"))
+def test_a_check_says_where_it_comes_from(path: Path, data: Any) -> None:
+    assert data.get("seed") or data.get("references"), "a fact without a source is not shipped"
+    if data["origin"] == "seed":
+        assert data["seed"].startswith(("000:", "001:", "002:", "003:", "004:"))
+
+
+@pytest.mark.parametrize(("path", "data"), entries("checks"))
+def test_a_stable_check_ships_what_stable_means(path: Path, data: Any) -> None:
+    assert data["status"] == "stable", "what is not finished is not shipped"
+    assert {"pass", "fail", "notapplicable"} <= set(data["examples"])
+    assert set(data["tags"]) <= KNOWN_TAGS
+    assert data.get("remedy"), "a failure comes with what to do"
+
+
+@pytest.mark.parametrize(("path", "data"), entries("faq"))
+def test_the_signatures_of_an_faq_entry_hit_and_miss(path: Path, data: Any) -> None:
+    def hits(text: str) -> bool:
+        return any(re.search(s["regex"], text, re.MULTILINE | re.DOTALL) for s in data["signatures"])
+
+    assert data["examples"]["match"]
+    assert data["examples"]["near_miss"]
+    assert [text for text in data["examples"]["match"] if not hits(text)] == []
+    assert [text for text in data["examples"]["near_miss"] if hits(text)] == []
+
+
+def test_the_bios_playbook_tells_the_menus_of_both_architectures() -> None:
+    (playbook,) = [p for p in load().playbooks if p.id == "set-bios-power-policy"]
+    words = " ".join(line.en for step in playbook.steps for line in step.lines)
+    assert "Advanced > Socket Configuration > Advanced Power Mgmt. Configuration" in words
+    assert "Advanced > Performance Config" in words
+    assert (playbook.safety, playbook.disruption) == ("manual", "reboot")

@@ -1,0 +1,200 @@
+"""Every shipped playbook: simulated on the hosts that its checks' examples describe; written, judged again and undone.
+
+What only writes files is written below a directory that stands for the root. What runs commands, replaces trees or ends
+processes has tests of its own against the real thing; the table at the end says which, and a test holds it to that.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import copy
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Iterator, Mapping, NamedTuple
+
+import pytest
+from helpers.examples import ROOT, shared_host
+from helpers.shipped import parsed
+
+from envtune import executor
+from envtune.audit import audit
+from envtune.catalog import load
+from envtune.catalog.examples import example_data
+from envtune.context.open import open_context, recorded_options
+from envtune.fix.document import load_plan, plan_data, render
+from envtune.fix.plan import FixOptions, Plan, cured, executable, make_plan
+from envtune.fix.policy import refusal
+from envtune.job.target import TargetOptions
+from envtune.model import Check, Outcome, Playbook
+from envtune.report import plan_text as report
+from envtune.snapshot.host import SnapshotHost
+
+OPTIONS = FixOptions(peers=("10.0.0.2",))
+CATALOGUE = load()
+BOOKS = {book.id: book for book in CATALOGUE.playbooks}
+CHECKS = {check.id: check for check in CATALOGUE.checks}
+TYPED = [id_ for id_, book in BOOKS.items() if any(step.kind != "instructions" for step in book.steps)]
+
+
+class Case(NamedTuple):
+    """A host on which a check of the playbook fails, and what the playbook would do there."""
+
+    check: Check
+    data: Mapping[str, Any]
+    plan: Plan
+
+
+@cache
+def rows() -> Mapping[str, Any]:
+    documents = (parsed(path) for path in (ROOT / "checks").rglob("*-*.yaml"))
+    return {row["id"]: row for row in documents if isinstance(row, dict) and "probe" in row}
+
+
+def scene_on(data: Mapping[str, Any], target: Any = None) -> Any:
+    host = SnapshotHost(data)
+    return open_context(host, target or recorded_options(host.data.get("target") or {}))
+
+
+@cache
+def cases(id_: str) -> tuple[Case, ...]:
+    """The failing examples of every check that the playbook names."""
+    return tuple(_cases(BOOKS[id_]))
+
+
+def _cases(book: Playbook) -> Iterator[Case]:
+    for check in (CHECKS[name] for name in book.fixes if name in CHECKS):
+        for example in rows()[check.id].get("examples", {}).get("fail", []):
+            data = example_data(example, shared_host)
+            context = scene_on(data)
+            yield Case(check, data, make_plan(audit([check], context), [book], context, OPTIONS))
+
+
+@pytest.mark.parametrize("id_", BOOKS)
+def test_simulated(id_: str) -> None:
+    for case in cases(id_):
+        said = {check for change in case.plan.changes for check in cured(change)}
+        said |= {skipped.finding for skipped in case.plan.skipped}
+        assert case.check.id in said, f"{id_} says nothing about {case.check.id}"
+        for skipped in case.plan.skipped:
+            assert "envtune itself" not in skipped.reason.en and skipped.reason.zh, skipped
+        assert executor.plan_fault(executable(case.plan.changes)) == ""
+        for change in case.plan.changes:
+            assert change.playbook == id_ and change.operations and change.target
+            assert [refusal(operation) for operation in change.operations] == [None] * len(change.operations)
+        for lang in ("en", "zh"):
+            text = render(case.plan, lang)
+            assert plan_data(load_plan(text), lang) == json.loads(text)
+            assert max(map(len, report.render(case.plan, lang, width=100).splitlines()), default=0) < 400
+
+
+@pytest.mark.parametrize("id_", [id_ for id_ in BOOKS if id_ not in TYPED])
+def test_what_a_person_does_is_told_step_by_step(id_: str) -> None:
+    for case in cases(id_):
+        assert case.plan.changes == ()
+        (told,) = [skipped for skipped in case.plan.skipped if skipped.finding == case.check.id]
+        assert told.steps and all(step.en and step.zh for step in told.steps)
+
+
+# ---------------------------------------------------------------------- on a root of the test's own
+
+
+class Root:
+    """A directory that stands for the root of a recorded host: the files that a plan touches."""
+
+    def __init__(self, directory: Path, data: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory, self.state = directory / "root", str(directory / "state")
+        self.data: dict[str, Any] = copy.deepcopy(dict(data))
+        kernel = tuple(f"{self.directory}/{name}/" for name in ("sys", "proc"))
+        monkeypatch.setattr(executor, "KERNEL", (*kernel, "/sys/", "/proc/"))
+
+    def lay(self, plan: Plan) -> None:
+        """Make the files as the host has them."""
+        host = SnapshotHost(self.data)
+        for path in self.paths(plan):
+            place = Path(f"{self.directory}{path}")
+            try:
+                content = host.read_bytes(path)
+            except FileNotFoundError:
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+
+    @staticmethod
+    def paths(plan: Plan) -> list[str]:
+        return [operation["path"] for change in plan.changes for operation in change.operations]
+
+    def moved(self, plan: Plan) -> dict[str, Any]:
+        """The plan with every path below this root."""
+        made = executable(plan.changes)
+        for change in made["changes"]:
+            for operation in change["operations"]:
+                operation["path"] = f"{self.directory}{operation['path']}"
+        return made
+
+    def files(self) -> dict[str, bytes]:
+        found = (path for path in self.directory.rglob("*") if path.is_file())
+        return {str(path)[len(str(self.directory)) :]: path.read_bytes() for path in found}
+
+    def recorded(self, plan: Plan) -> dict[str, Any]:
+        """The recorded host with the files as they are now."""
+        data, there = copy.deepcopy(self.data), self.files()
+        for path in self.paths(plan):
+            content = there.get(path)
+            data["files"][path] = None if content is None else {"base64": base64.b64encode(content).decode("ascii")}
+        return data
+
+
+def only_files(plan: Plan) -> bool:
+    kinds = {operation["op"] for change in plan.changes for operation in change.operations}
+    return kinds == {"file"}
+
+
+# playbook -> the test that applies and undoes it against the real thing
+_PACKAGES = "test_package_install.py::test_installed_with_what_it_needs_and_exactly_that_removed"
+ELSEWHERE: Mapping[str, str] = {
+    "allow-training-ports": "test_firewall_allow.py::test_nftables",
+    "end-residual-processes": "test_process_end.py::test_a_real_orphan_on_a_device_node",
+    "install-cpupower": _PACKAGES,
+    "install-pillow-build-packages": _PACKAGES,
+    "install-pillow-headers": _PACKAGES,
+    "install-pillow-simd": "test_python_swap.py::test_undo_brings_the_very_files_back_without_a_network",
+    "install-te-of-cann": "test_python_swap.py::test_te_040_is_replaced_by_the_te_040_of_this_cann",
+    "keep-one-opencv": "test_python_swap.py::test_of_several_opencvs_the_recommended_one_is_left_whole",
+    "set-cpu-governor": "test_sysfs_write.py::test_192_policies_some_of_which_refuse",
+    "set-governor-at-boot": "test_service_enable.py::test_enabled_and_undone_by_systemctl",
+}
+
+LIMIT = 20  # hosts a playbook is written on; set-job-variables has 70, which differ in little
+
+
+@pytest.mark.parametrize("id_", [id_ for id_ in TYPED if id_ not in ELSEWHERE])
+def test_written_judged_again_and_undone(id_: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = [case for case in cases(id_) if only_files(case.plan)]
+    assert chosen, f"{id_} is written nowhere: ELSEWHERE has to name the test that applies and undoes it"
+    chosen = chosen[:: 1 + len(chosen) // LIMIT]
+    for number, case in enumerate(chosen):
+        root = Root(tmp_path / str(number), case.data, monkeypatch)
+        root.lay(case.plan)
+        before = root.files()
+        (tmp_path / str(number)).mkdir(exist_ok=True)
+        run, results = executor.apply_plan(root.moved(case.plan), root.state)
+        assert [result["error"] for result in results] == [None] * len(case.plan.changes)
+        verify = next((change.verify for change in case.plan.changes if change.verify), {})
+        after = audit([case.check], scene_on(root.recorded(case.plan), TargetOptions(**verify) if verify else None))
+        partly = any(skipped.finding == case.check.id for skipped in case.plan.skipped)
+        assert partly or not [f for f in after if f.outcome in (Outcome.FAIL, Outcome.ERROR)], (case.check.id, number)
+        assert {row["status"] for row in executor.undo(root.state, run)} == {"undone"}
+        assert root.files() == before
+        executor.apply_plan(root.moved(case.plan), root.state)  # and it can be done again
+        written = root.files()
+        executor.apply_plan(root.moved(case.plan), root.state)
+        assert root.files() == written  # twice is once
+
+
+@pytest.mark.parametrize("id_", ELSEWHERE)
+def test_applied_and_undone_somewhere(id_: str) -> None:
+    file, _, name = ELSEWHERE[id_].partition("::")
+    tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
+    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file} has no {name}"

@@ -1,0 +1,623 @@
+"""`envtune fix`, `undo` and `history` as their user meets them, on a small catalogue of two defects in files."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterator, Sequence
+
+import pytest
+from helpers.killed_runs import change, encoded, forked, killed_at, write
+from typer.testing import CliRunner
+
+from envtune import executor
+from envtune.catalog import layers, store
+from envtune.cli.app import app
+from envtune.context import Context
+from envtune.context import registry as resources
+from envtune.errors import Skipped, UsageError
+from envtune.fix import apply as fix_apply
+from envtune.fix import document as plan_file
+from envtune.host import exists
+from envtune.job.peers import addresses, expand_nodelist, parse_hostfile, read_peers
+from envtune.messages import Bilingual
+from envtune.model import Change, Evidence, Finding, Reading
+
+CHECK = """\
+id: {id}
+name: {name}
+title: {{en: "{name} is bad", zh: "{name} 有问题"}}
+status: stable
+severity: {severity}
+origin: outside
+rationale: {{en: It matters., zh: 有影响。}}
+applies: {{system: Linux}}
+probe: {{fixture.content: {{path: "{path}"}}}}
+expect: {{eq: good}}
+remedy: {{en: Write good., zh: 写入 good。}}
+faq: [X90]
+"""
+FAQ = """\
+id: X90
+name: odd-error
+title: {en: An odd error, zh: 异常报错}
+signatures:
+  - {regex: odd error, strength: strong, origin: outside}
+cause: {en: Something is odd., zh: 出现异常。}
+remedy: {en: Ask., zh: 请咨询。}
+confirm: [SYS901]
+side: host
+"""
+PLAYBOOK = """\
+id: {id}
+title: {{en: Write good, zh: 写入 good}}
+fixes: [{check}]
+safety: {safety}
+disruption: none
+steps:
+  - file.dropin: {{which: {check}}}
+"""
+
+
+def content(context: Context, *, path: str) -> Iterator[Reading]:
+    """What a file holds."""
+    text = context.host.read(path).strip() if exists(context.host, path) else "missing"
+    yield Reading(os.path.basename(path), text, Evidence(path, text))
+
+
+# Click 8.1, the last for Python 3.9, mixes stderr into stdout unless told not to; later ones know no other way.
+SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
+RUNNER = CliRunner(**SEPARATE)
+
+
+class World:
+    """Two files, the checks that want `good` in them, and the playbooks that write it."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.one, self.two = tmp_path / "one", tmp_path / "two"
+        self.one.write_text("bad\n")
+        self.two.write_text("bad\n")
+        self.state, self.catalogue = tmp_path / "state", tmp_path / "catalogue"
+        self.operations: dict[str, Callable[[Path], Sequence[dict[str, Any]]]] = {}
+        self.more: dict[str, Any] = {"root": False}
+        self.own: dict[str, dict[str, Any]] = {}
+        monkeypatch.setenv("ENVTUNE_STATE", str(self.state))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        monkeypatch.setenv("LC_ALL", "C.UTF-8")
+        monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+        monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
+        monkeypatch.setattr(store, "_shipped", lambda: None)
+        monkeypatch.setattr(store, "_checkout", lambda: layers.Layer(str(self.catalogue), own=True))
+        monkeypatch.setitem(resources._functions["probes"], "fixture.content", content)
+        monkeypatch.setitem(resources._functions["actions"], "file.dropin", self.propose)
+        self.write("checks/sys/SYS901-one.yaml", CHECK, id="SYS901", name="one", path=self.one, severity="high")
+        self.write("checks/sys/SYS902-two.yaml", CHECK, id="SYS902", name="two", path=self.two, severity="medium")
+        self.write("playbooks/sys/write-one.yaml", PLAYBOOK, id="write-one", check="SYS901", safety="safe")
+        self.ask("safe")
+        path = self.catalogue / "checks/faq/X90-odd-error.yaml"
+        path.parent.mkdir()
+        path.write_text(FAQ, "utf-8")
+
+    def write(self, place: str, form: str, **words: Any) -> None:
+        file = self.catalogue / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(form.format(**words), "utf-8")
+
+    def ask(self, safety: str) -> None:
+        """The second playbook's safety."""
+        self.write("playbooks/sys/write-two.yaml", PLAYBOOK, id="write-two", check="SYS902", safety=safety)
+
+    def propose(self, context: Context, findings: Sequence[Finding], *, which: str) -> Iterator[Change]:
+        """The action of both playbooks; a test may put other operations or properties in."""
+        path = self.one if which == "SYS901" else self.two
+        before = path.read_bytes() if path.exists() else None
+        made = self.operations.get(which, lambda path: [write(path, before, b"good\n")])(path)
+        text, more = (before or b"").decode(), {**self.more, **self.own.get(which, {})}
+        yield Change(which, path.name, "", "", str(path), text, "good\n", "live", tuple(made), **more)
+
+    def run(self, *words: str, input: str = "") -> Any:
+        """`envtune WORDS` on this world's catalogue."""
+        return RUNNER.invoke(app, words, input=input)
+
+    def contents(self) -> tuple[str, str]:
+        return self.one.read_text().strip(), self.two.read_text().strip()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch)
+
+
+# ---------------------------------------------------------------------- looking
+
+
+@pytest.mark.parametrize(("lang", "heading"), [("en", "What would be changed"), ("zh", "将要进行的改动")])
+def test_fix_alone_shows_and_changes_nothing(world: World, lang: str, heading: str) -> None:
+    words, shown = [heading, "--apply"], world.run("fix", "--lang", lang)
+    assert shown.exit_code == 1  # there is something to do
+    assert all(word in shown.output for word in [*words, "-bad", "+good", "SYS901", "SYS902", str(world.one)])
+    assert world.contents() == ("bad", "bad") and not world.state.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        (["SYS901"], {"SYS901"}),
+        (["sys90"], {"SYS901", "SYS902"}),
+        (["two", "--ignore", "SYS901"], {"SYS902"}),
+        (["write-two"], {"SYS902"}),
+        (["--faq", "X90"], {"SYS901", "SYS902"}),
+        (["--severity", "high"], {"SYS901"}),
+    ],
+)
+def test_what_is_wanted_is_named_like_for_check(world: World, words: list[str], ids: set[str]) -> None:
+    plan = json.loads(world.run("fix", *words, "--format", "json").stdout)
+    assert {row["finding"] for row in plan["changes"]} == ids
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "SYS999",
+        "--faq X99",
+        "--format xml",
+        "--plan /nowhere",
+        "--wheels /nowhere",
+        "--fail-on bad",
+        "--peer ::/0",
+    ],
+)
+def test_what_does_not_exist_ends_with_2(world: World, words: str) -> None:
+    done = world.run("fix", *words.split())
+    assert done.exit_code == 2 and done.stderr.startswith("envtune: ") and done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["fix", ""], "names no check"),
+        (["fix", "--faq", ","], "no check is about it"),
+        (["fix", "--owner", "root"], "--pid"),
+        (["fix", "--plan", "/dev/zero"], "larger than 1 MiB"),
+        (["fix", "--plan", "/"], "/: Is a directory"),
+        (["fix", "--plan", "latin"], "not UTF-8"),
+        (["fix", "--hostfile", "nowhere"], "nowhere: No such file"),
+    ],
+)
+def test_nonsense_is_told_in_both_languages(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+) -> None:
+    monkeypatch.setattr(plan_file, "LIMIT", 1 << 20)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "latin").write_bytes(b"{\xe9}")
+    en, zh = world.run(*words), world.run(*words, "--lang", "zh")
+    assert (en.exit_code, zh.exit_code) == (2, 2) and told in en.stderr and "Errno" not in en.stderr + zh.stderr
+    assert any("\u4e00" <= letter <= "\u9fff" for letter in zh.stderr)
+
+
+def test_a_snapshot_is_planned_for_and_never_applied_to(world: World, tmp_path: Path) -> None:
+    (tmp_path / "host.json").write_text("{}")
+    done = world.run("fix", "--apply", "--snapshot", str(tmp_path / "host.json"))
+    assert done.exit_code == 2 and "recorded" in done.stderr
+
+
+# ---------------------------------------------------------------------- applying
+
+
+def test_apply_repairs_checks_again_and_says_fixed(world: World) -> None:
+    done = world.run("fix", "--apply", "--yes")
+    assert done.exit_code == 0 and world.contents() == ("good", "good")
+    assert done.stdout.count("fixed ") >= 2 and "2 fixed" in done.stdout
+    assert "[1/2] C01" in done.stderr and "done" in done.stderr
+    (past,) = executor.history(str(world.state))
+    assert past.name in done.stdout and past.plan["changes"][0]["finding"] == "SYS901"
+    again = world.run("fix", "--apply", "--yes")
+    assert again.exit_code == 0 and "Nothing to change" in again.stdout and len(executor.history(str(world.state))) == 1
+
+
+def test_nobody_to_ask_and_no_yes_changes_nothing(world: World) -> None:
+    done = world.run("fix", "--apply")
+    assert done.exit_code == 2 and "--yes" in done.stderr and world.contents() == ("bad", "bad")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
+def test_on_a_terminal_it_asks_once(world: World, monkeypatch: pytest.MonkeyPatch, answer: str, code: int) -> None:
+    monkeypatch.setattr(fix_apply, "somebody_is_there", lambda: True)
+    done = world.run("fix", "--apply", input=answer)
+    assert done.exit_code == code and world.contents() == (("bad", "bad") if code else ("good", "good"))
+    assert done.stderr.count("Make these 2 changes?") == 1
+
+
+def test_what_asks_for_consent_of_its_own_is_left_until_it_is_named(world: World) -> None:
+    world.ask("confirm")
+    done = world.run("fix", "--apply", "--yes")
+    assert done.exit_code == 1 and world.contents() == ("good", "bad")
+    assert "envtune fix SYS902 --apply" in " ".join(done.stdout.split()) and "1 fixed" in done.stdout
+    assert world.run("fix", "SYS902", "--apply", "--yes").exit_code == 0 and world.contents() == ("good", "good")
+
+
+@pytest.mark.parametrize("words", [["--yes-confirm"], ["--change", "C02"]])
+def test_other_ways_to_consent(world: World, words: list[str]) -> None:
+    world.ask("confirm")
+    assert world.run("fix", "--apply", "--yes", *words).exit_code == 0
+    assert world.contents()[1] == "good"
+    assert world.contents()[0] == ("bad" if "--change" in words else "good")
+
+
+def test_on_a_terminal_each_of_them_is_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.ask("confirm")
+    monkeypatch.setattr(fix_apply, "somebody_is_there", lambda: True)
+    done = world.run("fix", "--apply", input="y\ny\n")
+    assert done.exit_code == 0 and world.contents() == ("good", "good")
+    assert f"C02  SYS902  {world.two}: do this, too?" in done.stderr
+
+
+def test_like_changes_are_one_question(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """192 policies are not 192 questions."""
+    world.ask("confirm")
+    monkeypatch.setattr(fix_apply, "somebody_is_there", lambda: True)
+    shutil.copy(world.two, tmp_path / "three")
+    act = world.propose
+
+    def twice(context: Context, findings: Sequence[Finding], *, which: str) -> Iterator[Change]:
+        for change_ in act(context, findings, which=which):
+            yield change_
+            if which == "SYS902":
+                third = write(tmp_path / "three", b"bad\n", b"good\n")
+                yield change_._replace(target=str(tmp_path / "three"), operations=(third,))
+
+    monkeypatch.setitem(resources._functions["actions"], "file.dropin", twice)
+    done = world.run("fix", "--apply", input="y\ny\n")
+    assert done.exit_code == 0 and (tmp_path / "three").read_text() == "good\n", done.stderr
+    assert done.stderr.count("do this, too?") == 1 and "C02-C03 (2)  SYS902" in done.stderr
+
+
+def test_a_change_that_does_not_exist_is_not_named(world: World) -> None:
+    assert world.run("fix", "--apply", "--yes", "--change", "C77").exit_code == 2
+
+
+def test_partial_success_is_reported_as_such(world: World) -> None:
+    world.operations["SYS902"] = lambda path: [write(path, b"something else", b"good\n")]
+    done = world.run("fix", "--apply", "--yes")
+    assert done.exit_code == 1 and world.contents() == ("good", "bad")
+    assert "1 fixed; 1 still wrong" in done.stdout and "not what the plan expected" in " ".join(done.stdout.split())
+
+
+def test_a_change_that_does_not_cure_is_an_error_with_the_way_back(world: World) -> None:
+    world.operations["SYS902"] = lambda path: [write(path, b"bad\n", b"better\n")]
+    done = world.run("fix", "--apply", "--yes", "--format", "json")
+    data = json.loads(done.stdout)
+    assert done.exit_code == 1 and data["schema"] == "envtune.fix/1"
+    assert {row["id"]: row["outcome"] for row in data["findings"]} == {"SYS901": "fixed", "SYS902": "error"}
+    assert f"envtune undo {data['run']}" in data["findings"][1]["reason"]
+
+
+def test_the_checks_run_again_on_the_job_that_shows_the_effect(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    real = fix_apply._examine
+
+    def examine(host: Any, target: Any, checks: Any) -> Any:
+        seen.append((target.script, sorted(check.id for check in checks)))
+        return real(host, target, checks)
+
+    monkeypatch.setattr(fix_apply, "_examine", examine)
+    world.more["verify"] = {"script": str(world.one)}
+    assert world.run("fix", "--apply", "--yes").exit_code == 0
+    assert seen == [(None, ["SYS901", "SYS902"]), (str(world.one), ["SYS901", "SYS902"])]
+
+
+def test_long_commands_are_shown_while_they_run_and_kept(world: World, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    note.write_text("collecting wheels\n\x1b[31mbuilding\n")
+    run = {"op": "run", "argv": ["cat", str(note)], "check": {"argv": ["test", "-e", str(tmp_path / "never")]}}
+    world.operations["SYS901"] = lambda path: [run]
+    done = world.run("fix", "SYS901", "--apply", "--yes")
+    assert "| collecting wheels\n" in done.stderr and "\x1b" not in done.output  # a host's output rules no terminal
+    assert "collecting wheels" in (next(world.state.rglob("output.log"))).read_text()
+
+
+def test_without_root_the_rest_is_printed_as_commands(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fix_apply, "is_root", lambda: False)
+    knob = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+    needs = [{"op": "file", "path": knob, "content": encoded(b"performance\n"), "expect": "absent"}]
+    world.operations["SYS902"] = lambda path: [*needs, write(path, b"bad\n", b"good\n")]
+    world.own["SYS902"] = {"root": True}
+    done = world.run("fix", "--apply", "--yes")
+    assert done.exit_code == 1 and world.contents() == ("good", "bad")
+    assert "1 change needs root" in done.stdout and f"echo performance > {knob}" in done.stderr
+    line = next(line for line in done.stderr.splitlines() if "sudo " in line)
+    path = Path(line.split(" --plan ")[1].split()[0])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [row["finding"] for row in json.loads(path.read_text())["changes"]] == ["SYS902"]
+
+
+@pytest.mark.root
+def test_a_plain_user_gets_what_needs_no_root(world: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As another user in truth: one file is that user's own, the other one root's."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become somebody else")
+    world.own["SYS902"] = {"root": True}
+    world.run("fix", "--apply", "--yes")  # whatever is imported on the way lies where this user may not look
+    world.run("undo")
+    shutil.rmtree(world.state)
+    for folder in (tmp_path, *(p for p in tmp_path.parents if p.name.startswith("pytest-"))):
+        folder.chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    for path in (home, world.one):
+        os.chown(path, 65534, 65534)
+    folder = home / "work"
+
+    def as_nobody() -> None:
+        os.setgid(65534)
+        os.setuid(65534)
+        os.environ["ENVTUNE_STATE"] = str(home / "state")
+        os.makedirs(folder)
+        done = world.run("fix", "--apply", "--yes")
+        (folder / "told").write_text(f"{done.exit_code}\n{done.stdout}\n{done.stderr}")
+
+    shutil.chown(tmp_path, 65534, 65534)  # an atomic replacement needs the directory
+    _, status = os.waitpid(forked(as_nobody), 0)
+    assert status == 0, capfd.readouterr()
+    told = (folder / "told").read_text()
+    assert told.startswith("1\n") and world.contents() == ("good", "bad")
+    assert "1 fixed; 1 still wrong; 1 change needs root" in told and f"cat > {world.two} <<'EOF'" in told
+    assert (home / "state").stat().st_uid == 65534
+
+
+def test_without_root_and_without_a_place_to_save_the_commands_are_printed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fix_apply, "is_root", lambda: False)
+    monkeypatch.setenv("ENVTUNE_STATE", str(world.one / "state"))  # below a file
+    world.more = {"root": True}
+    done = world.run("fix", "--apply", "--yes")
+    assert done.exit_code == 1 and world.contents() == ("bad", "bad") and "could not be saved" in done.stderr
+    line = next(line for line in done.stderr.splitlines() if "sudo " in line)
+    assert line.endswith("envtune fix SYS901 SYS902 --apply") and f"cat > {world.two} <<'EOF'" in done.stderr
+
+
+# ---------------------------------------------------------------------- a saved plan
+
+
+def saved(world: World, tmp_path: Path, *words: str) -> Path:
+    path = tmp_path / "plan.json"
+    path.write_text(world.run("fix", "--format", "json", *words).stdout)
+    return path
+
+
+def test_a_saved_plan_is_applied_later(world: World, tmp_path: Path) -> None:
+    path = saved(world, tmp_path)
+    done = world.run("fix", "--plan", str(path), "--apply", "--yes")
+    assert done.exit_code == 0 and world.contents() == ("good", "good") and "2 fixed" in done.stdout
+    assert world.run("fix", "--plan", str(path), "--apply", "--yes").exit_code == 0  # it is so already
+
+
+def test_a_saved_plan_is_refused_as_a_whole_when_the_host_has_changed(world: World, tmp_path: Path) -> None:
+    path = saved(world, tmp_path)
+    world.two.write_text("theirs\n")
+    done = world.run("fix", "--plan", str(path), "--apply", "--yes")
+    assert done.exit_code == 2 and "C02" in done.stderr and "C01" not in done.stderr
+    assert world.contents() == ("bad", "theirs") and not world.state.exists()
+
+
+def test_a_saved_plan_is_shown_as_what_it_does(world: World, tmp_path: Path) -> None:
+    """A file may say that it does something harmless."""
+    path = saved(world, tmp_path, "SYS901")
+    data = json.loads(path.read_text())
+    data["changes"][0].update(target="/harmless", before="a", after="b")
+    data["changes"][0]["operations"][0]["content"] = encoded(b"evil\n")
+    path.write_text(json.dumps(data))
+    shown = world.run("fix", "--plan", str(path))
+    assert "+evil" in shown.stdout and str(world.one) in shown.stdout and "/harmless" not in shown.stdout
+
+
+def test_a_hostile_plan_is_refused_with_its_member(world: World, tmp_path: Path) -> None:
+    path = saved(world, tmp_path)
+    data = json.loads(path.read_text())
+    data["changes"][1]["operations"][0]["op"] = "shell"
+    path.write_text(json.dumps(data))
+    done = world.run("fix", "--plan", str(path), "--apply", "--yes")
+    assert done.exit_code == 2 and "changes[1].operations[0].op" in done.stderr and world.contents() == ("bad", "bad")
+
+
+def test_a_plan_for_checks_that_are_not_known_here_is_refused(world: World, tmp_path: Path) -> None:
+    path = saved(world, tmp_path)
+    path.write_text(path.read_text().replace("SYS901", "SYS977"))
+    done = world.run("fix", "--plan", str(path))
+    assert done.exit_code == 2 and "SYS977" in done.stderr
+
+
+# ---------------------------------------------------------------------- the way back
+
+
+def test_undo_takes_the_latest_run_back(world: World) -> None:
+    world.run("fix", "--apply", "--yes")
+    done = world.run("undo")
+    assert done.exit_code == 0 and world.contents() == ("bad", "bad")
+    told = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert told == [["undone", "C02", str(world.two)], ["undone", "C01", str(world.one)]]
+    assert world.run("undo").exit_code == 2  # nothing is left to take back
+
+
+def test_undo_of_one_change(world: World) -> None:
+    world.run("fix", "--apply", "--yes")
+    assert world.run("undo", "c02").exit_code == 0 and world.contents() == ("good", "bad")
+    history = json.loads(world.run("history", "--format", "json").stdout)
+    assert [row["status"] for row in history["runs"][0]["changes"]] == ["done", "undone"]
+    assert history["runs"][0]["status"] == "partly-undone"
+    assert world.run("undo", history["runs"][0]["run"]).exit_code == 0 and world.contents() == ("bad", "bad")
+
+
+def test_undo_shows_both_where_somebody_changed_the_thing_since(world: World) -> None:
+    world.run("fix", "--apply", "--yes")
+    world.one.write_text("theirs\n")
+    done = world.run("undo")
+    assert done.exit_code == 1 and "-good" in done.stdout and "+theirs" in done.stdout and "--force" in done.stdout
+    assert world.contents() == ("theirs", "bad")
+    forced = world.run("undo", "--force", "--lang", "zh")
+    assert forced.exit_code == 0 and world.contents() == ("bad", "bad")
+    copy = next(word.rpartition("：")[2] for word in forced.stdout.split() if word.endswith(".orig"))
+    assert Path(copy).read_text() == "theirs\n"
+
+
+@pytest.mark.parametrize("words", [["20250101-000000"], ["../../etc"], ["C77"], ["20250101-000000", "20250101-000001"]])
+def test_undo_of_what_does_not_exist(world: World, words: list[str]) -> None:
+    world.run("fix", "--apply", "--yes")
+    assert world.run("undo", *words).exit_code == 2 and world.contents() == ("good", "good")
+
+
+@pytest.mark.parametrize(("lang", "words"), [("en", ["applied", "done"]), ("zh", ["已完成", "完成"])])
+def test_history_tells_runs_and_changes(world: World, lang: str, words: list[str]) -> None:
+    assert world.run("history", "--lang", lang).exit_code == 0
+    world.run("fix", "--apply", "--yes")
+    told = world.run("history", "--lang", lang).stdout
+    assert all(word in told for word in [*words, "C01", "SYS901", str(world.one)])
+
+
+# ---------------------------------------------------------------------- interrupted
+
+
+@pytest.fixture
+def interrupted(world: World) -> str:
+    """A run of two changes that was killed after the first."""
+    rows = [change("C01", write(world.one, b"bad\n", b"good\n")), change("C02", write(world.two, b"bad\n", b"good\n"))]
+    rows = [{**row, "finding": check} for row, check in zip(rows, ("SYS901", "SYS902"))]
+    killed_at(1, lambda: executor.apply_plan({"changes": rows}, str(world.state)), "renamed")
+    (past,) = executor.interrupted(str(world.state))
+    assert world.contents() == ("good", "good") and len(past.results()) == 1
+    return past.name
+
+
+def test_an_interrupted_run_is_told_and_both_ways_out(world: World, interrupted: str) -> None:
+    for verb in ("fix", "history", "undo"):
+        words = [verb, "C77"] if verb == "undo" else [verb]
+        told = world.run(*words)
+        assert f"envtune fix --finish {interrupted}" in told.stderr and f"envtune undo {interrupted}" in told.stderr
+    zh = world.run("history", "--lang", "zh")
+    assert "被中断" in zh.stderr and "已中断" in zh.stdout
+    world.one.write_text("bad\n")
+    done = world.run("fix", "--apply", "--yes")
+    assert done.exit_code == 2 and world.contents() == ("bad", "good")  # nothing on top of half a run
+
+
+def test_an_interrupted_run_is_finished(world: World, interrupted: str) -> None:
+    done = world.run("fix", "--finish", interrupted)
+    assert done.exit_code == 0 and world.contents() == ("good", "good")
+    assert "[1/1] C02" in done.stderr and "envtune check --select SYS901,SYS902" in done.stdout
+    assert world.run("fix", "--finish", interrupted).exit_code == 2  # it is not interrupted any more
+    assert world.run("undo").exit_code == 0 and world.contents() == ("bad", "bad")
+
+
+def test_an_interrupted_run_is_taken_back(world: World, interrupted: str) -> None:
+    assert world.run("undo", interrupted).exit_code == 0 and world.contents() == ("bad", "bad")
+    assert world.run("fix", "--apply", "--yes").exit_code == 0
+
+
+# ---------------------------------------------------------------------- two at once, no room
+
+
+def test_the_second_apply_hears_who_is_writing(world: World) -> None:
+    lock = executor.Lock(str(world.state))
+    done = world.run("fix", "--apply", "--yes")
+    assert done.exit_code == 2 and f"pid {os.getpid()}" in done.stderr and world.contents() == ("bad", "bad")
+    threading.Timer(0.4, lock.release).start()
+    began = time.monotonic()
+    assert world.run("fix", "--apply", "--yes", "--wait", "20").exit_code == 0
+    assert time.monotonic() - began > 0.3 and world.contents() == ("good", "good")
+
+
+def test_two_real_processes_at_once(world: World, tmp_path: Path) -> None:
+    """The first waits for somebody to write into a pipe; meanwhile the second one must not touch anything."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    run = {"op": "run", "argv": ["cat", str(fifo)], "check": {"argv": ["test", "-s", str(world.one) + ".done"]}}
+    world.operations["SYS901"] = lambda path: [write(path, b"bad\n", b"good\n"), run]
+    pid = forked(lambda: world.run("fix", "SYS901", "--apply", "--yes"))
+    try:
+        for _ in range(1000):
+            if executor.holder(str(world.state)) and world.contents()[0] == "good":
+                break
+            time.sleep(0.02)
+        second = world.run("fix", "SYS902", "--apply", "--yes")
+    finally:
+        (tmp_path / "one.done").write_text("x")
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+            with contextlib.suppress(OSError):  # nobody reads yet
+                os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))  # whoever reads it reaches its end
+            time.sleep(0.02)
+    assert second.exit_code == 2 and f"pid {pid}" in second.stderr and world.contents()[1] == "bad"
+    assert world.run("fix", "SYS902", "--apply", "--yes").exit_code == 0
+
+
+def test_a_state_that_cannot_be_made_is_said_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENVTUNE_STATE", str(world.one / "state"))
+    done = world.run("fix", "--apply", "--yes")
+    assert done.exit_code == 2 and "ENVTUNE_STATE" in done.stderr and world.contents() == ("bad", "bad")
+
+
+def test_an_action_that_has_nothing_to_propose_is_told(world: World) -> None:
+    def nothing(path: Path) -> Sequence[dict[str, Any]]:
+        raise Skipped(Bilingual("name the peers with --peer", "请用 --peer 指定对端"))
+
+    world.operations["SYS902"] = nothing
+    assert "请用 --peer 指定对端" in world.run("fix", "--lang", "zh").stdout
+
+
+# ---------------------------------------------------------------------- peers
+
+
+def test_peers_are_addresses_networks_and_names(tmp_path: Path) -> None:
+    file = tmp_path / "hosts"
+    file.write_text("# job\n10.0.0.2 slots=8\n10.0.0.3:8\n\nlocalhost\n")
+    assert parse_hostfile(file.read_text()) == ["10.0.0.2", "10.0.0.3", "localhost"]
+    found = read_peers(["10.0.0.9,10.1.0.0/16"], file, "ignored[1-2]")
+    assert found[:4] == ("10.0.0.9", "10.1.0.0/16", "10.0.0.2", "10.0.0.3")
+    assert set(found[4:]) <= {"127.0.0.1", "::1"} and found[4:]
+    assert read_peers([], None, "") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("node7", "node7"),
+        ("node[01-03,7],login", "node01 node02 node03 node7 login"),
+        ("r[1-2]n[8-9]-ib", "r1n8-ib r1n9-ib r2n8-ib r2n9-ib"),
+    ],
+)
+def test_slurms_list_of_nodes(text: str, names: str) -> None:
+    assert " ".join(expand_nodelist(text)) == names
+
+
+@pytest.mark.parametrize("word", ["0.0.0.0/0", "::/0", "no-such-host.invalid", "bad host", "n[x-y]", "n[1-999999]"])
+def test_a_peer_that_is_everybody_or_nobody_is_refused(word: str) -> None:
+    with pytest.raises(UsageError):
+        list(addresses(word) if "[" not in word else expand_nodelist(word))
+
+
+# ---------------------------------------------------------------------- as a program
+
+
+def test_the_program_itself(world: World, tmp_path: Path) -> None:
+    """Without any of this module's own actions: the verbs start, and end with the status they promise."""
+    places = {"ENVTUNE_STATE": str(tmp_path / "s"), "XDG_CACHE_HOME": str(tmp_path / "c")}
+    env = {**os.environ, **places, "LC_ALL": "C.UTF-8"}
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "envtune", *words]
+        return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    assert call("history").returncode == 0
+    assert call("undo").returncode == 2
+    plan = call("fix", "CPU", "--format", "json")
+    assert plan.returncode in (0, 1, 3) and json.loads(plan.stdout)["schema"] == "envtune.plan/1" and plan.stderr == ""
+    assert not (tmp_path / "s").exists()

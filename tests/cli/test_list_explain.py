@@ -1,0 +1,236 @@
+"""Choosing checks, and what `explain` and `list` print."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.catalogue_files import GOOD_CHECK, write_catalogue
+from typer.testing import CliRunner
+
+from envtune.catalog import layers, load, select
+from envtune.catalog.entries import check_from
+from envtune.cli.app import app
+from envtune.cli.list_ import table
+from envtune.errors import UsageError
+from envtune.model import Check, Severity
+from envtune.report.entry import terminal_page
+from envtune.report.layout import display_width
+
+# click below 8.2, the last for Python 3.9, mixes the two streams unless told otherwise; later ones have no such switch
+SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
+RUNNER = CliRunner(**SEPARATE)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+
+
+def run(*arguments: str) -> Any:
+    return RUNNER.invoke(app, list(arguments))
+
+
+# ---------------------------------------------------------------------- selection
+
+
+def check(id_: str, name: str, **other: Any) -> Check:
+    data = {
+        "id": id_,
+        "name": name,
+        "title": {"en": "t", "zh": "题"},
+        "status": "stable",
+        "severity": "medium",
+        "rationale": {"en": "r", "zh": "由"},
+        "origin": "outside",
+        "probe": {"cpu.governors": {}},
+        "expect": {"eq": "x"},
+    }
+    return check_from({**data, **other})
+
+
+CHECKS = (
+    check("CANN001", "no-cann", tags=["preflight"], severity="high"),
+    check("CPU001", "slow-cpu", tags=["preflight", "fleet"]),
+    check("CPU002", "odd-cpu", tags=["fleet"], severity="info"),
+    check("CPU003", "trial", status="experimental"),
+    check("NET001", "no-net", severity="low", severity_by=[{"when": {"arch": "x86_64"}, "severity": "high"}]),
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ({}, "CANN001 CPU001 CPU002 NET001"),
+        ({"select": ["CPU"]}, "CPU001 CPU002 CPU003"),
+        ({"select": ["cpu001,NET001"]}, "CPU001 NET001"),
+        ({"select": ["slow-cpu"]}, "CPU001"),
+        ({"select": ["fleet", "NET"]}, "CPU001 CPU002 NET001"),
+        ({"select": ["CPU00"], "ignore": ["CPU002"]}, "CPU001 CPU003"),
+        ({"ignore": ["CPU"]}, "CANN001 NET001"),
+        ({"select": ["CPU001", "NET"], "ignore": ["CPU"]}, "NET001"),
+        ({"tags": ["fleet"]}, "CPU001 CPU002"),
+        ({"tags": ["preflight"], "select": ["C"]}, "CANN001 CPU001"),
+        ({"floor": Severity.MEDIUM}, "CANN001 CPU001 NET001"),  # NET001 is high on some hosts
+        ({"floor": Severity.HIGH}, "CANN001 NET001"),
+        ({"select": ["trial"]}, "CPU003"),
+    ],
+)
+def test_selection(options: dict[str, Any], chosen: str) -> None:
+    assert [c.id for c in select(CHECKS, **options)] == chosen.split()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"select": ["CPU01"]}, "CPU01: there is nothing of that name; did you mean CPU001"),
+        ({"ignore": ["slow_cpu"]}, "slow_cpu: there is nothing of that name; did you mean slow-cpu"),
+        ({"tags": ["flet"]}, "flet: there is nothing of that name; did you mean fleet"),
+        ({"select": ["zzzzzz"]}, "zzzzzz: there is nothing of that name"),
+        ({"select": ["CPU"], "ignore": ["CPU"]}, "this selection leaves no check to run"),
+    ],
+)
+def test_a_selection_that_names_nothing_is_a_mistake(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        select(CHECKS, **options)
+    assert str(caught.value).startswith(told)
+    assert caught.value.to("zh") != str(caught.value)
+
+
+def test_check_ends_with_2_and_the_nearest_name() -> None:
+    found = run("check", "--select", "CPU01")
+    assert found.exit_code == 2
+    assert "did you mean CPU001" in found.stderr
+    assert found.stdout == ""
+
+
+# ---------------------------------------------------------------------- explain
+
+
+def test_explain_tells_everything_about_a_check() -> None:
+    page = run("explain", "CPU001", "--lang", "en").stdout
+    assert page.startswith("CPU001  governor-not-performance\n")
+    for words in (
+        "Why it matters",
+        "What is read\n  cpu.governors",
+        "Expected\n  performance",
+        "- container: false",
+        "low where arch: aarch64",
+        "How to fix it",
+        "cpupower frequency-set -g performance",
+        "When a failure is no problem",
+        "porting guide, 003:1349-1403",
+        "https://docs.kernel.org/admin-guide/pm/cpufreq.html",
+    ):
+        assert words in page
+
+
+def test_explain_speaks_chinese() -> None:
+    page = run("explain", "CPU001", "--lang", "zh").stdout
+    for words in ("为什么重要", "读取内容", "期望", "适用范围", "处理方法", "移植指南，003:1349-1403"):
+        assert words in page
+    assert "Why it matters" not in page
+
+
+@pytest.mark.parametrize("word", ["cpu001", "CPU001", "governor-not-performance"])
+def test_explain_takes_ids_and_names(word: str) -> None:
+    assert run("explain", word).stdout.startswith("CPU001  governor-not-performance\n")
+
+
+def test_explain_an_faq_entry_leads_to_the_checks_that_confirm_it() -> None:
+    page = run("explain", "F06").stdout
+    assert "- CANN005: " in page
+    assert r"libhccl\.so: cannot open shared object file" in page
+
+
+def test_explain_a_playbook_numbers_its_steps() -> None:
+    page = run("explain", "set-bios-power-policy").stdout
+    assert "- CPU006: " in page
+    assert "\n  1. " in page
+    assert "\n  7. Press F10" in page
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("governor-not-performing", "did you mean governor-not-performance"),
+        ("CPU0001", "did you mean CPU001"),
+        ("?", "nothing"),
+    ],
+)
+def test_explain_something_unknown_ends_with_2_and_the_nearest_name(word: str, told: str) -> None:
+    found = run("explain", word)
+    assert found.exit_code == 2
+    assert told in found.stderr
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_every_page_keeps_to_the_width(lang: str, width: int) -> None:
+    catalogue = load()
+    for entry in (*catalogue.checks, *catalogue.faq, *catalogue.playbooks):
+        page = terminal_page(entry, catalogue, lang, width=width, colour=False)
+        for line in page.splitlines():
+            code = line.startswith("    ")  # commands and expressions are not broken
+            longest = max((display_width(word) for word in re.split(r"\s+", line.strip())), default=0)
+            assert code or display_width(line) <= max(width, longest + 8), f"{entry.id}: {line}"
+
+
+def test_a_hostile_overlay_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    text = GOOD_CHECK.replace("en: A governor is odd", 'en: "red \\e[31m"').replace(
+        "It slows launches.", '"\\e]0;x\\a why"'
+    )
+    write_catalogue(tmp_path / "more", check=text)
+    catalogue = load([tmp_path / "more"])
+    (entry,) = [c for c in catalogue.checks if c.id == "CPU900"]
+    page = terminal_page(entry, catalogue, "en", width=80, colour=False)
+    for text in (page, "\n".join(table(catalogue, "checks", "en", 80))):
+        assert "\\x1b[31m" in text
+        assert "\x1b" not in text
+        assert "\x07" not in text
+
+
+# ---------------------------------------------------------------------- list
+
+
+def test_list_checks_as_json_names_what_a_program_needs() -> None:
+    rows = json.loads(run("list", "checks", "--format", "json").stdout)
+    (row,) = [row for row in rows if row["id"] == "CPU001"]
+    assert row["name"] == "governor-not-performance"
+    assert (row["kind"], row["severity"], row["status"]) == ("check", "medium", "stable")
+    assert row["tags"] == ["preflight", "fleet"]
+    assert row["family"] == "CPU"
+    assert row["file"] == "checks/cpu/CPU001-governor-not-performance.yaml"
+    assert [row["id"] for row in rows] == sorted(row["id"] for row in rows)
+
+
+@pytest.mark.parametrize(("kind", "word"), [("checks", "check"), ("faq", "faq"), ("playbooks", "playbook")])
+def test_each_list_prints_its_kind_only(kind: str, word: str) -> None:
+    rows = json.loads(run("list", kind, "--format", "json", "--lang", "zh").stdout)
+    assert {row["kind"] for row in rows} == {word}
+    lines = run("list", kind).stdout.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [row["id"] for row in rows]
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["list", "rules"], ["list", "checks", "--format", "xml"]])
+def test_list_of_something_else_ends_with_2(arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_overlay_entries_are_listed_and_explained(tmp_path: Path) -> None:
+    more = write_catalogue(tmp_path / "more", check=GOOD_CHECK)
+    assert "CPU900" in run("list", "checks", "--catalog", str(more)).stdout
+    assert "A governor is odd" in run("explain", "CPU900", "--catalog", str(more)).stdout
+
+
+def test_a_broken_overlay_ends_with_2_in_the_language_asked_for(tmp_path: Path) -> None:
+    more = write_catalogue(tmp_path / "more", check=GOOD_CHECK.replace("eq: performance", "eq: 7.10"))
+    found = run("list", "checks", "--catalog", str(more), "--lang", "zh")
+    assert found.exit_code == 2
+    assert "CPU900-governor-odd.yaml:12:20: 不加引号时，7.10 在 YAML 中是数字（7.1）" in found.stderr

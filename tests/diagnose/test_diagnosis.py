@@ -1,0 +1,226 @@
+"""From what a log and the host say to the answer: verdicts, our own journal as a witness, and the wording."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Mapping, Optional, Sequence
+
+import pytest
+from helpers.faq import entries, examples, found_in
+from helpers.json_schema import DIAGNOSIS as SCHEMA
+from helpers.json_schema import conforms
+from helpers.killed_runs import change, write
+
+from envtune import executor
+from envtune.catalog import load
+from envtune.diagnose.diagnosis import Answer, answer, verdict
+from envtune.diagnose.past_fixes import Cure, cures, with_cures
+from envtune.diagnose.rank import resolve
+from envtune.messages import Bilingual, Literal
+from envtune.model import Evidence, Finding, Outcome, Severity
+from envtune.report.diagnosis.content import ranges
+from envtune.report.diagnosis.json import data
+from envtune.report.diagnosis.markdown import render_markdown
+from envtune.report.diagnosis.placeholders import fill
+from envtune.report.diagnosis.text import clipped, render_text
+from envtune.report.layout import display_width
+
+FAIL, PASS, UNKNOWN, NA = Outcome.FAIL, Outcome.PASS, Outcome.UNKNOWN, Outcome.NOTAPPLICABLE
+FIXED = Outcome.FIXED
+
+
+def finding(outcome: Outcome, id_: str = "CANN003") -> Finding:
+    check = next(check for check in load().checks if check.id == id_)
+    return Finding(check, outcome, Severity.HIGH, "te", Literal("0.4.0"), None, None, Evidence("", ""))
+
+
+class Witness:
+    """A host whose findings and journal the test tells."""
+
+    name = "node1"
+
+    def __init__(self, *told: Finding, known: Optional[Mapping[str, Cure]] = None) -> None:
+        self._told, self._known = told, known or {}
+
+    def findings(self, ids: Sequence[str]) -> Sequence[Finding]:
+        return with_cures([f for f in self._told if f.id in ids], self._known)
+
+    def cures(self) -> Mapping[str, Cure]:
+        return self._known
+
+    def concerns(self, host: str) -> bool:
+        return True
+
+    def environment(self) -> str:
+        return ""
+
+
+def asked(text: str, witness: Optional[Witness] = None, path: str = "train.log", modified: float = 0.0) -> Answer:
+    """The answer about a file with this text."""
+    found = found_in(text)
+    for number, hit in enumerate(found.hits):
+        file = hit.file.__class__(path, modified=modified)
+        found.hits[number] = hit.__class__(hit.pattern, file, hit.line, hit.groups, hit.context)
+    return answer([path], found, resolve(found, entries()), witness)
+
+
+# ---------------------------------------------------------------------- verdicts
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "host", "code"),
+    [
+        ([FAIL, PASS], "confirmed", "confirmed"),
+        ([PASS, NA], "refuted", "unknown"),
+        ([FIXED, PASS], "refuted", "unknown"),
+        ([FIXED, UNKNOWN], "unknown", "unknown"),
+        ([PASS, UNKNOWN], "unknown", "unknown"),
+        ([PASS, Outcome.ERROR], "unknown", "unknown"),
+        ([PASS, Outcome.WAIVED], "unknown", "unknown"),
+        ([NA], "unknown", "unknown"),
+        ([], "unknown", "unknown"),
+    ],
+)
+def test_only_a_cause_that_lies_in_the_host_is_refuted_by_the_host(
+    outcomes: list[Outcome], host: str, code: str
+) -> None:
+    found = [finding(outcome) for outcome in outcomes]
+    assert (verdict(found, "host"), verdict(found, "code"), verdict(found, "escalate")) == (host, code, code)
+
+
+# ---------------------------------------------------------------------- what our journal says
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A journal with one run, which wrote a file and so cured CANN003 and CANN004."""
+    target = tmp_path / "knob"
+    target.write_text("bad\n")
+    made = change("C01", write(target, b"bad\n", b"good\n"))
+    made.update(finding="CANN003", cures=["CANN004"], view="job")
+    plan = {"host": "node1", "target": {"python": "/opt/job/bin/python"}, "changes": [made]}
+    executor.apply_plan(plan, str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def test_the_journal_knows_what_was_cured_for_whom_and_whether_that_still_stands(state: Path) -> None:
+    known = cures(str(state), "node1", "/opt/job/bin/python")
+    (run,) = os.listdir(state / "runs")
+    assert {check: (cure.run, cure.undone) for check, cure in known.items()} == {
+        "CANN003": (run, False),
+        "CANN004": (run, False),
+    }
+    assert abs(known["CANN003"].seconds - time.time()) < 60
+    assert set(cures(str(state), "node1", None)) == {"CANN003", "CANN004"}
+    assert cures(str(state), "node2", "/opt/job/bin/python") == {}  # a home that several hosts share
+    assert cures(str(state), "node1", "/usr/bin/python3") == {}  # another job's Python
+    assert cures(str(state / "nowhere"), "node1", None) == {}
+    executor.undo(str(state), run)
+    assert {cure.undone for cure in cures(str(state), "node1", None).values()} == {True}
+
+
+def test_a_change_that_was_refused_cured_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "knob"
+    target.write_text("somebody was here\n")
+    made = change("C01", write(target, b"bad\n", b"good\n"))
+    made.update(finding="CANN003")
+    executor.apply_plan({"host": "node1", "target": {}, "changes": [made]}, str(tmp_path / "state"))
+    assert cures(str(tmp_path / "state"), "node1", None) == {}
+
+
+CURE = Cure("20250102-030405", "2025-01-02T03:04:05Z", False)
+TVM = "2025-01-01 10:00:00 epoch 1\nRuntimeError: TVM/te/cce error.\n"
+
+
+def test_what_was_so_and_was_cured_is_said_to_be_fixed() -> None:
+    told = [finding(PASS), finding(PASS, "CANN004"), finding(NA, "CANN012")]
+    (row,) = asked(TVM, Witness(*told, known={"CANN003": CURE})).diagnoses
+    assert (row.verdict, row.history, row.cure) == ("refuted", "fixed", CURE)
+    assert [f.outcome for f in row.confirm] == [FIXED, PASS, NA]
+    # one of several checks is still open: not refuted, and still said to be fixed
+    told[1] = finding(UNKNOWN, "CANN004")
+    (row,) = asked(TVM, Witness(*told, known={"CANN003": CURE})).diagnoses
+    assert (row.verdict, row.history) == ("unknown", "fixed")
+
+
+def test_what_was_cured_and_is_so_again_is_confirmed_again() -> None:
+    for undone, words in ((True, "was undone"), (False, "it is so again")):
+        known = {"CANN003": CURE._replace(undone=undone)}
+        found = asked(TVM, Witness(finding(FAIL), known=known))
+        assert (found.diagnoses[0].verdict, found.diagnoses[0].history) == ("confirmed", "again")
+        text = " ".join(render_text(found, "en").split())
+        assert "confirmed again" in text and words in text and "$ envtune fix --faq F08" in text
+    # the check of the cure passes, another one fails: confirmed by that one, and nothing is called fixed
+    found = asked(TVM, Witness(finding(PASS), finding(FAIL, "CANN004"), known={"CANN003": CURE}))
+    assert (found.diagnoses[0].verdict, found.diagnoses[0].history) == ("confirmed", "")
+    assert "fixed now" not in render_text(found, "en")
+
+
+def test_a_log_that_is_younger_than_the_cure_has_another_cause() -> None:
+    text = TVM.replace("RuntimeError", "2025-01-09 10:00:00 RuntimeError")
+    late = CURE.seconds + 9 * 86400
+    (row,) = asked(text, Witness(finding(PASS), known={"CANN003": CURE}), modified=late).diagnoses
+    assert row.history == "before"
+    found = asked(text, Witness(finding(PASS), known={"CANN003": CURE}), modified=late)
+    assert "the cause must be another one" in " ".join(render_text(found, "en").split())
+    assert "原因应在别处" in render_text(found, "zh")
+    # a copy is younger than its lines, and a line's clock may be of another zone: both must say so
+    (row,) = asked(TVM, Witness(finding(PASS), known={"CANN003": CURE}), modified=late).diagnoses
+    assert row.history == "fixed"
+    (row,) = asked(text, Witness(finding(PASS), known={"CANN003": CURE}), modified=CURE.seconds - 60).diagnoses
+    assert row.history == "fixed"
+
+
+# ---------------------------------------------------------------------- wording
+
+
+@pytest.mark.parametrize(
+    ("text", "groups", "filled"),
+    [
+        ("Kernel {kernel} failed.", {"kernel": "te_add"}, "Kernel te_add failed."),
+        ("Kernel {kernel} failed.", {}, "Kernel <kernel> failed."),
+        ("More than was free ({wanted}). Look.", {}, "More than was free. Look."),
+        ("never came (missing: {missing}; connected: {connected}).", {"missing": "3"}, "never came (missing: 3)."),
+        ("sees only [{first}, {end}) of", {"first": "0", "end": "8"}, "sees only [0, 8) of"),
+        ("Kernel {kernel}.", {"kernel": "a\nb\x1b[31m"}, "Kernel a b\\x1b[31m."),
+    ],
+)
+def test_an_entrys_sentence_says_what_the_log_says(text: str, groups: dict[str, str], filled: str) -> None:
+    assert fill(Literal(text), groups).en == filled
+
+
+def test_a_chinese_remark_is_left_out_as_well() -> None:
+    assert fill(Bilingual("", "超过可用量（{wanted}）：要么"), {}).zh == "超过可用量：要么"
+    assert fill(Bilingual("", "算子 {op} 失败"), {}).zh == "算子 <算子> 失败"
+
+
+def test_ranks_are_told_as_ranges_and_rows_cut_by_columns() -> None:
+    assert ranges([5, 0, 1, 2, 9, 2]) == "0-2, 5, 9"
+    assert clipped("日志日志日志", 7) == "日志 …" and clipped("日志", 4) == "日志"
+    assert display_width(clipped("界" * 80, 41)) <= 41
+
+
+def test_every_entrys_own_examples_give_an_answer_that_keeps_the_schema_in_every_form() -> None:
+    schema = json.loads(SCHEMA.read_text("utf-8"))
+    for parameter in examples("match"):
+        entry, text = parameter.values
+        made = asked(text)
+        for lang in ("en", "zh"):
+            rows: Any = data(made, lang)
+            assert conforms(rows, schema) == [], entry
+            page = render_text(made, lang, width=72)
+            assert "{" not in page.replace(text, "") or "{" in text, entry
+            assert render_markdown(made, lang)
+
+
+def test_a_page_in_chinese_speaks_chinese() -> None:
+    """Every label and sentence of ours; names, values and commands stay."""
+    found = asked(TVM, Witness(finding(FAIL)))
+    page = render_text(found, "zh")
+    for word in ("日志", "原因", "主机", "处理", "已确认", "未通过"):
+        assert word in page
+    for word in ("cause", "confirmed", "failed", "Shows"):
+        assert word not in page.replace("confirm_", "")

@@ -1,0 +1,106 @@
+"""What is written about the catalogue is what the catalogue says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from types import ModuleType
+
+import pytest
+from helpers.catalogue_files import GOOD_FAQ, GOOD_PLAYBOOK
+from helpers.entries import entries
+from helpers.examples import ROOT, example_context
+from helpers.json_schema import conforms
+
+from envtune.audit import audit
+from envtune.catalog import load
+from envtune.catalog.families import folders_of
+from envtune.context.open import describe_target
+from envtune.model import Report
+from envtune.report.check_json import report_data
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def made(generate: ModuleType) -> dict[str, str]:
+    pages: dict[str, str] = generate.pages()
+    return pages
+
+
+def test_what_is_committed_is_what_is_generated(generate: ModuleType, made: dict[str, str]) -> None:
+    assert generate.stale(made) == [], "run: python docs/generate.py"
+
+
+def test_every_entry_has_its_page_in_both_languages(made: dict[str, str]) -> None:
+    catalogue = load()
+    for check in catalogue.checks:
+        for lang, suffix in (("en", ""), ("zh", ".zh")):
+            assert f'<a id="{check.id.lower()}"></a>' in made[f"rules/{folders_of(check.family)[0]}{suffix}.md"], lang
+    for entry in catalogue.faq:
+        assert f'<a id="{entry.id.lower()}"></a>' in made[f"faq/{entry.id[0].lower()}.zh.md"]
+
+
+def test_every_link_leads_somewhere(made: dict[str, str]) -> None:
+    for path, text in made.items():
+        prose = re.sub("```.*?```", "", text, flags=re.DOTALL) if path.endswith(".md") else ""
+        for target in re.findall(r"\]\(([^)]+)\)", prose):
+            file, _, anchor = target.partition("#")
+            parts = f"{path.partition('/')[0]}/{file}".split("/")
+            where = "/".join(parts[2:] if parts[1:2] == [".."] else parts)
+            assert where in made, f"{path}: {target}"
+            assert not anchor or f'<a id="{anchor}"></a>' in made[where], f"{path}: {target}"
+
+
+# ---------------------------------------------------------------------- the schemas
+
+
+@pytest.mark.parametrize(("name", "kind"), [("check", "checks"), ("faq", "faq"), ("playbook", "playbooks")])
+def test_every_shipped_file_keeps_the_published_schema(name: str, kind: str, made: dict[str, str]) -> None:
+    schema = json.loads(made[f"schema/{name}.json"])
+    for path, data in (p.values for p in entries(kind)):
+        assert conforms(data, schema) == [], path.name
+
+
+def test_the_schema_refuses_what_the_loader_refuses(made: dict[str, str]) -> None:
+    schema = json.loads(made["schema/check.json"])
+    (good,) = [data for path, data in (p.values for p in entries("checks")) if data["id"] == "CPU001"]
+    for broken in (
+        {**good, "severty": "low"},
+        {**good, "severity": "grave"},
+        {**good, "title": {"en": "only"}},
+        {**good, "expect": {}},
+        {**good, "expect": {"equals": 1}},
+        {**good, "probe": {"no.such": {}}},
+        {**good, "applies": {"contaner": False}},
+        {key: value for key, value in good.items() if key != "rationale"},
+    ):
+        assert conforms(broken, schema) != []
+
+
+def test_a_report_keeps_the_published_schema(made: dict[str, str]) -> None:
+    schema = json.loads(made["schema/report.json"])
+    context = example_context({"like": "bare"})
+    findings = audit(load().checks, context)
+    facts = tuple(context.facts[name] for name in context.facts.names())
+    report = Report("bare", "2026-11-21T00:00:00Z", 0.1, describe_target(context.target), facts, findings)
+    for lang in ("en", "zh"):
+        assert conforms(report_data(report, lang), schema) == []
+
+
+def test_faq_and_playbook_forms_of_the_tests_are_of_the_published_form(made: dict[str, str]) -> None:
+    import yaml
+
+    for text, name in ((GOOD_FAQ, "faq"), (GOOD_PLAYBOOK, "playbook")):
+        assert conforms(yaml.safe_load(text), json.loads(made[f"schema/{name}.json"])) == []

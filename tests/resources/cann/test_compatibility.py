@@ -1,0 +1,146 @@
+"""The compatibility matrix keeps its sources, and says neither more nor less than its rows."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import pytest
+from helpers.examples import example_context
+
+from envtune.resources.cann import compatibility as compat
+from envtune.resources.cann.compatibility_probes import judge_driver, torch
+from envtune.resources.cann.driver import parse_package
+from envtune.resources.cann.tree import Install
+from envtune.resources.cann.version import Told
+
+
+def test_every_row_has_a_source_and_a_known_relation() -> None:
+    rows = compat.matrix()
+    assert len(rows) == 188
+    relations = {"matched", "compatible", "cann_hdk", "downstream", "torch_python", "cann_internal", "cann_inner"}
+    assert {row.relation for row in rows} == relations | {"driver_fw"}
+    assert all(row.source.strip() and row.package and row.package_version for row in rows)
+    for row in compat.rows_of("matched"):
+        assert row.torch, row
+        assert row.cann, row
+        assert row.python, row
+        assert compat.judge_cann(row.package_version, row.cann).tier == "matched"
+        assert compat.judge_torch(row.package_version, row.torch).tier == "matched"
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", ",".join(compat.COLUMNS) + "\nmatched,torch_npu\n"])
+def test_a_damaged_matrix_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="compatibility matrix"):
+        compat.parse_matrix(text)
+
+
+def test_a_row_without_a_source_is_refused() -> None:
+    line = ",".join(["matched", "torch_npu", "2.1.0", "", "2.1.0", "7.0.0", "", "3.8", "", "", ""])
+    with pytest.raises(ValueError, match="no source"):
+        compat.parse_matrix(",".join(compat.COLUMNS) + "\n" + line)
+
+
+@pytest.mark.parametrize(
+    ("torch_npu", "cann", "tier"),
+    [
+        ("2.5.1.post1", "8.2.RC1", "matched"),
+        ("2.5.1.post1", "8.2.rc1", "matched"),
+        ("1.8.1rc1", "5.1.RC1", "matched"),  # the metadata spells 1.8.1.rc1 so
+        ("1.8.1.rc1", "5.1.RC1", "matched"),
+        ("2.5.1.post1+git1234567", "8.2.RC1", "matched"),
+        ("2.5.1.post1", "8.1.RC1", "compatible"),  # adapter 7.1.0
+        ("2.9.0.post1+git4c901a4", "8.5.1", "compatible"),  # a project above pins it
+        ("2.7.1.dev20250724", "8.2.RC1", "compatible"),
+        ("2.1.0", "8.2.RC1", "contradicted"),
+        ("1.5.0.post2", "8.0.0", "contradicted"),
+        ("2.8.0.post77", "8.5.0", "unknown"),
+        ("2.8.0.post2", "8.5.3", "unknown"),  # a CANN the vendor's tables do not name
+        ("2.8.0.post2", "8.5.0.alpha002", "unknown"),
+        ("garbage", "8.2.RC1", "unknown"),
+    ],
+)
+def test_torch_npu_with_cann(torch_npu: str, cann: str, tier: str) -> None:
+    assert compat.judge_cann(torch_npu, cann).tier == tier
+
+
+def test_a_contradiction_says_what_would_match() -> None:
+    verdict = compat.judge_cann("2.1.0", "8.2.RC1")
+    assert "CANN 7.0.0" in verdict.wanted
+    assert "2.5.1.post1" in verdict.wanted
+    assert verdict.evidence.source == "Ascend/pytorch COMPATIBILITY.md @9e73e708a"
+
+
+@pytest.mark.parametrize(
+    ("torch_npu", "version", "tier"),
+    [
+        ("2.8.0.post2", "2.8.0+cpu", "matched"),
+        ("2.8.0.post2", "2.6.0", "contradicted"),
+        ("2.1.0.post10", "2.1.0a0+git7bcf7da", "unknown"),  # built from source
+        ("9.9.9", "2.6.0", "unknown"),
+    ],
+)
+def test_torch_npu_with_torch(torch_npu: str, version: str, tier: str) -> None:
+    assert compat.judge_torch(torch_npu, version).tier == tier
+
+
+@pytest.mark.parametrize(
+    ("torch_npu", "python", "tier"),
+    [
+        ("2.5.1.post1", "3.10", "matched"),
+        ("2.5.1.post1", "3.12", "contradicted"),
+        ("1.11.0", "3.7", "matched"),
+        ("1.11.0", "3.7.3", "contradicted"),  # >= 3.7.5
+        ("1.8.1", "3.9.7", "contradicted"),  # 3.9.0-3.9.2
+        ("1.8.1", "3.9.2", "matched"),
+        ("2.1.0", "3.1", "contradicted"),  # not 3.10
+    ],
+)
+def test_torch_npu_with_python(torch_npu: str, python: str, tier: str) -> None:
+    assert compat.judge_python(torch_npu, "2.1.0", python).tier == tier
+
+
+@pytest.mark.parametrize(
+    ("version", "adapter"),
+    [("1.5.0+ascend.post2", "1.5.0.post2"), ("1.5.0+ascend.post3.20220101", "1.5.0.post3"), ("2.1.0+cpu", None)],
+)
+def test_a_torch_that_carries_the_npu_itself(version: str, adapter: Optional[str]) -> None:
+    assert compat.released_as(version) == adapter
+
+
+def test_internal_numbers_are_known_or_not_guessed() -> None:
+    assert compat.cann_of_internal("8.2.0.0.201") == "8.2.RC1"
+    assert compat.cann_of_internal("V100R001C22SPC001B231") == "8.2.RC1"
+    assert compat.cann_of_internal("8.2.0.0.202") is None
+
+
+def cann(version: str, inner: str = "") -> Install:
+    return Install("/cann", "/cann", "arch-linux", Told(version, "/cann/ascend_toolkit_install.info", "", inner))
+
+
+@pytest.mark.parametrize(
+    ("driver", "install", "verdict"),
+    [
+        ("Version=25.0.rc1.1\ncompatible_version=[V100R001C21]\n", cann("8.2.RC1", "V100R001C22SPC001B231"), "match"),
+        ("Version=25.0.RC1\n", cann("8.2.RC1"), "match"),
+        ("Version=99\ncompatible_version=[V100R001C22]\n", cann("8.2.RC1", "V100R001C22SPC001B231"), "match"),
+        ("Version=99\ncompatible_version=[V100R001C22]\n", cann("8.2.rc1"), "match"),  # product number from the matrix
+        ("Version=23.0.7\ncompatible_version=[V100R001C15]\n", cann("8.2.RC1", "V100R001C22B1"), "mismatch"),
+        ("Version=23.0.7\n", cann("8.2.RC1", "V100R001C22SPC001B231"), None),  # the list is silent
+        ("Version=23.0.7\ncompatible_version=[V100R001C15]\n", cann("8.0.0", "V100R001C20SPC001B251"), None),
+        ("Version=24.1.rc3\n", cann("7.0.0"), None),
+        ("Version=25.5.1\ncompatible_version=[V100R001C2", cann("7.0.0", "V100R001C13"), None),  # cut off
+    ],
+)
+def test_driver_and_cann(driver: str, install: Install, verdict: Optional[str]) -> None:
+    reading = judge_driver(parse_package("driver", driver), install)
+    assert reading.value == verdict
+    assert (reading.reason is None) is (verdict is not None)
+
+
+def test_the_stack_of_the_guide_is_matched_row_by_row() -> None:
+    readings = list(torch(example_context({"like": "cann-old"})))
+    assert [(r.subject, r.value) for r in readings] == [
+        ("torch_npu", "matched"),  # this torch carries the NPU itself: there is no pair of torch and torch_npu
+        ("python", "matched"),
+    ]
+    assert all("COMPATIBILITY.md" in r.evidence.source for r in readings)

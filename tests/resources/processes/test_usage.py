@@ -1,0 +1,283 @@
+"""Who is on the NPUs: left-over processes are found, live jobs and the named job are not, and doubts are said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+from helpers.checks import check_files
+from helpers.examples import example_context
+
+from envtune.audit import examine
+from envtune.catalog import check_from
+from envtune.context.open import open_context
+from envtune.host import LocalHost
+from envtune.model import Finding, Outcome
+from envtune.resources.npu.assigned import parse_ids
+from envtune.resources.processes import usage as process_module
+from envtune.resources.processes.orphans import ADOPTERS, orphan_sign
+
+CHECKS = {
+    data["id"]: check_from(data)
+    for data in check_files()
+    if data["id"] in ("PROC001", "PROC002", "PROC003", "NET006", "CANN007")
+}
+INIT = {"pid": 1, "ppid": 0, "user": "root", "name": "systemd", "started": 1699000000}
+
+
+def judge(check: str, **example: Any) -> tuple[Finding, ...]:
+    return examine(CHECKS[check], example_context(example))
+
+
+def on_npu1(*rows: dict[str, Any], **example: Any) -> tuple[Finding, ...]:
+    """PROC001 on a host on whose npu1 process 4242 works; `rows` say what 4242 is."""
+    return judge("PROC001", like="npu-910b-busy", processes=[INIT, *rows], **example)
+
+
+def failed(findings: tuple[Finding, ...]) -> list[str]:
+    return [f.subject for f in findings if f.outcome is Outcome.FAIL]
+
+
+def row(pid: int, ppid: int, **more: Any) -> dict[str, Any]:
+    return {"pid": pid, "ppid": ppid, "user": "li", "name": "python3", "started": 1699999000, **more}
+
+
+def test_worker_whose_main_process_was_killed() -> None:
+    (finding,) = on_npu1(row(4242, 1, argv=["python3", "train.py", "--api-key=hunter2"]))
+    assert (finding.outcome, finding.subject) == (Outcome.FAIL, "npu1")
+    assert finding.actual is not None
+    assert "pid 4242 of li, 16 min old, 37709 MB" in finding.actual.en
+    assert "16 分钟" in finding.actual.zh
+    assert "hunter2" not in finding.actual.en
+
+
+def test_worker_whose_parent_is_not_even_in_the_table() -> None:
+    assert failed(on_npu1(row(4242, 4000))) == ["npu1"]
+
+
+def test_workers_of_a_live_launcher() -> None:
+    assert failed(on_npu1(row(4000, 1, name="torchrun"), row(4242, 4000))) == []
+
+
+@pytest.mark.parametrize("state", ["Z", "T", "t"])
+def test_zombie_or_stopped(state: str) -> None:
+    assert failed(on_npu1(row(4000, 1, name="bash"), row(4242, 4000, state=state))) == ["npu1"]
+
+
+def test_orphan_adopted_by_the_user_manager() -> None:
+    assert failed(on_npu1(row(900, 1, name="systemd"), row(4242, 900))) == ["npu1"]
+
+
+def test_named_job_started_with_nohup_is_not_left_over() -> None:
+    nohup = row(4242, 1)
+    assert failed(on_npu1(nohup)) == ["npu1"]
+    assert failed(on_npu1(nohup, target={"pid": 4242})) == []
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "left"),
+    [
+        ("0::/system.slice/inference.service\n", []),
+        ("12:pids:/system.slice/inference.service\n1:name=systemd:/system.slice/inference.service\n", []),
+        ("0::/user.slice/user-1000.slice/user@1000.service/app.slice\n", ["npu1"]),
+        ("0::/system.slice/sshd.service\n", ["npu1"]),
+        ("0::/user.slice/user-1000.slice/session-3.scope\n", ["npu1"]),
+        ("", ["npu1"]),
+    ],
+)
+def test_service_of_systemd_is_no_orphan(cgroup: str, left: list[str]) -> None:
+    assert failed(on_npu1(row(4242, 1), files={"/proc/4242/cgroup": cgroup})) == left
+
+
+@pytest.mark.parametrize(
+    ("group", "environ", "left"),
+    [
+        (4242, "PATH=/usr/bin\0", []),  # the user's shell, since closed, made it a job of its own
+        (4242, "PATH=/usr/bin\0TORCHELASTIC_RUN_ID=none\0", ["npu1"]),  # torchrun gives workers sessions of their own
+        (4200, "PATH=/usr/bin\0", ["npu1"]),  # still in the group of the launcher that was killed
+    ],
+)
+def test_a_job_that_outlived_its_login_is_not_called_left_over(group: int, environ: str, left: list[str]) -> None:
+    files = {"/proc/4242/stat": f"4242 (python3 (a)) S 1 {group} {group} 0 -1 0\n", "/proc/4242/environ": environ}
+    findings = on_npu1(row(4242, 1), files=files)
+    assert failed(findings) == left
+    if not left:
+        (finding,) = findings
+        assert finding.outcome is Outcome.UNKNOWN and finding.reason is not None and "nohup" in finding.reason.en
+
+
+def test_pid_that_the_process_table_does_not_have() -> None:
+    findings = on_npu1()
+    assert [(f.outcome, f.subject) for f in findings] == [(Outcome.UNKNOWN, "npu1")]
+    assert findings[0].reason is not None and "4242" in findings[0].reason.en
+
+
+def test_named_job_with_all_its_ranks() -> None:
+    """The launcher, its other ranks and what they started belong to the job; the neighbour does not."""
+    rows = [INIT, row(10, 1, name="bash"), row(11, 10), row(12, 10), row(13, 12), row(20, 1, name="bash"), row(21, 20)]
+    context = example_context({"processes": rows, "target": {"pid": 11}})
+    assert process_module.job_pids(context) == {10, 11, 12, 13}
+
+
+def test_ordinary_user_and_old_npu_smi() -> None:
+    """Without a process table the open descriptors tell; those of other users are closed to this one."""
+    closed = row(50, 1, user="wang", opaque=True)
+    holder = row(77, 1, devices=["/dev/davinci3"])
+    manager = row(78, 1, devices=["/dev/davinci_manager"])
+    told = judge("PROC001", like="npu-910a-8", processes=[INIT, closed, holder, manager])
+    assert failed(told) == ["npu3"]
+    assert [f.subject for f in told if f.outcome is Outcome.UNKNOWN and f.right] == ["npu0-2, npu4-7"]
+    assert failed(judge("PROC001", like="npu-910a-8", processes=[INIT, manager])) == []
+
+
+def test_orphan_of_this_machine() -> None:
+    """A real process whose parent has ended: the live process table says so too."""
+    shell = subprocess.run(
+        ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True
+    )
+    pid = int(shell.stdout)
+    try:
+        context = open_context(LocalHost())
+        orphan = next(p for p in context.host.processes() if p.pid == pid)
+        parent = next(p for p in context.host.processes() if p.pid == orphan.ppid)
+        sign, certain = orphan_sign(context, orphan)
+        if parent.name in ADOPTERS:
+            assert sign is not None and certain
+        elif parent.pid == 1:
+            assert sign is not None and not certain
+        child_of_this_test = next(p for p in context.host.processes() if p.pid == os.getpid())
+        assert child_of_this_test.user
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+# ---------------------------------------------------------------------------------------------------- memory
+
+
+def table(model: str, used: int, total: int, processes: str) -> dict[str, Any]:
+    """A host with one NPU of that use."""
+    ddr = 1452 if total < 40000 else 0
+    text = f"""
++------------------------------------------------------------------------------------------------+
+| npu-smi 24.1.0                   Version: 24.1.0                                               |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     {model:19} | OK            | 91.8        36                0    / 0             |
+| 0                         | 0000:C1:00.0  | 0           {ddr:<4} / 15137       {used:5} / {total} |
++===========================+===============+====================================================+
++---------------------------+---------------+----------------------------------------------------+
+| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |
++===========================+===============+====================================================+
+{processes}
++===========================+===============+====================================================+
+"""
+    return {"commands": {"npu-smi info": text}, "files": {"/dev/davinci0": {"char": True}}}
+
+
+EMPTY = "| No running processes found in NPU 0                                                            |"
+BUSY = "| 0       0                 | 4242          | python3                  | 512                     |"
+
+
+@pytest.mark.parametrize(
+    ("model", "used", "total", "processes", "outcome", "words"),
+    [
+        ("910B3", 3451, 65536, EMPTY, Outcome.PASS, "idle share"),
+        ("910B4", 2871, 32768, EMPTY, Outcome.PASS, "idle share"),
+        ("910ProB", 18, 32768, EMPTY, Outcome.PASS, "idle share"),
+        ("910ProB", 2048, 32768, EMPTY, Outcome.FAIL, "no process is listed"),
+        ("910B3", 41052, 65536, EMPTY, Outcome.FAIL, "no process is listed"),
+        ("910B3", 3451, 65536, BUSY, Outcome.FAIL, "4242 python3"),
+    ],
+)
+def test_free_memory(model: str, used: int, total: int, processes: str, outcome: Outcome, words: str) -> None:
+    (finding,) = judge("PROC002", **table(model, used, total, processes))
+    assert finding.outcome is outcome
+    assert finding.actual is not None and words in finding.actual.en
+
+
+def test_memory_of_the_named_job_is_not_in_its_way() -> None:
+    host = table("910B3", 41052, 65536, BUSY)
+    (finding,) = judge("PROC002", **host, processes=[INIT, row(4242, 1)], target={"pid": 4242})
+    assert finding.outcome is Outcome.PASS
+
+
+# ---------------------------------------------------------------------------------------------------- devices of a job
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges", "numbers"),
+    [
+        ("0,1,2", False, (0, 1, 2)),
+        ("7", False, (7,)),
+        ("0-2,4", True, (0, 1, 2, 4)),
+        ("0-2", False, None),
+        ("", False, None),
+        ("0, 1", False, None),
+        ("-1", True, None),
+        ("3-1", True, None),
+        ("a", False, None),
+        ("9" * 500, False, None),
+    ],
+)
+def test_lists_of_ids(text: str, ranges: bool, numbers: Any) -> None:
+    assert parse_ids(text, ranges) == numbers
+
+
+@pytest.mark.parametrize(
+    ("variables", "outcome"),
+    [
+        ({"ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7"}, "pass"),
+        ({"ASCEND_RT_VISIBLE_DEVICES": "0,1", "ASCEND_DEVICE_ID": "1"}, "pass"),
+        ({"ASCEND_RT_VISIBLE_DEVICES": "0,1", "ASCEND_DEVICE_ID": "2"}, "fail"),
+        ({"ASCEND_VISIBLE_DEVICES": "0-3"}, "pass"),
+        ({"ASCEND_VISIBLE_DEVICES": "0-2,9"}, "fail"),
+        ({"ASCEND_VISIBLE_DEVICES": "void"}, "notapplicable"),
+        ({"ASCEND_VISIBLE_DEVICES": "100", "ASCEND_RUNTIME_OPTIONS": "VIRTUAL"}, "notapplicable"),
+        ({"LOCAL_WORLD_SIZE": "8"}, "pass"),
+        ({"LOCAL_WORLD_SIZE": "9"}, "fail"),
+        ({"LOCAL_WORLD_SIZE": "six"}, "unknown"),
+        ({"WORLD_SIZE": "64"}, "notapplicable"),
+        ({"ASCEND_RT_VISIBLE_DEVICES": ""}, "unknown"),
+        ({}, "notapplicable"),
+    ],
+)
+def test_devices_of_a_job(variables: dict[str, str], outcome: str) -> None:
+    findings = judge("NET006", like="npu-910b-8", environ=variables)
+    assert {f.outcome.value for f in findings} >= {outcome}
+    assert outcome == "fail" or "fail" not in {f.outcome.value for f in findings}
+
+
+@pytest.mark.parametrize("numbers", ["0,1,2", "0,1,2,3,4", "3,4", "0,1,4,5"])
+def test_groups_that_only_910a_refuses(numbers: str) -> None:
+    variables = {"ASCEND_RT_VISIBLE_DEVICES": numbers}
+    assert failed(judge("NET006", like="npu-910a-8", environ=variables)) == ["ASCEND_RT_VISIBLE_DEVICES"]
+    assert failed(judge("NET006", like="npu-910b-8", environ=variables)) == []
+    assert failed(judge("NET006", like="npu-a3-16", environ=variables)) == []
+
+
+def test_numbers_inside_a_container_are_its_own() -> None:
+    """Cards 4-7 of a 910A server, inside: 0-3; and what the runtime was told still speaks of the host."""
+    files = {"/.dockerenv": "", **{f"/dev/davinci{n}": None for n in range(4)}}
+    variables = {"ASCEND_VISIBLE_DEVICES": "4,5,6,7", "ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3"}
+    assert {f.outcome for f in judge("NET006", like="npu-910a-8", files=files, environ=variables)} == {Outcome.PASS}
+
+
+def test_device_list_of_a_running_job() -> None:
+    job = row(500, 1, argv=["python3", "main.py", "--device-list", "0,1,1"])
+    findings = judge("NET006", like="npu-910b-8", processes=[INIT, job], target={"pid": 500})
+    assert failed(findings) == ["--device-list"]
+
+
+# ---------------------------------------------------------------------------------------------------- profilers
+
+
+def test_profilers_are_known_by_program_not_by_argument() -> None:
+    mentions = row(60, 1, name="vi", argv=["vi", "notes-on-msprof.txt"])
+    tool = row(61, 1, name="python3", argv=["python3", "/opt/tools/msprof.py", "--output=x"])
+    assert failed(judge("PROC003", like="npu-910b-8", processes=[INIT, mentions])) == []
+    assert failed(judge("PROC003", like="npu-910b-8", processes=[INIT, tool])) == ["msprof"]
