@@ -31,7 +31,7 @@ def judge(form: Mapping[str, Any], value: str, npu: Optional[str], variables: Ma
         return Judgement(folded in form["in"], Literal(" | ".join(form["in"])))
     if "int" in form:
         return Judgement(_whole_number(form, value), _number_words(form))
-    return Judgement(re.fullmatch(form["matches"], value) is not None, Text(*form["words"]))
+    return Judgement(re.fullmatch(form["matches"], value) is not None, Bilingual(*form["words"]))
 
 
 def _judge_by_product(

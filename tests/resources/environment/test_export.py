@@ -282,7 +282,8 @@ def test_the_end_mark_is_looked_for_behind_the_beginning() -> None:
 # ---------------------------------------------------------------------- for real
 
 JUDGE = """
-import fixing, json
+import json
+from helpers import fixing
 context = fixing.local_context({"ascend": "true"})
 ids = ("ENV002", "ENV003", "ENV004", "ENV015")
 print(json.dumps({i: sorted({f.outcome.value for f in fixing.find(context, i)}) for i in ids}))
