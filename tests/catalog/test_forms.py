@@ -9,7 +9,8 @@ from typing import Optional
 import pytest
 import yaml
 from helpers.catalogue_files import GOOD_CHECK, GOOD_FAQ, GOOD_PLAYBOOK, write_catalogue
-from hypothesis import HealthCheck, given, settings
+from helpers.search import examples as search
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.catalog import yaml as yaml_reader
@@ -328,7 +329,7 @@ def examine(text: bytes, kind: str) -> None:
     assert all(c.line >= 1 and c.column >= 1 and c.text.en and c.text.zh for c in complaints.made)
 
 
-FUZZ = settings(max_examples=300, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = search(300)
 PIECES = st.sampled_from(
     [
         *("\n", "\n  ", "\n- ", ": ", "{", "}", "[", "]", ",", "'", '"', "|", ">-", "&a ", "*a", "!!str ", "? "),

@@ -13,7 +13,8 @@ from typing import Any, Mapping, Optional
 import pytest
 from helpers.checks import check_files
 from helpers.examples import ROOT, example_context
-from hypothesis import given, settings
+from helpers.search import examples as search
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.audit import examine
@@ -223,7 +224,7 @@ VALUES = st.text(alphabet=st.characters(blacklist_categories=["Cs"], blacklist_c
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
-@settings(max_examples=25, deadline=None)
+@search(25)
 @given(values=st.lists(VALUES, min_size=1, max_size=30))
 def test_any_value_arrives_as_it_is(shell: str, values: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     if shutil.which(shell) is None:

@@ -101,10 +101,10 @@ def test_a_command_that_answers_control_c_hears_it_once() -> None:
 
 @WAYS
 def test_resizing(way: list[str]) -> None:
-    code = (
-        "import os, signal\ndef size(*_): print('now', *os.get_terminal_size(1), flush=True)"
-        "\nsignal.signal(signal.SIGWINCH, size)\nprint('ready', *os.get_terminal_size(1), flush=True)"
-        "\nwhile True: signal.pause()"
+    code = (  # os.write: a handler that prints while its program prints is a re-entrant call
+        "import os, signal\n"
+        "def say(word): os.write(1, ('%s %d %d\\n' % (word, *os.get_terminal_size(1))).encode())\n"
+        "signal.signal(signal.SIGWINCH, lambda *_: say('now'))\nsay('ready')\nwhile True: signal.pause()"
     )
     terminal = Terminal([*way, sys.executable, "-c", code])
     terminal.until(b"ready 80 24\r\n")

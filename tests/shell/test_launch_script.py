@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Mapping, Optional
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from helpers.search import examples as search
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from envtune.host import LocalHost
@@ -381,7 +382,7 @@ def test_binary_and_absent_scripts() -> None:
         assert environment.right is (path == "/job/b")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@search(300)
 @given(st.text(alphabet="AB=1$(){}[]|&;<>'\"`\\ \n\t\r#~!*?if then fi do done export", max_size=200))
 @example("$(")
 @example("A=~\nexport A=${A#*")
@@ -629,7 +630,7 @@ COMMANDS = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@search(60)
 @given(st.lists(COMMANDS, min_size=1, max_size=5).map("\n".join))
 def test_generated_scripts_as_bash_does(tmp_path: Path, text: str) -> None:
     assert differs_from_bash(text + "\n", tmp_path) == {}

@@ -7,7 +7,8 @@ from typing import Any, Callable
 
 import pytest
 from helpers.recorded import host_data, judge
-from hypothesis import HealthCheck, given, settings
+from helpers.search import examples as search
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded, SnapshotError, TimedOut, Unreadable
@@ -233,7 +234,7 @@ mappings = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@search(300)
 @given(mappings | values)
 def test_any_mapping_is_refused_or_answers(data: Any) -> None:
     try:
@@ -252,7 +253,7 @@ def test_any_mapping_is_refused_or_answers(data: Any) -> None:
             continue
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@search(40)
 @given(st.data())
 def test_a_damaged_recording_of_a_real_host_never_passes_on_what_it_lost(data: st.DataObject) -> None:
     recorded = host_data("910b-openeuler2203-cann82")

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Union
 
 import pytest
-from hypothesis import given, settings
+from helpers.search import examples as search
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.errors import HostError, Missing, NotRecorded, SnapshotError
@@ -327,7 +328,7 @@ def test_a_damaged_archive(tmp_path: Path) -> None:
             continue
 
 
-@settings(max_examples=200, deadline=None)
+@search(200)
 @given(st.binary(max_size=2048))
 def test_bytes_from_anywhere(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzz.tar"

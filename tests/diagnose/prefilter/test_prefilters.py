@@ -12,7 +12,8 @@ from typing import Iterator
 import hyperscan  # in the extra dev
 import pytest
 from helpers.faq import FILES, entries
-from hypothesis import given, settings
+from helpers.search import examples as search
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.diagnose import patterns
@@ -121,7 +122,7 @@ def test_a_match_holds_what_it_is_said_to_need(number: int) -> None:
 
 
 def _check_needs(pattern: Pattern) -> None:
-    @settings(max_examples=6, deadline=None, database=None, derandomize=True)
+    @search(6)
     @given(st.from_regex(pattern.regex))
     def check(text: str) -> None:
         _check_text(pattern, text)

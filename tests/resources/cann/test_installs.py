@@ -10,7 +10,8 @@ from typing import Any, Callable, Optional
 
 import pytest
 from helpers.examples import example_context, shared_host
-from hypothesis import given, settings
+from helpers.search import examples as search
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune import catalog
@@ -329,7 +330,7 @@ def test_a_mutation_flips_what_depends_on_it(
 READ = (DRIVER, FIRMWARE, INFO, f"{LATEST}/version.cfg", f"{MID}/opp/version.info", "/etc/ascend_install.info")
 
 
-@settings(max_examples=24, deadline=None)
+@search(24)
 @given(st.sampled_from(READ), st.one_of(st.binary(max_size=200), st.text(max_size=200)))
 def test_no_file_content_breaks_a_check(path: str, content: Any) -> None:
     data = healthy("cann-mid")

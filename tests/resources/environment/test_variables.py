@@ -6,8 +6,9 @@ from typing import Any, Mapping, Optional
 
 import pytest
 from helpers.examples import ROOT, example_context
+from helpers.search import examples as search
 from helpers.shipped import parsed
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.audit import examine
@@ -144,7 +145,7 @@ def test_an_allocator_option_nobody_told_us_of() -> None:
     assert good("PYTORCH_NPU_ALLOC_CONF", "expandable_segments:1,from_the_future:1") is False
 
 
-@settings(max_examples=200, deadline=None)
+@search(200)
 @given(st.sampled_from([name for name in names() if about(name).get("form")]), st.text(max_size=60))
 def test_any_value_ends_in_an_answer(name: str, value: str) -> None:
     for npu in ("910A", "910B", None):

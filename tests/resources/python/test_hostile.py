@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from helpers.examples import shared_host
-from hypothesis import HealthCheck, given, settings
+from helpers.search import examples as search
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune import catalog
@@ -48,7 +49,7 @@ ENTRY = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@search(60)
 @given(
     files=st.dictionaries(st.sampled_from(FILES), ENTRY, max_size=6),
     environ=st.dictionaries(
