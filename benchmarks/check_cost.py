@@ -3,6 +3,7 @@
     make bench                       20 rounds
     make bench ARGS="--rounds 5"
     make bench ARGS="--no-neighbour"      without pytest-testinfra, which is fetched once
+    make bench ARGS="--against COMMIT"    beside another commit of this project, with the same interpreter
     make bench ARGS="--bare-metal 192"    as root, in a mount namespace that shows that many frequency policies and a
                                           CPU without the hypervisor flag: the checks of bare metal run, too
 
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Mapping, NamedTuple, Sequence
+from typing import Callable, Mapping, NamedTuple, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache" / "bench"
@@ -76,10 +77,10 @@ class Cost(NamedTuple):
     memory: float
 
 
-def run(argv: Sequence[str]) -> Cost:
+def run(argv: Sequence[str], more: Mapping[str, str]) -> Cost:
     """Run to the end, with the output thrown away; a program that cannot do its work is no measurement."""
     began = time.perf_counter()
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(more)
     child = subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", env=environ
     )
@@ -92,22 +93,39 @@ def run(argv: Sequence[str]) -> Cost:
     return Cost(usage.ru_utime + usage.ru_stime, time.perf_counter() - began, usage.ru_maxrss / 1024)
 
 
-def programs(neighbour: bool) -> Mapping[str, Sequence[str]]:
-    """{name: argv}; what has to be made for them is made."""
+Program = Tuple[Sequence[str], Mapping[str, str]]  # argv, and variables
+
+
+def programs(neighbour: bool, against: str) -> Mapping[str, Program]:
+    """{name: program}; what has to be made for them is made."""
     CACHE.mkdir(parents=True, exist_ok=True)
     no_op = CACHE / "no_op.py"
     no_op.write_text(NO_OP, "utf-8")
-    found: dict[str, Sequence[str]] = {
-        "python -c pass": [sys.executable, "-c", "pass"],
-        BASE: [sys.executable, str(no_op)],
-        OURS: [str(Path(sys.executable).parent / "envtune"), "check", "--format", "json"],
+    check = [sys.executable, "-m", "envtune", "check", "--format", "json"]
+    found: dict[str, Program] = {
+        "python -c pass": ([sys.executable, "-c", "pass"], {}),
+        BASE: ([sys.executable, str(no_op)], {}),
+        OURS: (check, {"PYTHONPATH": str(ROOT)}),
     }
+    if against:
+        found[f"the same at {against}"] = (check, {"PYTHONPATH": str(checkout(against))})
     if neighbour:
-        found[NEIGHBOUR] = [
+        words = [
             *(str(testinfra()), "-m", "pytest", "-q", "-p", "no:cacheprovider"),
             *("--hosts=local://", str(ROOT / "benchmarks" / "neighbour_checks.py"), f"--rootdir={CACHE}"),
         ]
+        found[NEIGHBOUR] = (words, {})
     return found
+
+
+def checkout(commit: str) -> Path:
+    """The tree of a commit."""
+    folder = CACHE / f"at-{commit}"
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        archive = subprocess.run(["git", "-C", str(ROOT), "archive", commit], check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
+    return folder
 
 
 def testinfra() -> Path:
@@ -122,12 +140,12 @@ def testinfra() -> Path:
     return python
 
 
-def measure(found: Mapping[str, Sequence[str]], rounds: int) -> dict[str, list[Cost]]:
+def measure(found: Mapping[str, Program], rounds: int) -> dict[str, list[Cost]]:
     """`rounds` costs of each, taken in turn."""
     costs: dict[str, list[Cost]] = {name: [] for name in found}
     for number in range(rounds + 1):
-        for name, argv in found.items():
-            cost = run(argv)
+        for name, program in found.items():
+            cost = run(*program)
             if number > 0:
                 costs[name].append(cost)
         sys.stderr.write(f"\rround {number} of {rounds}" + ("\n" if number == rounds else ""))
@@ -171,13 +189,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--no-neighbour", action="store_true")
+    parser.add_argument("--against", default="", metavar="COMMIT")
     parser.add_argument("--bare-metal", type=int, metavar="CPUS")
     chosen = parser.parse_args()
     if chosen.bare_metal:
         again = [arg for arg in sys.argv[1:] if arg not in ("--bare-metal", str(chosen.bare_metal))]
         script = ["bash", "-c", BARE_METAL, "bash", str(chosen.bare_metal), str(CACHE / "tree")]
         os.execvp("unshare", ["unshare", "-m", *script, sys.executable, __file__, *again])
-    costs = measure(programs(not chosen.no_neighbour), chosen.rounds)
+    costs = measure(programs(not chosen.no_neighbour, chosen.against), chosen.rounds)
     sys.stdout.write(f"{machine()}; {chosen.rounds} rounds\n\n{table(costs)}\n")
 
 
