@@ -33,7 +33,16 @@ from helpers.killed_runs import (
     write,
 )
 
-from envtune import executor
+from envtune.executor.files import digest, normalized
+from envtune.executor.history import RecordedRun, interrupted_runs, recorded_runs
+from envtune.executor.journal import encode_record
+from envtune.executor.operations.command import matching
+from envtune.executor.plan import operation_fault, operation_of, plan_fault, stale_changes
+from envtune.executor.problems import JournalError, LockedError, RefusedError
+from envtune.executor.processes import process_identity, running_commands
+from envtune.executor.recover import resume_run, undo_run
+from envtune.executor.run import apply_plan
+from envtune.executor.state import Lock, ensure_state_directory, lock_holder
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -45,12 +54,12 @@ def state(tmp_path: Path) -> str:
 
 def apply(state: str, *operations: Any, **more: Any) -> dict[str, Any]:
     """Carry out one change; its result, with the name of the run."""
-    name, results = executor.apply_plan({"changes": [change("C01", *operations)]}, state, **more)
+    name, results = apply_plan({"changes": [change("C01", *operations)]}, state, **more)
     return {**results[0], "run": name}
 
 
-def last(state: str) -> executor.Past:
-    return executor.history(state)[-1]
+def last(state: str) -> RecordedRun:
+    return recorded_runs(state)[-1]
 
 
 # ---------------------------------------------------------------------- one file
@@ -69,7 +78,7 @@ def test_a_file_is_replaced_and_keeps_owner_mode_and_attributes(tmp_path: Path, 
     assert apply(state, write(path, b"old\n", b"new\n"))["status"] == "done"
     assert path.read_text() == "new\n" and stat.S_IMODE(path.stat().st_mode) == 0o4750
     assert {name: os.getxattr(path, name) for name in os.listxattr(path)} == attributes
-    executor.undo(state, last(state).name)
+    undo_run(state, last(state).name)
     found = path.stat()
     assert path.read_text() == "old\n" and found.st_mtime_ns == 10**18 and stat.S_IMODE(found.st_mode) == 0o4750
     assert {name: os.getxattr(path, name) for name in os.listxattr(path)} == attributes
@@ -83,14 +92,14 @@ def test_directories_are_made_for_everybody_and_go_again(tmp_path: Path, state: 
     finally:
         os.umask(before)
     assert [stat.S_IMODE(p.stat().st_mode) for p in (path.parent.parent, path.parent, path)] == [0o755, 0o755, 0o644]
-    executor.undo(state, last(state).name)
+    undo_run(state, last(state).name)
     assert not (tmp_path / "etc").exists()
 
 
 def test_a_directory_somebody_uses_meanwhile_stays(tmp_path: Path, state: str) -> None:
     apply(state, write(tmp_path / "conf.d/ours", None, b"x"))
     (tmp_path / "conf.d/theirs").write_text("y")
-    assert executor.undo(state, last(state).name)[0]["status"] == "undone"
+    assert undo_run(state, last(state).name)[0]["status"] == "undone"
     assert [path.name for path in (tmp_path / "conf.d").iterdir()] == ["theirs"]
 
 
@@ -99,10 +108,10 @@ def test_directories_go_when_their_changes_are_undone_one_by_one(tmp_path: Path,
         change("C01", write(tmp_path / "d/one", None, b"x")),
         change("C02", write(tmp_path / "d/two", None, b"x")),
     )
-    name, _ = executor.apply_plan({"changes": [first, second]}, state)
-    executor.undo(state, name, "C01")
+    name, _ = apply_plan({"changes": [first, second]}, state)
+    undo_run(state, name, "C01")
     assert last(state).status == "partly-undone" and (tmp_path / "d/two").exists()
-    executor.undo(state, name)
+    undo_run(state, name)
     assert last(state).status == "undone" and not (tmp_path / "d").exists()
 
 
@@ -152,7 +161,7 @@ def test_what_is_not_as_planned_is_not_touched(tmp_path: Path, state: str) -> No
     result = apply(state, write(path, b"old", b"new"))
     assert result["status"] == "refused" and "not what the plan expected" in result["error"]
     assert path.read_text() == "somebody else's"
-    assert executor.stale({"changes": [change("C01", write(path, b"old", b"new"))]}).keys() == {"C01"}
+    assert stale_changes({"changes": [change("C01", write(path, b"old", b"new"))]}).keys() == {"C01"}
 
 
 def test_what_is_there_already_is_not_written_again(tmp_path: Path, state: str) -> None:
@@ -161,8 +170,8 @@ def test_what_is_there_already_is_not_written_again(tmp_path: Path, state: str) 
     inode = path.stat().st_ino
     assert apply(state, write(path, b"old", b"new"))["status"] == "done"
     assert path.stat().st_ino == inode and not last(state).steps
-    assert executor.stale({"changes": [change("C01", write(path, b"old", b"new"))]}) == {}
-    assert executor.undo(state, last(state).name) == [] and path.read_text() == "new"
+    assert stale_changes({"changes": [change("C01", write(path, b"old", b"new"))]}) == {}
+    assert undo_run(state, last(state).name) == [] and path.read_text() == "new"
 
 
 def test_a_change_is_whole_or_not_at_all(tmp_path: Path, state: str) -> None:
@@ -175,10 +184,10 @@ def test_a_change_is_whole_or_not_at_all(tmp_path: Path, state: str) -> None:
 
 def test_kernel_files_are_compared_by_what_they_mean() -> None:
     path = "/sys/kernel/mm/transparent_hugepage/enabled"
-    assert executor.normal(path, b"always [madvise] never\n") == b"madvise"
-    assert executor.normal("/proc/sys/net/ipv4/tcp_rmem", b"4096\t131072\t6291456\n") == b"4096 131072 6291456"
-    assert executor.normal("/etc/x", b"a\tb\n") == b"a\tb\n"
-    assert executor.normal(path, None) is None
+    assert normalized(path, b"always [madvise] never\n") == b"madvise"
+    assert normalized("/proc/sys/net/ipv4/tcp_rmem", b"4096\t131072\t6291456\n") == b"4096 131072 6291456"
+    assert normalized("/etc/x", b"a\tb\n") == b"a\tb\n"
+    assert normalized(path, None) is None
 
 
 class Knob:
@@ -189,7 +198,7 @@ class Knob:
         self.path.parent.mkdir()
         self.path.write_text(content)
         self.errors: list[int] = []
-        monkeypatch.setattr(executor, "KERNEL", (str(tmp_path / "sys") + "/",))
+        monkeypatch.setattr("envtune.executor.files.KERNEL_DIRECTORIES", (str(tmp_path / "sys") + "/",))
         real = os.write
 
         def fake(descriptor: int, data: bytes) -> int:
@@ -220,9 +229,9 @@ def test_a_busy_knob_is_tried_again_for_a_moment(tmp_path: Path, state: str, mon
     assert apply(state, write(knob.path, b"powersave", b"performance\n"))["status"] == "done"
     assert knob.path.read_text() == "performance\n"
     knob.errors = [errno.EBUSY] * 9
-    assert executor.undo(state, last(state).name)[0]["status"] == "failed"
+    assert undo_run(state, last(state).name)[0]["status"] == "failed"
     knob.errors = []
-    assert executor.undo(state, last(state).name)[0]["status"] == "undone"
+    assert undo_run(state, last(state).name)[0]["status"] == "undone"
     assert knob.path.read_text() == "powersave\n"
 
 
@@ -234,13 +243,13 @@ def test_undo_refuses_what_somebody_changed_and_keeps_a_copy_when_forced(tmp_pat
     path.write_text("old")
     run = apply(state, write(path, b"old", b"new"))["run"]
     path.write_text("theirs")
-    (refused,) = executor.undo(state, run)
-    assert refused["status"] == "refused" and refused["foreign"] == executor.digest(b"theirs")
+    (refused,) = undo_run(state, run)
+    assert refused["status"] == "refused" and refused["foreign"] == digest(b"theirs")
     assert path.read_text() == "theirs" and last(state).status == "partly-undone"
-    (forced,) = executor.undo(state, run, force=True)
+    (forced,) = undo_run(state, run, force=True)
     assert forced["status"] == "undone" and path.read_text() == "old"
     assert Path(forced["copy"]).read_text() == "theirs"
-    assert executor.undo(state, run) == []
+    assert undo_run(state, run) == []
 
 
 def test_undo_refuses_to_bring_back_what_somebody_removed(tmp_path: Path, state: str) -> None:
@@ -248,8 +257,8 @@ def test_undo_refuses_to_bring_back_what_somebody_removed(tmp_path: Path, state:
     path.write_text("old")
     run = apply(state, write(path, b"old", b"new"))["run"]
     path.unlink()
-    assert executor.undo(state, run)[0]["status"] == "refused" and not path.exists()
-    assert executor.undo(state, run, force=True)[0]["status"] == "undone" and path.read_text() == "old"
+    assert undo_run(state, run)[0]["status"] == "refused" and not path.exists()
+    assert undo_run(state, run, force=True)[0]["status"] == "undone" and path.read_text() == "old"
 
 
 def test_a_damaged_original_is_never_put_back(tmp_path: Path, state: str) -> None:
@@ -257,7 +266,7 @@ def test_a_damaged_original_is_never_put_back(tmp_path: Path, state: str) -> Non
     path.write_text("old")
     run = apply(state, write(path, b"old", b"new"))["run"]
     (Path(state) / "runs" / run / "0001.orig").write_text("rotten")
-    (result,) = executor.undo(state, run)
+    (result,) = undo_run(state, run)
     assert result["status"] == "failed" and "damaged" in result["error"] and path.read_text() == "new"
 
 
@@ -271,7 +280,7 @@ def test_the_undo_command_names_what_it_found(tmp_path: Path, state: str) -> Non
         "run"
     ]
     assert "29688" in table.read_text()
-    assert executor.undo(state, run)[0]["status"] == "undone"
+    assert undo_run(state, run)[0]["status"] == "undone"
     assert table.read_text() == "{ tcp dport 22 } # handle 3\n"
 
 
@@ -279,19 +288,19 @@ def test_a_command_waits_for_what_it_rests_on(tmp_path: Path, state: str) -> Non
     """A rule is placed by its number: among other rules than planned the number means another place."""
     rules = tmp_path / "rules"
     rules.write_text("-A one packets 7\n-A drop packets 9\n# comment\n")
-    planned = executor.digest(executor.matching("-A one \n-A drop ", "(?m)^-A .*$"))
+    planned = digest(matching("-A one \n-A drop ", "(?m)^-A .*$"))
     given = {"argv": ["cat", str(rules)], "pattern": "(?m)^-A .*$", "ignore": "packets [0-9]+", "digest": planned}
     check = {"argv": ["test", "-e", str(tmp_path / "done")]}
     operation = {"op": "run", "argv": ["touch", str(tmp_path / "done")], "check": check, "given": given}
     plan = {"changes": [change("C01", operation)]}
-    assert executor.stale(plan) == {}
+    assert stale_changes(plan) == {}
     rules.write_text("-A drop packets 9\n-A one packets 7\n")
-    assert "tells something else than when the plan was made" in executor.stale(plan)["C01"]
+    assert "tells something else than when the plan was made" in str(stale_changes(plan)["C01"])
     assert apply(state, operation)["status"] == "refused" and not (tmp_path / "done").exists()
     rules.write_text("-A one packets 8\n-A drop packets 10\n")
     assert apply(state, operation)["status"] == "done"
     rules.write_text("-A one\n-A ours\n")  # what is done already rests on nothing
-    assert executor.stale(plan) == {} and apply(state, operation)["status"] == "done"
+    assert stale_changes(plan) == {} and apply(state, operation)["status"] == "done"
 
 
 def test_a_command_that_fails_or_hangs_is_told_with_its_last_words(tmp_path: Path, state: str) -> None:
@@ -306,11 +315,13 @@ def test_a_command_that_fails_or_hangs_is_told_with_its_last_words(tmp_path: Pat
     assert "did not end" in hanging["error"] and time.monotonic() - began < 10
 
 
-def test_output_comes_while_the_command_runs_and_a_daemon_is_not_waited_for(
-    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_comes_while_the_command_runs_and_a_daemon_is_not_waited_for(tmp_path: Path, state: str) -> None:
     lines: list[tuple[float, str]] = []
-    monkeypatch.setattr(executor, "OUTPUT", lambda line: lines.append((time.monotonic(), line)))
+
+    def note(kind: str, record: Any) -> None:
+        if kind == "output":
+            lines.append((time.monotonic(), record["line"]))
+
     script = f"echo one; sleep 0.4; echo two; touch {tmp_path}/done; sleep 3 &"
     began = time.monotonic()
     operation = {
@@ -318,7 +329,7 @@ def test_output_comes_while_the_command_runs_and_a_daemon_is_not_waited_for(
         "argv": ["/bin/sh", "-c", script],
         "check": {"argv": ["test", "-e", str(tmp_path / "done")]},
     }
-    assert apply(state, operation)["status"] == "done"
+    assert apply(state, operation, on_event=note)["status"] == "done"
     assert [line for _, line in lines] == ["one", "two"] and lines[1][0] - lines[0][0] > 0.2
     assert time.monotonic() - began < 2.5
 
@@ -327,7 +338,7 @@ def test_nobody_listening_is_no_reason_to_stop(tmp_path: Path, state: str) -> No
     def gone(kind: str, record: Any) -> None:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    assert apply(state, write(tmp_path / "a", None, b"x"), say=gone)["status"] == "done"
+    assert apply(state, write(tmp_path / "a", None, b"x"), on_event=gone)["status"] == "done"
 
 
 def test_ctrl_c_takes_the_change_in_hand_back_and_begins_no_other(tmp_path: Path, state: str) -> None:
@@ -336,10 +347,10 @@ def test_ctrl_c_takes_the_change_in_hand_back_and_begins_no_other(tmp_path: Path
     second = change(
         "C02", write(tmp_path / "b", None, b"x"), {"op": "run", "argv": script, "check": {"argv": ["false"]}}
     )
-    _, results = executor.apply_plan({"changes": [first, second, third]}, state)
+    _, results = apply_plan({"changes": [first, second, third]}, state)
     assert [result["status"] for result in results] == ["done", "stopped", "stopped"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "state"]
-    assert last(state).status == "partly" and not executor.interrupted(state)
+    assert last(state).status == "partly" and not interrupted_runs(state)
 
 
 # ---------------------------------------------------------------------- processes
@@ -350,7 +361,7 @@ def sleeper() -> subprocess.Popen[bytes]:
 
 
 def signal_operation(pid: int, **more: Any) -> dict[str, Any]:
-    row = executor.process_identity(pid)
+    row = process_identity(pid)
     assert row is not None
     return {"op": "signal", "pid": pid, "started": row[0], "uid": row[1], "grace": 2, **more}
 
@@ -359,7 +370,7 @@ def test_a_process_is_ended_by_its_number_and_cannot_come_back(state: str) -> No
     child = sleeper()
     run = apply(state, signal_operation(child.pid))["run"]
     assert child.wait(5) == -signal.SIGTERM
-    (result,) = executor.undo(state, run)
+    (result,) = undo_run(state, run)
     assert result["status"] == "refused" and "cannot be brought back" in result["error"]
 
 
@@ -396,7 +407,7 @@ def judge(root: Path, state: str) -> None:
         assert found[name] in (OLD.get(name), NEW.get(name)), name
     lost = [name for name in set(OLD) - site - set(found) if name in NEW]
     assert not lost
-    runs = executor.history(state)
+    runs = recorded_runs(state)
     if not runs or not runs[-1].begin:
         assert {**found, "marks": b""} == {**OLD, "marks": b""}
         return
@@ -407,33 +418,33 @@ def judge(root: Path, state: str) -> None:
 
 
 def judge_step(operation: Any, step: Any) -> None:
-    kind = executor.OPERATIONS[operation["op"]]
+    observe = operation_of(operation).observe
     if step["state"] == "done":
-        assert kind.look(operation) == step["now"]
+        assert observe() == step["now"]
     elif step["state"] == "reverted":
-        assert kind.look(operation) == step["kept"]["was"]
+        assert observe() == step["kept"]["was"]
     elif step["state"] == "untouched" and "expect" in operation:
-        assert kind.look(operation) == operation["expect"]
+        assert observe() == operation["expect"]
 
 
 def quiet(state: str) -> None:
     """Wait for a command that the kill left running, also for one between fork and exec, which has the lock open."""
     if os.path.exists(os.path.join(state, "lock")):
-        executor.Lock(state, wait=10).release()
-    while executor.history(state) and executor.left_behind(last(state).directory):
+        Lock(state, wait=10).release()
+    while recorded_runs(state) and running_commands(last(state).directory):
         time.sleep(0.01)
 
 
 def end(root: Path, state: str, way: str) -> None:
     """Finish or undo what was killed, and compare with the end that has."""
-    pending = executor.interrupted(state)
+    pending = interrupted_runs(state)
     assert len(pending) <= 1
     for past in pending:
-        results = executor.resume(state, past.name) if way == "finish" else executor.undo(state, past.name)
-        good = "done" if way == "finish" and past.doing == "apply" else "undone"
+        results = resume_run(state, past.name) if way == "finish" else undo_run(state, past.name)
+        good = "done" if way == "finish" and past.in_progress == "apply" else "undone"
         assert {result["status"] for result in results} <= {good}, results
-    if not pending and way == "undo" and executor.history(state):
-        executor.undo(state, last(state).name)
+    if not pending and way == "undo" and recorded_runs(state):
+        undo_run(state, last(state).name)
     if pending or way == "undo":
         assert tree(root) == (NEW if way == "finish" else OLD)
     assert not [path for path in root.rglob("*.envtune-*") if "state" not in path.parts]
@@ -443,8 +454,8 @@ def end(root: Path, state: str, way: str) -> None:
         assert made == {"etc", "site", "site/pkg"}
         assert stat.S_IMODE((root / "etc/replaced").stat().st_mode) == 0o640
         assert (root / "etc/replaced").stat().st_mtime_ns == 10**18
-    assert executor.interrupted(state) == []
-    executor.Lock(state).release()
+    assert interrupted_runs(state) == []
+    Lock(state).release()
     assert not list(Path(state).rglob("reserve"))
 
 
@@ -454,17 +465,17 @@ def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
-EVERY = pytest.mark.parametrize(  # each boundary once finished and once undone; the fast part takes every eleventh
+EVERY = pytest.mark.parametrize(  # each failpoint once finished and once undone; the fast part takes every eleventh
     ("odd", "stride"), [(1, 11), *(pytest.param(odd, 1, marks=pytest.mark.slow) for odd in (0, 1))]
 )
 
 
 @EVERY
-def test_killed_at_every_boundary(tmp_path: Path, no_sync: None, odd: int, stride: int) -> None:
+def test_killed_at_every_failpoint(tmp_path: Path, no_sync: None, odd: int, stride: int) -> None:
     for number in range(0, 10_000, stride):
         root = tmp_path / str(number)
         plan, state = build(root), str(root / "state")
-        ended = killed_at(number, lambda plan=plan, state=state: executor.apply_plan(plan, state))  # type: ignore[misc]
+        ended = killed_at(number, lambda plan=plan, state=state: apply_plan(plan, state))  # type: ignore[misc]
         quiet(state)
         judge(root, state)
         end(root, state, "finish" if number % 2 == odd else "undo")
@@ -475,17 +486,17 @@ def test_killed_at_every_boundary(tmp_path: Path, no_sync: None, odd: int, strid
 
 
 @EVERY
-def test_killed_at_every_boundary_of_the_way_back(tmp_path: Path, no_sync: None, odd: int, stride: int) -> None:
+def test_killed_at_every_failpoint_of_an_undo(tmp_path: Path, no_sync: None, odd: int, stride: int) -> None:
     """An undo that was killed is an interrupted run, too; finishing it means to finish the undo."""
     for number in range(0, 10_000, stride):
         root = tmp_path / str(number)
         plan, state = build(root), str(root / "state")
-        name, _ = executor.apply_plan(plan, state)
-        ended = killed_at(number, lambda state=state, name=name: executor.undo(state, name))  # type: ignore[misc]
+        name, _ = apply_plan(plan, state)
+        ended = killed_at(number, lambda state=state, name=name: undo_run(state, name))  # type: ignore[misc]
         quiet(state)
         judge(root, state)
-        for past in executor.interrupted(state):
-            again = executor.resume if number % 2 == odd else executor.undo
+        for past in interrupted_runs(state):
+            again = resume_run if number % 2 == odd else undo_run
             assert {result["status"] for result in again(state, past.name)} <= {"undone"}
         end(root, state, "undo")
         shutil.rmtree(root)
@@ -498,9 +509,9 @@ def test_killed_while_it_was_finished(tmp_path: Path, no_sync: None) -> None:
     for number in range(0, 400, 23):
         root = tmp_path / str(number)
         plan, state = build(root), str(root / "state")
-        killed_at(60, lambda plan=plan, state=state: executor.apply_plan(plan, state))  # type: ignore[misc]
-        (past,) = executor.interrupted(state)
-        ended = killed_at(number, lambda state=state, past=past: executor.resume(state, past.name))  # type: ignore[misc]
+        killed_at(60, lambda plan=plan, state=state: apply_plan(plan, state))  # type: ignore[misc]
+        (past,) = interrupted_runs(state)
+        ended = killed_at(number, lambda state=state, past=past: resume_run(state, past.name))  # type: ignore[misc]
         quiet(state)
         judge(root, state)
         end(root, state, "finish" if number % 2 else "undo")
@@ -516,13 +527,13 @@ def test_killed_at_200_random_moments(tmp_path: Path) -> None:
     chance = random.Random(20260101)
     plan, state = build(tmp_path / "measure"), str(tmp_path / "measure/state")
     began = time.monotonic()
-    os.waitpid(forked(lambda: executor.apply_plan(plan, state)), 0)
+    os.waitpid(forked(lambda: apply_plan(plan, state)), 0)
     whole, killed = time.monotonic() - began, 0
     for number in range(1000):
         root = tmp_path / str(number)
         plan, state = build(root), str(root / "state")
         moment = chance.uniform(0, whole)
-        ended = killed_after(moment, lambda plan=plan, state=state: executor.apply_plan(plan, state))  # type: ignore[misc]
+        ended = killed_after(moment, lambda plan=plan, state=state: apply_plan(plan, state))  # type: ignore[misc]
         whole *= 0.99 if ended else 1.002  # the machine is not always as fast as when it was measured
         quiet(state)
         judge(root, state)
@@ -540,29 +551,29 @@ def test_a_command_of_a_killed_run_that_still_runs_is_waited_for(
     operation = {"op": "run", "argv": ["sleep", "30"], "check": {"argv": ["false"]}}
     pid = forked(lambda: apply(state, operation))
     for _ in range(200):
-        if executor.history(state) and executor.left_behind(last(state).directory):
+        if recorded_runs(state) and running_commands(last(state).directory):
             break
         time.sleep(0.02)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    (past,) = executor.interrupted(state)
-    (running,) = executor.left_behind(past.directory)
-    monkeypatch.setattr(executor, "PATIENCE", 0.1)
-    with pytest.raises(executor.Refused, match=f"still running: process {running}"):
-        executor.undo(state, past.name)
+    (past,) = interrupted_runs(state)
+    (running,) = running_commands(past.directory)
+    monkeypatch.setattr("envtune.executor.recover.PATIENCE", 0.1)
+    with pytest.raises(RefusedError, match=f"still running: process {running}"):
+        undo_run(state, past.name)
     os.kill(running, signal.SIGKILL)
     for _ in range(200):
-        if not executor.left_behind(past.directory):
+        if not running_commands(past.directory):
             break
         time.sleep(0.02)
-    assert executor.undo(state, past.name)[0]["status"] == "undone"
+    assert undo_run(state, past.name)[0]["status"] == "undone"
 
 
 def test_nothing_is_written_on_top_of_an_interrupted_run(tmp_path: Path, no_sync: None) -> None:
     plan, state = build(tmp_path), str(tmp_path / "state")
-    killed_at(60, lambda: executor.apply_plan(plan, state))
-    with pytest.raises(executor.Refused, match="was interrupted"):
-        executor.apply_plan({"changes": []}, state)
+    killed_at(60, lambda: apply_plan(plan, state))
+    with pytest.raises(RefusedError, match="was interrupted"):
+        apply_plan({"changes": []}, state)
 
 
 # ---------------------------------------------------------------------- the journal
@@ -572,7 +583,7 @@ def test_a_torn_last_line_is_no_damage(tmp_path: Path, no_sync: None) -> None:
     for cut in (1, 5, 40):
         root = tmp_path / str(cut)
         plan, state = build(root), str(root / "state")
-        work = lambda plan=plan, state=state: executor.apply_plan(plan, state)  # type: ignore[misc]  # noqa: E731
+        work = lambda plan=plan, state=state: apply_plan(plan, state)  # type: ignore[misc]  # noqa: E731
         killed_at(9, work, "journal-written")  # before the line is safe on disk, so before anything rests on it
         journal = Path(last(state).path)
         journal.write_bytes(journal.read_bytes()[:-cut])
@@ -591,7 +602,7 @@ def test_damage_in_the_middle_is_told_and_not_guessed_over(tmp_path: Path, state
     lines[number] = lines[number].replace(b"C01", b"C77")
     journal.write_bytes(b"".join(lines))
     assert last(state).damaged == [number + 1]
-    results = executor.undo(state, run)
+    results = undo_run(state, run)
     assert (tmp_path / "b").read_text() == "old" and (tmp_path / "a").read_text() == "new"
     told = [result["error"] for result in results if result["status"] == "failed"]
     assert len(told) == 2 and "damaged" in told[0] and f"[{number + 1}]" in told[1]
@@ -600,16 +611,16 @@ def test_damage_in_the_middle_is_told_and_not_guessed_over(tmp_path: Path, state
 def test_a_journal_of_another_version_is_not_interpreted(tmp_path: Path, state: str) -> None:
     run = apply(state, write(tmp_path / "a", None, b"x"))["run"]
     path = Path(last(state).path)
-    path.write_bytes(executor._line({"type": "begin", "schema": "envtune.journal/9", "plan": {"changes": []}}))
-    with pytest.raises(executor.Refused, match="another version"):
-        executor.undo(state, run)
+    path.write_bytes(encode_record({"type": "begin", "schema": "envtune.journal/9", "plan": {"changes": []}}))
+    with pytest.raises(RefusedError, match="another version"):
+        undo_run(state, run)
 
 
 @pytest.mark.parametrize("name", ["../x", "20250101-000000/..", "", "20250101-000000"])
 def test_only_runs_are_undone(state: str, name: str) -> None:
-    executor.open_state(state)
-    with pytest.raises(executor.Refused):
-        executor.undo(state, name)
+    ensure_state_directory(state)
+    with pytest.raises(RefusedError):
+        undo_run(state, name)
 
 
 # ---------------------------------------------------------------------- state and lock
@@ -624,11 +635,11 @@ def test_the_state_is_private(tmp_path: Path, state: str) -> None:
 def test_a_state_that_others_can_write_is_refused(tmp_path: Path, state: str) -> None:
     os.mkdir(state)
     os.chmod(state, 0o777)
-    with pytest.raises(executor.Refused, match="can be written by others"):
+    with pytest.raises(RefusedError, match="can be written by others"):
         apply(state, write(tmp_path / "a", None, b"x"))
     os.rmdir(state)
     os.symlink(tmp_path, state)
-    with pytest.raises(executor.Refused, match="not a directory"):
+    with pytest.raises(RefusedError, match="not a directory"):
         apply(state, write(tmp_path / "a", None, b"x"))
     assert not (tmp_path / "a").exists()
 
@@ -637,20 +648,20 @@ def test_a_state_that_others_can_write_is_refused(tmp_path: Path, state: str) ->
 def test_roots_state_is_not_below_a_directory_of_somebody_else(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     os.chown(tmp_path / "theirs", 12345, 12345)
-    with pytest.raises(executor.Refused, match="others than root"):
+    with pytest.raises(RefusedError, match="others than root"):
         apply(str(tmp_path / "theirs/state"), write(tmp_path / "a", None, b"x"))
     (tmp_path / "mine").mkdir()
     os.chown(tmp_path / "mine", 12345, 12345)
-    with pytest.raises(executor.Refused, match="belongs to user 12345"):
+    with pytest.raises(RefusedError, match="belongs to user 12345"):
         apply(str(tmp_path / "mine"), write(tmp_path / "a", None, b"x"))
 
 
 def test_the_second_run_hears_who_holds_the_lock_or_waits(tmp_path: Path, state: str) -> None:
-    lock = executor.Lock(state)
-    lock.tell("20250101-000000")
-    with pytest.raises(executor.Locked, match=f"pid {os.getpid()}, since .*, run 20250101-000000"):
+    lock = Lock(state)
+    lock.describe("20250101-000000")
+    with pytest.raises(LockedError, match=f"pid {os.getpid()}, since .*, run 20250101-000000"):
         apply(state, write(tmp_path / "a", None, b"x"))
-    assert executor.holder(state).startswith(f"pid {os.getpid()}")
+    assert (lock_holder(state) or {})["pid"] == str(os.getpid())
 
     def second() -> None:
         lock.release()  # the copy of the descriptor that the fork made
@@ -661,17 +672,17 @@ def test_the_second_run_hears_who_holds_the_lock_or_waits(tmp_path: Path, state:
     assert not (tmp_path / "a").exists()
     lock.release()
     assert os.waitpid(pid, 0)[1] == 0 and (tmp_path / "a").exists()
-    assert executor.holder(state) == ""
+    assert lock_holder(state) is None
 
 
 def test_a_run_under_way_is_not_interrupted(tmp_path: Path, state: str) -> None:
     operation = {"op": "run", "argv": ["sleep", "1"], "check": {"argv": ["false"]}}
     pid = forked(lambda: apply(state, operation))
     for _ in range(200):
-        if executor.history(state) and last(state).steps:
+        if recorded_runs(state) and last(state).steps:
             break
         time.sleep(0.01)
-    assert last(state).doing == "apply" and executor.interrupted(state) == []
+    assert last(state).in_progress == "apply" and interrupted_runs(state) == []
     os.waitpid(pid, 0)
 
 
@@ -712,7 +723,7 @@ def test_a_full_disk_at_the_target_loses_nothing(small: Path, state: str) -> Non
     result = apply(state, write(path, b"old", b"n" * 200_000))
     assert result["status"] == "failed" and "No space left" in result["error"] and str(path) in result["error"]
     assert path.read_bytes() == b"old" and sorted(p.name for p in small.iterdir()) == ["a", "ballast"]
-    assert last(state).status == "failed" and not executor.interrupted(state)
+    assert last(state).status == "failed" and not interrupted_runs(state)
 
 
 @pytest.mark.root
@@ -732,18 +743,18 @@ def test_a_full_disk_below_the_journal_changes_nothing(small: Path, tmp_path: Pa
 def test_a_disk_that_fills_up_in_the_middle(small: Path, tmp_path: Path, keep: int) -> None:
     """Originals and intents no longer fit at some point: those changes fail, the journal still comes to its end."""
     plan, state = build(tmp_path / "tree"), str(small / "state")
-    executor.open_state(state)
+    ensure_state_directory(state)
     fill(small, keep)
     try:
-        _, results = executor.apply_plan(plan, state)
+        _, results = apply_plan(plan, state)
     except OSError as error:
         assert error.errno == errno.ENOSPC
         assert {**tree(tmp_path / "tree"), "marks": b""} == {**OLD, "marks": b""}
         return
     failed = [result for result in results if result["status"] != "done"]
-    assert all("No space left" in result["error"] for result in failed) and not executor.interrupted(state)
+    assert all("No space left" in result["error"] for result in failed) and not interrupted_runs(state)
     (small / "ballast").unlink()
-    assert {result["status"] for result in executor.undo(state, last(state).name)} <= {"undone"}
+    assert {result["status"] for result in undo_run(state, last(state).name)} <= {"undone"}
     assert tree(tmp_path / "tree") == OLD
 
 
@@ -815,7 +826,7 @@ def test_without_the_right_nothing_is_touched(tmp_path: Path) -> None:
 def test_a_journal_directory_that_is_missing_is_made_again(tmp_path: Path, state: str) -> None:
     apply(state, write(tmp_path / "a", None, b"x"))
     shutil.rmtree(state)
-    assert executor.history(state) == [] and executor.interrupted(state) == []
+    assert recorded_runs(state) == [] and interrupted_runs(state) == []
     assert apply(state, write(tmp_path / "b", None, b"x"))["status"] == "done"
 
 
@@ -830,12 +841,12 @@ def test_a_journal_that_breaks_stops_the_run_where_it_is(
         return real(descriptor, data)
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(executor.JournalLost, match="Input/output error"):
+    with pytest.raises(JournalError, match="Input/output error"):
         apply(state, write(path, None, b"x"), write(tmp_path / "b", None, b"x"))
     monkeypatch.undo()
-    (past,) = executor.interrupted(state)
+    (past,) = interrupted_runs(state)
     assert not (tmp_path / "b").exists()
-    assert executor.undo(state, past.name)[0]["status"] == "undone" and not path.exists()
+    assert undo_run(state, past.name)[0]["status"] == "undone" and not path.exists()
 
 
 # ---------------------------------------------------------------------- hostile plans
@@ -879,8 +890,8 @@ HOSTILE: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("operation", "member"), HOSTILE, ids=[why + str(n) for n, (_, why) in enumerate(HOSTILE)])
 def test_a_malformed_operation_is_refused_before_anything_is_written(state: str, operation: Any, member: str) -> None:
-    assert executor.operation_fault(operation).startswith(member)
-    with pytest.raises(executor.Refused, match=r"changes\[0\]\.operations\[0\]"):
+    assert str(operation_fault(operation)).startswith(member)
+    with pytest.raises(RefusedError, match=r"changes\[0\]\.operations\[0\]"):
         apply(state, operation)
     assert not os.path.exists(state)
 
@@ -898,12 +909,12 @@ def test_a_malformed_operation_is_refused_before_anything_is_written(state: str,
     ],
 )
 def test_a_malformed_plan_is_refused(state: str, plan: Any) -> None:
-    with pytest.raises(executor.Refused, match="malformed plan"):
-        executor.apply_plan(plan, state)
+    with pytest.raises(RefusedError, match="malformed plan"):
+        apply_plan(plan, state)
 
 
 def test_a_change_occurs_once(state: str) -> None:
-    assert "twice" in executor.plan_fault({"changes": [change("C01"), change("C01")]})
+    assert "twice" in str(plan_fault({"changes": [change("C01"), change("C01")]}))
 
 
 # ---------------------------------------------------------------------- by itself
@@ -916,8 +927,9 @@ OLDEST = [
 
 @pytest.mark.parametrize("python", [sys.executable, *map(str, OLDEST)])
 def test_it_runs_alone_where_envtune_is_not_installed(tmp_path: Path, python: str) -> None:
-    program = tmp_path / "executor.py"
-    shutil.copy(ROOT / "envtune/executor.py", program)
+    program = tmp_path / "program"
+    shutil.copytree(ROOT / "envtune/executor", program / "executor")
+    (program / "__main__.py").write_text("import sys; from executor.__main__ import main; sys.exit(main())")
     plan = build(tmp_path / "tree")
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     env = {"PATH": os.environ["PATH"], "ENVTUNE_STATE": str(tmp_path / "tree/state")}
@@ -935,11 +947,11 @@ def test_it_runs_alone_where_envtune_is_not_installed(tmp_path: Path, python: st
 
 def test_undo_and_resume_can_be_called_twice(tmp_path: Path, no_sync: None) -> None:
     plan, state = build(tmp_path), str(tmp_path / "state")
-    name, _ = executor.apply_plan(plan, state)
-    with pytest.raises(executor.Refused, match="was not interrupted"):
-        executor.resume(state, name)
-    executor.undo(state, name)
-    assert executor.undo(state, name) == [] and tree(tmp_path) == OLD
+    name, _ = apply_plan(plan, state)
+    with pytest.raises(RefusedError, match="was not interrupted"):
+        resume_run(state, name)
+    undo_run(state, name)
+    assert undo_run(state, name) == [] and tree(tmp_path) == OLD
 
 
 def test_a_marked_command_is_not_run_twice(tmp_path: Path, state: str) -> None:
