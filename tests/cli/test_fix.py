@@ -99,6 +99,7 @@ class World:
         monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
         monkeypatch.setattr(store, "_shipped", lambda: None)
         monkeypatch.setattr(store, "_checkout", lambda: layers.Layer(str(self.catalogue), own=True))
+        resources.find_action("file.dropin")  # imported now: an import later would replace what is put in its place
         monkeypatch.setitem(resources._functions["probes"], "fixture.content", content)
         monkeypatch.setitem(resources._functions["actions"], "file.dropin", self.propose)
         self.write("checks/sys/SYS901-one.yaml", CHECK, id="SYS901", name="one", path=self.one, severity="high")
