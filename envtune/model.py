@@ -259,7 +259,7 @@ class Change(NamedTuple):
     """One thing a fix would write, and everything a person needs to consent to it.
 
     `before` and `after` are shown as a diff. `view` says what changes: `live` (now), `boot` (next boot), `job` (what a
-    new job's process sees). `operations` are what the executor carries out (executor.py describes the kinds).
+    new job's process sees). `operations` are what the executor carries out (executor/operations describes the kinds).
     """
 
     finding: str  # id of the check

@@ -10,7 +10,7 @@ from envtune.cli.options import fail, language
 from envtune.messages import Message
 
 if TYPE_CHECKING:
-    from envtune.executor import Past
+    from envtune.executor.history import RecordedRun
 
 HELP = """What `envtune fix` changed on this host: the runs, the oldest first, and what became of their changes."""
 _STATUS: Mapping[str, tuple[str, str]] = {
@@ -30,20 +30,21 @@ def command(
 ) -> None:
     import json
 
-    from envtune import executor
     from envtune.cli.interrupted import told_of_interrupted
+    from envtune.executor.history import recorded_runs
+    from envtune.executor.state import state_directory
 
     lang = language(lang)
     if format_ not in ("text", "json"):
         fail(Message("--format {format}: text or json", format=format_), lang)
-    state = executor.state_directory()
+    state = state_directory()
     try:
-        runs = executor.history(state)
+        runs = recorded_runs(state)
         told_of_interrupted(state, lang)
     except OSError as error:
-        from envtune.fix.executor_messages import told
+        from envtune.fix.executor_messages import error_message
 
-        fail(told(executor.describe_error(error)), lang)
+        fail(error_message(error), lang)
     if format_ == "json":
         rows = [_data(past) for past in runs]
         typer.echo(json.dumps({"schema": "envtune.history/1", "runs": rows}, ensure_ascii=False, indent=1))
@@ -55,14 +56,14 @@ def command(
         typer.echo(f"{state}：没有运行记录" if lang == "zh" else f"{state}: no run")
 
 
-def _data(past: Past) -> dict[str, Any]:
+def _data(past: RecordedRun) -> dict[str, Any]:
     results = {result["change"]: result for result in past.results()}
     open_ = {change for change, _ in past.open_steps()}
     changes = []
     for change in past.plan["changes"]:
         result = results.get(change["id"], {"status": "begun" if change["id"] in open_ else "not begun", "error": None})
         undone = (
-            past.undoing and result["status"] == "done" and change["id"] not in open_ and _wrote(past, change["id"])
+            past.last_undo and result["status"] == "done" and change["id"] not in open_ and _wrote(past, change["id"])
         )
         row = {name: change.get(name, "") for name in ("id", "finding", "action", "target", "view")}
         row.update(status="undone" if undone else result["status"], error=result["error"])
@@ -71,20 +72,20 @@ def _data(past: Past) -> dict[str, Any]:
     return {**row, "journal": past.path, "damaged": past.damaged}
 
 
-def _wrote(past: Past, change: str) -> bool:
+def _wrote(past: RecordedRun, change: str) -> bool:
     return any(key[0] == change for key in past.steps)
 
 
-def _lines(past: Past, lang: str) -> Iterator[str]:
-    from envtune.fix.executor_messages import told
+def _lines(past: RecordedRun, lang: str) -> Iterator[str]:
+    from envtune.fix.executor_messages import result_message
     from envtune.report.layout import pad, printable
 
-    data = _data(past)
+    results = {result["change"]: result for result in past.results()}
     zh = lang == "zh"
     yield f"{past.name}  {_STATUS[past.status][zh]}"
-    for change in data["changes"]:
+    for change in _data(past)["changes"]:
         words = printable(f"{change['finding']}  {change['target']}".strip())
-        error = f"  ({printable(told(change['error']).to(lang))})" if change["error"] else ""
+        error = f"  ({printable(result_message(results[change['id']]).to(lang))})" if change["error"] else ""
         yield f"  {pad(change['id'], 5)} {pad(_change_word(change['status'], zh), 10)} {words}{error}"
     if past.damaged:
         lines = ", ".join(str(number) for number in past.damaged)

@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from envtune.executor import Past
+    from envtune.executor.history import RecordedRun
 
 
-def told_of_interrupted(state: str, lang: str) -> list[Past]:
+def told_of_interrupted(state: str, lang: str) -> list[RecordedRun]:
     """The runs that were killed, after saying so on stderr with the two ways out."""
-    from envtune import executor
+    from envtune.executor.history import interrupted_runs
 
     try:
-        found = executor.interrupted(state)
+        found = interrupted_runs(state)
     except OSError as error:
-        from envtune.fix.executor_messages import told
+        from envtune.fix.executor_messages import error_message
 
-        typer.echo(f"envtune: {told(executor.describe_error(error)).to(lang)}", err=True)
+        typer.echo(f"envtune: {error_message(error).to(lang)}", err=True)
         return []
     for past in found:
         typer.echo(_words(past, lang), err=True)
     return found
 
 
-def _words(past: Past, lang: str) -> str:
+def _words(past: RecordedRun, lang: str) -> str:
     begun = past.begin.get("time", "?")
     total, done = len(past.plan["changes"]), len([r for r in past.results() if r["status"] == "done"])
     ways = f"  envtune fix --finish {past.name}\n  envtune undo {past.name}"
-    if past.doing == "undo":
+    if past.in_progress == "undo":
         en, zh = f"run {past.name} was interrupted while it was undone", f"运行 {past.name} 在撤销过程中被中断"
     else:
         en = f"run {past.name} ({begun}) was interrupted after {done} of {total} changes"

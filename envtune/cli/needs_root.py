@@ -9,8 +9,9 @@ from typing import Optional
 
 import typer
 
-from envtune import executor
-from envtune.fix.executor_messages import told
+from envtune.executor.problems import RefusedError
+from envtune.executor.state import ensure_state_directory, state_directory
+from envtune.fix.executor_messages import error_message
 from envtune.fix.plan import Plan
 from envtune.messages import Message, Text
 
@@ -23,7 +24,7 @@ def for_root(plan: Plan, run: str, lang: str) -> None:
     from envtune.fix.shell_commands import shell_lines
     from envtune.report.layout import printable
 
-    path = os.path.join(executor.state_directory(), f"needs-root-{run or 'plan'}.json")
+    path = os.path.join(state_directory(), f"needs-root-{run or 'plan'}.json")
     unsaved = _save(path, render(plan, lang))
     count = len(plan.changes)
     en = f"{count} {'change needs' if count == 1 else 'changes need'} root. As root:"
@@ -53,9 +54,9 @@ def _ourselves() -> list[str]:
 def _save(path: str, text: str) -> Optional[Text]:
     """Why the plan could not be saved, on a read-only home for one; None when it was."""
     try:
-        executor.open_state(os.path.dirname(path))
+        ensure_state_directory(os.path.dirname(path))
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
-    except (OSError, executor.Refused) as error:
-        return told(executor.describe_error(error))
+    except (OSError, RefusedError) as error:
+        return error_message(error)
     return None

@@ -6,33 +6,35 @@ from typing import Any, Callable, Mapping
 
 import typer
 
-from envtune import executor
 from envtune.errors import UsageError
-from envtune.fix.executor_messages import told
+from envtune.executor.history import RecordedRun
+from envtune.executor.problems import JournalError, LockedError, RefusedError
+from envtune.executor.recover import resume_run
+from envtune.executor.state import state_directory
+from envtune.fix.executor_messages import error_message, result_message
 from envtune.messages import Message
 
 
-def guarded(lang: str, progress: Progress, work: Callable[[], Any]) -> Any:
-    """Run the executor: long commands shown while they run, its refusals as words of ours."""
-    executor.OUTPUT = progress.output
+def guarded(work: Callable[[], Any]) -> Any:
+    """Run the executor: its errors as usage errors, in the reader's language."""
     try:
         return work()
-    except (executor.Locked, executor.Refused) as error:
-        raise UsageError(told(str(error))) from None
-    except executor.JournalLost as error:
-        reason = told(str(error))
+    except (LockedError, RefusedError) as error:
+        raise UsageError(error_message(error)) from None
+    except JournalError as error:
         raise UsageError(
-            Message("the journal cannot be written any more, the run stopped where it was: {reason}", reason=reason)
+            Message(
+                "the journal cannot be written any more, the run stopped where it was: {reason}",
+                reason=error_message(error),
+            )
         ) from None
     except OSError as error:
         raise UsageError(
             Message(
                 "{reason}: nothing was changed; $ENVTUNE_STATE names another directory for the journal",
-                reason=told(executor.describe_error(error)),
+                reason=error_message(error),
             )
         ) from None
-    finally:
-        executor.OUTPUT = None
 
 
 class Progress:
@@ -58,14 +60,10 @@ class Progress:
             typer.echo(f"[{self._number}/{self.total}] {record['id']} {printable(record['target'])}", err=True)
         elif kind == "change":
             words = self._WORDS[record["status"]][self._lang == "zh"]
-            error = f": {printable(told(record['error']).to(self._lang))}" if record["error"] else ""
+            error = f": {printable(result_message(record).to(self._lang))}" if record["error"] else ""
             typer.echo(f"      {words}{error}", err=True)
-
-    def output(self, line: str) -> None:
-        """A line of a running command."""
-        from envtune.report.layout import printable
-
-        typer.echo(f"      | {printable(line)}", err=True)
+        elif kind == "output":  # of a running command
+            typer.echo(f"      | {printable(record['line'])}", err=True)
 
 
 def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
@@ -75,11 +73,11 @@ def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
     from envtune.cli.options import fail, terminal_width
     from envtune.errors import EnvtuneError
 
-    state, progress = executor.state_directory(), Progress(lang, 0)
+    state, progress = state_directory(), Progress(lang, 0)
     try:
-        past = guarded(lang, progress, lambda: executor.Past(state, name))
+        past = guarded(lambda: RecordedRun(state, name))
         progress.total = len(past.plan["changes"]) - len(past.results())
-        results = guarded(lang, progress, lambda: executor.resume(state, name, progress, wait))
+        results = guarded(lambda: resume_run(state, name, progress, wait))
     except EnvtuneError as error:
         fail(error.message, lang)
     if format_ == "json":
@@ -87,15 +85,15 @@ def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
     else:
         from envtune.report.fix_text import result_lines
 
-        for line in result_lines(results, lang, executor.Past(state, name), terminal_width()):
+        for line in result_lines(results, lang, RecordedRun(state, name), terminal_width()):
             typer.echo(line)
-        if past.plan["changes"] and past.doing == "apply":
+        if past.plan["changes"] and past.in_progress == "apply":
             typer.echo(_look_again(past, lang))
     good = all(result["status"] in ("done", "undone") for result in results)
     return 0 if good else 1
 
 
-def _look_again(past: executor.Past, lang: str) -> str:
+def _look_again(past: RecordedRun, lang: str) -> str:
     checks = dict.fromkeys(str(change.get("finding", "")) for change in past.plan["changes"])
     line = f"envtune check --select {','.join(check for check in checks if check)}"
     return f"查看检查结果：{line}" if lang == "zh" else f"What the checks say now: {line}"

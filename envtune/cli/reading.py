@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envtune import executor
 from envtune.errors import UsageError
-from envtune.fix.executor_messages import told
+from envtune.fix.executor_messages import error_message
 from envtune.messages import Joined, Message
 
 
@@ -16,8 +15,7 @@ def read_text(option: str, path: Path, limit: int) -> str:
         with open(path, "rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
-        why = told(executor.describe_error(error))
-        raise UsageError(Joined((option, why), " ")) from None
+        raise UsageError(Joined((option, error_message(error)), " ")) from None
     if len(data) > limit:
         raise UsageError(
             Message("{option} {path}: larger than {limit} MiB", option=option, path=path, limit=limit >> 20)

@@ -46,12 +46,14 @@ def command(
 def _undo(words: List[str], force: bool, wait: float, format_: str, lang: str) -> int:
     import json
 
-    from envtune import executor
     from envtune.cli.interrupted import told_of_interrupted
     from envtune.cli.progress import Progress, guarded
+    from envtune.executor.history import RecordedRun
+    from envtune.executor.recover import undo_run
+    from envtune.executor.state import state_directory
     from envtune.report.fix_text import result_lines
 
-    state = executor.state_directory()
+    state = state_directory()
     changes = [word.upper() for word in words if _CHANGE.match(word)]
     runs = [word for word in words if not _CHANGE.match(word)]
     if len(changes) > 1 or len(runs) > 1:
@@ -60,12 +62,12 @@ def _undo(words: List[str], force: bool, wait: float, format_: str, lang: str) -
         told_of_interrupted(state, lang)
     name = runs[0] if runs else _latest(state, changes, lang)
     change = changes[0] if changes else None
-    results = guarded(lang, Progress(lang, 0), lambda: executor.undo(state, name, change, force, None, wait))
+    results = guarded(lambda: undo_run(state, name, change, force, Progress(lang, 0), wait))
     if format_ == "json":
         typer.echo(json.dumps({"run": name, "results": results}, ensure_ascii=False))
     else:
         typer.echo(f"运行 {name}：" if lang == "zh" else f"Run {name}:")
-        past = executor.Past(state, name)
+        past = RecordedRun(state, name)
         for line in result_lines(results, lang, past, terminal_width()):
             typer.echo(line)
         for line in _strangers(past, results, lang):
@@ -76,9 +78,9 @@ def _undo(words: List[str], force: bool, wait: float, format_: str, lang: str) -
 
 
 def _latest(state: str, changes: List[str], lang: str) -> str:
-    from envtune import executor
+    from envtune.executor.history import recorded_runs
 
-    for past in reversed(executor.history(state)):
+    for past in reversed(recorded_runs(state)):
         if past.open_steps(changes[0] if changes else None):
             return past.name
     fail(Message("no run in {state} has anything to take back", state=state), lang)
@@ -88,7 +90,7 @@ def _strangers(past: Any, results: List[Mapping[str, Any]], lang: str) -> Iterat
     """Where somebody changed the thing since: what this run left, and what is there now."""
     import base64
 
-    from envtune import executor
+    from envtune.executor.files import read_content
     from envtune.report.plan_text import diff
 
     for result in results:
@@ -101,7 +103,7 @@ def _strangers(past: Any, results: List[Mapping[str, Any]], lang: str) -> Iterat
             )
         if "foreign" in result and operation.get("op") == "file":
             left = b"" if operation["content"] is None else base64.b64decode(operation["content"])
-            there = executor.read_content(operation["path"]) or b""
+            there = read_content(operation["path"]) or b""
             yield f"    {operation['path']}"
             yield "    - 本次运行留下的内容" if lang == "zh" else "    - what this run left"
             yield "    + 现有内容" if lang == "zh" else "    + what is there now"

@@ -63,12 +63,12 @@ class HostWitness:
     def cures(self) -> Mapping[str, Cure]:
         """What the journal of this host says was cured; a recorded host has none."""
         if self._cures is None:
-            from envtune import executor
             from envtune.diagnose.past_fixes import cures
+            from envtune.executor.state import state_directory
 
             python = self._scene().target.python
             path = None if python is None else python.path
-            self._cures = cures(executor.state_directory(), self.name, path) if self._live else {}
+            self._cures = cures(state_directory(), self.name, path) if self._live else {}
         return self._cures
 
     def concerns(self, host: str) -> bool:

@@ -10,7 +10,7 @@ from calendar import timegm
 from time import strptime
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-from envtune import executor
+from envtune.executor.history import RecordedRun, recorded_runs
 from envtune.messages import Message, Text
 from envtune.model import Finding, Outcome
 
@@ -38,7 +38,7 @@ def cures(state: str, host: str, python: Optional[str]) -> Mapping[str, Cure]:
     """
     found: dict[str, Cure] = {}
     try:
-        runs = executor.history(state)
+        runs = recorded_runs(state)
     except (OSError, ValueError):
         return found
     for past in runs:
@@ -52,7 +52,7 @@ def cures(state: str, host: str, python: Optional[str]) -> Mapping[str, Cure]:
     return found
 
 
-def _of_change(past: executor.Past, change: Mapping[str, Any]) -> Iterator[tuple[str, Cure]]:
+def _of_change(past: RecordedRun, change: Mapping[str, Any]) -> Iterator[tuple[str, Cure]]:
     """The checks this change cured; one that was not made, or wrote nothing, cured none."""
     results = {result["change"]: result["status"] for result in past.results()}
     own = [step for (id_, _), step in past.steps.items() if id_ == change["id"]]

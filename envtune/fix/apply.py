@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
 import typer
 
-from envtune import executor
 from envtune.cli.options import USAGE, colour_wanted, terminal_width
 from envtune.cli.progress import Progress, guarded
 from envtune.errors import PlanError, UsageError
+from envtune.executor.files import is_kernel_file, read_content
+from envtune.executor.plan import stale_changes
+from envtune.executor.problems import RefusedError, problem_of
+from envtune.executor.run import apply_plan
+from envtune.executor.state import state_directory
 from envtune.fix.consent import EACH, Consent, Held, sort_changes, unknown_changes
-from envtune.fix.executor_messages import told
+from envtune.fix.executor_messages import problem_message
 from envtune.fix.outcome import Written, exit_status, settle
 from envtune.fix.plan import FixOptions, Plan, cured, executable, make_plan
 from envtune.job.target import TargetOptions
-from envtune.messages import Bilingual, Message, Text
+from envtune.messages import Joined, Message, Text
 from envtune.model import Change, Check, Finding, Severity
 
 if TYPE_CHECKING:
@@ -86,7 +90,7 @@ def note_interrupted(request: Request, writing: bool) -> None:
     """Say what an earlier run left; nothing is written on top of it."""
     from envtune.cli.interrupted import told_of_interrupted
 
-    if told_of_interrupted(executor.state_directory(), request.lang) and writing:
+    if told_of_interrupted(state_directory(), request.lang) and writing:
         raise typer.Exit(USAGE)
 
 
@@ -136,7 +140,7 @@ def _shown(plan: Plan) -> Plan:
             path = files[0]["path"]
             after = "" if content is None else base64.b64decode(content).decode("utf-8", "replace")
             before = _content(path)
-            if executor.is_kernel_file(path):
+            if is_kernel_file(path):
                 before, after = before.strip(), after.strip()
             change = change._replace(target=path, before=before, after=after)
         changes.append(change)
@@ -145,9 +149,9 @@ def _shown(plan: Plan) -> Plan:
 
 def _content(path: str) -> str:
     try:
-        return (executor.read_content(path) or b"").decode("utf-8", "replace")
-    except (OSError, executor.Refused) as error:
-        return f"({executor.describe_error(error)})"
+        return (read_content(path) or b"").decode("utf-8", "replace")
+    except (OSError, RefusedError) as error:
+        return f"({problem_of(error)})"
 
 
 # ---------------------------------------------------------------------- apply
@@ -196,15 +200,12 @@ def _wanted(request: Request, findings: Verdict, plan: Plan) -> Verdict:
 
 def _refuse_stale(plan: Plan) -> None:
     """Nothing of a saved plan is carried out when any of it no longer fits what is there."""
-    found = executor.stale(executable(plan.changes))
+    found = stale_changes(executable(plan.changes))
     if found:
-        en, zh = ("\n".join(f"  {id_}: {told(why).to(lang)}" for id_, why in found.items()) for lang in ("en", "zh"))
+        rows = [Joined((f"  {id_}: ", problem_message(why.to_wire())), "") for id_, why in found.items()]
         raise PlanError(
             "",
-            Bilingual(
-                f"the plan does not fit this host any more; make a new one:\n{en}",
-                f"该计划与主机现状不符，请重新生成：\n{zh}",
-            ),
+            Message("the plan does not fit this host any more; make a new one:\n{reasons}", reasons=Joined(rows, "\n")),
         )
 
 
@@ -277,12 +278,8 @@ def _write(request: Request, made: Made, ready: Sequence[Change], held: Sequence
         return Written("", {}, tuple(held))
     progress = Progress(request.lang, len(ready))
     plan = {"host": made.plan.host, "target": dict(made.plan.target), **executable(ready)}
-    name, results = guarded(request.lang, progress, lambda: executor.apply_plan(plan, _state(), progress, request.wait))
+    name, results = guarded(lambda: apply_plan(plan, state_directory(), progress, request.wait))
     return Written(name, {result["change"]: result for result in results}, tuple(held))
-
-
-def _state() -> str:
-    return executor.state_directory()
 
 
 # ---------------------------------------------------------------------- afterwards

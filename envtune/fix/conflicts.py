@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any, Iterator, Mapping
 
-from envtune import executor
+from envtune.executor.files import digest, normalized
 from envtune.model import Change
 
 
@@ -41,7 +41,7 @@ def written(operation: Mapping[str, Any]) -> str:
     """The digest of what a file operation leaves."""
     content = operation["content"]
     data = None if content is None else base64.b64decode(content)
-    return executor.digest(executor.normal(operation["path"], data))
+    return digest(normalized(operation["path"], data))
 
 
 def _things(operation: Mapping[str, Any]) -> Iterator[str]:

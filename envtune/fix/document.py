@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping, Optional
 
-from envtune import __version__, executor
+from envtune import __version__
 from envtune.context.registry import current_name
 from envtune.errors import PlanError
+from envtune.executor.plan import OPERATIONS, operation_fault, plan_fault
+from envtune.fix.executor_messages import problem_message
 from envtune.fix.plan import DISRUPTION, SAFETY, Plan, SkippedFinding
 from envtune.fix.policy import refusal
 from envtune.messages import Joined, Literal, Message, Text
@@ -84,10 +86,9 @@ def load_plan(text: str) -> Plan:
     _text(root["envtune"], "envtune")
     rows = _list(root["changes"], "changes")
     changes = tuple(_change(row, f"changes[{number}]") for number, row in enumerate(rows))
-    fault = executor.plan_fault({"changes": rows})
-    if fault:
-        member, _, why = fault.partition(": ")
-        raise PlanError(member, Literal(why))
+    fault = plan_fault({"changes": rows})
+    if fault is not None:
+        raise PlanError(fault.fields["member"], problem_message(fault.fields["fault"].to_wire()))
     for number, change in enumerate(changes):
         _refuse(change, f"changes[{number}]")
     rest = _list(root["skipped"], "skipped")
@@ -155,7 +156,7 @@ def _target(value: Any, where: str) -> dict[str, Any]:
             raise _wrong(f"{where}.{name}", Literal(kind.__name__))
         if kind is list:
             value = {**value, name: _texts(item, f"{where}.{name}")}
-        if name in _PATHS and executor.operation_fault({"op": "file", "path": item, "content": None}):
+        if name in _PATHS and operation_fault({"op": "file", "path": item, "content": None}):
             raise _wrong(f"{where}.{name}", Message("an absolute path without . and .."))
     return dict(value)
 
@@ -229,7 +230,7 @@ def plan_schema() -> dict[str, Any]:
     change.update(note={"type": ["string", "null"]}, verify=target)
     change["operations"] = {
         "type": "array",
-        "items": {"anyOf": [_operation_schema(kind) for kind in executor.FIELDS]},
+        "items": {"anyOf": [_operation_schema(kind) for kind in OPERATIONS]},
     }
     skipped = {"finding": text, "subject": text, "reason": text, "steps": words}
     plan = {"schema": {"const": SCHEMA}, "envtune": text, "host": text, "target": target}
@@ -240,9 +241,9 @@ def plan_schema() -> dict[str, Any]:
 
 def _operation_schema(kind: str) -> dict[str, Any]:
     """The members of a kind of operation; the executor judges what each may hold (its docstrings say the form)."""
-    needed, optional = executor.FIELDS[kind]
-    members: dict[str, Any] = {"op": {"const": kind}, **{name: {} for name in (*needed, *optional, "expect")}}
-    return {**_closed(members), "required": ["op", *needed]}
+    own = OPERATIONS[kind].members
+    members: dict[str, Any] = {"op": {"const": kind}, **{name: {} for name in (*own.required, *own.optional, "expect")}}
+    return {**_closed(members), "required": ["op", *own.required]}
 
 
 def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:

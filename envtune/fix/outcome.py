@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from envtune.fix.consent import Held
-from envtune.fix.executor_messages import told
+from envtune.fix.executor_messages import result_message
 from envtune.fix.plan import cured
 from envtune.messages import Message, Text
 from envtune.model import Change, Finding, Outcome, Severity
@@ -46,7 +46,7 @@ def _settled(finding: Finding, changes: Sequence[Change], written: Written) -> F
     for change in own:
         result = written.results.get(change.id)
         if result is not None and result["status"] != "done":
-            return finding._replace(reason=_not_made(change, str(result["error"])))
+            return finding._replace(reason=_not_made(change, result))
     for held in written.held:
         if finding.id in cured(held.change):
             reason = held.reason
@@ -62,9 +62,8 @@ def _settled(finding: Finding, changes: Sequence[Change], written: Written) -> F
     )
 
 
-def _not_made(change: Change, error: str) -> Text:
-    why = told(error)
-    return Message("{id} was not made: {why}", id=change.id, why=why)
+def _not_made(change: Change, result: Mapping[str, Any]) -> Text:
+    return Message("{id} was not made: {why}", id=change.id, why=result_message(result))
 
 
 def exit_status(findings: Iterable[Finding], results: Iterable[Mapping[str, Any]], floor: Severity) -> int:

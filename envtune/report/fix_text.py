@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from envtune.fix.document import plan_data
-from envtune.fix.executor_messages import told
+from envtune.fix.executor_messages import result_message
 from envtune.fix.outcome import Written
 from envtune.fix.plan import Plan
 from envtune.messages import Bilingual, Message, Text, in_context
@@ -15,7 +15,7 @@ from envtune.report.check_json import finding_data
 from envtune.report.layout import Paint, indent, pad, printable
 
 if TYPE_CHECKING:
-    from envtune.executor import Past
+    from envtune.executor.history import RecordedRun
 
 SCHEMA = "envtune.fix/1"
 _HELD = (
@@ -111,7 +111,7 @@ def render_json(plan: Plan, findings: Sequence[Finding], written: Written, lang:
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 
-def result_lines(results: Iterable[Mapping[str, Any]], lang: str, past: Past, width: int = 100) -> Iterator[str]:
+def result_lines(results: Iterable[Mapping[str, Any]], lang: str, past: RecordedRun, width: int = 100) -> Iterator[str]:
     """A line per change of a run that was finished, or per step of one that was undone; `past` is that run."""
     targets = {change["id"]: change.get("target", "") for change in past.plan["changes"]}
     for result in results:
@@ -119,7 +119,7 @@ def result_lines(results: Iterable[Mapping[str, Any]], lang: str, past: Past, wi
         step = past.steps.get((result["change"], result.get("number", -1)), {}).get("operation")
         target = targets.get(result["change"], "")
         thing = printable(_thing(step, target) if step else target)
-        error = printable(told(str(result["error"])).to(lang)) if result["error"] else ""
+        error = printable(result_message(result).to(lang)) if result["error"] else ""
         colon = "：" if lang == "zh" else ": "
         text = colon.join(word for word in (thing, error) if word)
         yield from (line.rstrip() for line in indent(text, width, f"  {words} {pad(result['change'], 4)} ", " " * 17))

@@ -18,11 +18,13 @@ import pytest
 from helpers.examples import ROOT, shared_host
 from helpers.shipped import parsed
 
-from envtune import executor
 from envtune.audit import audit
 from envtune.catalog import load
 from envtune.catalog.examples import example_data
 from envtune.context.open import open_context, recorded_options
+from envtune.executor.plan import plan_fault
+from envtune.executor.recover import undo_run
+from envtune.executor.run import apply_plan
 from envtune.fix.document import load_plan, plan_data, render
 from envtune.fix.plan import FixOptions, Plan, cured, executable, make_plan
 from envtune.fix.policy import refusal
@@ -79,7 +81,7 @@ def test_simulated(id_: str) -> None:
         assert case.check.id in said, f"{id_} says nothing about {case.check.id}"
         for skipped in case.plan.skipped:
             assert "envtune itself" not in skipped.reason.en and skipped.reason.zh, skipped
-        assert executor.plan_fault(executable(case.plan.changes)) == ""
+        assert plan_fault(executable(case.plan.changes)) is None
         for change in case.plan.changes:
             assert change.playbook == id_ and change.operations and change.target
             assert [refusal(operation) for operation in change.operations] == [None] * len(change.operations)
@@ -107,7 +109,7 @@ class Root:
         self.directory, self.state = directory / "root", str(directory / "state")
         self.data: dict[str, Any] = copy.deepcopy(dict(data))
         kernel = tuple(f"{self.directory}/{name}/" for name in ("sys", "proc"))
-        monkeypatch.setattr(executor, "KERNEL", (*kernel, "/sys/", "/proc/"))
+        monkeypatch.setattr("envtune.executor.files.KERNEL_DIRECTORIES", (*kernel, "/sys/", "/proc/"))
 
     def lay(self, plan: Plan) -> None:
         """Make the files as the host has them."""
@@ -179,17 +181,17 @@ def test_written_judged_again_and_undone(id_: str, tmp_path: Path, monkeypatch: 
         root.lay(case.plan)
         before = root.files()
         (tmp_path / str(number)).mkdir(exist_ok=True)
-        run, results = executor.apply_plan(root.moved(case.plan), root.state)
+        run, results = apply_plan(root.moved(case.plan), root.state)
         assert [result["error"] for result in results] == [None] * len(case.plan.changes)
         verify = next((change.verify for change in case.plan.changes if change.verify), {})
         after = audit([case.check], scene_on(root.recorded(case.plan), TargetOptions(**verify) if verify else None))
         partly = any(skipped.finding == case.check.id for skipped in case.plan.skipped)
         assert partly or not [f for f in after if f.outcome in (Outcome.FAIL, Outcome.ERROR)], (case.check.id, number)
-        assert {row["status"] for row in executor.undo(root.state, run)} == {"undone"}
+        assert {row["status"] for row in undo_run(root.state, run)} == {"undone"}
         assert root.files() == before
-        executor.apply_plan(root.moved(case.plan), root.state)  # and it can be done again
+        apply_plan(root.moved(case.plan), root.state)  # and it can be done again
         written = root.files()
-        executor.apply_plan(root.moved(case.plan), root.state)
+        apply_plan(root.moved(case.plan), root.state)
         assert root.files() == written  # twice is once
 
 

@@ -19,12 +19,14 @@ import pytest
 from helpers.killed_runs import change, encoded, forked, killed_at, write
 from typer.testing import CliRunner
 
-from envtune import executor
 from envtune.catalog import layers, store
 from envtune.cli.app import app
 from envtune.context import Context
 from envtune.context import registry as resources
 from envtune.errors import Skipped, UsageError
+from envtune.executor.history import interrupted_runs, recorded_runs
+from envtune.executor.run import apply_plan
+from envtune.executor.state import Lock, lock_holder
 from envtune.fix import apply as fix_apply
 from envtune.fix import document as plan_file
 from envtune.host import exists
@@ -97,6 +99,7 @@ class World:
         monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
         monkeypatch.setattr(store, "_shipped", lambda: None)
         monkeypatch.setattr(store, "_checkout", lambda: layers.Layer(str(self.catalogue), own=True))
+        resources.find_action("file.dropin")  # imported now: an import later would replace what is put in its place
         monkeypatch.setitem(resources._functions["probes"], "fixture.content", content)
         monkeypatch.setitem(resources._functions["actions"], "file.dropin", self.propose)
         self.write("checks/sys/SYS901-one.yaml", CHECK, id="SYS901", name="one", path=self.one, severity="high")
@@ -218,10 +221,10 @@ def test_apply_repairs_checks_again_and_says_fixed(world: World) -> None:
     assert done.exit_code == 0 and world.contents() == ("good", "good")
     assert done.stdout.count("fixed ") >= 2 and "2 fixed" in done.stdout
     assert "[1/2] C01" in done.stderr and "done" in done.stderr
-    (past,) = executor.history(str(world.state))
+    (past,) = recorded_runs(str(world.state))
     assert past.name in done.stdout and past.plan["changes"][0]["finding"] == "SYS901"
     again = world.run("fix", "--apply", "--yes")
-    assert again.exit_code == 0 and "Nothing to change" in again.stdout and len(executor.history(str(world.state))) == 1
+    assert again.exit_code == 0 and "Nothing to change" in again.stdout and len(recorded_runs(str(world.state))) == 1
 
 
 def test_nobody_to_ask_and_no_yes_changes_nothing(world: World) -> None:
@@ -492,8 +495,8 @@ def interrupted(world: World) -> str:
     """A run of two changes that was killed after the first."""
     rows = [change("C01", write(world.one, b"bad\n", b"good\n")), change("C02", write(world.two, b"bad\n", b"good\n"))]
     rows = [{**row, "finding": check} for row, check in zip(rows, ("SYS901", "SYS902"))]
-    killed_at(1, lambda: executor.apply_plan({"changes": rows}, str(world.state)), "renamed")
-    (past,) = executor.interrupted(str(world.state))
+    killed_at(1, lambda: apply_plan({"changes": rows}, str(world.state)), "renamed")
+    (past,) = interrupted_runs(str(world.state))
     assert world.contents() == ("good", "good") and len(past.results()) == 1
     return past.name
 
@@ -527,7 +530,7 @@ def test_an_interrupted_run_is_taken_back(world: World, interrupted: str) -> Non
 
 
 def test_the_second_apply_hears_who_is_writing(world: World) -> None:
-    lock = executor.Lock(str(world.state))
+    lock = Lock(str(world.state))
     done = world.run("fix", "--apply", "--yes")
     assert done.exit_code == 2 and f"pid {os.getpid()}" in done.stderr and world.contents() == ("bad", "bad")
     threading.Timer(0.4, lock.release).start()
@@ -545,7 +548,7 @@ def test_two_real_processes_at_once(world: World, tmp_path: Path) -> None:
     pid = forked(lambda: world.run("fix", "SYS901", "--apply", "--yes"))
     try:
         for _ in range(1000):
-            if executor.holder(str(world.state)) and world.contents()[0] == "good":
+            if lock_holder(str(world.state)) and world.contents()[0] == "good":
                 break
             time.sleep(0.02)
         second = world.run("fix", "SYS902", "--apply", "--yes")

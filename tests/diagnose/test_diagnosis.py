@@ -14,11 +14,12 @@ from helpers.json_schema import DIAGNOSIS as SCHEMA
 from helpers.json_schema import conforms
 from helpers.killed_runs import change, write
 
-from envtune import executor
 from envtune.catalog import load
 from envtune.diagnose.diagnosis import Answer, answer, verdict
 from envtune.diagnose.past_fixes import Cure, cures, with_cures
 from envtune.diagnose.rank import resolve
+from envtune.executor.recover import undo_run
+from envtune.executor.run import apply_plan
 from envtune.messages import Bilingual, Literal
 from envtune.model import Evidence, Finding, Outcome, Severity
 from envtune.report.diagnosis.content import ranges
@@ -102,7 +103,7 @@ def state(tmp_path: Path) -> Path:
     made = change("C01", write(target, b"bad\n", b"good\n"))
     made.update(finding="CANN003", cures=["CANN004"], view="job")
     plan = {"host": "node1", "target": {"python": "/opt/job/bin/python"}, "changes": [made]}
-    executor.apply_plan(plan, str(tmp_path / "state"))
+    apply_plan(plan, str(tmp_path / "state"))
     return tmp_path / "state"
 
 
@@ -118,7 +119,7 @@ def test_the_journal_knows_what_was_cured_for_whom_and_whether_that_still_stands
     assert cures(str(state), "node2", "/opt/job/bin/python") == {}  # a home that several hosts share
     assert cures(str(state), "node1", "/usr/bin/python3") == {}  # another job's Python
     assert cures(str(state / "nowhere"), "node1", None) == {}
-    executor.undo(str(state), run)
+    undo_run(str(state), run)
     assert {cure.undone for cure in cures(str(state), "node1", None).values()} == {True}
 
 
@@ -127,7 +128,7 @@ def test_a_change_that_was_refused_cured_nothing(tmp_path: Path) -> None:
     target.write_text("somebody was here\n")
     made = change("C01", write(target, b"bad\n", b"good\n"))
     made.update(finding="CANN003")
-    executor.apply_plan({"host": "node1", "target": {}, "changes": [made]}, str(tmp_path / "state"))
+    apply_plan({"host": "node1", "target": {}, "changes": [made]}, str(tmp_path / "state"))
     assert cures(str(tmp_path / "state"), "node1", None) == {}
 
 

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from envtune import executor
+from envtune.executor.files import digest
+from envtune.executor.history import RecordedRun
+from envtune.executor.plan import plan_fault, stale_changes
+from envtune.executor.recover import undo_run
+from envtune.executor.run import apply_plan
 
 SITE = "lib/site-packages"
 
@@ -38,8 +42,8 @@ def swap(prefix: Path, **fields: Any) -> dict[str, Any]:
 
 def apply(state: Path, operation: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     plan = {"changes": [{"id": "C01", "target": "tool", "operations": [operation]}]}
-    assert executor.plan_fault(plan) == ""
-    name, results = executor.apply_plan(plan, str(state))
+    assert plan_fault(plan) is None
+    name, results = apply_plan(plan, str(state))
     return name, results[0]
 
 
@@ -63,7 +67,7 @@ def test_names_by_pattern_are_kept_and_come_back(prefix: Path, tmp_path: Path) -
     assert result["status"] == "done", result
     assert (prefix / SITE / "tool-2.0.dist-info/METADATA").exists()
     assert not (prefix / SITE / "tool-1.0.dist-info").exists()
-    assert executor.undo(str(tmp_path / "s"), run)[0]["status"] == "undone"
+    assert undo_run(str(tmp_path / "s"), run)[0]["status"] == "undone"
     assert tree(prefix) == before
 
 
@@ -94,7 +98,7 @@ def test_preparing_fails_and_nothing_has_begun(prefix: Path, tmp_path: Path) -> 
     assert result["status"] == "failed"
     assert "no compiler" in result["error"]
     assert tree(prefix) == before
-    assert not any(r["type"] == "intent" for r in executor.Past(str(tmp_path / "s"), run).records)
+    assert not any(r["type"] == "intent" for r in RecordedRun(str(tmp_path / "s"), run).records)
 
 
 def test_the_work_directory_is_ours_and_gone_afterwards(prefix: Path, tmp_path: Path) -> None:
@@ -109,12 +113,12 @@ def test_the_work_directory_is_ours_and_gone_afterwards(prefix: Path, tmp_path: 
 
 def test_a_file_the_plan_rests_on_was_changed(prefix: Path, tmp_path: Path) -> None:
     record = SITE + "/tool-1.0.dist-info/RECORD"
-    held = executor.digest((prefix / record).read_bytes())
+    held = digest((prefix / record).read_bytes())
     operation = swap(prefix, steps=[["false"]], holds={record: held, SITE + "/tool-2.0": "absent"})
     plan = {"changes": [{"id": "C01", "operations": [operation]}]}
-    assert executor.stale(plan) == {}
+    assert stale_changes(plan) == {}
     (prefix / record).write_text("another build")
-    assert "is not what the plan expected" in executor.stale(plan)["C01"]
+    assert "is not what the plan expected" in str(stale_changes(plan)["C01"])
     assert apply(tmp_path / "s", operation)[1]["status"] == "refused"
 
 
@@ -146,7 +150,7 @@ def test_the_way_back_names_what_the_command_added_and_nothing_else(tmp_path: Pa
     assert result["status"] == "done", result
     (pool / "theirs").touch()
     (pool / "wanted").unlink()  # somebody removed one part of it already
-    assert executor.undo(str(tmp_path / "s"), run)[0]["status"] == "undone"
+    assert undo_run(str(tmp_path / "s"), run)[0]["status"] == "undone"
     assert sorted(p.name for p in pool.iterdir()) == ["base", "theirs"]
 
 

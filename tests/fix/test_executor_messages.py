@@ -1,4 +1,4 @@
-"""The executor speaks English only; what it can say has Chinese words in envtune."""
+"""The executor's problems: every code has its fields where it is raised, and a translation in envtune."""
 
 from __future__ import annotations
 
@@ -7,63 +7,82 @@ import errno
 import os
 import re
 from pathlib import Path
+from string import Formatter
 from typing import Iterator
 
 import pytest
 
-from envtune import executor
-from envtune.fix.executor_messages import told
+import envtune.executor
+from envtune.executor.files import digest
+from envtune.executor.problems import TEMPLATES, FailedError, LockedError, Problem, RefusedError, failure
+from envtune.fix.executor_messages import error_message, problem_message, result_message
 
-SOURCE = ast.parse(Path(executor.__file__).read_text("utf-8"))
-RAISED = {"Refused", "Failed", "Locked"}
-SAMPLE = {"s": "thing", "d": "7", "o": "700", "g": "600"}
-
-
-def forms() -> Iterator[str]:
-    """The text of every message that the executor raises or notes, before its values are filled in."""
-    for node in ast.walk(SOURCE):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in RAISED:
-            yield from texts(node.exc.args[0])
-        elif isinstance(node, ast.FunctionDef) and node.name in ("unmet", "_unexpected", "_copy_foreign"):
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.Return) and inner.value is not None:
-                    yield from texts(inner.value)
+CHINESE = re.compile("[\u4e00-\u9fff]")
+MAKERS = {"Problem", "RefusedError", "FailedError", "LockedError", "JournalError"}
+OF_EXCEPTIONS = {"errno", "exception", "stopped"}  # made by problem_of
+NOT_TRANSLATED = {"errno", "exception"}  # what the system and Python say
+WITHOUT_WORDS = {"os-error", "at-member", "lock-holder-without-run"}  # values, and punctuation or one word
 
 
-def texts(node: ast.expr) -> Iterator[str]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        node = node.left
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in ("", "%s: %s"):
-        yield node.value
+def placeholders(template: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(template) if name}
 
 
-FORMS = sorted(set(forms()))
+def made() -> Iterator[tuple[str, set[str], str]]:
+    """(code, fields, place) of every problem that the executor's source makes."""
+    for path in sorted(Path(envtune.executor.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in MAKERS and path.name != "problems.py":
+                (code,) = node.args
+                assert isinstance(code, ast.Constant), f"{path.name}:{node.lineno}: name the code"
+                yield code.value, {str(keyword.arg) for keyword in node.keywords}, f"{path.name}:{node.lineno}"
 
 
-def test_the_messages_were_found() -> None:
-    assert len(FORMS) > 30 and "process %d is still there" in FORMS
+def test_every_code_is_made_somewhere_with_the_fields_of_its_template() -> None:
+    rows = list(made())
+    assert {code for code, _, _ in rows} | OF_EXCEPTIONS == set(TEMPLATES)
+    for code, fields, place in rows:
+        assert fields == placeholders(TEMPLATES[code]), f"{place}: {code}"
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_message_has_chinese_words(form: str) -> None:
-    message = re.sub("%([sdog])", lambda found: SAMPLE[found[1]], form)
-    assert re.search("[\u4e00-\u9fff]", told(message).zh), message
-    for value in re.findall("%([sdog])", form):
-        assert SAMPLE[value] in told(message).zh
+@pytest.mark.parametrize("code", sorted(set(TEMPLATES) - NOT_TRANSLATED))
+def test_every_code_has_a_translation_with_its_fields(code: str) -> None:
+    fields = {name: f"<{name}>" for name in placeholders(TEMPLATES[code])}
+    message = problem_message({"code": code, "fields": fields})
+    assert message.en == str(Problem(code, **fields))
+    assert message.zh != message.en and all(value in message.zh for value in fields.values())
+    assert code in WITHOUT_WORDS or CHINESE.search(message.zh)
 
 
 @pytest.mark.parametrize(
     "number", [errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EBUSY, errno.EINVAL, errno.EIO, errno.ENOENT]
 )
-def test_what_the_system_says_too(number: int) -> None:
-    message = executor.describe_error(OSError(number, os.strerror(number), "/etc/x"))
-    assert re.fullmatch("/etc/x：[\u4e00-\u9fff]+", told(message).zh)
+def test_what_the_system_says_is_translated(number: int) -> None:
+    message = error_message(OSError(number, os.strerror(number), "/etc/x"))
+    assert message.en == f"/etc/x: {os.strerror(number)}"
+    assert re.fullmatch("/etc/x：[\u4e00-\u9fff]+", message.zh)
+    assert error_message(OSError(errno.EXDEV, "cross-device", "/x")).zh == "/x：cross-device"
 
 
-def test_digests_are_short_enough_to_read_and_values_are_told_too() -> None:
-    digest = executor.digest(b"x")
-    words = told(f"/etc/x is not what the plan expected (found {digest}, planned for absent)")
-    assert words.en == f"/etc/x is not what the plan expected (found {digest[:19]}…, planned for absent)"
-    assert words.zh == f"/etc/x 与计划时不同（现为 {digest[:19]}…，计划时为 不存在）"
-    assert told("what nobody knows").zh == "what nobody knows"
-    assert told("/a: Read-only file system; process 7 is still there").zh == "/a：文件系统只读；进程 7 仍未结束"
+def test_digests_are_short_and_problems_inside_of_problems_are_translated() -> None:
+    found = digest(b"x")
+    message = error_message(RefusedError("not-as-planned", subject="/etc/x", found=found, planned="absent"))
+    assert message.en == f"/etc/x is not what the plan expected (found {found[:19]}…, planned for absent)"
+    assert message.zh == f"/etc/x 与计划时不同（现为 {found[:19]}…，计划时为 不存在）"
+    holder = Problem("lock-holder", pid="7", since="2025", run="20250101-000000")
+    assert error_message(LockedError("locked", holder=holder)).zh == (
+        "另一个 envtune 正在写入：pid 7，始于 2025，运行 20250101-000000"
+    )
+
+
+def test_results_say_every_problem_and_those_of_old_journals_the_english_sentence() -> None:
+    read_only = FailedError("os-error", path="/a", reason=Problem("errno", name="EROFS", text="Read-only file system"))
+    running = Problem("process-still-running", pid=7)
+    result = {**failure(read_only.problem), "error": "/a: Read-only file system; process 7 is still there"}
+    result["problems"] += failure(running)["problems"]
+    assert result_message(result).en == result["error"]
+    assert result_message(result).zh == "/a：文件系统只读；进程 7 仍未结束"
+    old = {"error": "process 7 is still there"}
+    assert result_message(old).en == result_message(old).zh == "process 7 is still there"
+    newer = {"error": "said by a newer version", "problems": [{"code": "new-code", "fields": {}}]}
+    assert result_message(newer).zh == "said by a newer version"

@@ -13,12 +13,13 @@ import pytest
 from helpers.examples import example_context
 from helpers.killed_runs import encoded
 
-from envtune import executor
 from envtune.catalog import load
 from envtune.catalog.entries import check_from, playbook_from
 from envtune.context import Context
 from envtune.context import registry as resources
 from envtune.errors import Denied, PlanError, Skipped, Undetermined
+from envtune.executor.files import digest
+from envtune.executor.plan import OPERATIONS
 from envtune.fix.consent import Consent, sort_changes, unknown_changes
 from envtune.fix.document import load_plan, plan_data, plan_schema, render
 from envtune.fix.outcome import Written, exit_status, settle
@@ -46,7 +47,7 @@ def playbook(id_: str, *steps: Any, fixes: Sequence[str] = ("SYS001",), **more: 
 
 def wrote(path: str, content: Optional[bytes] = b"new\n", expect: Optional[bytes] = None) -> dict[str, Any]:
     text = None if content is None else encoded(content)
-    return {"op": "file", "path": path, "content": text, "expect": executor.digest(expect)}
+    return {"op": "file", "path": path, "content": text, "expect": digest(expect)}
 
 
 def proposal(check: str = "SYS001", path: str = "/etc/x.conf", *operations: Any, **more: Any) -> Change:
@@ -199,7 +200,7 @@ def test_what_root_types_by_hand_does_the_same(tmp_path: Path) -> None:
     proposed = proposal(
         "SYS001",
         "x",
-        {**wrote(str(there), b"it's $new\n`x`\n"), "expect": executor.digest(b"old\n")},
+        {**wrote(str(there), b"it's $new\n`x`\n"), "expect": digest(b"old\n")},
         {**wrote(str(fresh), b"one\n\n"), "expect": "absent", "mode": 0o755},
         {**wrote(str(tmp_path / "odd"), odd), "expect": "absent"},
         wrote(str(tmp_path / "long"), b"x" * 5000),
@@ -279,7 +280,7 @@ def test_the_published_schema_names_exactly_the_members_there_are(saved: dict[st
         items = schema["properties"][name]["items"]
         assert set(items["properties"]) == set(saved[name][0]) and not items["additionalProperties"]
     kinds = schema["properties"]["changes"]["items"]["properties"]["operations"]["items"]["anyOf"]
-    assert [kind["properties"]["op"]["const"] for kind in kinds] == list(executor.FIELDS)
+    assert [kind["properties"]["op"]["const"] for kind in kinds] == list(OPERATIONS)
 
 
 def spoiled(*path: Any, value: Any = None, drop: bool = False) -> Callable[[dict[str, Any]], None]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Iterable, Mapping, Optional
 
-from envtune import executor
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.context import Context
 from envtune.context.open import open_context
+from envtune.executor.recover import undo_run
+from envtune.executor.run import apply_plan
 from envtune.fix.plan import FixOptions, Plan, executable, make_plan
 from envtune.host import LocalHost
 from envtune.job.target import TargetOptions
@@ -39,14 +40,14 @@ def plan(context: Context, *ids: str, options: Optional[FixOptions] = None) -> P
 
 def apply(made: Plan, state: str) -> tuple[str, dict[str, Any]]:
     """Write it: the name of the run, and the result of every change by its target."""
-    run, results = executor.apply_plan(executable(made.changes), state)
+    run, results = apply_plan(executable(made.changes), state)
     by_id = {result["change"]: result for result in results}
     return run, {change.target: by_id[change.id] for change in made.changes}
 
 
 def undo(run: str, state: str) -> list[str]:
     """Take a run back: what went wrong, nothing when all is as it was."""
-    return [str(row) for row in executor.undo(state, run) if row["status"] != "undone"]
+    return [str(row) for row in undo_run(state, run) if row["status"] != "undone"]
 
 
 def by_target(changes: Iterable[Change]) -> dict[str, Change]:

@@ -1,4 +1,4 @@
-"""A plan of ten changes of every kind, and runs of it that are killed: at a boundary, or at a moment."""
+"""A plan of ten changes of every kind, and runs of it that are killed: at a failpoint, or at a moment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import warnings
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional
 
-from envtune import executor
+from envtune.executor.common import failpoint_hooks
+from envtune.executor.files import digest
 
 SCRIPT = """#!/bin/sh
 # mark add|del|has WORD: one line in the file `marks` beside this script; never twice
@@ -60,7 +61,7 @@ def encoded(data: bytes) -> str:
 def write(path: Path, expect: Optional[bytes], content: Optional[bytes], **more: Any) -> dict[str, Any]:
     """A file operation."""
     text = None if content is None else encoded(content)
-    return {"op": "file", "path": str(path), "expect": executor.digest(expect), "content": text, **more}
+    return {"op": "file", "path": str(path), "expect": digest(expect), "content": text, **more}
 
 
 def change(id_: str, *operations: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,17 +133,17 @@ def forked(work: Callable[[], Any]) -> int:
     return pid
 
 
-def killed_at(boundary: int, work: Callable[[], Any], only: str = "") -> bool:
-    """Run `work` in a child that kills itself at that boundary (of that name); whether it got to the end before."""
+def killed_at(place: int, work: Callable[[], Any], only: str = "") -> bool:
+    """Run `work` in a child that kills itself at that failpoint (of that name); whether it got to the end before."""
 
     def counted() -> None:
-        left = iter(range(boundary))
+        left = iter(range(place))
 
         def die(name: str) -> None:
             if only in ("", name) and next(left, None) is None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        executor.boundary = die
+        failpoint_hooks.append(die)
         work()
 
     _, status = os.waitpid(forked(counted), 0)

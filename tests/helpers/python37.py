@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Optional
 
 import pytest
 
-from envtune import collector, executor
+from envtune import collector
+from envtune.executor.common import failpoint_hooks
 from envtune.fix.plan import FixOptions
 from envtune.job.target import TargetOptions
 from envtune.model import Change
@@ -81,18 +82,18 @@ def simd_built(base: Path) -> Built:
     state = folder / "state"
 
     def keep_wheel(name: str) -> None:
-        if name == "swap-step":
+        if name == "tree-command-ended":
             for wheel in state.glob("runs/*/*/wheels/*.whl"):
                 if not (folder / wheel.name).exists():
                     shutil.copy(wheel, folder)
 
-    before, executor.boundary = executor.boundary, keep_wheel
+    failpoint_hooks.append(keep_wheel)
     try:
         context = fixing.local_context(target=TargetOptions(python=str(python)))
         plan = fixing.plan(context, "IMG001", options=FixOptions())
         _, results = fixing.apply(plan, str(state))
     finally:
-        executor.boundary = before
+        failpoint_hooks.remove(keep_wheel)
     (change,) = plan.changes
     (result,) = results.values()
     wheels = list(folder.glob("*.whl"))

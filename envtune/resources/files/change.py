@@ -7,7 +7,7 @@ import posixpath
 from typing import Any, Optional
 
 from envtune.errors import Denied, HostError, Missing
-from envtune.executor import digest, normal
+from envtune.executor.files import digest, normalized
 from envtune.host import Host
 from envtune.messages import Message, Text
 
@@ -24,7 +24,7 @@ def file_operation(host: Host, path: str, text: Optional[str], mode: Optional[in
     """The operation that leaves `text` in `path` (None removes it), if the file is then still as it is now."""
     now = content(host, path)
     written = None if text is None else base64.b64encode(text.encode("utf-8", "surrogateescape")).decode("ascii")
-    operation = {"op": "file", "path": path, "content": written, "expect": digest(normal(path, now))}
+    operation = {"op": "file", "path": path, "content": written, "expect": digest(normalized(path, now))}
     return operation if mode is None else {**operation, "mode": mode}
 
 

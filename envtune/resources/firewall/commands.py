@@ -12,7 +12,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune import intervals as regions
 from envtune.errors import HostError, Missing, Skipped
-from envtune.executor import digest
+from envtune.executor.files import digest
 from envtune.host import Host, exists
 from envtune.intervals import Intervals
 from envtune.messages import Message, Text

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, Optional
 
-from envtune.executor import digest, matching
+from envtune.executor.files import digest
+from envtune.executor.operations.command import matching
 from envtune.resources.firewall.listings import NFT_JSON
 from envtune.resources.firewall.placement import Opening
 

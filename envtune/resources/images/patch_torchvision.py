@@ -14,10 +14,11 @@ import difflib
 import re
 from typing import Iterable, Literal, Optional, Sequence
 
-from envtune import collector, executor
+from envtune import collector
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
+from envtune.executor.files import digest
 from envtune.host import decode, realpath
 from envtune.messages import Message
 from envtune.model import Change, Finding
@@ -57,7 +58,7 @@ def patch(
             {
                 "op": "file",
                 "path": path,
-                "expect": executor.digest(data),
+                "expect": digest(data),
                 "content": base64.b64encode(patched.encode("utf-8")).decode("ascii"),
             },
         ),

@@ -10,10 +10,10 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any, Iterable, Literal, Sequence
 
-from envtune import executor
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Missing, NotApplicable, Skipped
+from envtune.executor.files import digest
 from envtune.messages import Message, Text
 from envtune.model import Change, Finding
 from envtune.resources.cann import install_te as te_install
@@ -160,7 +160,7 @@ def _holds(context: Context, place: Place, rows: Iterable[Distribution]) -> dict
             except HostError:
                 continue
             below = posixpath.relpath(path, place.root)
-            found[below] = executor.digest(data) if context.host.live else "present"
+            found[below] = digest(data) if context.host.live else "present"
             break
     return found
 

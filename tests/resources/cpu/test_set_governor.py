@@ -162,7 +162,7 @@ run("mount", "--rbind", top, "/sys/devices/system/cpu")
 FIX = """
 import errno
 from helpers import fixing
-from envtune import executor
+from envtune.executor.history import RecordedRun
 
 state = sys.argv[2]
 context = fixing.local_context({"container": "false", "vm": "false", "arch": "x86_64"})
@@ -186,8 +186,8 @@ told = {target.split("policy")[1].split("/")[0]: [row["status"], row["error"]] f
 after = read()
 later = fixing.local_context({"container": "false", "vm": "false"})
 again = [(f.id, f.outcome.value, f.subject) for f in fixing.find(later, "CPU001")]
-kept = sum(len(step["kept"]["original"]) > 0 for step in executor.Past(state, run_name).steps.values())
-past = executor.Past(state, run_name).status
+kept = sum(len(step["kept"]["original"]) > 0 for step in RecordedRun(state, run_name).steps.values())
+past = RecordedRun(state, run_name).status
 wrong = fixing.undo(run_name, state)
 rivals = [str(c.rivals) for c in made.changes if "policy9/" in c.target]
 print(json.dumps({"before": before, "after": after, "told": told, "again": again, "kept": kept, "past": past,

@@ -56,7 +56,8 @@ def test_a_mount_that_cannot_be_written_is_named() -> None:
 REAL = """
 import json, os, subprocess, sys
 from helpers import fixing
-from envtune import executor
+from envtune.executor.plan import stale_changes
+from envtune.executor.run import apply_plan
 from envtune.fix.plan import executable
 from envtune.context.registry import find_action
 from helpers.findings import findings
@@ -88,10 +89,10 @@ def plan():
 
 os.umask(0o077)
 before, made = tree(), plan()
-run, results = executor.apply_plan(made, sys.argv[1])
+run, results = apply_plan(made, sys.argv[1])
 after = tree()
-again = executor.apply_plan(made, sys.argv[1])[1]
-stale = executor.stale(made)
+again = apply_plan(made, sys.argv[1])[1]
+stale = {id_: str(why) for id_, why in stale_changes(made).items()}
 wrong = fixing.undo(run, sys.argv[1])
 print(json.dumps({"results": results, "after": after, "again": [r["status"] for r in again], "same": tree() == before,
                   "stale": stale, "wrong": wrong}))

@@ -16,7 +16,7 @@ from envtune.audit import examine
 from envtune.catalog import load
 from envtune.catalog.examples import example_data
 from envtune.context.open import open_context
-from envtune.executor import plan_fault
+from envtune.executor.plan import plan_fault
 from envtune.fix.plan import FixOptions, Plan, executable, make_plan
 from envtune.fix.policy import refusal
 from envtune.job.target import TargetOptions
@@ -48,7 +48,7 @@ def planned(
     findings = examine(CHECK, context)
     assert findings[0].outcome is Outcome.FAIL, findings[0]
     plan = make_plan(findings, load().playbooks, context, FixOptions(peers=tuple(peers)))
-    assert plan_fault(executable(plan.changes)) == ""
+    assert plan_fault(executable(plan.changes)) is None
     return plan
 
 

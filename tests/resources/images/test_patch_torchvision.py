@@ -150,11 +150,11 @@ def test_patched_checked_and_taken_back(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_edited_meanwhile_is_refused(tmp_path: Path) -> None:
-    from envtune import executor
+    from envtune.executor.run import apply_plan
     from envtune.fix.plan import executable
 
     made = plan(V022)
     operation = dict(executable(made.changes)["changes"][0]["operations"][0], path=str(tmp_path / "functional.py"))
     (tmp_path / "functional.py").write_text(V022 + "# mine\n")
-    _, results = executor.apply_plan({"changes": [{"id": "C01", "operations": [operation]}]}, str(tmp_path / "state"))
+    _, results = apply_plan({"changes": [{"id": "C01", "operations": [operation]}]}, str(tmp_path / "state"))
     assert results[0]["status"] == "refused" and (tmp_path / "functional.py").read_text().endswith("# mine\n")

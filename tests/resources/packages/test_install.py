@@ -12,10 +12,12 @@ from typing import Any, Mapping, Optional
 import pytest
 from helpers.examples import example_context
 
-from envtune import executor
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.collector import PILLOW_BUILD_QUERY
+from envtune.executor.plan import operation_fault
+from envtune.executor.recover import undo_run
+from envtune.executor.run import apply_plan
 from envtune.fix.plan import FixOptions, Plan, executable, make_plan
 from envtune.fix.policy import refusal
 from envtune.host import LocalHost
@@ -62,7 +64,7 @@ def plan(id_: str, **example: Any) -> Plan:
 
 def operation(change: Change) -> Mapping[str, Any]:
     found = dict(change.operations[0])
-    assert executor.operation_fault(found) == "" and refusal(found) is None
+    assert operation_fault(found) is None and refusal(found) is None
     return found
 
 
@@ -310,11 +312,11 @@ def test_installed_with_what_it_needs_and_exactly_that_removed(debian: Path, mon
     if asked.installs is None:
         pytest.skip("apt-get does not answer here")
     made = planned("envtune-wanted")
-    run, results = executor.apply_plan(executable([made._replace(id="C01")]), str(debian / "state"))
+    run, results = apply_plan(executable([made._replace(id="C01")]), str(debian / "state"))
     assert results[0]["status"] == "done", results
     assert installed(root) == {"envtune-needed", "envtune-wanted"}
     subprocess.run(["dpkg", f"--root={root}", "-i", str(theirs)], check=True, capture_output=True)
-    assert [row["status"] for row in executor.undo(str(debian / "state"), run)] == ["undone"]
+    assert [row["status"] for row in undo_run(str(debian / "state"), run)] == ["undone"]
     assert installed(root) == {"envtune-theirs"}
 
 

@@ -128,7 +128,7 @@ def test_a_recording_does_not_tell_enough_and_nothing_is_said_to_have_ended() ->
 REAL = """
 import json, os, signal, subprocess, sys, time
 from helpers import fixing
-from envtune import executor
+from envtune.executor.common import failpoint_hooks
 from envtune.fix.plan import FixOptions
 
 state = sys.argv[1]
@@ -221,9 +221,9 @@ three = orphan()
 made = plan()
 def swap(name):
     if name == "before-signal":
-        executor.boundary = lambda name: None
+        failpoint_hooks.clear()
         reuse(three)
-executor.boundary = swap
+failpoint_hooks.append(swap)
 fixing.apply(made, state)
 time.sleep(0.2)
 said["reused at the signal"] = alive(three)

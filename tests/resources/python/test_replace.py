@@ -16,7 +16,7 @@ from helpers import fixing
 from helpers.python37 import NATIVE, Built, environment, imported, need_headers, simd_built
 from helpers.wheels import NO_INDEX, Cann, make_wheel
 
-from envtune import executor
+from envtune.executor.history import RecordedRun
 from envtune.fix.plan import FixOptions, Plan
 from envtune.host import LocalHost
 from envtune.job.target import TargetOptions
@@ -123,7 +123,7 @@ def test_a_build_that_fails_leaves_pillow_as_it_was(
     assert result["status"] == "failed" and "pip wheel" in result["error"], result
     assert tree(native.parents[1]) == before
     assert imported(native, "PIL.__version__") == "9.5.0"
-    assert not any(record["type"] == "intent" for record in executor.Past(str(tmp_path / "state"), run).records)
+    assert not any(record["type"] == "intent" for record in RecordedRun(str(tmp_path / "state"), run).records)
 
 
 @x86
@@ -139,8 +139,7 @@ def test_undo_brings_the_very_files_back_without_a_network(
     assert {result["status"] for result in results.values()} == {"done"}, results
     assert outcomes(native, "IMG001", "IMG007") == {Outcome.PASS}
     assert tree(native.parents[1]) != before
-    executor_file = executor.__file__
-    unplugged = [shutil.which("unshare"), "-n", sys.executable, executor_file, "undo", run]
+    unplugged = [shutil.which("unshare"), "-n", sys.executable, "-m", "envtune.executor", "undo", run]
     command = unplugged if _may_unplug() else unplugged[2:]
     done = subprocess.run(command, env={"ENVTUNE_STATE": str(tmp_path / "state")}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

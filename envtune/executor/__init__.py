@@ -1,0 +1,22 @@
+"""Carry out plans: journal, write, read again, undo. It decides nothing; the plan says what is to be done.
+
+Standard library only, Python 3.6 syntax, and imports only among its own modules, so that it can be assembled into one
+file and run on a host where nothing is installed. Every top-level name therefore occurs in one module only.
+
+Every operation is written ahead: its intent, with everything needed to undo it (bytes, owner, mode, times, extended
+attributes), is on disk and fsynced before the first byte of the host changes. A run that was killed is therefore always
+one of: not begun, done, or begun with the original at hand; `history.interrupted_runs` finds it, `recover.resume_run`
+or `recover.undo_run` ends it. Nothing else undoes anything, except a change that fails, which undoes itself.
+
+Layout of the state directory (root: /var/lib/envtune, else $XDG_STATE_HOME/envtune; $ENVTUNE_STATE wins):
+
+    lock                      flock held by the one run that may write; its text says which
+    runs/<run>/journal.jsonl  one JSON object a line, `{"crc": ..., "record": {...}}`; a torn last line is ignored
+    runs/<run>/NNNN.orig      the bytes that were there before an operation
+    runs/<run>/output.log     what commands printed
+    runs/<run>/reserve        disk space that the journal falls back on when the disk is full
+
+Records of a journal: begin (plan), then for every operation intent, done or same (nothing to write), reverting,
+reverted, stuck (could not be undone); change (the result of one change), end; undo-begin, set-aside (a copy of what
+others wrote), undo-end; torn (a line that a killed run left unfinished).
+"""

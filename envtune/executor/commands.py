@@ -1,0 +1,179 @@
+"""Commands: short ones that only read, and long ones that are logged line by line."""
+
+import os
+import select
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from .common import Record, failpoint, private_opener
+from .problems import FailedError
+from .processes import RUN_VARIABLE
+from .run_directory import RunDirectory
+
+Environment = Optional[Dict[str, str]]
+_QUERY_TIMEOUT = 60  # seconds
+
+
+def command_output(argv: List[str], env: Environment) -> str:
+    """Return what a command that only reads prints."""
+    return _query(argv, env)[1]
+
+
+def check_holds(check: Record, env: Environment) -> bool:
+    """Return whether a check's command ends with 0 and, with `contains`, prints that text."""
+    try:
+        status, text = _query(check["argv"], env)
+    except OSError:
+        return False  # a program that is not there has done nothing
+    return status == 0 and check.get("contains", "") in text
+
+
+def _query(argv: List[str], env: Environment) -> Tuple[int, str]:
+    """Return (exit status, output) of a command that only reads."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(env),
+            timeout=_QUERY_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        raise FailedError("no-answer", command=" ".join(argv), seconds=_QUERY_TIMEOUT) from None
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def _environment(extra: Environment) -> Dict[str, str]:
+    env = dict(os.environ, LC_ALL="C")
+    env.update(extra or {})
+    return env
+
+
+def run_checked(argv: List[str], timeout: float, env: Environment, directory: RunDirectory) -> None:
+    """Run a long command; raise FailedError with its last lines unless it ends with 0."""
+    status, tail = run_logged(argv, timeout, env, directory)
+    if status != 0:
+        raise FailedError("command-failed", command=" ".join(argv), status=status, output=tail)
+
+
+def run_logged(argv: List[str], timeout: float, env: Environment, directory: RunDirectory) -> Tuple[int, str]:
+    """Run a long command, with every line to the run's output.log and its `on_output`: (exit status, last lines).
+
+    Its whole process group is killed when this run is stopped, and at the deadline, which raises FailedError.
+    """
+    import signal
+    import subprocess
+
+    child = None
+    log = _OutputLog(os.path.join(directory.path, "output.log"), argv, directory.on_output)
+    try:
+        with _DeferredInterrupt():  # a command that was started is always known, so that it can be ended
+            child = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=dict(_environment(env), **{RUN_VARIABLE: directory.path}),
+                cwd="/",  # `python -m` looks for modules in the current directory first
+                start_new_session=True,
+            )
+        assert child.stdout is not None
+        failpoint("command-started")
+        if not _log_until_end(child, child.stdout.fileno(), log, time.monotonic() + timeout):
+            seconds = "%g" % timeout
+            raise FailedError("command-timed-out", command=" ".join(argv), seconds=seconds, output=log.tail())
+        return child.wait(), log.tail()
+    finally:
+        if child is not None:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+            if child.stdout is not None:
+                child.stdout.close()
+        log.close()
+
+
+class _DeferredInterrupt:
+    """Raise a Ctrl-C inside of the block at its end."""
+
+    def __enter__(self) -> None:
+        import signal
+
+        self._pressed = False
+        self._previous: Any = None
+        try:
+            self._previous = signal.signal(signal.SIGINT, self._press)
+        except ValueError:
+            pass  # not the main thread: Ctrl-C does not come here
+
+    def _press(self, number: int, frame: Any) -> None:
+        self._pressed = True
+
+    def __exit__(self, *error: Any) -> None:
+        import signal
+
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+        if self._pressed:
+            raise KeyboardInterrupt
+
+
+def _log_until_end(child: Any, descriptor: int, log: "_OutputLog", deadline: float) -> bool:
+    """Log what the command prints until it ends; False at the deadline. Does not wait for daemons it leaves behind."""
+    import subprocess
+
+    while True:
+        ended = child.poll() is not None
+        ready, _, _ = select.select([descriptor], [], [], 0.1)
+        data = os.read(descriptor, 65536) if ready else b""
+        log.write(data)
+        if ended and not data:
+            return True
+        if ready and not data:  # it closed its output: it ended, or goes on without printing
+            try:
+                child.wait(0.1)
+            except subprocess.TimeoutExpired:
+                pass
+        if not ended and time.monotonic() > deadline:
+            return child.poll() is not None
+
+
+class _OutputLog:
+    """The output of a command: to a file, to a callback, and its last lines at hand."""
+
+    def __init__(self, path: str, argv: List[str], on_line: Optional[Callable[[str], None]]) -> None:
+        self._on_line = on_line
+        self._last_lines: List[str] = []
+        self._partial = b""
+        self._file = open(path, "ab", 0, opener=private_opener)  # noqa: SIM115 (closed by close)
+        self._append(("$ %s\n" % " ".join(argv)).encode("utf-8", "replace"))
+
+    def _append(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError:
+            pass  # a full disk is no reason to stop the command
+
+    def write(self, data: bytes) -> None:
+        self._append(data)
+        lines = (self._partial + data).split(b"\n")
+        self._partial = lines.pop()
+        for line in lines:
+            self._end_line(line)
+
+    def _end_line(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]
+        self._last_lines = self._last_lines[-19:] + [text]
+        if self._on_line is not None:
+            self._on_line(text)
+
+    def tail(self) -> str:
+        return " | ".join(line for line in self._last_lines[-5:] if line)
+
+    def close(self) -> None:
+        if self._partial:
+            self._end_line(self._partial)
+        self._file.close()

@@ -1,0 +1,44 @@
+"""What every module of the executor uses: the type of records, failpoints, and small helpers around the file system."""
+
+import errno
+import os
+import time
+from typing import Any, Callable, Dict, List
+
+Record = Dict[str, Any]
+EventCallback = Callable[[str, Record], None]
+
+failpoint_hooks: List[Callable[[str], None]] = []  # tests add what kills the process there
+
+
+def failpoint(name: str) -> None:
+    """Mark a place between any two steps that a crash could separate."""
+    for hook in failpoint_hooks:
+        hook(name)
+
+
+def utc_now() -> str:
+    """Return the time in UTC as text."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def fsync_directory(path: str) -> None:
+    """Flush the directory's entries to disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EROFS):  # kernel file systems have nothing to flush
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def with_path(error: OSError, path: str) -> OSError:
+    """Return the same error with the path it is about."""
+    return OSError(error.errno, error.strerror, error.filename or path)
+
+
+def private_opener(path: str, flags: int) -> int:
+    """Open for this user only; an `opener` of `open`."""
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)

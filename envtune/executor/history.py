@@ -1,0 +1,134 @@
+"""What the journals of earlier runs say."""
+
+import json
+import os
+import re
+from typing import Callable, Dict, List, Optional, Tuple
+
+from .common import Record
+from .journal import read_journal
+from .problems import RefusedError
+from .state import lock_holder
+
+SCHEMA = "envtune.journal/1"
+StepKey = Tuple[str, int]  # change, number of the operation
+
+
+class RecordedRun:
+    """What the journal of one run says. `steps` maps (change, number) to its latest records, in the order they began.
+
+    `in_progress` is what was under way when the journal ends: apply, undo, or empty. `damaged` are lines that cannot be
+    read; `last_undo` is how the latest undo began.
+    """
+
+    def __init__(self, state: str, name: str) -> None:
+        if not re.match("[0-9]{8}-[0-9]{6}(-[0-9]+)?$", name):
+            raise RefusedError("not-a-run-name", run=name)
+        self.name = name
+        self.directory = os.path.join(state, "runs", name)
+        self.path = os.path.join(self.directory, "journal.jsonl")
+        if not os.path.exists(self.path):
+            raise RefusedError("no-such-run", run=name)
+        self.records, self.damaged = read_journal(self.path)
+        self.begin: Record = {}
+        self.last_undo: Record = {}
+        self.in_progress = ""
+        self.steps: Dict[StepKey, Record] = {}
+        for record in self.records:
+            self._add(record)
+
+    def _add(self, record: Record) -> None:
+        kind = record["type"]
+        if kind == "begin":
+            self.begin, self.in_progress = record, "apply"
+            if record.get("schema") != SCHEMA:
+                raise RefusedError("run-of-another-version", run=self.name, version=record.get("schema"))
+        elif kind == "end":
+            self.in_progress = ""
+        elif kind == "undo-begin":
+            self.last_undo, self.in_progress = dict(record, before=self.in_progress), "undo"
+        elif kind == "undo-end":
+            self.in_progress = self.last_undo.get("before", "") if self.last_undo.get("change") else ""
+        elif kind in ("intent", "done", "reverting", "reverted", "stuck"):
+            self._add_step(record)
+
+    def _add_step(self, record: Record) -> None:
+        kind, key = record["type"], (record["change"], record["number"])
+        if kind == "intent":
+            self.steps.pop(key, None)  # begun again: it is the latest step now
+        step = self.steps.setdefault(key, {})
+        if not (kind == "stuck" and step.get("state") == "done"):
+            step["state"] = kind
+        step.update({name: record[name] for name in ("operation", "kept", "now") if name in record})
+
+    @property
+    def plan(self) -> Record:
+        """The plan of the run; without changes when it was killed before it was journalled."""
+        plan: Record = self.begin.get("plan", {"changes": []})
+        return plan
+
+    @property
+    def status(self) -> str:
+        """One of interrupted, applied, partly, failed, undone, partly-undone, or empty when nothing was begun."""
+        if self.in_progress:
+            return "interrupted"
+        if self.steps and not self.open_steps():
+            return "undone" if self.last_undo else "failed"
+        done = [result for result in self.results() if result["status"] == "done"]
+        if not self.results():
+            return "empty"
+        if self.last_undo:
+            return "partly-undone"
+        return "applied" if len(done) == len(self.plan["changes"]) else "partly" if done else "failed"
+
+    def results(self) -> List[Record]:
+        """Return the latest result of every change that was finished."""
+        return list({record["change"]: record for record in self.records if record["type"] == "change"}.values())
+
+    def open_steps(self, change: Optional[str] = None) -> List[StepKey]:
+        """Return the steps whose effect is (or may be) on the host, the latest first."""
+        keys = [key for key, step in self.steps.items() if step["state"] != "reverted"]
+        return [key for key in reversed(keys) if change is None or key[0] == change]
+
+
+def recorded_runs(state: str) -> List[RecordedRun]:
+    """Return every run, the oldest first; a run of another version is left out."""
+    return _readable_runs(state, lambda path: True)
+
+
+def interrupted_runs(state: str) -> List[RecordedRun]:
+    """Return the runs that were killed in the middle; not the one that is under way."""
+    under_way = (lock_holder(state) or {}).get("run")
+    return [run for run in _readable_runs(state, _may_be_open) if run.in_progress and run.name != under_way]
+
+
+def _readable_runs(state: str, wanted: Callable[[str], bool]) -> List[RecordedRun]:
+    folder = os.path.join(state, "runs")
+    runs = []
+    for name in sorted(os.listdir(folder), key=_by_time) if os.path.isdir(folder) else []:
+        path = os.path.join(folder, name, "journal.jsonl")
+        if os.path.exists(path) and not wanted(path):
+            continue
+        try:
+            run = RecordedRun(state, name)
+        except RefusedError:
+            continue
+        if run.records or run.damaged:
+            runs.append(run)
+    return runs
+
+
+def _by_time(name: str) -> Tuple[str, int]:
+    stamp, _, number = name.partition("-")[2].partition("-")
+    return name[:9] + stamp, int(number) if number.isdigit() else 0
+
+
+def _may_be_open(path: str) -> bool:
+    """Return False when the last line of a journal says that the run ended: then there is no need to read all of it."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
+        lines = file.read().splitlines()
+    try:
+        return bool(json.loads(lines[-1].decode("ascii"))["record"]["type"] != "end")
+    except (ValueError, KeyError, TypeError, IndexError):
+        return True

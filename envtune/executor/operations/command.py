@@ -1,0 +1,131 @@
+"""Run one command that has a check, and usually a command that undoes it."""
+
+import os
+import re
+from typing import List, Set
+
+from ..commands import check_holds, command_output, run_checked
+from ..common import Record, failpoint
+from ..files import digest
+from ..problems import FailedError, RefusedError
+from ..run_directory import RunDirectory
+from ..validators import Members, is_argv, is_environment, is_pattern, is_seconds, is_text
+from .base import Operation
+
+_TIMEOUT = 600.0  # seconds
+_is_query = Members({"argv": is_argv, "pattern": is_pattern})
+
+
+class CommandOperation(Operation):
+    """`{op: run, argv, check: {argv, contains?}, undo?: {argv, find?}, given?, census?, timeout?, env?}`.
+
+    `check` says whether its effect is there: exit 0 and, with `contains`, that text in its output.
+    `find: {argv, pattern}` fills named groups of `pattern` in the output of a command into the undo command
+    (`{handle}`), so that it names the very rule that was added. Without `undo` it cannot be undone.
+
+    `given: {argv, pattern, ignore?, digest}` is its precondition (the rules among which it places one by a number):
+    what `matching` finds in the output of `argv` must have that digest, or nothing begins.
+
+    `census: {argv, pattern}` is an inventory (the installed packages), one item for every match of the pattern's group;
+    the word `{new}` of the undo command becomes the items that the command added and that are still there.
+    """
+
+    members = Members(
+        {"argv": is_argv, "check": Members({"argv": is_argv}, {"contains": is_text})},
+        {
+            "undo": Members({"argv": is_argv}, {"find": _is_query}),
+            "given": Members({"argv": is_argv, "pattern": is_pattern, "digest": is_text}, {"ignore": is_pattern}),
+            "census": _is_query,
+            "timeout": is_seconds,
+            "env": is_environment,
+        },
+    )
+
+    def __init__(self, wire: Record) -> None:
+        super().__init__(wire)
+        self.argv = wire["argv"]
+        self.subject = " ".join(self.argv)
+        self.check = wire["check"]
+        self.undo = wire.get("undo")
+        self.precondition = wire.get("given")
+        self.inventory = wire.get("census")
+        self.timeout = wire.get("timeout", _TIMEOUT)
+        self.env = wire.get("env")
+
+    def observe(self) -> str:
+        return "applied" if check_holds(self.check, self.env) else "not-applied"
+
+    def final_state(self) -> str:
+        return "applied"
+
+    def require_precondition(self) -> None:
+        if self.precondition is None:
+            return
+        argv, planned = self.precondition["argv"], self.precondition["digest"]
+        output = command_output(argv, self.env)
+        found = digest(matching(output, self.precondition["pattern"], self.precondition.get("ignore", "")))
+        if found != planned:
+            raise RefusedError("precondition-changed", command=" ".join(argv), found=found, planned=planned)
+
+    def backup(self, directory: RunDirectory) -> Record:
+        self.require_precondition()
+        saved = {"was": self.observe()}
+        if self.inventory is not None:
+            name = directory.save("\n".join(sorted(self._items())).encode("utf-8"))
+            saved["census"] = os.path.join(directory.path, name)
+        return saved
+
+    def apply(self, saved: Record, directory: RunDirectory) -> None:
+        run_checked(self.argv, self.timeout, self.env, directory)
+        failpoint("command-ended")
+        if "census" in saved:
+            added = "\n".join(sorted(self._items() - _read_items(saved["census"]))).encode("utf-8")
+            directory.write_private(saved["census"] + ".new", lambda file: file.write(added))
+
+    def _items(self) -> Set[str]:
+        assert self.inventory is not None
+        return set(re.findall(self.inventory["pattern"], command_output(self.inventory["argv"], self.env)))
+
+    def _added_items(self, saved: Record) -> List[str]:
+        """Return what the command added and is still there; after a kill all that was not there before it."""
+        current = self._items()
+        if os.path.exists(saved["census"] + ".new"):
+            return sorted(current & _read_items(saved["census"] + ".new"))
+        return sorted(current - _read_items(saved["census"]))
+
+    def revert(self, saved: Record, directory: RunDirectory) -> None:
+        if saved["was"] == "applied" or self.is_reverted(saved):
+            return
+        if not self.undo:
+            raise RefusedError("command-not-undoable", command=self.subject)
+        argv = list(self.undo["argv"])
+        if "find" in self.undo:
+            argv = self._with_arguments(argv, self.undo["find"])
+        if "census" in saved:
+            added = self._added_items(saved)
+            argv = [word for part in argv for word in (added if part == "{new}" else [part])]
+        run_checked(argv, self.timeout, self.env, directory)
+        failpoint("undo-command-ended")
+
+    def _with_arguments(self, argv: List[str], query: Record) -> List[str]:
+        """Return the undo command with the groups that are found now."""
+        match = re.search(query["pattern"], command_output(query["argv"], self.env))
+        if match is None:
+            raise FailedError("undo-argument-not-found", command=" ".join(argv), pattern=query["pattern"])
+        for name, value in match.groupdict().items():
+            argv = [part.replace("{%s}" % name, value or "") for part in argv]
+        return argv
+
+    def is_reverted(self, saved: Record) -> bool:
+        return not self._added_items(saved) if "census" in saved else super().is_reverted(saved)
+
+
+def matching(text: str, pattern: str, ignore: str = "") -> bytes:
+    """Return all matches of `pattern` in a text, a line each; what matches `ignore` is taken out before."""
+    text = re.sub(ignore, "", text) if ignore else text
+    return "\n".join(match.group() for match in re.finditer(pattern, text)).encode("utf-8", "replace")
+
+
+def _read_items(path: str) -> Set[str]:
+    with open(path, "rb") as file:
+        return {line for line in file.read().decode("utf-8").split("\n") if line}

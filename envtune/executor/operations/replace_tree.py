@@ -1,0 +1,168 @@
+"""Replace directory trees by commands, with everything that was there kept in an archive."""
+
+import os
+from typing import IO, List
+
+from ..commands import run_checked
+from ..common import Record, failpoint
+from ..files import digest, read_content
+from ..problems import FailedError, RefusedError
+from ..run_directory import RunDirectory
+from ..validators import Members, is_argv, is_environment, is_list_of, is_path, is_relative_path, is_seconds, is_text
+from .base import Operation
+from .trees import expand_names, file_digest, fsync_tree, new_work_directory, remove_tree, tree_digest
+from .wheels import require_covered, require_installed, wheel_path
+
+_TIMEOUT_OF_A_STEP = 1800.0  # seconds
+
+
+class ReplaceTreeOperation(Operation):
+    """`{op: swap, root, touches, steps, verify, prepare?, holds?, wheels?, site?, timeout?, env?}`: replace trees.
+
+    `touches` names everything below `root` that the commands may create, change or remove; the last part of a name may
+    be a shell pattern (`Pillow-*`). All of it is kept in one archive first; if a step or a verification fails, it is
+    restored. Undoing needs no network.
+
+    `prepare` runs before and writes only below `{work}`, an empty directory of this run (also in `env`, `steps` and
+    `wheels`). `holds` maps names below `root` to the digest they must have for anything to begin (`absent`, or
+    `present` for any content). `wheels` are the paths or patterns of the wheels that the steps install into `site`
+    (below `root`): nothing is replaced unless all their files lie in `touches`, and afterwards each must be there with
+    the bytes it has in the wheel.
+    """
+
+    members = Members(
+        {
+            "root": is_path,
+            "touches": is_list_of(is_relative_path),
+            "steps": is_list_of(is_argv),
+            "verify": is_list_of(is_argv),
+        },
+        {
+            "prepare": is_list_of(is_argv),
+            "holds": is_environment,
+            "wheels": is_list_of(is_text),
+            "site": is_relative_path,
+            "timeout": is_seconds,
+            "env": is_environment,
+        },
+    )
+
+    def __init__(self, wire: Record) -> None:
+        super().__init__(wire)
+        self.root = self.subject = wire["root"]
+        self.names: List[str] = wire["touches"]
+        self.expected = wire.get("holds", {})
+        self.prepare = wire.get("prepare", [])
+        self.steps = wire["steps"]
+        self.verify = wire["verify"]
+        self.wheels = wire.get("wheels", [])
+        self.site = wire.get("site", "")
+        self.timeout = wire.get("timeout", _TIMEOUT_OF_A_STEP)
+        self.env = wire.get("env", {})
+
+    def observe(self) -> str:
+        return tree_digest(os.path.join(self.root, name) for name in expand_names(self.root, self.names))
+
+    def require_precondition(self) -> None:
+        for name, planned in sorted(self.expected.items()):
+            path = os.path.join(self.root, name)
+            found = digest(read_content(path))
+            if found != planned and not (planned == "present" and found != "absent"):
+                raise RefusedError("not-as-planned", subject=path, found=found, planned=planned)
+
+    def backup(self, directory: RunDirectory) -> Record:
+        self.require_precondition()
+        work = new_work_directory(os.path.join(directory.path, "work"))
+        try:
+            self._run_all(self.prepare, work, directory)
+            require_covered(self._wheel_paths(work), self.site, self.names)
+            self.require_precondition()  # preparing may take minutes
+            was = self.observe()
+            name = self.save_copy(directory)
+        except BaseException:
+            remove_tree(work)
+            raise
+        with directory.open(name) as file:
+            checksum = file_digest(file).hex()
+        temporary = os.path.join(self.root, ".envtune-%d" % os.getpid())
+        return {"was": was, "original": name, "sha256": checksum, "temporary": temporary, "work": work}
+
+    def save_copy(self, directory: RunDirectory) -> str:
+        import tarfile
+
+        def write(file: IO[bytes]) -> None:
+            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+                for name in expand_names(self.root, self.names):
+                    archive.add(os.path.join(self.root, name), arcname=name)
+
+        return directory.save_from(write)
+
+    def apply(self, saved: Record, directory: RunDirectory) -> None:
+        work = saved["work"]
+        previous = os.umask(0o022)  # what is installed is for others, too, whatever root's umask is
+        try:
+            self._run_all(self.steps, work, directory)
+            require_installed(self._wheel_paths(work), os.path.join(self.root, self.site))
+            self._run_all(self.verify, work, directory)
+        finally:
+            os.umask(previous)
+            remove_tree(work)
+        for name in expand_names(self.root, self.names):
+            fsync_tree(os.path.join(self.root, name))
+
+    def _run_all(self, commands: List[List[str]], work: str, directory: RunDirectory) -> None:
+        env = {name: value.replace("{work}", work) for name, value in self.env.items()}
+        for argv in commands:
+            run_checked([word.replace("{work}", work) for word in argv], self.timeout, env, directory)
+            failpoint("tree-command-ended")
+
+    def _wheel_paths(self, work: str) -> List[str]:
+        return [wheel_path(pattern.replace("{work}", work)) for pattern in self.wheels]
+
+    def is_applied(self, saved: Record) -> bool:
+        return bool(self.observe() != saved["was"])  # `apply` has run the verification
+
+    def changed_by_others(self, saved: Record, step: Record) -> str:
+        current = self.observe()
+        return current if step["state"] == "done" and current not in (saved["was"], step["now"]) else ""
+
+    def revert(self, saved: Record, directory: RunDirectory) -> None:
+        import shutil
+
+        new, old = os.path.join(saved["temporary"], "new"), os.path.join(saved["temporary"], "old")
+        _unpack_archive(saved, directory, new)
+        os.mkdir(old, 0o700)
+        failpoint("tree-unpacked")
+        for number, name in enumerate(sorted({*expand_names(self.root, self.names), *expand_names(new, self.names)})):
+            path, source = os.path.join(self.root, name), os.path.join(new, name)
+            if os.path.lexists(path):
+                os.rename(path, os.path.join(old, str(number)))
+                failpoint("tree-removed")
+            if os.path.lexists(source):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.rename(source, path)
+                failpoint("tree-restored")
+            fsync_tree(path)
+        shutil.rmtree(saved["temporary"])
+
+    def clean_up(self, saved: Record) -> None:
+        """Remove the half of an undo that a killed run left; the archive still holds everything."""
+        import shutil
+
+        remove_tree(saved.get("work", ""))
+        if os.path.lexists(saved["temporary"]):
+            shutil.rmtree(saved["temporary"])
+
+
+def _unpack_archive(saved: Record, directory: RunDirectory, target: str) -> None:
+    import tarfile
+
+    with directory.open(saved["original"]) as file:
+        if file_digest(file).hex() != saved["sha256"]:
+            raise FailedError("archive-damaged", archive=saved["original"])
+        file.seek(0)
+        os.makedirs(target, 0o700)
+        with tarfile.open(fileobj=file, mode="r") as archive:
+            if hasattr(tarfile, "fully_trusted_filter"):
+                archive.extraction_filter = tarfile.fully_trusted_filter
+            archive.extractall(target, numeric_owner=True)

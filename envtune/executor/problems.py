@@ -1,0 +1,149 @@
+"""Why something was refused or failed: codes with fields, their English sentences, and the exceptions that carry them.
+
+envtune translates the templates; the executor by itself speaks English.
+"""
+
+import errno
+from typing import Any, Dict
+
+from .common import Record
+
+
+def N_(template: str) -> str:  # the name that gettext's extractors look for
+    """Mark a template as translatable."""
+    return template
+
+
+TEMPLATES: Dict[str, str] = {
+    # the state directory and its lock
+    "parent-writable-by-others": N_("{path}, above the state directory, can be written by others than root"),
+    "not-a-directory": N_("{path} is not a directory"),
+    "owned-by-another-user": N_("{path} belongs to user {owner}, not to user {user}"),
+    "writable-by-others": N_("{path} can be written by others (mode {mode}); chmod 700 it"),
+    "locked": N_("another envtune run holds the lock: {holder}"),
+    "lock-holder": N_("pid {pid}, since {since}, run {run}"),
+    "lock-holder-without-run": N_("pid {pid}, since {since}"),
+    "lock-holder-just-begun": N_("it has just begun"),
+    # plans
+    "malformed-plan": N_("malformed plan: {fault}"),
+    "at-member": N_("{member}: {fault}"),
+    "missing": N_("missing"),
+    "unknown-member": N_("unknown"),
+    "not-allowed": N_("not allowed"),
+    "value-not-allowed": N_("not allowed: {value}"),
+    "not-a-mapping": N_("not a mapping"),
+    "occurs-twice": N_("{id} occurs twice"),
+    "unknown-operation": N_("there is no kind of operation called {kind}"),
+    "not-as-planned": N_("{subject} is not what the plan expected (found {found}, planned for {planned})"),
+    "precondition-changed": N_(
+        "`{command}` tells something else than when the plan was made (found {found}, planned for {planned})"
+    ),
+    # files
+    "symbolic-link": N_("{path} is a symbolic link; name the file it points to"),
+    "not-a-regular-file": N_("{path} is not a regular file"),
+    "kernel-short-write": N_("{path}: the kernel took {written} of {length} bytes"),
+    "changed-meanwhile": N_("{path} was changed by somebody else at this moment"),
+    "not-as-written": N_("{subject} does not hold what was written"),
+    "backup-failed": N_("{path}: the original could not be kept: {reason}"),
+    "backup-damaged": N_("the original of {path} kept in {backup} is damaged"),
+    # commands and processes
+    "no-answer": N_("{command} did not answer within {seconds} s"),
+    "command-failed": N_("{command} ended with {status}: {output}"),
+    "command-timed-out": N_("{command} did not end within {seconds} s: {output}"),
+    "command-not-undoable": N_("{command} has no way back"),
+    "undo-argument-not-found": N_("{command}: not found any more: {pattern}"),
+    "command-still-running": N_("a command of run {run} is still running: process {processes}; wait for it or end it"),
+    "process-of-another-user": N_("process {pid} belongs to user {user} now"),
+    "process-is-envtune": N_("process {pid} is envtune itself or started it"),
+    "process-still-running": N_("process {pid} is still there"),
+    "process-not-restorable": N_("process {pid} has ended and cannot be brought back"),
+    # trees and wheels
+    "archive-damaged": N_("the archive {archive} of what was there is damaged"),
+    "no-such-file": N_("{pattern}: no such file"),
+    "several-files": N_("{pattern}: several files: {files}"),
+    "wheel-writes-elsewhere": N_("{wheel} would write {path}, which the plan does not name"),
+    "wheel-member-outside": N_("{wheel} holds a file outside of its own tree: {member}"),
+    "wheel-member-unknown": N_("{wheel} holds {member}, whose place is not known"),
+    "wheel-not-installed": N_("{path} is not what {wheel} holds"),
+    # runs
+    "run-interrupted": N_("run {run} was interrupted; finish or undo it first"),
+    "run-not-interrupted": N_("run {run} was not interrupted"),
+    "not-a-run-name": N_("{run} is not the name of a run"),
+    "no-such-run": N_("there is no run {run}"),
+    "no-such-change": N_("run {run} has no change {change}"),
+    "run-of-another-version": N_("run {run} is of another version ({version})"),
+    "journal-damaged": N_("damaged lines in {journal}: {lines}; undo the run instead"),
+    "damaged-lines-not-undone": N_("damaged lines in {journal}: {lines}; what they told was not undone"),
+    "intent-damaged": N_("the journal's line that says what was there is damaged"),
+    "changed-since": N_("{subject} was changed since (found {found}, this run left {recorded})"),
+    "not-restored": N_("what was there before could not be put back"),
+    "stopped": N_("stopped by the user"),
+    "not-begun": N_("not begun"),
+    # of the system
+    "os-error": N_("{path}: {reason}"),
+    "chattr": N_("{reason} ({path} has the attribute {attribute} of chattr)"),
+    "errno": "{text}",
+    "exception": "{type}: {text}",
+}
+
+
+class Problem:
+    """A code of TEMPLATES and the values for its template, of which some may be problems themselves."""
+
+    def __init__(self, code: str, **fields: Any) -> None:
+        self.code = code
+        self.fields = fields
+
+    def __str__(self) -> str:
+        return TEMPLATES[self.code].format(**self.fields)
+
+    def to_wire(self) -> Record:
+        """Return the problem as plain data, as journals and results hold it."""
+        fields = {name: value.to_wire() if isinstance(value, Problem) else value for name, value in self.fields.items()}
+        return {"code": self.code, "fields": fields}
+
+
+class ExecutorError(Exception):
+    """Root of what the executor raises on purpose; `problem` says why."""
+
+    def __init__(self, code: str, **fields: Any) -> None:
+        self.problem = Problem(code, **fields)
+        super().__init__(str(self.problem))
+
+
+class RefusedError(ExecutorError):
+    """The operation was not begun: what is there is not what the plan expected, or it is not allowed."""
+
+
+class FailedError(ExecutorError):
+    """The operation was begun and did not work; the original was restored, or the message says what is left."""
+
+
+class LockedError(ExecutorError):
+    """Another run holds the lock; the message says which."""
+
+
+class JournalError(ExecutorError):
+    """The journal cannot be written any more: the run stops where it is, and is found as interrupted."""
+
+
+def errno_problem(error: OSError) -> Problem:
+    """Return what the system says, without the path."""
+    return Problem("errno", name=errno.errorcode.get(error.errno or 0, ""), text=error.strerror or str(error))
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Return the problem that an exception is about, in one line, with the path where there is one."""
+    if isinstance(error, ExecutorError):
+        return error.problem
+    if isinstance(error, KeyboardInterrupt):
+        return Problem("stopped")
+    if isinstance(error, OSError) and error.strerror:
+        reason = errno_problem(error)
+        return Problem("os-error", path=str(error.filename), reason=reason) if error.filename else reason
+    return Problem("exception", type=type(error).__name__, text=str(error))
+
+
+def failure(problem: Problem) -> Record:
+    """Return what a result says of a problem: the English sentence, and the same as data."""
+    return {"error": str(problem), "problems": [problem.to_wire()]}

@@ -1,0 +1,170 @@
+"""Carry out a plan, change by change, each with its operations written ahead in the journal."""
+
+import os
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from .common import EventCallback, Record, fsync_directory, utc_now
+from .history import SCHEMA, StepKey, interrupted_runs
+from .journal import Journal
+from .operations.base import Operation
+from .plan import operation_of, plan_fault, require_expected
+from .problems import FailedError, JournalError, Problem, RefusedError, failure, problem_of
+from .run_directory import RunDirectory
+from .state import Lock
+
+
+class Run:
+    """One journalled run. `on_event(kind, record)` gets what happens, for progress."""
+
+    def __init__(self, state: str, name: str, on_event: Optional[EventCallback] = None, reserve: int = 65536) -> None:
+        self.name = name
+        path = os.path.join(state, "runs", name)
+        if not os.path.isdir(path):
+            os.mkdir(path, 0o700)
+            fsync_directory(os.path.dirname(path))
+        self.journal = Journal(path, reserve)
+        self.directory = RunDirectory(path, lambda line: self._notify("output", {"line": line}))
+        self._on_event = on_event
+
+    def record(self, kind: str, closing: bool = False, **fields: Any) -> None:
+        """Journal one record and report it."""
+        record = dict(fields, type=kind, time=utc_now())
+        self.journal.append(record, closing)
+        self._notify(kind, record)
+
+    def end(self, kind: str, results: List[Record]) -> None:
+        """Journal the last record, with what became of everything."""
+        self.record(kind, closing=True, results=results)
+        self.journal.close()
+
+    def _notify(self, kind: str, record: Record) -> None:
+        if self._on_event is not None:
+            try:
+                self._on_event(kind, record)
+            except OSError:
+                self._on_event = None  # nobody listens any more; that is no reason to stop
+
+    def apply(self, change: Record, done: Optional[Dict[int, Record]] = None) -> Record:
+        """Do all operations of one change, or none: one that fails reverts its predecessors. Return the result.
+
+        `done` holds the steps that a killed run had finished already.
+        """
+        steps: Dict[int, Record] = dict(done or {})
+        result: Record = {"change": change["id"], "status": "done", "error": None}
+        self._notify("start", change)
+        try:
+            for number, wire in enumerate(change["operations"]):
+                if number not in steps:
+                    self._perform(change, number, operation_of(wire), steps)
+        except JournalError:
+            raise
+        except (KeyboardInterrupt, Exception) as error:
+            status = "stopped" if isinstance(error, KeyboardInterrupt) else _failed_status(error)
+            result.update(status=status, **failure(problem_of(error)))
+            self._revert_all(change["id"], steps, result)
+        self.record("change", closing=True, **result)
+        return result
+
+    def _revert_all(self, change: str, steps: Dict[int, Record], result: Record) -> None:
+        for number in sorted(steps, reverse=True):
+            reverted = self.revert_step((change, number), steps[number])
+            if reverted["error"]:
+                result["error"] = "%s; %s" % (result["error"], reverted["error"])
+                result["problems"] = result["problems"] + reverted["problems"]
+                result["left"] = True
+
+    def _perform(self, change: Record, number: int, operation: Operation, steps: Dict[int, Record]) -> None:
+        current = operation.observe()
+        if current == operation.final_state():
+            self.record("same", change=change["id"], number=number)
+            return
+        require_expected(operation, current)
+        saved = operation.backup(self.directory)
+        self.record("intent", change=change["id"], number=number, operation=operation.wire, kept=saved)
+        steps[number] = {"state": "intent", "operation": operation.wire, "kept": saved}
+        operation.apply(saved, self.directory)
+        if not operation.is_applied(saved):
+            raise FailedError("not-as-written", subject=operation.wire.get("path") or change.get("target"))
+        current = operation.observe()
+        self.record("done", closing=True, change=change["id"], number=number, now=current)
+        steps[number].update(state="done", now=current)
+
+    def revert_step(self, key: StepKey, step: Record, force: bool = False) -> Record:
+        """Undo one step; refused where others changed its subject since, unless `force`, which keeps a copy."""
+        result: Record = {"change": key[0], "number": key[1], "status": "undone", "error": None}
+        if "operation" not in step:
+            return dict(result, status="failed", **failure(Problem("intent-damaged")))
+        operation, saved = operation_of(step["operation"]), step["kept"]
+        try:
+            operation.clean_up(saved)
+            if not operation.is_reverted(saved):
+                self._copy_foreign(operation, key, step, force, result)
+                self.record("reverting", closing=True, change=key[0], number=key[1])
+                operation.revert(saved, self.directory)
+                if not operation.is_reverted(saved):
+                    raise FailedError("not-restored")
+            operation.clean_up(saved)
+            self.record("reverted", closing=True, change=key[0], number=key[1])
+        except (RefusedError, FailedError, OSError, ValueError) as error:
+            reason = failure(problem_of(error))
+            result.update(status=_failed_status(error), **reason)
+            self.record("stuck", closing=True, change=key[0], number=key[1], **reason)
+        return result
+
+    def _copy_foreign(self, operation: Operation, key: StepKey, step: Record, force: bool, result: Record) -> None:
+        """Keep a copy of what others wrote, and say where; without `force` refuse."""
+        foreign = operation.changed_by_others(step["kept"], step)
+        if not foreign:
+            return
+        if not force:
+            result["foreign"] = foreign
+            raise RefusedError("changed-since", subject=operation.subject, found=foreign, recorded=step.get("now"))
+        copy = operation.save_copy(self.directory)
+        if copy is not None:
+            result["copy"] = os.path.join(self.directory.path, copy)
+        self.record("set-aside", closing=True, change=key[0], number=key[1], copy=copy)
+
+
+def _failed_status(error: BaseException) -> str:
+    return "refused" if isinstance(error, RefusedError) else "failed"
+
+
+def apply_plan(
+    plan: Record, state: str, on_event: Optional[EventCallback] = None, wait: float = 0.0
+) -> Tuple[str, List[Record]]:
+    """Carry out every change of `plan`: (run name, one result per change).
+
+    Ctrl-C reverts the change in hand and begins no further one. Raises RefusedError (the plan is malformed, or an
+    earlier run was interrupted), LockedError after `wait` seconds, JournalError, OSError when there is no room for a
+    journal.
+    """
+    fault = plan_fault(plan)
+    if fault is not None:
+        raise RefusedError("malformed-plan", fault=fault)
+    with Lock(state, wait) as lock:
+        interrupted = interrupted_runs(state)
+        if interrupted:
+            raise RefusedError("run-interrupted", run=interrupted[0].name)
+        name = _new_run_name(state)
+        lock.describe(name)
+        steps = sum(len(change["operations"]) for change in plan["changes"])
+        run = Run(state, name, on_event, 16384 + 1024 * (steps + len(plan["changes"])))
+        run.record("begin", schema=SCHEMA, plan=plan, pid=os.getpid(), uid=os.geteuid())
+        results: List[Record] = []
+        for change in plan["changes"]:
+            if results and results[-1]["status"] == "stopped":
+                results.append(dict(failure(Problem("not-begun")), change=change["id"], status="stopped"))
+            else:
+                results.append(run.apply(change))
+        run.end("end", results)
+        return name, results
+
+
+def _new_run_name(state: str) -> str:
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    name, number = stamp, 0
+    while os.path.lexists(os.path.join(state, "runs", name)):
+        number += 1
+        name = "%s-%d" % (stamp, number)
+    return name

@@ -1,0 +1,46 @@
+"""The directory of one run: the originals it keeps, and where the output of its commands goes."""
+
+import os
+from typing import IO, Any, Callable, Optional
+
+from .common import failpoint, fsync_directory, private_opener
+from .problems import FailedError, errno_problem
+
+
+class RunDirectory:
+    """runs/<run>; `on_output` gets every line that a command prints while it runs."""
+
+    def __init__(self, path: str, on_output: Optional[Callable[[str], None]] = None) -> None:
+        self.path = path
+        self.on_output = on_output
+
+    def save(self, data: bytes) -> str:
+        """Keep bytes, on disk before this returns; the name to `open` them by."""
+        return self.save_from(lambda file: file.write(data))
+
+    def save_from(self, write: Callable[[IO[bytes]], Any]) -> str:
+        """Keep what `write` writes to a file; nothing is left of it when that fails."""
+        numbers = [int(n[:-5]) for n in os.listdir(self.path) if n.endswith(".orig") and n[:-5].isdigit()]
+        name = "%04d.orig" % (max(numbers + [0]) + 1)
+        path = os.path.join(self.path, name)
+        try:
+            self.write_private(path, write)
+            fsync_directory(self.path)
+        except OSError as error:
+            if os.path.lexists(path):
+                os.unlink(path)
+            raise FailedError("backup-failed", path=path, reason=errno_problem(error)) from error
+        failpoint("original-kept")
+        return name
+
+    @staticmethod
+    def write_private(path: str, write: Callable[[IO[bytes]], Any]) -> None:
+        """Write a new file that only this user can read, on disk before this returns."""
+        with open(path, "xb", opener=private_opener) as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def open(self, name: str) -> IO[bytes]:
+        """Open what is kept under that name."""
+        return open(os.path.join(self.path, os.path.basename(name)), "rb")

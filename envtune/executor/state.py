@@ -1,0 +1,130 @@
+"""The state directory, and the lock that lets one run at a time write."""
+
+import errno
+import fcntl
+import os
+import re
+import stat
+import time
+from typing import Any, Dict, Optional
+
+from .common import utc_now
+from .problems import LockedError, Problem, RefusedError
+
+
+def state_directory() -> str:
+    """Return $ENVTUNE_STATE, else /var/lib/envtune for root, else $XDG_STATE_HOME/envtune (~/.local/state/envtune)."""
+    named = os.environ.get("ENVTUNE_STATE")
+    if named:
+        return os.path.abspath(named)
+    if os.geteuid() == 0:
+        return "/var/lib/envtune"
+    home = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(home):  # the XDG specification: a relative path is to be ignored
+        home = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(home, "envtune")
+
+
+def ensure_state_directory(state: str) -> None:
+    """Make the state directory if it is missing, and refuse one that others could write: undo writes what lies there.
+
+    Raises RefusedError, or OSError when it cannot be made.
+    """
+    os.makedirs(os.path.dirname(state) or "/", exist_ok=True)
+    for path in (state, os.path.join(state, "runs")):
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            pass
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode):
+            raise RefusedError("not-a-directory", path=path)
+        if status.st_uid != os.geteuid():
+            raise RefusedError("owned-by-another-user", path=path, owner=status.st_uid, user=os.geteuid())
+        if status.st_mode & 0o022:
+            raise RefusedError("writable-by-others", path=path, mode="%o" % stat.S_IMODE(status.st_mode))
+    if os.geteuid() == 0:
+        _require_parents_of_root(os.path.realpath(state))
+
+
+def _require_parents_of_root(path: str) -> None:
+    """Refuse a parent that others can write: they could rename root's state and put another one in its place."""
+    while path != "/":
+        path = os.path.dirname(path)
+        status = os.stat(path)
+        others = status.st_mode & (0o002 if status.st_gid == 0 else 0o022)
+        if status.st_uid != 0 or (others and not status.st_mode & stat.S_ISVTX):
+            raise RefusedError("parent-writable-by-others", path=path)
+
+
+class Lock:
+    """The right to write, held by one run at a time; released by the kernel however that run ends."""
+
+    def __init__(self, state: str, wait: float = 0.0) -> None:
+        ensure_state_directory(state)
+        self._descriptor = os.open(os.path.join(state, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + wait
+        while not _try_lock(self._descriptor):
+            if time.monotonic() >= deadline:
+                holder = _read_holder(self._descriptor)
+                os.close(self._descriptor)
+                raise LockedError("locked", holder=_holder_problem(holder))
+            time.sleep(0.1)
+        self.describe("")
+        for name in os.listdir(os.path.join(state, "runs")):  # space that killed runs hold; a journal reserves its own
+            reserve = os.path.join(state, "runs", name, "reserve")
+            if os.path.lexists(reserve):
+                os.unlink(reserve)
+
+    def __enter__(self) -> "Lock":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.release()
+
+    def describe(self, run: str) -> None:
+        """Write down who holds the lock."""
+        text = "pid %d, since %s%s\n" % (os.getpid(), utc_now(), ", run " + run if run else "")
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text.encode("ascii"), 0)
+
+    def release(self) -> None:
+        """Let the next run in."""
+        os.close(self._descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise
+        return False
+
+
+def _read_holder(descriptor: int) -> Dict[str, str]:
+    """Return `pid`, `since` and, once that is known, `run` of the holder; nothing while it has just begun."""
+    text = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
+    found = re.match("pid (?P<pid>[0-9]+), since (?P<since>[^,]+)(, run (?P<run>.+))?$", text)
+    return {name: value for name, value in found.groupdict().items() if value} if found else {}
+
+
+def _holder_problem(holder: Dict[str, str]) -> Problem:
+    if "run" in holder:
+        return Problem("lock-holder", pid=holder["pid"], since=holder["since"], run=holder["run"])
+    if "since" in holder:
+        return Problem("lock-holder-without-run", pid=holder["pid"], since=holder["since"])
+    return Problem("lock-holder-just-begun")
+
+
+def lock_holder(state: str) -> Optional[Dict[str, str]]:
+    """Return who holds the lock now, as `pid`, `since` and `run` (empty while it has just begun); None for nobody."""
+    try:
+        descriptor = os.open(os.path.join(state, "lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return None if _try_lock(descriptor) else _read_holder(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,44 @@
+"""The executor where envtune is not installed, on the oldest Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.examples import ROOT
+from helpers.killed_runs import (
+    NEW,
+    OLD,
+    build,
+    tree,
+)
+
+OLDEST = [
+    p for v in ("3.6.15", "3.7.16") for p in [Path(f"~/.pyenv/versions/{v}/bin/python").expanduser()] if p.exists()
+]
+
+
+@pytest.mark.parametrize("python", [sys.executable, *map(str, OLDEST)])
+def test_it_runs_alone_where_envtune_is_not_installed(tmp_path: Path, python: str) -> None:
+    program = tmp_path / "program"
+    shutil.copytree(ROOT / "envtune/executor", program / "executor")
+    (program / "__main__.py").write_text("import sys; from executor.__main__ import main; sys.exit(main())")
+    plan = build(tmp_path / "tree")
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    env = {"PATH": os.environ["PATH"], "ENVTUNE_STATE": str(tmp_path / "tree/state")}
+
+    def call(*words: str) -> Any:
+        done = subprocess.run([python, "-I", str(program), *words], env=env, stdout=subprocess.PIPE, check=True)
+        return json.loads(done.stdout)
+
+    told = call("apply", str(tmp_path / "plan.json"))
+    assert {result["status"] for result in told["results"]} == {"done"} and tree(tmp_path / "tree") == NEW
+    assert call("pending") == []
+    assert {result["status"] for result in call("undo", told["run"])["results"]} == {"undone"}
+    assert tree(tmp_path / "tree") == OLD
