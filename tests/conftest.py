@@ -8,8 +8,9 @@ from typing import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How long a busy machine takes to draw an example or to run one says nothing about what is tested. `make test` tries the
-# same few examples every time, so that it is never red by chance; `make test-all` searches (--hypothesis-profile=search).
+# How long a busy machine takes to draw an example or to run one says nothing about what is tested. `make test` tries
+# the same few examples every time, so that it is never red by chance; `make test-all` searches
+# (--hypothesis-profile=search).
 PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fixed", derandomize=True, database=None, max_examples=20, **PATIENT)
 settings.register_profile("search", print_blob=True, **PATIENT)

@@ -1,4 +1,4 @@
-"""`images.patch_torchvision`: a known line of an installed Python file changed, found by its content and never by its number.
+"""`images.patch_torchvision`: a known line of an installed Python file changed, found by its content.
 
 torchvision before 0.5.0 imports PILLOW_VERSION, which Pillow 7.0 and 9.0 do not have (porting guide 003:1455-1463;
 pytorch/vision#1712). The import is wrapped as the guide says, with `except ImportError` instead of its bare `except`.
