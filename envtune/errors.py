@@ -43,7 +43,7 @@ class EnvtuneError(Exception):
 
 
 class CatalogError(EnvtuneError):
-    """One or more catalogue files are wrong; `diagnostics` holds a line `file:line:column: message` for each, in English."""
+    """Catalogue files are wrong; `diagnostics` holds one line `file:line:column: message` each, in English."""
 
     def __init__(self, diagnostics: Sequence[Text]) -> None:
         super().__init__(Joined(diagnostics, "\n"))
