@@ -11,7 +11,7 @@ from typing import Sequence
 
 import pytest
 
-from envtune import collector
+from envtune.collector.snapshot import pack, take
 from envtune.context.open import recorded_options
 from envtune.job.environment import read_environment
 from envtune.snapshot.open import open_snapshot
@@ -116,8 +116,8 @@ def test_options_are_kept_with_absolute_paths(tmp_path: Path) -> None:
 
 
 def test_the_same_snapshot_packs_to_the_same_bytes() -> None:
-    snapshot = collector.take({})
-    assert collector.pack(snapshot) == collector.pack(snapshot)
+    snapshot = take({})
+    assert pack(snapshot) == pack(snapshot)
 
 
 # ---------------------------------------------------------------------------------------------------- envtune snapshot

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Iterable, Optional, Sequence
 
-from envtune import collector
+from envtune.collector.wheels import wheel_top_level
 from envtune.context import Context
 from envtune.errors import Skipped
 from envtune.messages import Message, Text
@@ -86,7 +86,7 @@ def _installation(
 def _top_level(context: Context, wheel: str) -> Iterable[str]:
     """The names a wheel installs at the top; a recording does not hold them, nor is a large wheel read twice."""
     try:
-        return collector.wheel_top_level(context.host.read_bytes(wheel))
+        return wheel_top_level(context.host.read_bytes(wheel))
     except OSError:
         return ()  # the executor looks again, and refuses a wheel that holds more than it kept
 
