@@ -74,7 +74,7 @@ AICPU_ARCHIVE_PLACES = ("opp/Ascend*/aicpu", "Ascend*/aicpu")
 AICPU_ARCHIVES = "*aicpu*kernels.tar.gz"
 LOADER_CONF = "/etc/ld.so.conf"
 LOADER_CONF_DEPTH = 4  # includes of includes
-LOADER_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/*-linux-gnu", "/usr/lib/*-linux-gnu")
+LOADER_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/{arch}-linux-gnu", "/usr/lib/{arch}-linux-gnu")
 
 
 def record_cann(recorder: Any) -> None:
@@ -195,8 +195,8 @@ def _record_loader(recorder: Any, entries: Sequence[str]) -> None:
     folders = list(entries) + _conf_directories(recorder, LOADER_CONF, LOADER_CONF_DEPTH)
     for folder in dict.fromkeys(folders):
         quietly(recorder.head, folder + "/" + HCCL_LIBRARY)
-    for pattern in LOADER_DIRECTORIES:
-        _keep_heads(recorder, pattern + "/" + HCCL_LIBRARY)
+    for folder in LOADER_DIRECTORIES:
+        _keep_heads(recorder, folder.format(arch="*") + "/" + HCCL_LIBRARY)
 
 
 def _conf_directories(recorder: Any, path: str, depth: int) -> List[str]:

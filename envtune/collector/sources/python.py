@@ -40,8 +40,7 @@ def record_python(recorder: Any) -> None:
     named, pid = recorder.target.get("python") or "", recorder.target.get("pid")
     python = find_interpreter(recorder, variables, cwd, named, pid)
     quietly(_record_environment, recorder, python)
-    for _, path in pip_commands(recorder, variables, cwd, python["version"]):
-        quietly(_record_pip, recorder, path)
+    quietly(_record_commands, recorder, python["version"])
     quietly(recorder.read_bytes, DPKG_STATUS)
     record_command(recorder, PILLOW_BUILD_QUERY)
     for path in other_interpreters(recorder, variables, cwd):
@@ -52,10 +51,12 @@ def _record_other(recorder: Any, path: str) -> None:
     holds_torch(recorder, describe_interpreter(recorder, recorder.variables, recorder.cwd, path)["sites"])
 
 
-def _record_pip(recorder: Any, path: str) -> None:
-    interpreter = script_interpreter(recorder, recorder.variables, recorder.cwd, path)
-    if interpreter is not None:
-        _record_other(recorder, interpreter)
+def _record_commands(recorder: Any, version: str) -> None:
+    """Record which Python each pip on PATH belongs to."""
+    for _, path in pip_commands(recorder, recorder.variables, recorder.cwd, version):
+        interpreter = script_interpreter(recorder, recorder.variables, recorder.cwd, path)
+        if interpreter is not None:
+            quietly(_record_other, recorder, interpreter)
 
 
 def _record_environment(recorder: Any, python: Mapping[str, Any]) -> None:
