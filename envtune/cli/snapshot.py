@@ -10,7 +10,7 @@ from typing import Any, Mapping, Optional
 
 import typer
 
-from envtune.cli.options import fail, language
+from envtune.cli.options import fail, fail_to_write, language
 from envtune.messages import Message
 
 HELP = """Record this host: everything the checks look at, without secrets, as one small file.
@@ -60,7 +60,7 @@ def command(
         else:
             write_new(str(output), data, force)
     except OSError as error:
-        _fail_to_write(output, error, lang)
+        fail_to_write(str(output or "-"), error, lang)
     seconds = time.monotonic() - clock
     typer.echo(_summary(str(output or "-"), len(data), seconds, unread(snapshot), lang), err=True)
 
@@ -83,12 +83,6 @@ def _refuse_target(output: Optional[Path], force: bool, lang: str) -> None:
         fail(Message("{output} is there already: --force replaces it", output=output), lang)
     elif not output.absolute().parent.is_dir():
         fail(Message("{parent} is not a directory", parent=output.absolute().parent), lang)
-
-
-def _fail_to_write(output: Optional[Path], error: OSError, lang: str) -> None:
-    place = str(output) if output is not None else "-"
-    words = error.strerror or str(error)
-    fail(Message("{place}: not written: {words}", place=place, words=words), lang)
 
 
 def unread(snapshot: Mapping[str, Any]) -> list[str]:

@@ -67,7 +67,7 @@ class SnapshotHost:
         entry = self._tree.entry(self._tree.locate(path))
         if isinstance(entry, Mapping) and "head" in entry:
             return bytes.fromhex(entry["head"])
-        return self.read_bytes(path)[: HEAD_SIZE]
+        return self.read_bytes(path)[:HEAD_SIZE]
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
         where = self._tree.locate(path, follow)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
+from helpers.assembled import collector_file
 
 from envtune.collector.commands import HARMFUL_VARIABLES, OUTPUT_LIMIT, run_command
 from envtune.collector.files import HEAD_SIZE
@@ -263,7 +264,7 @@ def test_the_loader_of_the_touching_child_is_kept_off_it(
 def test_the_collector_does_not_hang_on_it_either(dead_mount: Path, tmp_path: Path) -> None:
     environ = {"PATH": f"{dead_mount}/bin:/usr/bin", "HOME": str(dead_mount), "ASCEND_HOME_PATH": str(dead_mount)}
     done = subprocess.run(
-        [sys.executable, collector.__file__, "-o", str(tmp_path / "host.tgz")],
+        [sys.executable, str(collector_file(tmp_path)), "-o", str(tmp_path / "host.tgz")],
         env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=tmp_path,
         timeout=60,
