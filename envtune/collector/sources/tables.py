@@ -1,19 +1,26 @@
 """How a source records what it names: file contents, presence, directory listings and commands."""
 
-from typing import Any, Callable, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Sequence, Tuple
 
 from ..commands import SYSTEM_PATH
 from ..glob import is_there
 from ..python.errors import Unresolved
 
 
-class Table(NamedTuple):
+class Table:
     """The patterns of paths, and the commands, that one family of checks reads."""
 
-    files: Tuple[str, ...] = ()  # the content is kept
-    stats: Tuple[str, ...] = ()  # kind, size, mode and owner are kept, and the text of a link
-    listings: Tuple[str, ...] = ()  # the names in the directory are kept
-    commands: Tuple[Tuple[str, ...], ...] = ()
+    def __init__(
+        self,
+        files: Sequence[str] = (),  # the content is kept
+        stats: Sequence[str] = (),  # kind, size, mode and owner are kept, and the text of a link
+        listings: Sequence[str] = (),  # the names in the directory are kept
+        commands: Sequence[Tuple[str, ...]] = (),
+    ) -> None:
+        self.files = files
+        self.stats = stats
+        self.listings = listings
+        self.commands = commands
 
 
 def quietly(function: Callable[..., Any], *arguments: Any) -> None:
