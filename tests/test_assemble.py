@@ -104,5 +104,11 @@ def test_the_command(package: Path, tmp_path: Path) -> None:
     assert done.stderr.startswith("assemble: modules import each other in a circle: ")
 
 
-def test_a_checkout_assembles_what_an_install_brings() -> None:
-    assert shipped("collector") == assemble(ROOT / "envtune/collector")
+@pytest.mark.parametrize("name", ["collector", "executor"])
+def test_a_checkout_assembles_what_an_install_brings(name: str) -> None:
+    text = shipped(name)
+    assert text == assemble(ROOT / "envtune" / name)
+    done = subprocess.run(
+        [sys.executable, "-IS", "-", "--help"], input=text, capture_output=True, text=True, check=False
+    )
+    assert "usage: " + name + ".py" in done.stdout + done.stderr

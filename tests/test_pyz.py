@@ -65,7 +65,7 @@ def test_it_is_pure_and_small(pyz: Path) -> None:
     assert pyz.stat().st_size < LIMIT
     assert not [name for name in names if name.endswith((".so", ".pyd", ".pyc"))]
     assert not [name for name in names if name.startswith("psutil/")]
-    assert {"envtune/_data/catalog.json", "envtune/_data/collector.py"} <= set(names)
+    assert {f"envtune/_data/{name}" for name in ("catalog.json", "collector.py", "executor.py")} <= set(names)
     assert not [name for name in names if name.endswith("direct_url.json")]
 
 

@@ -76,7 +76,7 @@ class Recorder:
         try:
             return self.read_bytes(path).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise OSError(errno.EILSEQ, "not text: %s" % error.reason, path)
+            raise OSError(errno.EILSEQ, "not text: %s" % error.reason, path) from None
 
     def glob(self, pattern: str) -> List[str]:
         if pattern not in self.covered:

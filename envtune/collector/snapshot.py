@@ -152,5 +152,5 @@ def _place_new(temporary: str, path: str) -> None:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
         if os.path.lexists(path):  # a file system without hard links
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
         os.rename(temporary, path)

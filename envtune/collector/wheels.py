@@ -37,7 +37,7 @@ def wheel_record(data: Any) -> str:
                 raise OSError(errno.EFBIG, "RECORD larger than %d bytes" % FILE_LIMIT)
             return archive.read(names[0]).decode("utf-8")
     except (zipfile.BadZipFile, UnicodeDecodeError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise OSError(errno.EINVAL, "not a readable wheel: %s" % error)
+        raise OSError(errno.EINVAL, "not a readable wheel: %s" % error) from error
 
 
 def wheel_top_level(data: bytes) -> List[str]:
@@ -49,5 +49,5 @@ def wheel_top_level(data: bytes) -> List[str]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = [name.split("/")[0] for name in archive.namelist()]
     except (zipfile.BadZipFile, ValueError, EOFError) as error:
-        raise OSError(errno.EINVAL, "not a readable wheel: %s" % error)
+        raise OSError(errno.EINVAL, "not a readable wheel: %s" % error) from error
     return sorted({name for name in names if not name.endswith((".dist-info", ".data"))})

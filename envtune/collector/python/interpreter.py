@@ -92,7 +92,7 @@ def process_interpreter(host: Any, variables: Mapping[str, str], pid: int) -> st
     try:
         first = host.read_bytes(folder + "/cmdline").split(b"\0")[0].decode("utf-8", "replace")
     except FileNotFoundError:
-        raise Unresolved("no-process", folder)
+        raise Unresolved("no-process", folder) from None
     if link_text(host, folder + "/ns/mnt") not in (None, link_text(host, "/proc/self/ns/mnt")):
         raise Unresolved("other-namespace", folder + "/ns/mnt")
     exe = str(host.readlink(folder + "/exe"))

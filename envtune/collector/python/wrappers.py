@@ -22,9 +22,9 @@ def interpreter_behind(host: Any, variables: Mapping[str, str], cwd: str, path: 
             real = real_path(host, path)
             text = _script(host, real)
         except FileNotFoundError:
-            raise Unresolved("missing", path)
+            raise Unresolved("missing", path) from None
         except LinkLoop:
-            raise Unresolved("circle", path)
+            raise Unresolved("circle", path) from None
         if text is None:
             return path, real
         path = _target(host, variables, cwd, path, text)
@@ -37,7 +37,7 @@ def script_interpreter(host: Any, variables: Mapping[str, str], cwd: str, path: 
         try:
             text = _script(host, real_path(host, path))
         except LinkLoop:
-            raise Unresolved("circle", path)
+            raise Unresolved("circle", path) from None
         if text is None:
             return None
         first = text.split("\n", 1)[0][2:].split()
