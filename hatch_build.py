@@ -1,4 +1,5 @@
-"""Builds the wheel's catalogue: the YAML as it is, and the compiled form that spares every run from reading it.
+"""Builds the wheel's data: the YAML as it is, its compiled form that spares every run from reading it, and the programs
+that travel (collector, executor) as one file each.
 
 An editable install gets neither, because there the package is the checkout and reads the YAML in place.
 """
@@ -17,18 +18,21 @@ class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
     """Adds `envtune/_data` to a wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the catalogue, which also refuses to build a wheel from a broken one."""
+        """Compile the catalogue and assemble the programs, which also refuses to build a wheel from broken ones."""
         if version == "editable":
             return
         sys.path.insert(0, self.root)
+        from envtune.assemble import assemble
         from envtune.catalog.store import compile_tree
 
         self._made = tempfile.TemporaryDirectory()
-        compiled = Path(self._made.name, "catalog.json")
-        compiled.write_bytes(compile_tree(self.root))
-        for name in ("checks", "playbooks"):
-            build_data["force_include"][str(Path(self.root, name))] = f"envtune/_data/{name}"
-        build_data["force_include"][str(compiled)] = "envtune/_data/catalog.json"
+        made = Path(self._made.name)
+        (made / "catalog.json").write_bytes(compile_tree(self.root))
+        for name in ("collector", "executor"):
+            if Path(self.root, "envtune", name, "__main__.py").exists():
+                (made / f"{name}.py").write_text(assemble(Path(self.root, "envtune", name)), "utf-8")
+        for path in (Path(self.root, "checks"), Path(self.root, "playbooks"), *made.iterdir()):
+            build_data["force_include"][str(path)] = f"envtune/_data/{path.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was made for the build."""

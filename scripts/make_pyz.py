@@ -23,12 +23,35 @@ PIP_FILES = ("direct_url.json", "INSTALLER", "RECORD", "REQUESTED")  # they name
 COMPILED = (".so", ".pyd", ".dylib")
 WANTED = ("typer", "distro", "PyYAML", "packaging")
 START = b"#!/usr/bin/env python3\n"
+# Any Python can read this, also one too old for the rest: then the recorder is started, which needs 3.6.
 MAIN = """\
 import sys
-if sys.version_info < (3, 9):
-    sys.exit("envtune needs Python 3.9 or newer, this is " + sys.version.split()[0])
-from envtune.cli import main
-main()
+
+
+def main():
+    if sys.version_info >= (3, 9):
+        from envtune.cli import main
+
+        return main()
+    verb = sys.argv[1] if len(sys.argv) > 1 else ""
+    if sys.version_info < (3, 6) or verb not in ("collector", "snapshot"):
+        sys.stderr.write(
+            "envtune: this needs Python 3.9 or newer, and here is %s; `snapshot` and `collector` run on 3.6\\n"
+            % sys.version.split()[0]
+        )
+        return 2
+    # The archive's own spelling of its path: `./envtune.pyz` stays as it is.
+    source = __loader__.get_data(__loader__.archive + "/envtune/_data/collector.py").decode("utf-8")
+    if verb == "collector":
+        wants_help = {"-h", "--help"}.intersection(sys.argv[2:])
+        sys.stdout.write("envtune collector: print the recorder as one Python program\\n" if wants_help else source)
+        return 0
+    names = {"__name__": "collector"}
+    exec(compile(source, "collector.py", "exec"), names)
+    return names["main"](sys.argv[2:], "envtune snapshot")
+
+
+sys.exit(main())
 """
 
 

@@ -13,6 +13,9 @@ from typing import Sequence
 import pytest
 from helpers.examples import ROOT
 
+from envtune.assemble import assemble
+from envtune.snapshot.open import open_snapshot
+
 pytestmark = pytest.mark.slow  # fetches the dependencies and builds
 LIMIT = 4 * 1024 * 1024
 
@@ -62,7 +65,7 @@ def test_it_is_pure_and_small(pyz: Path) -> None:
     assert pyz.stat().st_size < LIMIT
     assert not [name for name in names if name.endswith((".so", ".pyd", ".pyc"))]
     assert not [name for name in names if name.startswith("psutil/")]
-    assert "envtune/_data/catalog.json" in names
+    assert {f"envtune/_data/{name}" for name in ("catalog.json", "collector.py", "executor.py")} <= set(names)
     assert not [name for name in names if name.endswith("direct_url.json")]
 
 
@@ -71,14 +74,57 @@ def test_every_verb_runs_with_nothing_installed(which: str, pyz: Path, tmp_path:
     every_verb(find_python(which), pyz, str(tmp_path), tmp_path / "host.tar.gz")
 
 
-def test_it_says_which_python_it_needs(pyz: Path, tmp_path: Path) -> None:
-    named = [shutil.which("python3.8"), *map(str, Path.home().glob(".pyenv/versions/3.8.*/bin/python"))]
-    old = [p for p in named if p and subprocess.run([p, "-c", ""], capture_output=True).returncode == 0]
-    if not old:
+@pytest.mark.parametrize("which", ["oldest", "newest"])
+@pytest.mark.parametrize("spelling", ["envtune.pyz", "./envtune.pyz", "../here/envtune.pyz", ".//x/..//envtune.pyz"])
+def test_it_is_started_by_any_spelling_of_its_path(spelling: str, which: str, pyz: Path, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    (here / "x").mkdir(parents=True)
+    shutil.copy(pyz, here)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    for verb in (["check", "--format", "json"], ["list", "checks"], ["explain", "CPU001"], ["collector"]):
+        argv = [find_python(which), "-IS", spelling, *verb]
+        done = subprocess.run(argv, cwd=here, env=environ, capture_output=True, text=True, timeout=120, check=False)
+        assert (done.returncode in (0, 1, 3), done.stderr) == (True, "")
+    done = subprocess.run(["./envtune.pyz", "list", "checks"], cwd=here, env=environ, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def old_pythons() -> dict[str, str]:
+    """{version: program} of the Pythons before 3.9 that are here: pyenv's, and those on PATH."""
+    found = {}
+    for version in ("3.6", "3.7", "3.8"):
+        places = [str(path) for path in Path.home().glob(f".pyenv/versions/{version}.*/bin/python")]
+        on_path = shutil.which(f"python{version}")
+        if on_path is not None and "/shims/" not in on_path:
+            places.append(on_path)
+        if places:
+            found[version] = places[0]
+    return found
+
+
+OLD = old_pythons()
+
+
+@pytest.mark.parametrize("version", OLD or ["3.6 to 3.8"])
+def test_an_old_python_records_and_says_what_the_rest_needs(version: str, pyz: Path, tmp_path: Path) -> None:
+    if version not in OLD:
         pytest.skip("no Python older than 3.9 here")
-    code, _, errors = run(old[0], pyz, "check", home=str(tmp_path))
-    assert code == 1
-    assert "needs Python 3.9" in errors
+    python, out = OLD[version], tmp_path / "host.tar.gz"
+    (tmp_path / "train.sh").write_text("export RANK=3\n")
+    options = ["--script", str(tmp_path / "train.sh"), "--env-file", "/none", "--python", "python3", "--lang", "zh"]
+    for force in ([], ["--force"]):
+        code, text, errors = run(python, pyz, "snapshot", "-o", str(out), *force, *options, home=str(tmp_path))
+        assert (code, text, errors) == (0, "", "")
+    host = open_snapshot(out)
+    assert host.data["target"]["python"] == "python3"
+    assert host.read(str(tmp_path / "train.sh")) == "export RANK=3\n"
+    code, _, errors = run(python, pyz, "snapshot", "--output", str(out), home=str(tmp_path))
+    assert code == 2 and "File exists" in errors
+    assert run(python, pyz, "collector", home=str(tmp_path)) == (0, assemble(ROOT / "envtune/collector"), "")
+    for arguments in (["check"], ["--help"], []):
+        code, text, errors = run(python, pyz, *arguments, home=str(tmp_path))
+        assert (code, text) == (2, "")
+        assert "needs Python 3.9" in errors and "snapshot" in errors
 
 
 @pytest.mark.root

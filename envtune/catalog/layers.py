@@ -17,7 +17,8 @@ from envtune.errors import CatalogError, UsageError
 from envtune.messages import Joined, Message, Text
 
 PACKAGE = os.path.dirname(os.path.abspath(envtune.__file__))
-COMPILED = os.path.join(PACKAGE, "_data", "catalog.json")
+# zipimport knows what is in its archive by the path it was started with only: `./envtune.pyz` stays as it is.
+COMPILED = os.path.join(os.path.dirname(envtune.__file__), "_data", "catalog.json")
 SITE = "/etc/envtune"
 _NO_CHECKS = ("faq", "examples")
 

@@ -7,10 +7,10 @@ import sys
 
 def main() -> None:
     """Entry point of the `envtune` command."""
-    from envtune.cli.app import app
+    from envtune.cli.app import COMPLETION_VARIABLE, app
 
     try:
-        app()
+        app(complete_var=COMPLETION_VARIABLE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)  # what a shell shows for SIGPIPE

@@ -15,6 +15,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "undo": ("undo", "Take back what a run of fix changed."),
     "history": ("history", "What fix changed on this host, run by run."),
     "snapshot": ("snapshot", "Record this host, to be judged elsewhere or by somebody else."),
+    "collector": ("collector", "The recorder as one file, for hosts on which nothing is installed."),
     "diagnose": ("diagnose", "Which known error is in this log, and is its cause so on this host?"),
     "run": ("run", "Check the host, run a command, and diagnose it when it fails."),
     "env": ("env", "The variables a job should get on this host, as lines to source."),
@@ -23,8 +24,18 @@ VERBS: Mapping[str, tuple[str, str]] = {
 }
 
 
+# The same whatever the program is called: of `envtune.pyz` typer would make a name that no shell takes for a variable.
+COMPLETION_VARIABLE = "_ENVTUNE_COMPLETE"
+
+
 class LazyGroup(TyperGroup):
     """A group whose verbs are imported when asked for."""
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        for param in self.params:
+            if param.name in ("install_completion", "show_completion"):
+                param.callback = _completion
+        return super().make_context(*args, **settings)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
@@ -36,6 +47,21 @@ class LazyGroup(TyperGroup):
         verb = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         verb.command(cmd_name, help=module.HELP, context_settings=getattr(module, "CONTEXT", None))(module.command)
         return typer.main.get_command(verb)
+
+
+def _completion(ctx: Any, param: Any, value: Any) -> None:
+    """Install or show the completion script of this program, as typer does."""
+    if not value or ctx.resilient_parsing:
+        return
+    typers: Any = importlib.import_module("typer.completion")
+    program = ctx.find_root().info_name
+    shell = value if isinstance(value, str) else typers._get_shell_name() or ""
+    if param.name == "show_completion":
+        typer.echo(typers.get_completion_script(prog_name=program, complete_var=COMPLETION_VARIABLE, shell=shell))
+    else:
+        _, path = typers.install(shell, program, COMPLETION_VARIABLE)
+        typer.echo(f"{shell} completion installed in {path}; it takes effect in a new terminal")
+    raise typer.Exit()
 
 
 app = typer.Typer(

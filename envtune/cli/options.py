@@ -38,3 +38,8 @@ def fail(message: Text, lang: str) -> NoReturn:
     """Say what is wrong on stderr and end with 2."""
     typer.echo(f"envtune: {message.to(lang)}", err=True)
     raise typer.Exit(USAGE)
+
+
+def fail_to_write(place: str, error: OSError, lang: str) -> NoReturn:
+    """Say on stderr why nothing was written to `place` and end with 2."""
+    fail(Message("{place}: not written: {words}", place=place, words=error.strerror or str(error)), lang)

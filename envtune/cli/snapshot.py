@@ -10,7 +10,7 @@ from typing import Any, Mapping, Optional
 
 import typer
 
-from envtune.cli.options import fail, language
+from envtune.cli.options import fail, fail_to_write, language
 from envtune.messages import Message
 
 HELP = """Record this host: everything the checks look at, without secrets, as one small file.
@@ -36,7 +36,7 @@ def command(
     env_file: Optional[str] = typer.Option(None, "--env-file", help="The job's variables, KEY=VALUE lines."),
     lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
 ) -> None:
-    from envtune import collector
+    from envtune.collector.snapshot import pack, take, write_new
     from envtune.job.recording import record_environment
     from envtune.job.target import TargetOptions
 
@@ -51,32 +51,18 @@ def command(
         "env_file": _absolute(env_file),
     }
     options = TargetOptions(python, pid, target["script"], target["env_file"])
-    snapshot = collector.take(target, more=lambda recorder: record_environment(recorder, options))
-    data = collector.pack(snapshot)
+    snapshot = take(target, more=lambda recorder: record_environment(recorder, options))
+    data = pack(snapshot)
     try:
         if output is None:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         else:
-            collector.write_new(str(output), data, force)
+            write_new(str(output), data, force)
     except OSError as error:
-        _fail_to_write(output, error, lang)
+        fail_to_write(str(output or "-"), error, lang)
     seconds = time.monotonic() - clock
     typer.echo(_summary(str(output or "-"), len(data), seconds, unread(snapshot), lang), err=True)
-
-
-def follow_job(recorder: Any) -> None:
-    """Read the job's environment through the recorder, so that every script that makes it up is recorded.
-
-    The collector by itself knows only how to find the scripts that a line sources by a plain path.
-    """
-    from envtune.context.open import recorded_options
-    from envtune.host import RecordingHost
-    from envtune.job.environment import read_environment
-
-    environment = read_environment(RecordingHost(recorder), recorded_options(recorder.target))
-    if environment.variables is not None:
-        recorder.variables = dict(environment.variables)
 
 
 def _absolute(path: Optional[str]) -> Optional[str]:
@@ -97,12 +83,6 @@ def _refuse_target(output: Optional[Path], force: bool, lang: str) -> None:
         fail(Message("{output} is there already: --force replaces it", output=output), lang)
     elif not output.absolute().parent.is_dir():
         fail(Message("{parent} is not a directory", parent=output.absolute().parent), lang)
-
-
-def _fail_to_write(output: Optional[Path], error: OSError, lang: str) -> None:
-    place = str(output) if output is not None else "-"
-    words = error.strerror or str(error)
-    fail(Message("{place}: not written: {words}", place=place, words=words), lang)
 
 
 def unread(snapshot: Mapping[str, Any]) -> list[str]:

@@ -10,9 +10,16 @@ import errno
 import glob as glob_module
 import os
 import time
+from types import ModuleType
 from typing import Any, Callable, Mapping, Optional, Protocol, Sequence, TypeVar
 
-from envtune import collector
+from envtune.collector import network, processes
+from envtune.collector.commands import run_command
+from envtune.collector.files import file_status, read_bytes, read_head
+from envtune.collector.glob import glob_paths
+from envtune.collector.mounts import Mounts, disk_space
+from envtune.collector.paths import LinkLoop, real_path
+from envtune.collector.wheels import record_digest, wheel_record
 from envtune.errors import Denied, HostError, Missing, TimedOut, Unreadable
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
 
@@ -52,7 +59,7 @@ class Host(Protocol):
         """The sorted paths that match a shell pattern (`*`, `?`, `[...]`; `*` does not cross a slash)."""
 
     def record_digest(self, path: str) -> str:
-        """`collector.record_digest` of a wheel (`*.whl`) or of a RECORD file."""
+        """`record_digest` of a wheel (`*.whl`) or of a RECORD file."""
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         """Run a reading command; `Missing`, `Denied` or `TimedOut` (whole group killed) when it has no result."""
@@ -90,27 +97,12 @@ def is_dir(host: Host, path: str) -> bool:
         return False
 
 
-def realpath(host: Host, path: str, limit: int = 40) -> str:
-    """`path` with every symbolic link followed; raises `Missing` for a dangling one, `Unreadable` for a circle."""
-    done = "/"
-    parts = [p for p in path.split("/") if p not in ("", ".")]
-    while parts:
-        part = parts.pop(0)
-        if part == "..":
-            done = os.path.dirname(done)
-            continue
-        step = os.path.join(done, part)
-        if host.stat(step, follow=False).kind != "link":
-            done = step
-            continue
-        limit -= 1
-        if limit < 0:
-            raise Unreadable(path, "too many levels of symbolic links")
-        target = host.readlink(step)
-        if target.startswith("/"):
-            done = "/"
-        parts = [p for p in target.split("/") if p not in ("", ".")] + parts
-    return done
+def realpath(host: Host, path: str) -> str:
+    """Return `path` with every link followed; raises `Missing` for a dangling one, `Unreadable` for a circle."""
+    try:
+        return real_path(host, path)
+    except LinkLoop:
+        raise Unreadable(path, "too many levels of symbolic links") from None
 
 
 def host_error(error: OSError, path: str) -> HostError:
@@ -148,7 +140,7 @@ class LocalHost:
         except OSError:
             self.cwd = "/"  # the working directory was deleted
         self._memory: dict[tuple[str, ...], Any] = {}
-        self._mounts = collector.Mounts()
+        self._mounts = Mounts()
 
     def _file(self, kind: str, path: str, read: Callable[[], T]) -> T:
         """`_once` for a question about a path, which may lie on a mount that hangs."""
@@ -171,22 +163,18 @@ class LocalHost:
         return value  # type: ignore[no-any-return]
 
     def read_bytes(self, path: str) -> bytes:
-        return self._file("read", path, lambda: collector.read_bytes(path))
+        return self._file("read", path, lambda: read_bytes(path))
 
     def read(self, path: str) -> str:
         return decode(path, self.read_bytes(path))
 
     def head(self, path: str) -> bytes:
-        return self._file("head", path, lambda: collector.read_head(path))
+        return self._file("head", path, lambda: read_head(path))
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
-        return self._file("stat" if follow else "lstat", path, lambda: self._stat(path, follow))
-
-    @staticmethod
-    def _stat(path: str, follow: bool) -> FileStat:
-        found = os.stat(path) if follow else os.lstat(path)
-        kind = collector.kind_of(found.st_mode)
-        return FileStat(kind, found.st_mode & 0o7777, found.st_uid, found.st_gid, found.st_size, found.st_mtime)
+        if follow:
+            return self._file("stat", path, lambda: FileStat(*file_status(os.stat(path))))
+        return self._file("lstat", path, lambda: FileStat(*file_status(os.lstat(path))))
 
     def readlink(self, path: str) -> str:
         return self._file("link", path, lambda: os.readlink(path))
@@ -197,7 +185,7 @@ class LocalHost:
     def glob(self, pattern: str) -> tuple[str, ...]:
         def found() -> tuple[str, ...]:
             if self._mounts.remote():  # then step by step, so that no step enters a mount that hangs
-                return tuple(collector.glob_paths(self, pattern))
+                return tuple(glob_paths(self, pattern))
             return tuple(sorted(glob_module.glob(pattern)))
 
         return self._once(("glob", pattern), pattern, found)
@@ -205,18 +193,19 @@ class LocalHost:
     def record_digest(self, path: str) -> str:
         def digest() -> str:
             if path.endswith(".whl"):
-                return collector.record_digest(collector.wheel_record(path))
-            return collector.record_digest(self.read(path))
+                return record_digest(wheel_record(path))
+            return record_digest(self.read(path))
 
         return self._file("digest", path, digest)
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         line = " ".join(argv)
-        return self._once(("run", *argv), line, lambda: command_result(collector.run_command(argv, timeout)))
+        return self._once(("run", *argv), line, lambda: command_result(run_command(argv, timeout)))
 
     def processes(self) -> tuple[Process, ...]:
         def table() -> tuple[Process, ...]:
-            return tuple(Process(**_tuples(row)) for row in _tables().process_table(bool(self.glob("/dev/davinci*"))))
+            rows = _tables(processes).process_table(bool(self.glob("/dev/davinci*")))
+            return tuple(Process(**_tuples(row)) for row in rows)
 
         return self._once(("processes",), "/proc", table)
 
@@ -225,7 +214,7 @@ class LocalHost:
 
     def _sockets(self) -> tuple[tuple[Listener, int], ...]:
         def sockets() -> tuple[tuple[Listener, int], ...]:
-            rows = _tables().listening_sockets()
+            rows = _tables(network).listening_sockets()
             return tuple((Listener(r["address"], r["port"]), r["inode"]) for r in rows)
 
         return self._once(("listeners",), "/proc/net/tcp", sockets)
@@ -234,55 +223,24 @@ class LocalHost:
         inodes = [
             inode for row, inode in self._sockets() if row.address == listener.address and row.port == listener.port
         ]
-        for pid, process in collector.socket_owners(inodes).values():
+        for pid, process in network.socket_owners(inodes).values():
             return Listener(listener.address, listener.port, pid, process)
         return listener
 
     def interfaces(self) -> tuple[Interface, ...]:
         def table() -> tuple[Interface, ...]:
-            return tuple(Interface(**_tuples(row)) for row in _tables().network_interfaces())
+            return tuple(Interface(**_tuples(row)) for row in _tables(network).network_interfaces())
 
         return self._once(("interfaces",), "/sys/class/net", table)
 
     def disk(self, path: str) -> Disk:
-        return self._file("disk", path, lambda: Disk(**collector.disk_space(path)))
+        return self._file("disk", path, lambda: Disk(**disk_space(path)))
 
 
-class RecordingHost(LocalHost):
-    """The live machine, read through a `collector.Recorder`, which keeps every answer for a snapshot."""
-
-    def __init__(self, recorder: collector.Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
-
-    def read_bytes(self, path: str) -> bytes:
-        return self._once(("read", path), path, lambda: self._recorder.read_bytes(path))
-
-    def head(self, path: str) -> bytes:
-        return self._once(("head", path), path, lambda: self._recorder.head(path))
-
-    def stat(self, path: str, follow: bool = True) -> FileStat:
-        kind = "stat" if follow else "lstat"
-        return self._once((kind, path), path, lambda: FileStat(*self._recorder.stat(path, follow)))
-
-    def readlink(self, path: str) -> str:
-        return self._once(("link", path), path, lambda: self._recorder.readlink(path))
-
-    def listdir(self, path: str) -> tuple[str, ...]:
-        return self._once(("list", path), path, lambda: tuple(self._recorder.listdir(path)))
-
-    def glob(self, pattern: str) -> tuple[str, ...]:
-        return self._once(("glob", pattern), pattern, lambda: tuple(self._recorder.glob(pattern)))
-
-    def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
-        line = " ".join(argv)
-        return self._once(("run", *argv), line, lambda: command_result(self._recorder.run(argv, timeout)))
-
-
-def _tables() -> Any:
-    """Who reads processes, sockets and interfaces: the collector from /proc, psutil where there is none."""
+def _tables(linux: ModuleType) -> Any:
+    """Return who reads processes, sockets and interfaces: the collector from /proc, psutil where there is none."""
     if os.path.exists("/proc/self/stat"):
-        return collector
+        return linux
     from envtune.host import psutil_tables
 
     return psutil_tables

@@ -1,11 +1,12 @@
-"""Finds the interpreter of the job by reading, never by starting it. The way is in collector.py, for recording too."""
+"""Find the interpreter of the job by reading, never by starting it; the collector does it, for recordings, too."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, Callable, Mapping, Optional, Union
 
-from envtune import collector
+from envtune.collector.python.errors import Unresolved
+from envtune.collector.python.interpreter import describe_interpreter, find_interpreter
 from envtune.errors import HostError, host_error_text
 from envtune.host import Host
 from envtune.job.target import PythonTarget, TargetOptions
@@ -21,8 +22,8 @@ def find_python(
     """
     known = host.environ if variables is None else variables
     try:
-        found = collector.find_interpreter(host, known, host.cwd, options.python or "", options.pid)
-    except collector.Unresolved as problem:
+        found = find_interpreter(host, known, host.cwd, options.python or "", options.pid)
+    except Unresolved as problem:
         return unresolved_text(problem)
     except HostError as error:
         return host_error_text(error)
@@ -30,8 +31,8 @@ def find_python(
 
 
 def python_at(host: Host, variables: Mapping[str, str], path: str) -> PythonTarget:
-    """The interpreter behind `path`; raises collector.Unresolved or a HostError."""
-    return _target(collector.describe_interpreter(host, variables, host.cwd, path), Literal(path))
+    """The interpreter behind `path`; raises Unresolved or a HostError."""
+    return _target(describe_interpreter(host, variables, host.cwd, path), Literal(path))
 
 
 def _target(found: Mapping[str, Any], chosen: Text) -> PythonTarget:
@@ -57,7 +58,7 @@ def chosen_text(code: str, options: TargetOptions) -> Text:
     return Message("the environment of ${code}", code=code)
 
 
-def unresolved_text(problem: collector.Unresolved) -> Text:
+def unresolved_text(problem: Unresolved) -> Text:
     """What keeps the interpreter from being told, with the path at which reading ended."""
     return _UNRESOLVED[problem.code](problem.path, problem.detail)
 

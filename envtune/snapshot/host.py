@@ -13,14 +13,16 @@ import io
 import posixpath
 from typing import Any, Mapping, Optional, Sequence
 
-from envtune import collector
+from envtune.collector.commands import SYSTEM_PATH
+from envtune.collector.files import HEAD_SIZE
+from envtune.collector.wheels import record_digest, wheel_record
 from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Unreadable
 from envtune.host import command_result, decode
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
 from envtune.snapshot.schema import KINDS, normalised
 from envtune.snapshot.tree import Tree, covers, recorded_error
 
-SYSTEM_FOLDERS = frozenset(collector.SYSTEM_PATH.split(":"))
+SYSTEM_FOLDERS = frozenset(SYSTEM_PATH.split(":"))
 
 
 class SnapshotHost:
@@ -65,7 +67,7 @@ class SnapshotHost:
         entry = self._tree.entry(self._tree.locate(path))
         if isinstance(entry, Mapping) and "head" in entry:
             return bytes.fromhex(entry["head"])
-        return self.read_bytes(path)[: collector.HEAD_SIZE]
+        return self.read_bytes(path)[:HEAD_SIZE]
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
         where = self._tree.locate(path, follow)
@@ -99,8 +101,8 @@ class SnapshotHost:
             return str(entry["record_digest"])
         try:
             if path.endswith(".whl"):
-                return collector.record_digest(collector.wheel_record(io.BytesIO(self.read_bytes(where))))
-            return collector.record_digest(self.read(where))
+                return record_digest(wheel_record(io.BytesIO(self.read_bytes(where))))
+            return record_digest(self.read(where))
         except OSError as error:
             raise error if isinstance(error, (Missing, NotRecorded)) else Unreadable(path, str(error)) from None
 

@@ -12,11 +12,11 @@ import posixpath
 import re
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
+from envtune.collector.paths import LinkLoop, resolve
 from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Unreadable
 from envtune.snapshot.schema import KINDS
 
 Entry = Union[str, bytes, Mapping[str, Any]]
-LINK_LIMIT = 40  # as in Linux
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -42,26 +42,12 @@ class Tree:
 
     def locate(self, path: str, follow: bool = True) -> str:
         """The recorded path behind `path`, with the links of its directories (and its own, if `follow`) resolved."""
-        done, hops = "/", LINK_LIMIT
-        parts = [p for p in reversed(path.split("/")) if p not in ("", ".")]
-        while parts:
-            part = parts.pop()
-            if part == "..":
-                done = posixpath.dirname(done)
-                continue
-            step = posixpath.join(done, part)
-            link = self._link(step) if parts or follow else None
-            if link is None:
-                done = step
-                continue
-            hops -= 1
-            if hops < 0:
-                raise Unreadable(path, "too many levels of symbolic links")
-            done = "/" if link.startswith("/") else done
-            parts.extend(p for p in reversed(link.split("/")) if p not in ("", "."))
-        return done
+        try:
+            return resolve(path, self._link, follow)
+        except LinkLoop:
+            raise Unreadable(path, "too many levels of symbolic links") from None
 
-    def _link(self, path: str) -> Optional[str]:
+    def _link(self, path: str, _last: bool) -> Optional[str]:
         entry = self._entries.get(path)
         return entry.get("link") if isinstance(entry, Mapping) else None
 

@@ -15,6 +15,7 @@ import pytest
 from helpers.catalogue_files import GOOD_CHECK, GOOD_FAQ, GOOD_PLAYBOOK, write_catalogue
 from helpers.examples import ROOT
 
+from envtune.assemble import shipped
 from envtune.catalog import cache, layers, load, store
 from envtune.catalog import compile as compiling
 from envtune.catalog.store import compile_tree
@@ -444,6 +445,7 @@ def test_the_built_wheel_carries_the_catalogue(tmp_path: Path) -> None:
         names = packed.namelist()
         packed.extractall(tmp_path / "unpacked")
     assert "envtune/_data/checks/cpu/CPU001-governor-not-performance.yaml" in names
+    assert (tmp_path / "unpacked/envtune/_data/collector.py").read_text("utf-8") == shipped("collector")
     found = run_from(tmp_path / "unpacked", cwd=tmp_path)
     assert "CPU001" in found["ids"]
     assert not found["yaml"]

@@ -1,22 +1,24 @@
-"""The collector by itself: any Python from 3.6 on, from standard input, nothing installed; and `envtune snapshot`."""
+"""The collector by itself: any Python from 3.6 on, from standard input, nothing installed."""
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Sequence
+from typing import Any
 
 import pytest
+from helpers.assembled import collector_file
+from helpers.recorded import host_data, host_names
+from helpers.recording import RecordedMachine
 
-from envtune import collector
-from envtune.context.open import recorded_options
-from envtune.job.environment import read_environment
+from envtune.collector.snapshot import pack, take
+from envtune.snapshot.host import SnapshotHost
 from envtune.snapshot.open import open_snapshot
 
-SOURCE = Path(collector.__file__)
 VERSIONS = ("3.6", "3.7", "3.9", "3.11", "3.13")
 
 
@@ -39,13 +41,18 @@ def interpreters() -> dict[str, str]:
 PRESENT = interpreters()
 
 
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return collector_file(tmp_path_factory.mktemp("assembled"))
+
+
 def test_ci_has_several_pythons() -> None:
     assert len(PRESENT) >= 3 or not os.environ.get("CI"), PRESENT
 
 
 @pytest.mark.parametrize("version", PRESENT)
-def test_from_standard_input(version: str, tmp_path: Path) -> None:
-    with SOURCE.open("rb") as source:
+def test_from_standard_input(version: str, collector: Path, tmp_path: Path) -> None:
+    with collector.open("rb") as source:
         done = subprocess.run(
             [PRESENT[version], "-"], stdin=source, cwd=tmp_path, capture_output=True, timeout=120, check=False
         )
@@ -60,24 +67,25 @@ def test_from_standard_input(version: str, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["host.tar.gz"], "it writes nothing else"
 
 
-def run(*arguments: str, program: Sequence[str] = (str(SOURCE),), **more: object) -> subprocess.CompletedProcess[bytes]:
-    argv = [sys.executable, *program, *arguments]
+def run(*arguments: object, **more: object) -> subprocess.CompletedProcess[bytes]:
+    argv = [sys.executable, *map(str, arguments)]
     return subprocess.run(argv, capture_output=True, timeout=120, check=False, **more)  # type: ignore[call-overload,no-any-return]
 
 
-def test_as_a_program_with_a_file(tmp_path: Path) -> None:
+def test_as_a_program_with_a_file(collector: Path, tmp_path: Path) -> None:
     path = tmp_path / "host.tgz"
-    assert run("-o", str(path)).returncode == 0
+    assert run(collector, "-o", path).returncode == 0
     assert path.stat().st_mode & 0o777 == 0o600
-    again = run("-o", str(path))
+    again = run(collector, "-o", path)
     assert again.returncode == 2 and b"File exists" in again.stderr
+    assert run(collector, "-o", path, "--force", "--lang", "zh").returncode == 0
     assert [p.name for p in tmp_path.iterdir()] == ["host.tgz"]
 
 
-def test_a_terminal_is_refused() -> None:
+def test_a_terminal_is_refused(collector: Path) -> None:
     leader, follower = os.openpty()
     try:
-        argv = [sys.executable, str(SOURCE)]
+        argv = [sys.executable, str(collector)]
         done = subprocess.run(argv, stdout=follower, stderr=subprocess.PIPE, timeout=60, check=False)
     finally:
         os.close(leader)
@@ -86,13 +94,13 @@ def test_a_terminal_is_refused() -> None:
     assert b"add -o FILE" in done.stderr
 
 
-def test_another_root(tmp_path: Path) -> None:
+def test_another_root(collector: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "etc").mkdir(parents=True)
     (root / "etc/hostname").write_text("image\n")
     (root / "etc/hosts").symlink_to("/etc/hostname")
     (root / "etc/os-release").symlink_to("../../../../../../../../etc/shadow")
-    assert run("--root", str(root), "-o", str(tmp_path / "image.tgz")).returncode == 0
+    assert run(collector, "--root", root, "-o", tmp_path / "image.tgz").returncode == 0
     host = open_snapshot(tmp_path / "image.tgz")
     assert host.read("/etc/hosts") == "image\n"
     assert host.data["files"]["/etc/shadow"] is None, (
@@ -101,11 +109,11 @@ def test_another_root(tmp_path: Path) -> None:
     assert "processes" not in host.data and "commands" not in host.data
 
 
-def test_options_are_kept_with_absolute_paths(tmp_path: Path) -> None:
+def test_options_are_kept_with_absolute_paths(collector: Path, tmp_path: Path) -> None:
     (tmp_path / "train.sh").write_text("export RANK=0\n. ./more.sh\n")
     (tmp_path / "more.sh").write_text("export A=1\n")
     path = tmp_path / "host.tgz"
-    done = run("-o", str(path), "--script", "train.sh", "--python", "/opt/p", "--pid", str(os.getpid()), cwd=tmp_path)
+    done = run(collector, "-o", path, "--script", "train.sh", "--python", "/opt/p", "--pid", os.getpid(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     host = open_snapshot(path)
     script = str(tmp_path / "train.sh")
@@ -116,77 +124,28 @@ def test_options_are_kept_with_absolute_paths(tmp_path: Path) -> None:
 
 
 def test_the_same_snapshot_packs_to_the_same_bytes() -> None:
-    snapshot = collector.take({})
-    assert collector.pack(snapshot) == collector.pack(snapshot)
+    snapshot = take({})
+    assert pack(snapshot) == pack(snapshot)
 
 
-# ---------------------------------------------------------------------------------------------------- envtune snapshot
+@pytest.fixture(scope="module")
+def assembled(collector: Path) -> dict[str, Any]:
+    """The names of the one file."""
+    names: dict[str, Any] = {"__name__": "assembled"}
+    exec(compile(collector.read_text("utf-8"), str(collector), "exec"), names)
+    return names
 
 
-def envtune(*arguments: str, **more: object) -> subprocess.CompletedProcess[bytes]:
-    return run("snapshot", *arguments, program=("-m", "envtune"), **more)
+@pytest.mark.parametrize("name", host_names())
+def test_it_records_what_the_package_records(name: str, assembled: dict[str, Any]) -> None:
+    host = SnapshotHost(host_data(name))
+    target = {"python": None, "pid": None, "script": None, "env_file": None, **host.data["target"]}
+    snapshot = take(target, RecordedMachine(host), host.environ)
+    assert len(snapshot["files"]) > 20
+    assert assembled["pack"](assembled["take"](target, RecordedMachine(host), host.environ)) == pack(snapshot)
 
 
-def test_the_verb_writes_one_file_and_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "host.tar.gz"
-    done = envtune("-o", str(path), "--lang", "en")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == b""
-    line = done.stderr.decode()
-    assert line.startswith(f"{path}: ") and " KiB in " in line and line.count("\n") == 1
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert open_snapshot(path).name == os.uname().nodename
-
-
-def test_the_verb_refuses_to_replace(tmp_path: Path) -> None:
-    path = tmp_path / "host.tar.gz"
-    path.write_text("mine")
-    done = envtune("-o", str(path), "--lang", "en")
-    assert (done.returncode, path.read_text()) == (2, "mine")
-    assert b"--force" in done.stderr
-    assert envtune("-o", str(path), "--force").returncode == 0
-    assert open_snapshot(path).live is False
-
-
-@pytest.mark.parametrize("lang", ["en", "zh"])
-def test_the_verb_says_why_it_cannot_write(tmp_path: Path, lang: str) -> None:
-    for target in (tmp_path, tmp_path / "none" / "host.tgz", Path("/proc/host.tgz")):
-        done = envtune("-o", str(target), "--lang", lang)
-        assert done.returncode == 2
-        assert str(target).encode() in done.stderr or str(target.parent).encode() in done.stderr
-        assert b"Traceback" not in done.stderr
-
-
-def test_no_space_leaves_nothing_behind(tmp_path: Path) -> None:
-    import resource
-
-    def limit() -> None:
-        import signal
-
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))  # as a full disk: the write ends early
-
-    argv = [sys.executable, "-m", "envtune", "snapshot", "-o", str(tmp_path / "host.tgz"), "--lang", "en"]
-    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(argv, capture_output=True, timeout=120, preexec_fn=limit, env=environ, check=False)
-    assert done.returncode == 2
-    assert b"not written" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_verb_to_standard_output(tmp_path: Path) -> None:
-    done = envtune()
-    (tmp_path / "host.tgz").write_bytes(done.stdout)
-    assert open_snapshot(tmp_path / "host.tgz").euid == os.geteuid()
-    assert b"KiB" in done.stderr
-
-
-def test_the_verb_records_scripts_that_only_following_tells(tmp_path: Path) -> None:
-    (tmp_path / "train.sh").write_text("for name in one two; do\n  . ./$name.sh\ndone\npython3 train.py\n")
-    (tmp_path / "one.sh").write_text("export TASK_QUEUE_ENABLE=1\n")
-    (tmp_path / "two.sh").write_text("export HCCL_BUFFSIZE=200\n")
-    assert envtune("-o", "host.tgz", "--script", "train.sh", cwd=tmp_path).returncode == 0
-    host = open_snapshot(tmp_path / "host.tgz")
-    recorded = read_environment(host, recorded_options(host.data["target"])).variables
-    assert recorded is not None
-    assert (recorded["TASK_QUEUE_ENABLE"], recorded["HCCL_BUFFSIZE"]) == ("1", "200")
+def test_python_3_6_can_read_it_and_it_imports_nothing_of_envtune(collector: Path) -> None:
+    tree = ast.parse(collector.read_text("utf-8"), feature_version=(3, 6))
+    imports = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert imports and not [line for line in imports if "envtune" in line or line.startswith("from .")]

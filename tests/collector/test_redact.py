@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from helpers.examples import ROOT
 
-from envtune.collector import (
+from envtune.collector.machine import Machine
+from envtune.collector.recorder import Recorder
+from envtune.collector.redact import (
     JOB_VARIABLE,
     REDACTED,
-    Machine,
-    Recorder,
     redact_argv,
     redact_file,
     redact_script,
     redact_text,
     redact_value,
     secret_name,
-    take,
 )
+from envtune.collector.snapshot import take
 
 SECRET = "Zq8vK2mT0pLx7RwY"
 

@@ -17,7 +17,9 @@ import pytest
 import yaml
 from helpers.examples import SHARED
 
-from envtune import collector
+from envtune.collector.excerpts import excerpt
+from envtune.collector.machine import Machine
+from envtune.collector.snapshot import pack, take
 from envtune.snapshot.open import open_snapshot
 
 CORES, NPUS, DISTRIBUTIONS = 192, 8, 150
@@ -115,7 +117,7 @@ def _hash(chance: random.Random) -> str:
     return hashlib.sha256(chance.randbytes(8)).hexdigest()
 
 
-class Server(collector.Machine):
+class Server(Machine):
     """The files below a directory; commands and tables as such a server would answer."""
 
     def __init__(self, root: str, chance: random.Random) -> None:
@@ -187,7 +189,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         "LD_LIBRARY_PATH": f"{latest}/lib64:/usr/local/Ascend/driver/lib64",
         **{f"TRAINING_{number}": _hash(chance) for number in range(60)},
     }
-    return collector.pack(collector.take({}, Server(str(root), chance), environ))
+    return pack(take({}, Server(str(root), chance), environ))
 
 
 def test_it_fits(packed: bytes) -> None:
@@ -210,5 +212,5 @@ def test_of_the_built_in_modules_only_packet_filters_are_kept() -> None:
     """And the first line: a list without any would be empty, which says nothing about the kernel."""
     others = b"kernel/fs/ext4/ext4.ko\nkernel/fs/xfs/xfs.ko\n"
     filters = b"kernel/net/netfilter/nf_tables.ko\nkernel/net/ipv4/netfilter/ip_tables.ko\n"
-    kept = collector.excerpt("/lib/modules/5.10.0/modules.builtin", others + filters)
+    kept = excerpt("/lib/modules/5.10.0/modules.builtin", others + filters)
     assert kept == b"kernel/fs/ext4/ext4.ko\n" + filters

@@ -13,11 +13,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from envtune import catalog, collector
+from envtune import catalog
 from envtune.audit import audit
-from envtune.cli.snapshot import follow_job
+from envtune.collector.snapshot import pack, take, write_new
 from envtune.context.open import open_context, recorded_options
 from envtune.host import Host, LocalHost
+from envtune.job.recording import record_environment
 from envtune.job.target import TargetOptions
 from envtune.snapshot.open import open_snapshot
 
@@ -31,7 +32,7 @@ def both(checks: Any, options: TargetOptions) -> dict[str, list[list[str]]]:
     target = {"python": options.python, "pid": options.pid, "script": options.script, "env_file": options.env_file}
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # not TMPDIR: another user may not write there
         path = Path(folder, "host.tar.gz")
-        collector.write_new(str(path), collector.pack(collector.take(target, more=follow_job)))
+        write_new(str(path), pack(take(target, more=lambda recorder: record_environment(recorder, options))))
         host = open_snapshot(path)
         return {
             "live": verdicts(checks, LocalHost(), options),

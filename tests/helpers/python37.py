@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional
 
 import pytest
 
-from envtune import collector
+from envtune.collector.python.distributions import system_includes
 from envtune.executor.common import failpoint_hooks
 from envtune.fix.plan import FixOptions
 from envtune.job.target import TargetOptions
@@ -68,7 +68,7 @@ def imported(python: Path, what: str) -> str:
 def need_headers() -> None:
     """Skip where Pillow cannot be built."""
     for header in ("jpeglib.h", "zlib.h"):
-        if not any(os.path.exists(f"{folder}/{header}") for folder in collector.header_folders("/usr", "x86_64")):
+        if not any(os.path.exists(f"{folder}/{header}") for folder in system_includes("/usr", "x86_64")):
             pytest.skip(f"no {header}: building pillow-simd needs the headers of libjpeg and zlib")
 
 

@@ -5,31 +5,33 @@ from __future__ import annotations
 import errno
 from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
 
-from envtune import collector
+from envtune.collector.files import FILE_LIMIT, Stat
+from envtune.collector.machine import Machine
+from envtune.collector.snapshot import take
 from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut
 from envtune.snapshot.host import SnapshotHost
 
 T = TypeVar("T")
 
 
-class RecordedMachine(collector.Machine):
+class RecordedMachine(Machine):
     """What the collector sees when it runs on the machine that `host` was recorded from."""
 
     def __init__(self, host: SnapshotHost) -> None:
         super().__init__()
         self.host = host
 
-    def lstat(self, path: str) -> collector.Stat:
+    def lstat(self, path: str) -> Stat:
         return self._stat(path, False)
 
-    def stat(self, path: str) -> collector.Stat:
+    def stat(self, path: str) -> Stat:
         return self._stat(path, True)
 
-    def _stat(self, path: str, follow: bool) -> collector.Stat:
+    def _stat(self, path: str, follow: bool) -> Stat:
         found = _as_kernel(lambda: self.host.stat(path, follow), path)
-        return collector.Stat(found.kind, found.mode, found.uid, found.gid, found.size, found.mtime)
+        return Stat(found.kind, found.mode, found.uid, found.gid, found.size, found.mtime)
 
-    def read_bytes(self, path: str, limit: int = collector.FILE_LIMIT) -> bytes:
+    def read_bytes(self, path: str, limit: int = FILE_LIMIT) -> bytes:
         return _as_kernel(lambda: self.host.read_bytes(path), path)
 
     def read_head(self, path: str) -> bytes:
@@ -88,4 +90,4 @@ def _as_kernel(read: Callable[[], T], path: str) -> T:
 def recorded_again(host: SnapshotHost) -> SnapshotHost:
     """The snapshot that the collector takes on the machine `host` was recorded from."""
     target = {"python": None, "pid": None, "script": None, "env_file": None, **host.data["target"]}
-    return SnapshotHost(collector.take(target, RecordedMachine(host), host.environ))
+    return SnapshotHost(take(target, RecordedMachine(host), host.environ))

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
+from helpers.assembled import collector_file
 
-from envtune import collector
+from envtune.collector.commands import HARMFUL_VARIABLES, OUTPUT_LIMIT, run_command
+from envtune.collector.files import HEAD_SIZE
+from envtune.collector.mounts import TOUCH_SECONDS, Mounts, remote_mounts
 from envtune.errors import Denied, Missing, TimedOut, Unreadable
 from envtune.host import LocalHost
 
@@ -87,9 +90,9 @@ def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_us_up(tmp_path: Pat
 
 def test_a_gigabyte_of_output_is_cut(tmp_path: Path) -> None:
     code = "import sys\nfor _ in range(1024): sys.stdout.write('x' * (1 << 20))"
-    row = collector.run_command([sys.executable, "-S", "-c", code], timeout=60)
+    row = run_command([sys.executable, "-S", "-c", code], timeout=60)
     assert row["rc"] == 0
-    assert len(row["stdout"]) == collector.OUTPUT_LIMIT
+    assert len(row["stdout"]) == OUTPUT_LIMIT
 
 
 def test_endless_output_ends_at_the_deadline() -> None:
@@ -104,14 +107,14 @@ def test_binary_output_is_no_error(tmp_path: Path) -> None:
 
 
 def test_a_command_gets_nothing_that_hijacks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in collector.HARMFUL_VARIABLES:
+    for name in HARMFUL_VARIABLES:
         monkeypatch.setenv(name, "x" if name != "LD_PRELOAD" else "")
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "ls").write_text("#!/bin/sh\necho hijacked\n")
     (tmp_path / "ls").chmod(0o755)
     assert LocalHost().run(["ls", "-d", "/"]).stdout == "/\n"
     shown = LocalHost().run([program(tmp_path, "env")]).stdout
-    assert not [line for line in shown.splitlines() if line.split("=")[0] in collector.HARMFUL_VARIABLES]
+    assert not [line for line in shown.splitlines() if line.split("=")[0] in HARMFUL_VARIABLES]
 
 
 @pytest.mark.root
@@ -170,7 +173,7 @@ def test_a_file_beyond_the_limit(tmp_path: Path) -> None:
         file.truncate(1 << 33)
     with pytest.raises(Unreadable):
         LocalHost().read(str(tmp_path / "large"))
-    assert LocalHost().head(str(tmp_path / "large")) == b"\0" * collector.HEAD_SIZE
+    assert LocalHost().head(str(tmp_path / "large")) == b"\0" * HEAD_SIZE
 
 
 def test_missing_and_links(tmp_path: Path) -> None:
@@ -205,7 +208,7 @@ def test_which_mounts_may_hang() -> None:
         "34 22 0:44 / /home rw - tmpfs tmpfs rw\n"
         "broken line\n"
     )
-    assert collector.remote_mounts(text) == {"/mnt/my data": "fuse.sshfs", "/lustre": "lustre"}
+    assert remote_mounts(text) == {"/mnt/my data": "fuse.sshfs", "/lustre": "lustre"}
 
 
 @pytest.fixture
@@ -243,7 +246,7 @@ def test_a_mount_that_does_not_answer_costs_its_own_reads_only(dead_mount: Path,
                 read(str(path))
     assert host.glob(str(tmp_path / "*" / "file")) == ()
     assert host.read(str(tmp_path / "alive")) == "x"
-    assert time.monotonic() - began < collector.TOUCH_SECONDS + 3, "it is touched once, not at every read"
+    assert time.monotonic() - began < TOUCH_SECONDS + 3, "it is touched once, not at every read"
     assert threading.active_count() == 1
 
 
@@ -252,7 +255,7 @@ def test_the_loader_of_the_touching_child_is_kept_off_it(
     dead_mount: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", str(dead_mount))
-    mounts = collector.Mounts()
+    mounts = Mounts()
     mounts._remote = {str(tmp_path): "nfs4"}  # a mount that answers; a second real one is not to be had here
     mounts.enter(str(tmp_path))
 
@@ -261,7 +264,7 @@ def test_the_loader_of_the_touching_child_is_kept_off_it(
 def test_the_collector_does_not_hang_on_it_either(dead_mount: Path, tmp_path: Path) -> None:
     environ = {"PATH": f"{dead_mount}/bin:/usr/bin", "HOME": str(dead_mount), "ASCEND_HOME_PATH": str(dead_mount)}
     done = subprocess.run(
-        [sys.executable, collector.__file__, "-o", str(tmp_path / "host.tgz")],
+        [sys.executable, str(collector_file(tmp_path)), "-o", str(tmp_path / "host.tgz")],
         env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=tmp_path,
         timeout=60,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import socket
 
-from envtune import collector
+from envtune.collector.network import listening_sockets, network_interfaces
+from envtune.collector.processes import process_table
 from envtune.host import psutil_tables
 
 
 def test_processes_are_the_same() -> None:
     mine = os.getpid()
-    own = next(row for row in collector.process_table() if row["pid"] == mine)
+    own = next(row for row in process_table() if row["pid"] == mine)
     told = next(row for row in psutil_tables.process_table() if row["pid"] == mine)
     assert {key: told[key] for key in ("pid", "ppid", "user", "argv")} == {
         key: own[key] for key in ("pid", "ppid", "user", "argv")
@@ -22,7 +23,7 @@ def test_processes_are_the_same() -> None:
 def test_a_listening_socket_is_in_both() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        for rows in (collector.listening_sockets(), psutil_tables.listening_sockets()):
+        for rows in (listening_sockets(), psutil_tables.listening_sockets()):
             assert ("127.0.0.1", port) in {(row["address"], row["port"]) for row in rows}
 
 
@@ -30,4 +31,4 @@ def test_interfaces_are_the_same() -> None:
     def addresses(rows: list[dict[str, object]]) -> dict[object, set[object]]:
         return {row["name"]: set(row["addresses"]) for row in rows if row["addresses"]}  # type: ignore[call-overload]
 
-    assert addresses(psutil_tables.network_interfaces()) == addresses(collector.network_interfaces())
+    assert addresses(psutil_tables.network_interfaces()) == addresses(network_interfaces())

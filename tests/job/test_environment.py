@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional
 
 import pytest
 
-from envtune import collector
+from envtune.collector.snapshot import take
 from envtune.context.open import open_context
 from envtune.errors import Undetermined
 from envtune.host import LocalHost
@@ -254,7 +254,7 @@ def test_a_recording_holds_every_file_the_script_leads_to(tmp_path: Path) -> Non
     (tmp_path / "lib" / "b.sh").write_text("export FROM_B=${TASK_QUEUE_ENABLE}2\n")
     (tmp_path / "run.sh").write_text("export FROM_RUN=1\ntorchrun train.py\n")
     options = TargetOptions(script=str(tmp_path / "train.sh"))
-    taken = collector.take(
+    taken = take(
         {"script": options.script},
         environ={"HOME": "/root"},
         more=lambda recorder: record_environment(recorder, options),

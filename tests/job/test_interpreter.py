@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import Any, Iterator, Optional, Union
 
 import pytest
+from helpers.examples import ROOT
 
-from envtune import collector
 from envtune.host import LocalHost
 from envtune.job.interpreter import find_python
 from envtune.job.target import PythonTarget, TargetOptions
@@ -444,6 +445,6 @@ def test_nothing_is_started(tmp_path: Path) -> None:
 def test_every_reason_is_worded() -> None:
     from envtune.job.interpreter import _UNRESOLVED
 
-    source = Path(collector.__file__).read_text("utf-8")
-    codes = {line.split('"')[1] for line in source.splitlines() if 'raise Unresolved("' in line}
+    sources = [path.read_text("utf-8") for path in (ROOT / "envtune/collector").rglob("*.py")]
+    codes = {code for source in sources for code in re.findall(r'raise Unresolved\("([\w-]+)"', source)}
     assert codes == set(_UNRESOLVED)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Iterable, NamedTuple, Optional
 
+from envtune.collector.sources.cann import DRIVER_INFO, key_values
 from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import Missing, Undetermined, Unreadable
 from envtune.host import Host, is_dir
 from envtune.messages import Bilingual, Literal, Message, Text
 from envtune.model import Evidence, Fact, Reading
-from envtune.resources.cann.version_files import described, fields, in_ranges
+from envtune.resources.cann.version_files import described, in_ranges
 
-INSTALL_INFO = "/etc/ascend_install.info"
 DEFAULT_BASE = "/usr/local/Ascend"
 DEVICES = ("/dev/davinci_manager", "/dev/davinci[0-9]*")
 
@@ -36,7 +36,7 @@ class Package(NamedTuple):
 
 def parse_package(path: str, text: str) -> Package:
     """The package; Unreadable when the text names no version."""
-    found = fields(text)
+    found = key_values(text)
     version, bundle = found.get("version", ""), found.get("package_version", "")
     if not version and not bundle:
         raise Unreadable(path, "no version in it")
@@ -56,7 +56,7 @@ def parse_package(path: str, text: str) -> Package:
 def bases(host: Host, kind: str) -> tuple[str, ...]:
     """Where the package may be: what /etc/ascend_install.info names, then the default."""
     try:
-        named = fields(host.read(INSTALL_INFO)).get(f"{kind}_install_path_param", "").rstrip("/")
+        named = key_values(host.read(DRIVER_INFO)).get(f"{kind}_install_path_param", "").rstrip("/")
     except (Missing, Unreadable):
         named = ""
     return tuple(dict.fromkeys(base for base in (named, DEFAULT_BASE) if base.startswith("/")))

@@ -6,6 +6,15 @@ from __future__ import annotations
 from posixpath import dirname, join
 from typing import Iterable, Mapping, Optional
 
+from envtune.collector.sources.cann import (
+    AICPU_ARCHIVE_PLACES,
+    AICPU_ARCHIVES,
+    AICPU_DEPTH,
+    AICPU_KERNELS,
+    AICPU_PLACES,
+    INSTALL_VARIABLES,
+    SEARCH_VARIABLES,
+)
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, Missing, NotRecorded, host_error_text
@@ -15,30 +24,12 @@ from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, has_components, install_root
 
-# What set_env.sh sets, single paths and lists. Source: set_env.sh of CANN 5.1-8.5; before 5.0.4 launch scripts set the
-# same without ASCEND_HOME_PATH.
-PATHS = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH", "TOOLCHAIN_HOME")
-LISTS = ("LD_LIBRARY_PATH", "PYTHONPATH", "PATH")
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "fwkacllib": ("ASCEND_OPP_PATH", "LD_LIBRARY_PATH", "PYTHONPATH"),
     "arch-linux": ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "LD_LIBRARY_PATH", "PYTHONPATH"),
     "cann": ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "LD_LIBRARY_PATH", "PYTHONPATH"),
 }
 SCRIPTS = ("set_env.sh", "bin/setenv.bash")  # and set_env.sh beside the install
-# Below an install, where the operator package keeps its AICPU kernels. Source: the path names in the source of CANN's
-# AICPU engine (ops/op_impl and opp/built-in/op_impl), the message of porting guide 003:3285 (aicpu_kernels/).
-AICPU_PLACES = (
-    "opp/op_impl/built-in/aicpu",
-    "opp/built-in/op_impl/aicpu",
-    "ops/op_impl/built-in/aicpu",
-    "opp/aicpu",
-    "aicpu_kernels",
-)
-AICPU_DEPTH = ("", "aicpu_kernel/", "aicpu_kernel/lib/", "aicpu_kernel/lib/*/", "*/")
-AICPU_KERNELS = "libpt_kernels.so"
-# The archives in which the kernels travel to the device. Source: container build files of Ascend's own documentation
-# (opp/Ascend/aicpu/Ascend-aicpu_syskernels.tar.gz), installer of the operator package (opp/Ascend310/aicpu).
-AICPU_ARCHIVES = ("opp/Ascend*/aicpu", "Ascend*/aicpu")
 
 
 @probe("cann.sourced", formerly="cann_environment.sourced")
@@ -117,11 +108,11 @@ def one_install(context: Context) -> Iterable[Reading]:
     install = active_install(context)
     variables = context.target.variables()
     readings: list[Optional[Reading]] = []
-    for name in (*PATHS, *LISTS):
+    for name in (*INSTALL_VARIABLES, *SEARCH_VARIABLES):
         if context.target.environment.untold_reason(name) is not None:
             readings.append(_untold(context, name))
         elif variables.get(name):
-            judge = _single if name in PATHS else _listed
+            judge = _single if name in INSTALL_VARIABLES else _listed
             readings.append(judge(context, install, name, variables[name]))
     told = [reading for reading in readings if reading is not None]
     return told if any(r.subject != "PATH" for r in told) else [_none_set(context, install)]
@@ -196,9 +187,9 @@ def aicpu(context: Context) -> Iterable[Reading]:
 def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Reading:
     subject = "ASCEND_AICPU_PATH"
     places = [place for place in (join(root, name) for name in AICPU_PLACES) if is_dir(host, place)]
-    packed = [path for name in AICPU_ARCHIVES for path in host.glob(join(root, name))]
+    packed = [path for name in AICPU_ARCHIVE_PLACES for path in host.glob(join(root, name))]
     for place in packed:
-        for path in host.glob(join(place, "*aicpu*kernels.tar.gz")):
+        for path in host.glob(join(place, AICPU_ARCHIVES)):
             shown = Message("packed in {path}", path=path)
             return Reading(subject, True, Evidence(path, evidence.text), shown, expected)
     for place in places:

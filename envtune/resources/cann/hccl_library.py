@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from posixpath import dirname, join
 from typing import Iterable, Mapping, Optional
 
+from envtune.collector.sources.cann import (
+    HCCL_LIBRARY,
+    HCCL_PLACES,
+    LOADER_CONF,
+    LOADER_CONF_DEPTH,
+    LOADER_DIRECTORIES,
+    loader_conf,
+)
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined, host_error_text
@@ -17,12 +24,6 @@ from envtune.resources.cann.environment import entries
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install
 
-NAME = "libhccl.so"
-CONF = "/etc/ld.so.conf"
-CONF_DEPTH = 4  # includes of includes
-SYSTEM = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/{arch}-linux-gnu", "/usr/lib/{arch}-linux-gnu")
-# Where the trees of each generation keep it. Source: porting guide 003:3002 and facts on fwkacllib/lib64, lib64.
-PLACES = ("fwkacllib/lib64", "lib64", "hccl/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64")
 # e_machine of the ELF specification.
 MACHINES: Mapping[int, str] = {62: "x86_64", 183: "aarch64", 3: "i386", 40: "arm"}
 
@@ -38,39 +39,39 @@ def found(context: Context) -> Iterable[Reading]:
     value = "" if untold is not None else context.target.variables().get("LD_LIBRARY_PATH", "")
     try:
         for folder in (*entries(value), *loader_directories(host, context)):
-            path = join(folder, NAME)
+            path = join(folder, HCCL_LIBRARY)
             if exists(host, path):
                 return [_architecture(context, path)]
     except (Denied, NotRecorded) as error:
         right = isinstance(error, Denied)
-        return [Reading(NAME, None, Evidence(error.path), reason=host_error_text(error), right=right)]
+        return [Reading(HCCL_LIBRARY, None, Evidence(error.path), reason=host_error_text(error), right=right)]
     place = context.target.environment.place("LD_LIBRARY_PATH")
     if untold is not None:
         raise Undetermined(untold, place, right=context.target.environment.right)
     shipped = shipped_in(host, install)
     expected = Message("found through LD_LIBRARY_PATH or ld.so.conf")
-    evidence = Evidence(f"{place}, {CONF}", f"LD_LIBRARY_PATH={value}")
+    evidence = Evidence(f"{place}, {LOADER_CONF}", f"LD_LIBRARY_PATH={value}")
     if shipped is None:
         shown = Message("not found, and {real} does not hold it", real=install.real)
     else:
         shown = Message("not found; it is in {dirname}", dirname=dirname(shipped))
-    return [Reading(NAME, False, evidence, shown, expected)]
+    return [Reading(HCCL_LIBRARY, False, evidence, shown, expected)]
 
 
 def _architecture(context: Context, path: str) -> Reading:
     arch = context.facts.value("arch") or ""
-    expected = Message("{NAME} for {arch}", NAME=NAME, arch=arch)
+    expected = Message("{NAME} for {arch}", NAME=HCCL_LIBRARY, arch=arch)
     try:
         machine = elf_machine(context.host.head(path))
     except HostError as error:
         why = host_error_text(error)
         shown = Message("{path} (architecture not checked: {why})", path=path, why=why)
-        return Reading(NAME, True, Evidence(path), shown, expected)
+        return Reading(HCCL_LIBRARY, True, Evidence(path), shown, expected)
     except ValueError:
         shown = Message("{path} is not an ELF library", path=path)
-        return Reading(NAME, False, Evidence(path, "no ELF header"), shown, expected)
+        return Reading(HCCL_LIBRARY, False, Evidence(path, "no ELF header"), shown, expected)
     shown = Message("{path}, {machine}", path=path, machine=machine)
-    return Reading(NAME, machine == arch or not arch, Evidence(path, f"e_machine: {machine}"), shown, expected)
+    return Reading(HCCL_LIBRARY, machine == arch or not arch, Evidence(path, f"e_machine: {machine}"), shown, expected)
 
 
 def elf_machine(head: bytes) -> str:
@@ -83,9 +84,9 @@ def elf_machine(head: bytes) -> str:
 
 def loader_directories(host: Host, context: Context) -> Iterable[str]:
     """The directories of ld.so.conf in order, then the system's own."""
-    yield from _conf(host, CONF, CONF_DEPTH)
+    yield from _conf(host, LOADER_CONF, LOADER_CONF_DEPTH)
     arch = context.facts.value("arch") or ""
-    for folder in SYSTEM:
+    for folder in LOADER_DIRECTORIES:
         yield folder.format(arch=arch)
 
 
@@ -94,7 +95,7 @@ def _conf(host: Host, path: str, depth: int) -> Iterable[str]:
         text = host.read(path)
     except (Missing, NotRecorded):
         return
-    for kind, value in parse_conf(text):
+    for kind, value in loader_conf(text):
         if kind == "directory":
             yield value
         elif depth > 0:
@@ -102,23 +103,9 @@ def _conf(host: Host, path: str, depth: int) -> Iterable[str]:
                 yield from _conf(host, file, depth - 1)
 
 
-def parse_conf(text: str) -> Iterable[tuple[str, str]]:
-    """(`directory` or `include`, path) of each line of ld.so.conf(5); `hwcap` lines and comments are skipped."""
-    for line in text.splitlines():
-        line = line.partition("#")[0].strip()
-        included = re.match(r"include\s+(.+)", line)
-        if included:
-            for pattern in included[1].split():
-                yield "include", pattern
-        elif line.startswith("/"):
-            for part in re.split(r"[:,\s]+", line):
-                if part.startswith("/"):
-                    yield "directory", part.partition("=")[0].rstrip("/")
-
-
 def shipped_in(host: Host, install: Install) -> Optional[str]:
     """Where the active install keeps the library, None when it has none."""
-    for pattern in install.places(*(f"{place}/{NAME}" for place in PLACES)):
+    for pattern in install.places(*(f"{place}/{HCCL_LIBRARY}" for place in HCCL_PLACES)):
         try:
             for path in host.glob(pattern):
                 return path

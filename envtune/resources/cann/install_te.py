@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Iterable, Optional, Sequence
 
-from envtune import collector
+from envtune.collector.sources.cann import TE_PACKAGES
+from envtune.collector.wheels import wheel_top_level
 from envtune.context import Context
 from envtune.errors import Skipped
 from envtune.messages import Message, Text
 from envtune.model import Finding
 from envtune.resources.cann.installs import active_install
-from envtune.resources.cann.te import PACKAGES, newest_wheel
+from envtune.resources.cann.te import newest_wheel
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.python import distributions as python_env
 from envtune.resources.python.distributions import Distribution
@@ -25,10 +26,10 @@ from envtune.resources.python.site import main_entry
 def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
     """One installation per directory that holds (or is to hold) one of the packages the findings name."""
     install = active_install(context)
-    names = [name for name in PACKAGES if any(f.subject == name for f in findings)]
+    names = [name for name in TE_PACKAGES if any(f.subject == name for f in findings)]
     if not names:
         raise Skipped(Message("the findings name no package"))
-    copies = {name: _copy(context, name) for name in PACKAGES}
+    copies = {name: _copy(context, name) for name in TE_PACKAGES}
     entries = {name: _entry(context, copies, name) for name in names}
     ids = tuple(dict.fromkeys(f.id for f in findings))
     for entry in dict.fromkeys(entries.values()):
@@ -44,7 +45,7 @@ def _copy(context: Context, name: str) -> Optional[Distribution]:
 
 def _entry(context: Context, copies: dict[str, Optional[Distribution]], name: str) -> str:
     """Where the old copy lies, else where its companions lie, else where pip installs."""
-    for one in (name, *PACKAGES):
+    for one in (name, *TE_PACKAGES):
         copy = copies[one]
         if copy is not None:
             return copy.entry
@@ -86,7 +87,7 @@ def _installation(
 def _top_level(context: Context, wheel: str) -> Iterable[str]:
     """The names a wheel installs at the top; a recording does not hold them, nor is a large wheel read twice."""
     try:
-        return collector.wheel_top_level(context.host.read_bytes(wheel))
+        return wheel_top_level(context.host.read_bytes(wheel))
     except OSError:
         return ()  # the executor looks again, and refuses a wheel that holds more than it kept
 

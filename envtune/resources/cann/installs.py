@@ -10,10 +10,10 @@ porting guide 003:1567, 2688, 3048, 3297.
 
 from __future__ import annotations
 
-import re
 from posixpath import join
 from typing import Iterable, Mapping, NamedTuple, Optional
 
+from envtune.collector.sources.cann import CANN_BASE, install_bases
 from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import Denied, HostError, Missing, Undetermined, host_error_text
@@ -21,10 +21,7 @@ from envtune.host import Host, is_dir
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Fact, Reading
 from envtune.resources.cann.tree import Broken, Install, has_components, install_root, look, read_install
-from envtune.resources.cann.version_files import fields
 
-BASE = "/usr/local/Ascend"
-INSTALL_INFO = "Ascend/ascend_cann_install.info"
 LINKS = ("cann", "ascend-toolkit/latest", "nnae/latest", "latest")
 # Variables that name an install, the most telling first. Source: set_env.sh of CANN 5.1-8.5.
 HOME_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH")
@@ -68,18 +65,9 @@ def discover(context: Context) -> Found:
 def candidates(host: Host, variables: Mapping[str, str]) -> tuple[str, ...]:
     """The names CANN is installed under: the default, the user's own directory, what the installer noted."""
     home = variables.get("HOME") or host.environ.get("HOME") or ""
-    bases = [BASE]
-    if home.startswith("/"):
-        bases.append(join(home, "Ascend"))
-    for path in ("/etc/" + INSTALL_INFO, join(home, INSTALL_INFO)):
-        try:
-            noted = fields(host.read(path)) if path.startswith("/") else {}
-        except HostError:
-            continue
-        bases += [value for key, value in noted.items() if "path" in key and value.startswith("/")]
-    bases = [re.sub(r"/(ascend-toolkit|nnae)(/latest)?$", "", base.rstrip("/")) or "/" for base in bases]
-    names = [join(base, link) for base in dict.fromkeys(bases) for link in LINKS]
-    return tuple(names + [base for base in dict.fromkeys(bases) if _old_tree(host, base)])
+    bases = install_bases(host, (home,))
+    names = [join(base, link) for base in bases for link in LINKS]
+    return tuple(names + [base for base in bases if _old_tree(host, base)])
 
 
 def _old_tree(host: Host, base: str) -> bool:
@@ -127,7 +115,7 @@ def active_install(context: Context) -> Install:
         raise Undetermined(Message("{path} {reason}", path=one.path, reason=one.reason), one.path, one.text)
     for error in found.untold:
         raise error
-    raise Missing(BASE)
+    raise Missing(CANN_BASE)
 
 
 @fact("cann")
@@ -136,7 +124,7 @@ def fact_cann(context: Context) -> Fact:
     try:
         install = active_install(context)
     except Missing:
-        return Fact("cann", "none", BASE)
+        return Fact("cann", "none", CANN_BASE)
     return Fact("cann", install.version, install.told.source, install.told.reason)
 
 
@@ -146,7 +134,7 @@ def fact_cann_generation(context: Context) -> Fact:
     try:
         install = active_install(context)
     except Missing:
-        return Fact("cann_generation", "none", BASE)
+        return Fact("cann_generation", "none", CANN_BASE)
     return Fact("cann_generation", install.generation, install.real)
 
 
@@ -164,7 +152,7 @@ def installs(context: Context) -> Iterable[Reading]:
             readings.append(Reading("CANN", None, Evidence(error.path), None, expected, reason=reason, right=right))
     if not readings:
         absent = Message("no CANN toolkit and no nnae on this host")
-        readings.append(Reading("CANN", "absent", Evidence(BASE, "not there"), absent, expected))
+        readings.append(Reading("CANN", "absent", Evidence(CANN_BASE, "not there"), absent, expected))
     return readings
 
 

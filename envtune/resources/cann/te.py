@@ -12,6 +12,7 @@ from __future__ import annotations
 from posixpath import basename, dirname
 from typing import Iterable, NamedTuple, Optional
 
+from envtune.collector.sources.cann import TE_PACKAGES, TE_TREE_PLACES, TE_WHEEL_PLACES
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
@@ -21,10 +22,6 @@ from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.python import distributions as python_env
-
-PACKAGES = ("te", "topi", "hccl")
-WHEEL_PLACES = ("fwkacllib/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64", "lib64", "compiler/lib64")
-TREE_PLACES = ("python/site-packages", "*-linux*/python/site-packages", "compiler/python/site-packages")
 
 
 class Reference(NamedTuple):
@@ -40,7 +37,7 @@ def content(context: Context) -> Iterable[Reading]:
     install = active_install(context)
     environment = python_env.environment(context)
     readings = []
-    for name in PACKAGES:
+    for name in TE_PACKAGES:
         try:
             reading = _content(context, install, name)
         except HostError as error:
@@ -93,7 +90,7 @@ def newest_wheel(host: Host, install: Install, name: str) -> Optional[str]:
 def wheel_paths(host: Host, install: Install, name: str) -> list[str]:
     """The wheels of one package in the three places CANN keeps them."""
     found: dict[str, str] = {}
-    for pattern in install.places(*(f"{place}/{name}-*.whl" for place in WHEEL_PLACES)):
+    for pattern in install.places(*(f"{place}/{name}-*.whl" for place in TE_WHEEL_PLACES)):
         for path in _glob(host, pattern):
             found.setdefault(basename(path), path)
     return list(found.values())
@@ -101,13 +98,13 @@ def wheel_paths(host: Host, install: Install, name: str) -> list[str]:
 
 def tree_records(host: Host, install: Install, name: str) -> list[str]:
     """The dist-info directories of one package in the tree's own site-packages."""
-    patterns = install.places(*(f"{place}/{name}-*.dist-info" for place in TREE_PLACES))
+    patterns = install.places(*(f"{place}/{name}-*.dist-info" for place in TE_TREE_PLACES))
     return [path for pattern in patterns for path in _glob(host, pattern)]
 
 
 def tree_package(host: Host, install: Install, name: str) -> Optional[str]:
     """The package directory in the tree's own site-packages, None when it is not there."""
-    for pattern in install.places(*(f"{place}/{name}" for place in TREE_PLACES)):
+    for pattern in install.places(*(f"{place}/{name}" for place in TE_TREE_PLACES)):
         for path in _glob(host, pattern) if "*" in pattern else (pattern,):
             if is_dir(host, path):
                 return path

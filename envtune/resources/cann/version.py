@@ -12,10 +12,11 @@ import re
 from posixpath import basename, join
 from typing import NamedTuple, Optional
 
+from envtune.collector.sources.cann import key_values
 from envtune.errors import HostError, Missing, NotRecorded, host_error_text
 from envtune.host import Host
 from envtune.messages import Message, Text
-from envtune.resources.cann.version_files import described, fields, same_version, version_cfg
+from envtune.resources.cann.version_files import described, same_version, version_cfg
 
 INSTALL_INFOS = ("*-linux*/ascend_*_install.info", "ascend_*_install.info")
 PACKAGES = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "fwkacllib")
@@ -66,7 +67,7 @@ def _install_infos(host: Host, path: str, real: str, trouble: list[Text]) -> tup
     words: list[Word] = []
     inner = ""
     for file in _info_files(host, path, real):
-        found = fields(_read(host, file, trouble))
+        found = key_values(_read(host, file, trouble))
         inner = inner or found.get("innerversion", "")
         if _VERSION.fullmatch(found.get("version", "")):
             keys = ("package_name", "version", "innerversion", "compatible_version", "path")
@@ -90,7 +91,7 @@ def _directory(real: str) -> Optional[Word]:
 def _version_dirs(host: Host, real: str, trouble: list[Text]) -> list[Word]:
     words = []
     for file in _version_infos(host, real):
-        found = fields(_read(host, file, trouble))
+        found = key_values(_read(host, file, trouble))
         version = found.get("version_dir") or ""
         if not version and "/share/info/" in file:
             # From CANN 8.5 on, Version= may be the public version itself: 9.1.0, while 8.5.0.2.220 is an internal one.
@@ -122,7 +123,7 @@ def _internal(host: Host, real: str, inner: str, trouble: list[Text]) -> list[Wo
 
     words = []
     for file in _version_infos(host, real):
-        number = fields(_read(host, file, trouble)).get("version", "")
+        number = key_values(_read(host, file, trouble)).get("version", "")
         cann = cann_of_internal(number) if number else None
         if cann:
             words.append(Word(cann, file, f"Version={number}"))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Mapping, Optional
 
+from envtune.collector.sources.cann import key_values
+
 Version = tuple[tuple[int, int, str], ...]
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -18,26 +20,13 @@ _TAGS = re.compile(r"[._-]?(rc|post|dev|alpha|beta)[._-]?(?=\d)")
 _CFG_LINE = re.compile(r"(\w+?)_(running|upgrade|installed)_version$")
 
 
-def fields(text: str) -> dict[str, str]:
-    """`key=value` (or `key : value`) lines with lower-case keys; the first of several wins, other lines are skipped."""
-    found: dict[str, str] = {}
-    for line in text.lstrip("\ufeff").splitlines():
-        line = line.strip()
-        if not line or line.startswith("#"):
-            continue
-        cut = min((line.index(mark) for mark in "=:" if mark in line), default=-1)
-        if cut > 0:
-            found.setdefault(line[:cut].strip().lower(), line[cut + 1 :].strip().strip("\"'"))
-    return found
-
-
 def version_cfg(text: str) -> dict[str, tuple[str, str]]:
     """{package: (internal number, CANN version)} of the running versions in a `version.cfg`; either may be empty.
 
     A value is `[7.6.0.1.220:8.0.0]`, or `[8.5.2]` where only the CANN version is given.
     """
     running: dict[str, tuple[str, str]] = {}
-    for key, value in fields(text).items():
+    for key, value in key_values(text).items():
         name, groups = _CFG_LINE.match(key), _BRACKETS.findall(value)
         if name is None or name[2] != "running" or not groups:
             continue

@@ -12,6 +12,7 @@ import posixpath
 import re
 from typing import Iterable, Mapping, NamedTuple, Optional
 
+from envtune.collector.sources.cpu import CPUPOWER_FILES, TUNED_ACTIVE, TUNED_PROFILES
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, Undetermined
@@ -23,14 +24,6 @@ from envtune.resources.system.platform import BINARY_DIRECTORIES, find_binary, p
 
 UNITS = "/etc/systemd/system"
 OWN_UNIT = "envtune-governor.service"
-CPUPOWER_FILES = (
-    "/etc/sysconfig/cpupower",  # RHEL, openEuler
-    "/etc/default/cpupower",
-    "/etc/default/cpupower-service",
-    "/etc/cpupower-service.conf",
-)
-TUNED_ACTIVE = "/etc/tuned/active_profile"
-TUNED_PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 
 
 class BootSetting(NamedTuple):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import posixpath
 from typing import Callable, Iterable, Optional, Sequence
 
+from envtune.collector.sources.cann import INSTALL_VARIABLES, SEARCH_VARIABLES
 from envtune.context import Context
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists, is_dir
 from envtune.messages import Bilingual, Message, Text
-from envtune.resources.cann.environment import LISTS, PATHS, SCRIPTS, aicpu, needed, one_install, sourced
+from envtune.resources.cann.environment import SCRIPTS, aicpu, needed, one_install, sourced
 from envtune.resources.cann.hccl_library import found as hccl_found
 from envtune.resources.cann.hccl_library import shipped_in
 from envtune.resources.cann.installs import active_install
@@ -224,7 +225,7 @@ def _one_install(context: Context, install: Install, paths: _Paths) -> None:
         except HostError:
             return True
 
-    for name in LISTS:
+    for name in SEARCH_VARIABLES:
         why = Message("without the entries of other installs than {real}", real=install.real)
         paths.filter(name, own, why, "CANN012")
 
@@ -232,7 +233,7 @@ def _one_install(context: Context, install: Install, paths: _Paths) -> None:
 def _stale(context: Context, install: Install) -> Iterable[Setting]:
     """Single paths that lead elsewhere: unset before the script, which need not set each of them."""
     known = context.target.environment.variables or {}
-    for name in PATHS:
+    for name in INSTALL_VARIABLES:
         value = known.get(name, "")
         try:
             other = bool(value) and install_root(context.host, value) != install.real

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping
 
-from envtune import collector
+from envtune.collector.python.distributions import python_includes, system_includes
+from envtune.collector.sources.images import DPKG_STATUS, PILLOW_BUILD_DEBIAN, PILLOW_BUILD_QUERY
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
@@ -21,11 +22,7 @@ from envtune.model import Evidence, Reading
 from envtune.resources.images.pillow import BROKEN, SIMD, imported_pillow
 from envtune.resources.python.distributions import NONE, interpreter
 
-DPKG_STATUS = collector.DPKG_STATUS
 WHEELS_SINCE = (3, 9)
-# Per requirement the packages any one of which meets it, the first being the one to install.
-PILLOW_BUILD_DEBIAN = collector.PILLOW_BUILD_DEBIAN
-PILLOW_BUILD_RHEL = collector.PILLOW_BUILD_RHEL
 HEADER_PACKAGES: Mapping[str, tuple[str, str]] = {  # header -> (Debian, RHEL)
     "jpeglib.h": ("libjpeg-dev", "libjpeg-turbo-devel"),
     "zlib.h": ("zlib1g-dev", "zlib-devel"),
@@ -55,7 +52,7 @@ def missing_packages(context: Context) -> tuple[tuple[str, ...], Evidence]:
         known = installed_debian(text, {name for any_of in wanted for name in any_of})
         names = tuple(_debian_name(context, any_of) for any_of in wanted if not set(any_of) & known)
         return names, Evidence(DPKG_STATUS, f"{len(wanted) - len(names)} of {len(wanted)} are installed")
-    result = context.host.run(collector.PILLOW_BUILD_QUERY, 10.0)
+    result = context.host.run(PILLOW_BUILD_QUERY, 10.0)
     return missing_rpm(result.stdout + result.stderr), Evidence(result.line, result.stdout + result.stderr)
 
 
@@ -134,8 +131,8 @@ def header_folders(context: Context, name: str) -> Iterable[str]:
     """Where a compiler looks for a header; Python.h lies beside the interpreter's own installation."""
     python = interpreter(context)
     if name == "Python.h":
-        return collector.python_includes(python.real, python.version)
-    return collector.header_folders(python.prefix, context.facts.value("arch") or "")
+        return python_includes(python.real, python.version)
+    return system_includes(python.prefix, context.facts.value("arch") or "")
 
 
 def _imports(context: Context) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-from envtune import collector
+from envtune.collector.paths import on_path
+from envtune.collector.python.distributions import normal_name
 from envtune.context import Context
 from envtune.errors import HostError, Skipped, Undetermined
 from envtune.messages import Bilingual, Message, Text
@@ -187,14 +188,14 @@ def offered(names: Iterable[str], folder: str, distribution: str, python: str, m
     for name in names:
         if name.endswith(".whl"):
             parts = name[:-4].split("-")
-            if len(parts) < 5 or collector.normal_name(parts[0]) != distribution:
+            if len(parts) < 5 or normal_name(parts[0]) != distribution:
                 continue
             pythons, platform = parts[-3].split("."), parts[-1]
             if (tag in pythons or "py3" in pythons) and (platform == "any" or platform.endswith("_" + machine)):
                 yield Source(f"{folder}/{name}", parts[1], True)
         else:
             found = re.fullmatch(r"(.+)-([0-9][^-]*)\.(?:tar\.gz|zip)", name)
-            if found and collector.normal_name(found[1]) == distribution:
+            if found and normal_name(found[1]) == distribution:
                 yield Source(f"{folder}/{name}", found[2], False)
 
 
@@ -219,7 +220,7 @@ def _compiler(context: Context) -> str:
     command = host.environ.get("CC") or "cc"
     program = command.split()[0]
     try:
-        found = program if "/" in program else collector.on_path(host, host.environ, host.cwd, program)
+        found = program if "/" in program else on_path(host, host.environ, host.cwd, program)
     except HostError:
         return command  # not recorded: the build will tell
     if found is None:
@@ -263,7 +264,7 @@ def _asking_for_more(context: Context, base: str) -> Iterator[str]:
             except InvalidRequirement:
                 continue
             extra = wanted.marker is not None and not wanted.marker.evaluate({"extra": ""})
-            if collector.normal_name(wanted.name) == NATIVE and not extra and not wanted.specifier.contains(base):
+            if normal_name(wanted.name) == NATIVE and not extra and not wanted.specifier.contains(base):
                 yield f"{rows[0].name} {rows[0].version} ({line.strip()})"
 
 

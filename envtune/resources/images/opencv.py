@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Iterable, Iterator, Optional
 
-from envtune import collector
+from envtune.collector.python.distributions import module_head
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, NotApplicable, Undetermined
@@ -26,7 +26,7 @@ def pillow_version(context: Context) -> Iterable[Reading]:
     if place is None:
         raise absent(context, "torchvision")
     path = f"{place}/transforms/functional.py"
-    head = collector.module_head(context.host.read(path))
+    head = module_head(context.host.read(path))
     imported = pillow_version_import(head, path)
     if imported is None:
         yield _reading(True, path, "", Message("torchvision does not import PILLOW_VERSION"))

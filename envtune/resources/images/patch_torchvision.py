@@ -14,7 +14,7 @@ import difflib
 import re
 from typing import Iterable, Literal, Optional, Sequence
 
-from envtune import collector
+from envtune.collector.python.distributions import module_head
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
@@ -40,7 +40,7 @@ def patch(
     path = realpath(context.host, f"{place}/transforms/functional.py")
     data = context.host.read_bytes(path)
     text = decode(path, data)
-    if not context.host.live and collector.module_head(text) == text:
+    if not context.host.live and module_head(text) == text:
         raise Skipped(
             Message("the recording holds only the beginning of {path}: run fix on the host itself", path=path)
         )
@@ -74,7 +74,7 @@ def patch(
 
 def guarded(text: str, path: str) -> str:
     """The source with its bare import of PILLOW_VERSION wrapped; Skipped when that cannot be done safely."""
-    head = collector.module_head(text)
+    head = module_head(text)
     node = bare_import(head, path)
     if node is None:
         raise Skipped(Message("{path} has no bare import of {NAME}", path=path, NAME=NAME))

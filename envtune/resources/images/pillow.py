@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, NamedTuple, Optional
 
-from envtune import collector
+from envtune.collector.sources.images import RECORDED_PILLOW_FILES
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
@@ -180,6 +180,6 @@ def _sizes(host: Host, row: Distribution) -> dict[str, int]:
     found = {}
     for line in text.splitlines():
         path, size = line.partition(",")[0], line.rpartition(",")[2]
-        if re.search(collector.TELLING_PILLOW_FILES, path) and size.isdigit():
+        if re.search(RECORDED_PILLOW_FILES, path) and size.isdigit():
             found[path] = int(size)
     return found

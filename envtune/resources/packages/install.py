@@ -13,13 +13,14 @@ import pkgutil
 import re
 from typing import Iterable, Literal, Mapping, NamedTuple, Optional, Sequence
 
+from envtune.collector.sources.images import DPKG_STATUS
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
 from envtune.host import Host, realpath
 from envtune.messages import Bilingual, Message, Text
 from envtune.model import Change, Finding
-from envtune.resources.images.build_requirements import DPKG_STATUS, installed_debian
+from envtune.resources.images.build_requirements import installed_debian
 from envtune.resources.python.distributions import interpreter
 from envtune.resources.system.platform import MANAGERS, find_binary
 

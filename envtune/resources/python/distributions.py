@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping, NamedTuple, Optional, Union
 
-from envtune import collector
+from envtune.collector.paths import on_path, search_path
+from envtune.collector.python.distributions import import_path, normal_name
 from envtune.context import Context
 from envtune.context.registry import fact
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable
@@ -52,7 +53,7 @@ def environment(context: Context) -> Environment:
 def _scan(context: Context) -> Environment:
     host, python = context.host, interpreter(context)
     variables = context.target.environment.variables or {}
-    entries, damaged = collector.import_path(host, variables, host.cwd, python.sites)
+    entries, damaged = import_path(host, variables, host.cwd, python.sites)
     problems = [Problem(path, Message("unreadable: {why}", why=why)) for path, why in damaged]
     names: dict[str, frozenset[str]] = {}
     closed: dict[str, HostError] = {}
@@ -81,8 +82,8 @@ def interpreter(context: Context) -> PythonTarget:
     named = target.options.python is not None or target.options.pid is not None
     if target.python is None and variables is not None and not named:
         host = context.host
-        if not any(collector.on_path(host, variables, host.cwd, name) for name in ("python3", "python")):
-            path = ":".join(collector.search_path(variables, host.cwd))
+        if not any(on_path(host, variables, host.cwd, name) for name in ("python3", "python")):
+            path = ":".join(search_path(variables, host.cwd))
             raise NotApplicable(Message("python is {NONE}: no python3 on PATH", NONE=NONE), path)
     return target.interpreter()
 
@@ -117,7 +118,7 @@ def installed(context: Context, name: str) -> Optional[Distribution]:
     None when it is not installed. Undetermined when its metadata is damaged or when one directory holds two versions;
     the host's error when a directory that may hold it could not be listed.
     """
-    return context.cached(_installed, collector.normal_name(name))
+    return context.cached(_installed, normal_name(name))
 
 
 def _installed(context: Context, name: str) -> Optional[Distribution]:
@@ -149,7 +150,7 @@ def _installed(context: Context, name: str) -> Optional[Distribution]:
 
 def every(context: Context, name: str) -> tuple[Distribution, ...]:
     """Every distribution of that name in import order, as their directories are called."""
-    return environment(context).found.get(collector.normal_name(name), ())
+    return environment(context).found.get(normal_name(name), ())
 
 
 def _described(host: Host, row: Distribution) -> Distribution:
@@ -165,7 +166,7 @@ def _described(host: Host, row: Distribution) -> Distribution:
     if not name or not version:
         lacks = "Name" if not name else "Version"
         raise _damaged(row, path, Message("its metadata has no {lacks}", lacks=lacks))
-    if collector.normal_name(name) != row.name:
+    if normal_name(name) != row.name:
         raise _damaged(row, path, Message("its metadata says it is {name}", name=name))
     return Distribution(row.name, version, row.metadata, row.entry)
 

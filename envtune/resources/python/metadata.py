@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping, NamedTuple, Optional
 
-from envtune import collector
+from envtune.collector.python.distributions import distribution_of
 from envtune.host import Host, is_dir
 
 METADATA = (".dist-info", ".egg-info", ".egg-link")  # an egg is on the path itself
@@ -27,12 +27,12 @@ def named_in(entry: str, listing: Iterable[str]) -> Iterable[Distribution]:
     """The distributions an import path entry holds; an egg on the path is one itself."""
     own = entry.rpartition("/")[2]
     if own.endswith(".egg"):
-        egg = collector.distribution_of(own)
+        egg = distribution_of(own)
         if egg is not None:
             yield Distribution(egg[0], egg[1], entry + "/EGG-INFO", entry)
     for name in listing:
         if name.endswith(METADATA) and name[0] != "~":
-            parsed = collector.distribution_of(name)
+            parsed = distribution_of(name)
             if parsed is not None:
                 yield Distribution(parsed[0], parsed[1], f"{entry}/{name}", entry)
 
@@ -47,7 +47,7 @@ def metadata_file(host: Host, row: Distribution) -> Optional[str]:
     if path.endswith(".egg-link"):
         folder = host.read(path).split("\n", 1)[0].strip()
         for name in host.listdir(folder):
-            parsed = collector.distribution_of(name)
+            parsed = distribution_of(name)
             if parsed is not None and parsed[0] == row.name:
                 return f"{folder}/{name}/PKG-INFO"
         return f"{folder}/{row.name.replace('-', '_')}.egg-info/PKG-INFO"

@@ -11,16 +11,10 @@ import fnmatch
 import posixpath
 from typing import Iterator, NamedTuple, Optional
 
+from envtune.collector.sources.network import SYSCTL_DIRECTORIES
 from envtune.errors import HostError, Missing
 from envtune.host import Host
 
-DIRECTORIES = (
-    "/etc/sysctl.d",
-    "/run/sysctl.d",
-    "/usr/local/lib/sysctl.d",
-    "/usr/lib/sysctl.d",
-    "/lib/sysctl.d",
-)
 MAIN = "/etc/sysctl.conf"
 
 
@@ -68,7 +62,7 @@ def lines(text: str, path: str) -> Iterator[Line]:
 def files(host: Host) -> tuple[str, ...]:
     """The files that are read at boot, in order; raises HostError where a directory may not be listed."""
     chosen: dict[str, str] = {}
-    for folder in DIRECTORIES:
+    for folder in SYSCTL_DIRECTORIES:
         try:
             names = host.listdir(folder)
         except Missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import Iterable, Mapping
 
-from envtune import collector
+from envtune.collector.sources.system import OUTPUT_VARIABLES
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, host_error_text
@@ -86,7 +86,7 @@ def output(context: Context, *, wanted: int) -> Iterable[Reading]:
 
 def output_directories(variables: Mapping[str, str]) -> dict[str, str]:
     """{what names it: absolute path}; without a variable for the logs they go below the home directory."""
-    found = {name: variables[name] for name in collector.OUTPUT_VARIABLES if variables.get(name, "").startswith("/")}
+    found = {name: variables[name] for name in OUTPUT_VARIABLES if variables.get(name, "").startswith("/")}
     home = variables.get("HOME", "")
     if "ASCEND_PROCESS_LOG_PATH" not in found and "ASCEND_WORK_PATH" not in found and home.startswith("/"):
         found["logs"] = posixpath.join(home, "ascend/log")

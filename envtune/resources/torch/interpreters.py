@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, Optional
 
-from envtune import collector
+from envtune.collector.paths import on_path, search_path
+from envtune.collector.python.errors import Unresolved
+from envtune.collector.python.interpreter import holds_torch, other_interpreters, pip_commands
+from envtune.collector.python.wrappers import script_interpreter
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, host_error_text
@@ -30,7 +33,7 @@ def torch(context: Context) -> Iterable[Reading]:
         version = told_version(context, "torch")
         has, source = version != NONE, context.facts["torch"].source
     else:
-        has, source = collector.holds_torch(context.host, job.sites), job.prefix
+        has, source = holds_torch(context.host, job.sites), job.prefix
     line = job.path if job.path == job.real else f"{job.path} -> {job.real}"
     if has:
         shown = Message("{line} has torch", line=line)
@@ -53,7 +56,7 @@ def _started(context: Context) -> PythonTarget:
     options, own = context.target.options, interpreter(context)
     if options.python or options.pid is not None:
         return own
-    path = collector.on_path(context.host, _variables(context), context.host.cwd, "python3")
+    path = on_path(context.host, _variables(context), context.host.cwd, "python3")
     found = _described(context, path) if path else None
     return found or own
 
@@ -61,7 +64,7 @@ def _started(context: Context) -> PythonTarget:
 def _described(context: Context, path: str) -> Optional[PythonTarget]:
     try:
         return python_at(context.host, _variables(context), path)
-    except (collector.Unresolved, HostError):
+    except (Unresolved, HostError):
         return None
 
 
@@ -72,7 +75,7 @@ def _same(one: PythonTarget, other: PythonTarget) -> bool:
 def _with_torch(context: Context, job: PythonTarget) -> list[str]:
     """Paths of other interpreters of this host that hold torch, each installation once."""
     host, variables = context.host, _variables(context)
-    candidates = [interpreter(context).path, *collector.other_interpreters(host, variables, host.cwd)]
+    candidates = [interpreter(context).path, *other_interpreters(host, variables, host.cwd)]
     seen = {(job.real, job.prefix)}
     found = []
     for path in candidates:
@@ -81,7 +84,7 @@ def _with_torch(context: Context, job: PythonTarget) -> list[str]:
             continue
         seen.add((python.real, python.prefix))
         try:
-            if collector.holds_torch(host, python.sites):
+            if holds_torch(host, python.sites):
                 found.append(path)
         except HostError:
             continue  # a home directory that is closed to us holds no Python of this job
@@ -92,11 +95,11 @@ def _with_torch(context: Context, job: PythonTarget) -> list[str]:
 def pip(context: Context) -> Iterable[Reading]:
     """Per pip command of the job's PATH whether it installs into the job's Python, by its `#!` line."""
     host, variables, own = context.host, _variables(context), interpreter(context)
-    commands = collector.pip_commands(host, variables, host.cwd, own.version)
+    commands = pip_commands(host, variables, host.cwd, own.version)
     if not commands:
         raise NotApplicable(
             Message("pip is not on PATH: nothing can be mixed up"),
-            ":".join(collector.search_path(variables, host.cwd)),
+            ":".join(search_path(variables, host.cwd)),
         )
     for name, path in commands:
         yield _pip_reading(context, name, path, own)
@@ -106,8 +109,8 @@ def _pip_reading(context: Context, name: str, path: str, own: PythonTarget) -> R
     host, variables = context.host, _variables(context)
     wanted = Message("installs into {path}", path=own.path)
     try:
-        program = collector.script_interpreter(host, variables, host.cwd, path)
-    except collector.Unresolved as problem:
+        program = script_interpreter(host, variables, host.cwd, path)
+    except Unresolved as problem:
         return Reading(name, None, Evidence(path), expected=wanted, reason=unresolved_text(problem))
     except HostError as error:
         right = isinstance(error, PermissionError)
@@ -118,7 +121,7 @@ def _pip_reading(context: Context, name: str, path: str, own: PythonTarget) -> R
     evidence = Evidence(path, f"#!{program}")
     try:
         other = python_at(host, variables, program)
-    except collector.Unresolved as problem:
+    except Unresolved as problem:
         if problem.code == "missing":
             shown = Message("{path} wants {program}, which is not there", path=path, program=program)
             return Reading(name, False, evidence, shown, wanted)

@@ -9,11 +9,11 @@ from helpers.examples import example_context
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envtune.collector.sources.cann import key_values
 from envtune.errors import Unreadable
 from envtune.resources.cann.driver import firmware_match, judge_firmware, parse_package
 from envtune.resources.cann.version_files import (
     bracket_groups,
-    fields,
     in_ranges,
     lists_product,
     matches_row,
@@ -88,7 +88,7 @@ def test_damaged_ranges_say_nothing(ranges: str) -> None:
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_no_text_breaks_the_readers(one: str, other: str) -> None:
-    fields(one)
+    key_values(one)
     for reader in (bracket_groups, version_parts):
         with suppress(ValueError):
             reader(one)

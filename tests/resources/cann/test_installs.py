@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from envtune import catalog
 from envtune.audit import audit
 from envtune.catalog.examples import example_data
+from envtune.collector.sources.cann import loader_conf
 from envtune.context.open import open_context
-from envtune.resources.cann.hccl_library import elf_machine, parse_conf
+from envtune.resources.cann.hccl_library import elf_machine
 from envtune.resources.cann.installs import discover
 from envtune.resources.cann.tree import install_root, nearest
 from envtune.resources.cann.version_files import version_cfg
@@ -49,7 +50,7 @@ def test_version_cfg_pairs() -> None:
 
 def test_loader_configuration() -> None:
     text = "# c\ninclude /etc/ld.so.conf.d/*.conf other.conf\n/usr/lib/a:/usr/lib/b\nhwcap 1 nosegneg\n/opt/c/ # x\n"
-    assert list(parse_conf(text)) == [
+    assert list(loader_conf(text)) == [
         ("include", "/etc/ld.so.conf.d/*.conf"),
         ("include", "other.conf"),
         ("directory", "/usr/lib/a"),

@@ -12,9 +12,12 @@ from typing import Any, Mapping
 import pytest
 from helpers.examples import shared_host
 
-from envtune import catalog, collector
+from envtune import catalog
 from envtune.audit import audit
 from envtune.catalog.examples import example_data
+from envtune.collector.machine import Machine
+from envtune.collector.snapshot import take
+from envtune.collector.wheels import record_digest, wheel_record
 from envtune.context.open import open_context
 from envtune.model import Finding
 from envtune.snapshot.host import SnapshotHost
@@ -56,7 +59,7 @@ def write_wheel(place: Path) -> None:
 
 
 def taken(data: Mapping[str, Any], root: Path) -> SnapshotHost:
-    recorded = collector.take({}, collector.Machine(str(root)), data["environ"])
+    recorded = take({}, Machine(str(root)), data["environ"])
     return SnapshotHost({**recorded, "uname": data["uname"], "cwd": data["cwd"], "environ": data["environ"]})
 
 
@@ -74,7 +77,7 @@ def same_wheels(data: dict[str, Any], root: Path) -> None:
     for path, entry in data["files"].items():
         if path.endswith(".whl"):
             with (root / path.lstrip("/")).open("rb") as wheel:
-                entry["record_digest"] = collector.record_digest(collector.wheel_record(wheel))
+                entry["record_digest"] = record_digest(wheel_record(wheel))
 
 
 @pytest.mark.parametrize("name", HOSTS)

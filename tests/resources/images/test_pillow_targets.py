@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from helpers.python37 import environment, run, simd_built
 
-from envtune import catalog, collector
+from envtune import catalog
 from envtune.audit import audit
+from envtune.collector.snapshot import take
 from envtune.context.open import open_context
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
@@ -107,7 +108,7 @@ def test_both_at_once_and_which_one_is_imported(both: Path) -> None:
 @pytest.mark.parametrize("name", ["native", "both"])
 def test_recording_gives_the_same_verdicts(name: str, request: pytest.FixtureRequest) -> None:
     python = request.getfixturevalue(name)
-    recorded = SnapshotHost(collector.take({"python": str(python)}))
+    recorded = SnapshotHost(take({"python": str(python)}))
     live, later = verdicts(LocalHost(), python), verdicts(recorded, python)
     told = {id_: (f.outcome, f.subject, f.expected, f.actual) for id_, f in live.items()}
     assert told == {id_: (f.outcome, f.subject, f.expected, f.actual) for id_, f in later.items()}

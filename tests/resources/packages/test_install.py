@@ -14,7 +14,7 @@ from helpers.examples import example_context
 
 from envtune.audit import examine
 from envtune.catalog import load
-from envtune.collector import PILLOW_BUILD_QUERY
+from envtune.collector.sources.images import PILLOW_BUILD_DEBIAN, PILLOW_BUILD_QUERY
 from envtune.executor.plan import operation_fault
 from envtune.executor.recover import undo_run
 from envtune.executor.run import apply_plan
@@ -22,7 +22,6 @@ from envtune.fix.plan import FixOptions, Plan, executable, make_plan
 from envtune.fix.policy import refusal
 from envtune.host import LocalHost
 from envtune.model import Change, Finding
-from envtune.resources.images.build_requirements import PILLOW_BUILD_DEBIAN
 from envtune.resources.packages.install import candidates, names_for, simulate, simulated, table
 
 SIMULATED = """NOTE: This is only a simulation!

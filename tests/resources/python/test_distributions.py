@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import pytest
 
-from envtune import collector
+from envtune.collector.python.distributions import distribution_of
 from envtune.context import Context
 from envtune.context.open import open_context
 from envtune.errors import Denied, NotApplicable, Undetermined
@@ -57,7 +57,7 @@ def version(files: dict[str, Any], name: str, **environ: str) -> Optional[str]:
     ],
 )
 def test_names_and_versions_that_directories_are_called_after(file: str, expected: Optional[tuple[str, str]]) -> None:
-    assert collector.distribution_of(file) == expected
+    assert distribution_of(file) == expected
 
 
 @pytest.mark.parametrize("asked", ["pillow-simd", "Pillow_SIMD", "pillow.simd", "PILLOW--SIMD"])

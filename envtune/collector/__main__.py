@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Record this host for envtune: `python3 collector.py > host.tar.gz`.
+
+One file, assembled from envtune/collector by envtune/assemble.py: Python 3.6 or newer and its standard library are all
+it needs, and it writes nothing but its output (`envtune.snapshot/1`, docs/snapshot.md). The same on another host:
+`ssh HOST python3 - < collector.py > host.tar.gz`.
+"""
+
+import os
+import sys
+from typing import Any, Sequence
+
+from .machine import Machine
+from .snapshot import pack, take, write_new
+
+
+def main(arguments: Sequence[str], program: str = "collector.py") -> int:
+    """Write a snapshot of this host to standard output, or to the file of -o; return the exit status."""
+    options = _options(arguments, program)
+    if options.output is None and sys.stdout.isatty():
+        sys.stderr.write("%s: a snapshot is a tar.gz, not for a terminal: add -o FILE or > FILE\n" % program)
+        return 2
+    target = {
+        "python": options.python,
+        "pid": options.pid,
+        "script": options.script and os.path.abspath(options.script),
+        "env_file": options.env_file and os.path.abspath(options.env_file),
+    }
+    data = pack(take(target, Machine(os.path.abspath(options.root) if options.root else "")))
+    try:
+        if options.output is None:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            write_new(options.output, data, options.force)
+    except OSError as error:
+        place = options.output or "standard output"
+        sys.stderr.write("%s: %s: %s\n" % (program, place, error.strerror or error))
+        return 2
+    return 0
+
+
+def _options(arguments: Sequence[str], program: str) -> Any:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Record this host for envtune: what is read is what envtune's checks look at, without secrets. "
+        "Changes nothing, needs no root and nothing installed.",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE (not to standard output)")
+    parser.add_argument("--force", action="store_true", help="replace FILE when it is there")
+    parser.add_argument("--python", metavar="PATH", help="the job's Python")
+    parser.add_argument("--pid", type=int, metavar="N", help="a running job")
+    parser.add_argument("--script", metavar="FILE", help="the job's launch script")
+    parser.add_argument("--env-file", metavar="FILE", help="the job's variables, KEY=VALUE lines")
+    parser.add_argument("--root", metavar="DIR", default="", help="record the files below DIR, as if it were /")
+    parser.add_argument("--lang", choices=("en", "zh"), help=argparse.SUPPRESS)  # as `envtune snapshot`; English only
+    options = parser.parse_args(list(arguments))
+    if options.output == "-":
+        options.output = None
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

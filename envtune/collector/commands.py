@@ -1,0 +1,107 @@
+"""Run system commands with a deadline, in an environment that cannot redirect them."""
+
+import os
+from typing import Any, Dict, Sequence, Tuple
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of one command's output
+# Variables that would change what a system command does; the rest is the caller's own environment.
+HARMFUL_VARIABLES = ("LD_PRELOAD", "LD_AUDIT", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "BASH_ENV", "ENV")
+
+
+def command_environment() -> Dict[str, str]:
+    """Return the environment of every command: the C locale, system directories, nothing that hijacks a loader."""
+    env = {k: v for k, v in os.environ.items() if k not in HARMFUL_VARIABLES}
+    env["LC_ALL"] = "C"
+    env["PATH"] = SYSTEM_PATH
+    return env
+
+
+def run_command(
+    argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_LIMIT, without: Sequence[str] = ()
+) -> Dict[str, Any]:
+    """Run `argv` in a process group of its own: {argv, rc, stdout, stderr} or {argv, error: missing|denied|timeout}.
+
+    At the deadline the whole group is killed; a child that does not die of SIGKILL (state D) is abandoned, not waited
+    for. `without` names variables that are kept from it.
+    """
+    import subprocess
+
+    argv = list(argv)
+    try:
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={k: v for k, v in command_environment().items() if k not in without},
+            start_new_session=True,
+            cwd="/",
+        )
+    except PermissionError:
+        return {"argv": argv, "error": "denied"}
+    except OSError:
+        return {"argv": argv, "error": "missing"}
+    out, complete = _drain(child, timeout, limit)
+    if not complete:
+        _kill_group(child)
+        return {"argv": argv, "error": "timeout", "seconds": timeout}
+    return {"argv": argv, "rc": child.returncode, "stdout": out[0], "stderr": out[1]}
+
+
+def _drain(child: Any, timeout: float, limit: int) -> Tuple[Tuple[str, str], bool]:
+    """Read both pipes until the child has ended or `timeout` seconds have passed: (text of both, whether it ended)."""
+    import selectors
+    import time
+
+    end = time.monotonic() + timeout
+    texts: Dict[Any, bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
+    with selectors.DefaultSelector() as selector:
+        for pipe in texts:
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            remaining = end - time.monotonic()
+            if remaining <= 0:
+                break
+            # Wake up now and then: a grandchild may keep the pipe open after the command itself has ended.
+            ready = [key.fileobj for key, _ in selector.select(min(remaining, 0.1))]
+            for pipe in ready:
+                if not _read_pipe(pipe, texts[pipe], limit):
+                    selector.unregister(pipe)
+            if not ready and child.poll() is not None:
+                break
+    _wait(child, end)
+    for pipe in texts:
+        pipe.close()
+    out = tuple(bytes(t).decode("utf-8", "replace") for t in texts.values())
+    return (out[0], out[1]), child.returncode is not None
+
+
+def _read_pipe(pipe: Any, text: bytearray, limit: int) -> bool:
+    """Read once, and keep what fits below `limit`; return whether the pipe is still open."""
+    chunk = os.read(pipe.fileno(), 1 << 16)
+    text += chunk[: max(0, limit - len(text))]
+    return bool(chunk)
+
+
+def _kill_group(child: Any) -> None:
+    """Kill the child's process group and reap it, unless it does not die."""
+    import signal
+    import time
+
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except OSError:
+        pass
+    _wait(child, time.monotonic() + 0.2)
+    if child.returncode is None:
+        child.returncode = -9  # state D: forget it, so that Popen's destructor does not complain
+
+
+def _wait(child: Any, end: float) -> None:
+    """Wait until the child has ended, until `end` on the monotonic clock at most."""
+    import time
+
+    while child.poll() is None and time.monotonic() < end:
+        time.sleep(0.002)

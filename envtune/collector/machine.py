@@ -1,0 +1,99 @@
+"""What the recorder reads from: this machine, or a tree of files in its place."""
+
+import os
+import re
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from .commands import run_command
+from .files import FILE_LIMIT, Stat, clean_name, error_name, file_status, read_bytes, read_head
+from .mounts import Mounts, mounted_disks
+from .network import network_interfaces, owned_listeners
+from .processes import process_table
+from .wheels import record_digest, wheel_record
+
+
+class Machine:
+    """This machine, or the tree below `root` in its place (an image, a test); then no command is run and no table read.
+
+    Paths that are passed in hold no links (`Recorder` resolves them), so nothing outside `root` is reached.
+    """
+
+    def __init__(self, root: str = "") -> None:
+        self.root = root.rstrip("/")
+        self.runs = not self.root  # whether commands are run and tables read
+        self.mounts = Mounts()
+        self._tables: Dict[str, Any] = {}
+
+    def lstat(self, path: str) -> Stat:
+        self.mounts.enter(self.root + path)
+        return file_status(os.lstat(self.root + path))
+
+    def stat(self, path: str) -> Stat:
+        """Return what is behind a link of a kernel tree."""
+        return file_status(os.stat(self.root + path))
+
+    def read_bytes(self, path: str, limit: int = FILE_LIMIT) -> bytes:
+        return read_bytes(self.root + path, limit)
+
+    def read_head(self, path: str) -> bytes:
+        return read_head(self.root + path)
+
+    def readlink(self, path: str) -> str:
+        return os.readlink(self.root + path)
+
+    def listdir(self, path: str) -> List[str]:
+        return os.listdir(self.root + path)
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> Optional[Dict[str, Any]]:
+        """Return a row of `run_command`; None where commands are not run."""
+        return run_command(argv, timeout) if self.runs else None
+
+    def record_digest(self, path: str) -> str:
+        if path.endswith(".whl"):
+            return record_digest(wheel_record(self.root + path))
+        return record_digest(self.read_bytes(path).decode("utf-8", "replace"))
+
+    def identity(self) -> Dict[str, Any]:
+        """Return uname, euid, cwd and the time, in the form of the manifest."""
+        import time
+
+        names = os.uname()
+        try:
+            cwd = os.getcwd()
+        except OSError:
+            cwd = "/"  # the working directory was deleted
+        return {
+            "uname": {key: getattr(names, key) for key in ("sysname", "nodename", "release", "machine")},
+            "euid": os.geteuid(),
+            "cwd": clean_name(cwd),
+            "now": round(time.time(), 3),
+        }
+
+    def processes(self) -> Any:
+        """Return the process table, read once."""
+        if "processes" not in self._tables:
+            self._tables["processes"] = _table(lambda: process_table(self._has_devices()))
+        return self._tables["processes"]
+
+    def _has_devices(self) -> bool:
+        try:
+            return any(re.match(r"davinci[0-9]", name) for name in self.listdir("/dev"))
+        except OSError:
+            return False
+
+    def tables(self) -> Dict[str, Any]:
+        """Return processes, listeners, interfaces, disks; `{"error": ...}` for one that could not be read."""
+        if not self.runs:
+            return {}
+        self.processes()
+        self._tables["listeners"] = _table(owned_listeners)
+        self._tables["interfaces"] = _table(network_interfaces)
+        self._tables["disks"] = _table(mounted_disks)
+        return self._tables
+
+
+def _table(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except OSError as error:
+        return {"error": error_name(error)}

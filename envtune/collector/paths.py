@@ -1,0 +1,92 @@
+"""Paths on any host: symbolic links, what is at a path, and the directories of PATH.
+
+`host` is anything that answers like the live machine (stat, readlink, listdir) and raises OSErrors.
+"""
+
+import errno
+import os
+from typing import Any, Callable, List, Mapping, Optional, Sequence
+
+LINK_LIMIT = 40  # as in Linux
+
+
+class LinkLoop(OSError):
+    """A path with more than LINK_LIMIT symbolic links."""
+
+
+def resolve(path: str, link_at: Callable[[str, bool], Optional[str]], follow: bool = True) -> str:
+    """Return the absolute `path` with every symbolic link followed; raises LinkLoop, and what `link_at` raises.
+
+    `link_at(step, last)` is asked for each step and gives the text of a link, None for anything else; `last` says that
+    nothing comes after it. Without `follow` it is not asked about the last step.
+    """
+    done, hops = "/", LINK_LIMIT
+    parts = [part for part in reversed(path.split("/")) if part not in ("", ".")]
+    while parts:
+        part = parts.pop()
+        if part == "..":
+            done = os.path.dirname(done)
+            continue
+        step = done + "/" + part if done != "/" else "/" + part
+        target = link_at(step, not parts) if parts or follow else None
+        if target is None:
+            done = step
+            continue
+        hops -= 1
+        if hops < 0:
+            raise LinkLoop(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        if target.startswith("/"):
+            done = "/"
+        parts.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
+    return done
+
+
+def real_path(host: Any, path: str) -> str:
+    """Return `path` on `host` without links; raises FileNotFoundError for a dangling one and LinkLoop for a circle."""
+
+    def link_at(step: str, _last: bool) -> Optional[str]:
+        return host.readlink(step) if host.stat(step, follow=False).kind == "link" else None
+
+    return resolve(path, link_at)
+
+
+def kind_at(host: Any, path: str) -> Optional[str]:
+    """Return file, dir, ... for what is at `path`, None when nothing is; other errors are passed on."""
+    try:
+        return str(host.stat(path).kind)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def link_text(host: Any, path: str) -> Optional[str]:
+    """Return the text of the link at `path`, None when it cannot be read."""
+    try:
+        return str(host.readlink(path))
+    except OSError:
+        return None
+
+
+def names_in(host: Any, folder: str) -> List[str]:
+    """Return the names in a directory, none when it is not there; other errors are passed on."""
+    try:
+        return list(host.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def search_path(variables: Mapping[str, str], cwd: str) -> List[str]:
+    """Return the directories of PATH, absolute, each once."""
+    folders: List[str] = []
+    for folder in variables.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":"):
+        folder = os.path.normpath(os.path.join(cwd, folder))
+        if folder not in folders:
+            folders.append(folder)
+    return folders
+
+
+def on_path(host: Any, variables: Mapping[str, str], cwd: str, name: str, without: Sequence[str] = ()) -> Optional[str]:
+    """Return the first file called `name` on PATH, as a shell finds it; None when there is none."""
+    for folder in search_path(variables, cwd):
+        if folder not in without and kind_at(host, folder + "/" + name) == "file":
+            return folder + "/" + name
+    return None

@@ -1,0 +1,80 @@
+"""The process table, from /proc."""
+
+import errno
+import os
+from typing import Any, Dict, List, Optional
+
+from .files import read_bytes
+
+
+def process_table(with_devices: bool = False) -> List[Dict[str, Any]]:
+    """Return every process of /proc that this user may list. `with_devices` also looks for open /dev/davinci* nodes."""
+    boot = _boot_time()
+    ticks = os.sysconf("SC_CLK_TCK")
+    users: Dict[int, str] = {}
+    table = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            row = _process(int(name), boot, ticks, users, with_devices)
+            if row is not None:
+                table.append(row)
+    return table
+
+
+def _boot_time() -> float:
+    for line in read_bytes("/proc/stat").decode("ascii", "replace").splitlines():
+        if line.startswith("btime "):
+            return float(line.split()[1])
+    raise OSError(errno.EINVAL, "no btime in /proc/stat")
+
+
+def _process(pid: int, boot: float, ticks: int, users: Dict[int, str], with_devices: bool) -> Optional[Dict[str, Any]]:
+    folder = "/proc/%d" % pid
+    try:
+        status = read_bytes(folder + "/stat").decode("utf-8", "replace")
+        uid = os.stat(folder).st_uid
+        argv = read_bytes(folder + "/cmdline").split(b"\0")
+    except OSError:
+        return None  # it has ended meanwhile
+    head, _, tail = status.rpartition(")")
+    fields = tail.split()
+    row = {
+        "pid": pid,
+        "ppid": int(fields[1]),
+        "name": head.partition("(")[2],
+        "state": fields[0],
+        "started": boot + int(fields[19]) / ticks,
+        "user": _user(uid, users),
+        "argv": [a.decode("utf-8", "replace") for a in argv if a],
+    }
+    if with_devices:
+        try:
+            row["devices"] = open_devices(pid)
+        except OSError:
+            row["opaque"] = True
+    return row
+
+
+def _user(uid: int, known: Dict[int, str]) -> str:
+    if uid not in known:
+        import pwd
+
+        try:
+            known[uid] = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            known[uid] = str(uid)
+    return known[uid]
+
+
+def open_devices(pid: int) -> List[str]:
+    """Return the /dev/davinci* nodes that a process holds open; raises OSError where that may not be read."""
+    devices = set()
+    folder = "/proc/%d/fd" % pid
+    for number in os.listdir(folder):
+        try:
+            target = os.readlink(folder + "/" + number)
+        except OSError:
+            continue
+        if target.startswith("/dev/davinci"):
+            devices.add(target)
+    return sorted(devices)

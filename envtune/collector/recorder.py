@@ -1,0 +1,218 @@
+"""The recorder: reads a machine like a host and keeps every answer."""
+
+import errno
+import os
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from .excerpts import excerpt
+from .files import Stat, clean_name, error_name
+from .glob import glob_paths
+from .paths import resolve
+from .redact import KERNEL_TREES, redact_file
+from .sources.images import DPKG_STATUS
+
+RECORD_LIMIT = 1024 * 1024  # bytes of one recorded file; beyond it only the size is kept
+
+
+class Recorder:
+    """Reads like a host and keeps what it read: `files` in the form of docs/snapshot.md.
+
+    Every question is answered as the live machine answers, errors included, and the answer is kept, also "not there".
+    So code that takes a host (`find_interpreter`) records exactly what it reads by being run on a recorder.
+    """
+
+    def __init__(self, machine: Any, target: Mapping[str, Any], environ: Optional[Mapping[str, str]] = None) -> None:
+        self.machine = machine
+        self.target = target
+        self.environ: Mapping[str, str] = dict(os.environ if environ is None else environ)
+        self.variables = dict(self.environ)  # of the job; record_job adds to it
+        self.identity = machine.identity()
+        self.uname = self.identity["uname"]
+        self.cwd: str = self.identity["cwd"]
+        self.files: Dict[str, Any] = {}
+        self.commands: Dict[Tuple[str, ...], Dict[str, Any]] = {}
+        self.covered: List[str] = []
+        self.followed: List[str] = []  # launch scripts, once for each time they were met
+        self._stats: Dict[str, Any] = {}
+        self._names: Dict[str, Any] = {}
+
+    # ------------------------------------------------------------------ the questions of a host
+
+    def stat(self, path: str, follow: bool = True) -> Stat:
+        real = self._walk(path, follow)
+        status = self._status(real, follow)
+        self._note(real, status)
+        return status
+
+    def readlink(self, path: str) -> str:
+        real = self._walk(path, False)
+        if self._lstat(real).kind != "link":
+            raise OSError(errno.EINVAL, "not a symbolic link", path)
+        target = self._attempt(real, lambda: clean_name(self.machine.readlink(real)))
+        self.files[real] = {"link": target}
+        return str(target)
+
+    def listdir(self, path: str) -> List[str]:
+        real = self._walk(path)
+        names = self._list(real)
+        self.files[real] = dict(_extras("dir", self._status(real)), dir=names)
+        return names
+
+    def read_bytes(self, path: str) -> bytes:
+        real = self._walk(path)
+        status = self._status(real)
+        if status.kind != "file":
+            self._note(real, status)
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        if status.size > RECORD_LIMIT and real != DPKG_STATUS:  # of which an excerpt is kept
+            self._note(real, status)
+            raise OSError(errno.EFBIG, "larger than a recording keeps", path)
+        data = self._attempt(real, lambda: self.machine.read_bytes(real), status)
+        kept = redact_file(real, excerpt(real, bytes(data)), self.target.get("pid"))
+        self.files[real] = _content(kept)
+        return kept
+
+    def read(self, path: str) -> str:
+        try:
+            return self.read_bytes(path).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise OSError(errno.EILSEQ, "not text: %s" % error.reason, path) from None
+
+    def glob(self, pattern: str) -> List[str]:
+        if pattern not in self.covered:
+            self.covered.append(pattern)
+        return glob_paths(_Unlisted(self), pattern)
+
+    def head(self, path: str) -> bytes:
+        """Keep the first bytes of a file, as hexadecimal."""
+        return bytes.fromhex(self._add(path, "head", lambda real: bytes(self.machine.read_head(real)).hex()))
+
+    def record_digest(self, path: str) -> str:
+        """Keep the digest alone; raises OSError where there is none."""
+        return self._add(path, "record_digest", lambda real: str(self.machine.record_digest(real)))
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> Dict[str, Any]:
+        """Return the row of `argv`, run once; a row with `error` when there is no result."""
+        key = tuple(argv)
+        if key not in self.commands:
+            row = self.machine.run(argv, timeout)
+            if row is None:
+                return {"argv": list(argv), "error": "notrecorded"}
+            self.commands[key] = row
+        return self.commands[key]
+
+    # ------------------------------------------------------------------ how it is kept
+
+    def _walk(self, path: str, follow: bool = True) -> str:
+        """Return `path` without links; every link on the way is recorded, and so is the place where the way ends."""
+
+        def link_at(step: str, last: bool) -> Optional[str]:
+            status = self._lstat(step)
+            if status.kind == "link" and not (step.startswith(KERNEL_TREES) and not self.machine.root):
+                entry = self.files.get(step)
+                if entry is None or "link" not in entry:
+                    entry = self.files[step] = {"link": clean_name(self.machine.readlink(step))}
+                return str(entry["link"])
+            if not last and status.kind not in ("dir", "link"):
+                self._note(step, status)
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+            return None
+
+        return resolve(path, link_at, follow)
+
+    def _status(self, real: str, follow: bool = True) -> Stat:
+        """Return what is at `real`; what is behind it, where it is a link of a kernel tree."""
+        status = self._lstat(real)
+        return self._asked(real, self.machine.stat, "followed ") if status.kind == "link" and follow else status
+
+    def _lstat(self, path: str) -> Stat:
+        return self._asked(path, self.machine.lstat)
+
+    def _asked(self, path: str, ask: Callable[[str], Stat], prefix: str = "") -> Stat:
+        """Return what `ask` said of `path` the first time, or raise it."""
+        if prefix + path not in self._stats:
+            try:
+                self._stats[prefix + path] = ask(path)
+            except OSError as error:
+                self._stats[prefix + path] = error
+                absent = error.errno in (errno.ENOENT, errno.ENOTDIR)
+                self.files.setdefault(path, None if absent else {"error": error_name(error)})
+        answer = self._stats[prefix + path]
+        if isinstance(answer, OSError):
+            raise answer.with_traceback(None)
+        return answer  # type: ignore[no-any-return]
+
+    def names(self, path: str) -> List[str]:
+        """Return the names in a directory and keep nothing but errors."""
+        return self._list(self._walk(path))
+
+    def _list(self, real: str) -> List[str]:
+        if real not in self._names:
+            status = self._status(real)
+            names = self._attempt(real, lambda: self.machine.listdir(real), status)
+            self._names[real] = sorted(clean_name(name) for name in names)
+        return list(self._names[real])
+
+    def _add(self, path: str, key: str, read: Callable[[str], str]) -> str:
+        """Add what `read` gives to the entry of a file, unless its content is kept already."""
+        real = self._walk(path)
+        status = self._status(real)
+        value: str = self._attempt(real, lambda: read(real), status)
+        if not isinstance(self.files.get(real), str):
+            self._note(real, status)
+            self.files[real] = dict(self.files[real], **{key: value})
+        return value
+
+    def _attempt(self, real: str, read: Callable[[], Any], status: Optional[Stat] = None) -> Any:
+        """Return what `read` gives; keep the error with the entry where it fails."""
+        try:
+            return read()
+        except OSError as error:
+            self.files.pop(real, None)
+            if status is not None:
+                self._note(real, status)  # it is there all the same
+            self.files[real] = dict(self.files.get(real, {}), error=error_name(error))
+            raise
+
+    def _note(self, path: str, status: Stat) -> None:
+        """Keep what lstat says, unless more is kept already."""
+        if path in self.files:
+            return
+        if status.kind == "dir":
+            self.files[path] = dict(_extras("dir", status), dir=None)
+        elif status.kind == "file":
+            self.files[path] = dict(_extras("file", status), size=status.size)
+        elif status.kind == "link":
+            self.readlink(path)
+        else:
+            ownership = {"mode": "%04o" % status.mode, "uid": status.uid, "gid": status.gid}
+            self.files[path] = dict({status.kind: True}, **ownership)
+
+
+class _Unlisted:
+    """A recorder for a glob: what matches is kept, the listings it took are not (`covered` holds the pattern)."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.stat = recorder.stat
+        self.listdir = recorder.names
+
+
+def _extras(kind: str, status: Stat) -> Dict[str, Any]:
+    """Return mode and owner where they are not the usual ones."""
+    extras: Dict[str, Any] = {}
+    if status.mode != (0o755 if kind == "dir" else 0o644) and not (kind == "dir" and status.mode == 0o555):
+        extras["mode"] = "%04o" % status.mode
+    if status.uid:
+        extras["uid"] = status.uid
+    if status.gid:
+        extras["gid"] = status.gid
+    return extras
+
+
+def _content(data: bytes) -> Any:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        import base64
+
+        return {"base64": base64.b64encode(data).decode("ascii")}

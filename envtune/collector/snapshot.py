@@ -1,0 +1,156 @@
+"""The whole snapshot: everything the sources record, as one mapping, as an archive, and as a file."""
+
+import errno
+import os
+import re
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+from .files import clean_name
+from .machine import Machine
+from .recorder import Recorder
+from .redact import redact_argv, redact_value
+from .sources.cann import CANN, record_cann
+from .sources.cpu import CPU, record_cpu
+from .sources.job import JOB, record_job
+from .sources.network import NETWORK, record_network
+from .sources.npu import NPU, record_npu
+from .sources.python import record_python
+from .sources.system import SYSTEM, record_system
+from .sources.tables import quietly, record_table
+
+SCHEMA = "envtune.snapshot/1"
+COLLECTOR = "1"  # version of the tables in sources/, kept in the manifest
+
+
+def take(
+    target: Mapping[str, Any],
+    machine: Optional[Any] = None,
+    environ: Optional[Mapping[str, str]] = None,
+    more: Optional[Callable[[Any], None]] = None,
+) -> Dict[str, Any]:
+    """Return the whole snapshot as one mapping (docs/snapshot.md). `target`: python, pid, script, env_file.
+
+    `more` may read further things through the recorder.
+    """
+    import time
+
+    machine = Machine() if machine is None else machine
+    recorder = Recorder(machine, target, environ)
+    identity = recorder.identity
+    record_job(recorder)
+    if more is not None:
+        more(recorder)
+    for table in (SYSTEM, CPU, NETWORK, NPU, CANN, JOB):
+        record_table(recorder, table)
+    for record in (record_cpu, record_system, record_npu, record_cann, record_network, record_python):
+        quietly(record, recorder)
+    snapshot: Dict[str, Any] = {
+        "schema": SCHEMA,
+        "host": identity["uname"]["nodename"],
+        "taken": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(identity["now"])),
+        "collector": COLLECTOR,
+        "environ": {clean_name(k): clean_name(redact_value(k, v)) for k, v in recorder.environ.items()},
+        "target": {key: value for key, value in target.items() if value is not None},
+        "covered": recorder.covered,
+        "files": kept_files(recorder.files),
+    }
+    snapshot.update(identity)
+    if recorder.commands:
+        snapshot["commands"] = [dict(row) for row in recorder.commands.values()]
+    snapshot.update(machine.tables())
+    if isinstance(snapshot.get("processes"), list):
+        listed = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")
+        snapshot["processes"] = kept_processes(snapshot["processes"], target.get("pid"), listed)
+    return snapshot
+
+
+def kept_files(files: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the entries that say something: a directory that is known by what it holds needs none of its own."""
+    parents = {os.path.dirname(path) for path, entry in files.items() if entry is not None}
+    only_there = {"dir": None}
+    return {path: files[path] for path in sorted(files) if files[path] != only_there or path not in parents}
+
+
+# Whose arguments and start are kept; of other processes checks need to know only that they are there, and as what.
+JOB_PROCESS = re.compile(
+    r"(?i)python|msprof|aoe|mpirun|orted|torchrun|deepspeed|accelerate|hccl|npu|ascend|davinci|\bray"
+)
+
+
+def kept_processes(rows: Sequence[Mapping[str, Any]], named: Optional[int], listed: str) -> List[Dict[str, Any]]:
+    """Return every process but kernel threads; arguments, without secrets, of those that may be a job's.
+
+    `listed` is what npu-smi printed: a number in it may be the pid of a process whose descriptors cannot be read.
+    """
+    named_pids = set(re.findall(r"[0-9]+", listed)) | {str(named)}
+    kept = []
+    for row in sorted(rows, key=lambda row: int(row["pid"])):
+        argv = row.get("argv") or ()
+        if 2 in (row["pid"], row.get("ppid")) and not argv:
+            continue
+        entry = {key: row[key] for key in ("pid", "ppid", "name", "user") if key in row}
+        words = [str(row.get("name", ""))] + list(argv[:2])
+        if row.get("devices") or str(row["pid"]) in named_pids or any(JOB_PROCESS.search(word) for word in words):
+            entry.update(row)
+            entry["argv"] = redact_argv(argv)
+        elif row.get("opaque"):
+            entry["opaque"] = True
+        kept.append(entry)
+    return kept
+
+
+MEMBERS = ("files", "commands", "processes", "listeners", "interfaces", "disks")
+
+
+def pack(snapshot: Mapping[str, Any]) -> bytes:
+    """Return the snapshot as a tar.gz: manifest.json and one JSON file per table. The same gives the same bytes."""
+    import gzip
+    import io
+    import json
+    import tarfile
+
+    members = [("manifest", {key: value for key, value in snapshot.items() if key not in MEMBERS})]
+    members += [(name, snapshot[name]) for name in MEMBERS if name in snapshot]
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, table in members:
+            text = json.dumps(table, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode("ascii")
+            member = tarfile.TarInfo(name + ".json")
+            member.size, member.mode, member.mtime = len(text), 0o600, int(snapshot["now"])
+            archive.addfile(member, io.BytesIO(text))
+    packed = io.BytesIO()
+    with gzip.GzipFile("", "wb", 9, packed, int(snapshot["now"])) as stream:
+        stream.write(plain.getvalue())
+    return packed.getvalue()
+
+
+def write_new(path: str, data: bytes, replace: bool = False) -> None:
+    """Write `data` to `path` for its owner only, all or nothing; raises OSError, FileExistsError when it is there."""
+    temporary = "%s.%d.tmp" % (path, os.getpid())
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            os.replace(temporary, path)
+        else:
+            _place_new(temporary, path)
+    finally:
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            pass
+
+
+def _place_new(temporary: str, path: str) -> None:
+    """Give the file its name, unless something has that name already."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        if os.path.lexists(path):  # a file system without hard links
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+        os.rename(temporary, path)

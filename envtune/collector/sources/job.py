@@ -1,0 +1,75 @@
+"""What the environment checks read: the variables that a process, a launch script or a file gives the job."""
+
+import os
+import re
+from typing import Any, Mapping
+
+from ..python.wrappers import expanded
+from .tables import Table, quietly
+
+JOB = Table(
+    stats=(
+        "/opt/*gcc*/lib64/libstdc++.so.6",
+        "/usr/local/*gcc*/lib64/libstdc++.so.6",
+        "/usr/local/hdf5",
+    ),
+    listings=("/usr/local",),
+)
+SCRIPT_DEPTH = 8  # scripts that source scripts
+_ASSIGNMENT = r"\s*(?:export\s+|readonly\s+|declare\s+-x\s+)?([A-Za-z_]\w*)=([^;&|]*)"
+_SOURCED = r"(?:^|[;&|{(]|\bthen\b|\bdo\b)\s*(?:source|\.)\s+(\"[^\"]+\"|'[^']+'|[^\s;&|)]+)"
+_STARTED = r"(?:^|[;&|{(])\s*(?:exec\s+|nohup\s+)?(?:bash|sh)\s+([^-\s;&|)][^\s;&|)]*)"
+
+
+def record_job(recorder: Any) -> None:
+    """Record the job's environment: --pid, --script, --env-file. Sets `recorder.variables` as far as reading shows."""
+    pid, script, env_file = (recorder.target.get(key) for key in ("pid", "script", "env_file"))
+    for path in (env_file, script):
+        if path:
+            quietly(_follow_script, recorder, path, 0)
+    if pid is not None:
+        _record_process(recorder, pid)
+    whitelist = recorder.variables.get("HCCL_WHITELIST_FILE", "")
+    if whitelist.startswith("/"):
+        quietly(recorder.read_bytes, whitelist)
+
+
+def _record_process(recorder: Any, pid: int) -> None:
+    folder = "/proc/%d/" % pid
+    for name in ("cmdline", "limits", "status", "cgroup", "stat", "comm"):
+        quietly(recorder.read_bytes, folder + name)
+    for name in ("exe", "cwd", "root", "ns/mnt", "ns/net", "ns/pid"):
+        quietly(recorder.readlink, folder + name)
+    try:
+        rows = recorder.read_bytes(folder + "environ").decode("utf-8", "surrogateescape").split("\0")
+    except OSError:
+        return
+    recorder.variables = dict(row.split("=", 1) for row in rows if "=" in row)
+
+
+def _follow_script(recorder: Any, path: str, depth: int) -> None:
+    """Record a script and every file that it sources by a path that reading shows; note what it exports."""
+    path = os.path.normpath(os.path.join(recorder.cwd, path))
+    recorder.followed.append(path)
+    if recorder.followed.count(path) > 3:  # scripts that source each other in a circle
+        return
+    text = recorder.read_bytes(path).decode("utf-8", "replace")
+    variables = dict(recorder.variables)
+    variables["0"] = path
+    for line in re.sub(r"\\\n", " ", text).splitlines():
+        assignment = re.match(_ASSIGNMENT, line)
+        if assignment:
+            name, value = assignment.group(1), expanded(assignment.group(2).strip(), variables)
+            if "$" not in value and "`" not in value:
+                variables[name] = recorder.variables[name] = value
+        for pattern in (_SOURCED, _STARTED):
+            for word in re.findall(pattern, line):
+                _follow_word(recorder, path, word, variables, depth)
+
+
+def _follow_word(recorder: Any, path: str, word: str, variables: Mapping[str, str], depth: int) -> None:
+    """Follow the script that a word of `path` names: from the working directory, or from beside the script."""
+    target = expanded(word, variables).strip("\"'")
+    if depth < SCRIPT_DEPTH and target and "$" not in target:
+        for folder in dict.fromkeys((recorder.cwd, os.path.dirname(path))):
+            quietly(_follow_script, recorder, os.path.join(folder, target), depth + 1)

@@ -1,0 +1,35 @@
+"""What the NPU and process checks read: devices, npu-smi, and the processes that hold a device."""
+
+import re
+from typing import Any
+
+from .tables import Table, quietly, record_command
+
+NPU = Table(
+    files=(
+        "/sys/bus/pci/devices/*/class",
+        "/sys/bus/pci/devices/*/device",
+        "/sys/bus/pci/devices/*/vendor",
+    ),
+    stats=(
+        "/dev/davinci*",
+        "/dev/devmm_svm",
+        "/dev/hisi_hdc",
+        "/var/log/npu/slog",
+    ),
+)
+
+
+def record_npu(recorder: Any) -> None:
+    """Record npu-smi, which takes seconds on a full server, and what tells a service from an orphaned process."""
+    recorder.glob("/sys/bus/pci/devices/*/physfn")
+    record_command(recorder, ("npu-smi", "info"), 20.0)
+    if not recorder.machine.runs or not recorder.glob("/dev/davinci[0-9]*"):
+        return
+    text = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")
+    listed = set(re.findall(r"(?m)^\|\s*\d+(?:\s+\d+)?\s*\|\s*(\d+)\s*\|", text))
+    processes = recorder.machine.processes()
+    for row in processes if isinstance(processes, list) else ():
+        if row.get("devices") or str(row["pid"]) in listed:
+            for name in ("cgroup", "stat", "environ"):
+                quietly(recorder.read_bytes, "/proc/%d/%s" % (row["pid"], name))

@@ -1,0 +1,66 @@
+"""`envtune collector`, and completion whatever the program is called."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.examples import ROOT
+
+from envtune.assemble import assemble
+from envtune.snapshot.open import open_snapshot
+
+BASH = r"""
+eval "$("$0" --show-completion bash)"
+[[ $(complete -p envtune.pyz) =~ -F\ ([^ ]+) ]] && function=${BASH_REMATCH[1]}
+COMP_WORDS=("$0" s) COMP_CWORD=1
+"$function" "$0" s "$0"
+declare -f "$function" | grep -o '[^ ]*_COMPLETE=' && printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+def envtune(*arguments: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "envtune", *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_it_prints_a_program_that_records(tmp_path: Path) -> None:
+    done = envtune("collector")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == assemble(ROOT / "envtune" / "collector")
+    argv = [sys.executable, "-", "-o", str(tmp_path / "host.tgz")]
+    subprocess.run(argv, input=done.stdout, text=True, check=True, timeout=60)
+    assert open_snapshot(tmp_path / "host.tgz").name == os.uname().nodename
+
+
+@pytest.mark.parametrize(("lang", "words"), [("en", "not written"), ("zh", "写入失败")])
+def test_it_says_why_it_cannot_print(lang: str, words: str) -> None:
+    argv = [sys.executable, "-m", "envtune", "collector", "--lang", lang]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_help_shows_how_it_is_used() -> None:
+    done = envtune("collector", "--help")
+    assert done.returncode == 0
+    assert "envtune collector | ssh HOST python3 - > host.tar.gz" in done.stdout
+
+
+def test_completion_of_a_program_called_envtune_pyz(tmp_path: Path) -> None:
+    program = tmp_path / "envtune.pyz"
+    program.write_text(f"#!{sys.executable}\nfrom envtune.cli import main\nmain()\n")
+    program.chmod(0o755)
+    environ = {**os.environ, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    argv = ["bash", "--norc", "-c", BASH, str(program)]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=60, check=False)
+    assert done.stdout.split() == ["_ENVTUNE_COMPLETE=", "snapshot"], done.stderr
+    done = subprocess.run(
+        [str(program), "--install-completion", "bash"], capture_output=True, text=True, env=environ, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "_ENVTUNE_COMPLETE=complete_bash" in (tmp_path / ".bash_completions/envtune.pyz.sh").read_text()

@@ -1,0 +1,84 @@
+"""`envtune snapshot`: one file, one line, and why it could not be written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envtune.context.open import recorded_options
+from envtune.job.environment import read_environment
+from envtune.snapshot.open import open_snapshot
+
+
+def envtune(*arguments: str, **more: object) -> subprocess.CompletedProcess[bytes]:
+    argv = [sys.executable, "-m", "envtune", "snapshot", *arguments]
+    return subprocess.run(argv, capture_output=True, timeout=120, check=False, **more)  # type: ignore[call-overload,no-any-return]
+
+
+def test_the_verb_writes_one_file_and_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "host.tar.gz"
+    done = envtune("-o", str(path), "--lang", "en")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b""
+    line = done.stderr.decode()
+    assert line.startswith(f"{path}: ") and " KiB in " in line and line.count("\n") == 1
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert open_snapshot(path).name == os.uname().nodename
+
+
+def test_the_verb_refuses_to_replace(tmp_path: Path) -> None:
+    path = tmp_path / "host.tar.gz"
+    path.write_text("mine")
+    done = envtune("-o", str(path), "--lang", "en")
+    assert (done.returncode, path.read_text()) == (2, "mine")
+    assert b"--force" in done.stderr
+    assert envtune("-o", str(path), "--force").returncode == 0
+    assert open_snapshot(path).live is False
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_verb_says_why_it_cannot_write(tmp_path: Path, lang: str) -> None:
+    for target in (tmp_path, tmp_path / "none" / "host.tgz", Path("/proc/host.tgz")):
+        done = envtune("-o", str(target), "--lang", lang)
+        assert done.returncode == 2
+        assert str(target).encode() in done.stderr or str(target.parent).encode() in done.stderr
+        assert b"Traceback" not in done.stderr
+
+
+def test_no_space_leaves_nothing_behind(tmp_path: Path) -> None:
+    import resource
+
+    def limit() -> None:
+        import signal
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))  # as a full disk: the write ends early
+
+    argv = [sys.executable, "-m", "envtune", "snapshot", "-o", str(tmp_path / "host.tgz"), "--lang", "en"]
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(argv, capture_output=True, timeout=120, preexec_fn=limit, env=environ, check=False)
+    assert done.returncode == 2
+    assert b"not written" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_verb_to_standard_output(tmp_path: Path) -> None:
+    done = envtune()
+    (tmp_path / "host.tgz").write_bytes(done.stdout)
+    assert open_snapshot(tmp_path / "host.tgz").euid == os.geteuid()
+    assert b"KiB" in done.stderr
+
+
+def test_the_verb_records_scripts_that_only_following_tells(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text("for name in one two; do\n  . ./$name.sh\ndone\npython3 train.py\n")
+    (tmp_path / "one.sh").write_text("export TASK_QUEUE_ENABLE=1\n")
+    (tmp_path / "two.sh").write_text("export HCCL_BUFFSIZE=200\n")
+    assert envtune("-o", "host.tgz", "--script", "train.sh", cwd=tmp_path).returncode == 0
+    host = open_snapshot(tmp_path / "host.tgz")
+    recorded = read_environment(host, recorded_options(host.data["target"])).variables
+    assert recorded is not None
+    assert (recorded["TASK_QUEUE_ENABLE"], recorded["HCCL_BUFFSIZE"]) == ("1", "200")
