@@ -62,7 +62,7 @@ def _master(context: Context) -> Optional[Master]:
     name, source = text.strip(), source_of(context)
     setting = Evidence(source, f"MASTER_ADDR={text}")
     try:
-        regions.family_of(name.partition("%")[0])
+        regions.address_family(name)
         addresses: tuple[str, ...] = (name.partition("%")[0],)
         evidence = setting
     except ValueError:
@@ -131,9 +131,9 @@ def _no_address(found: Master) -> Optional[Text]:
 
 
 def _nobody(address: str) -> bool:
-    family = regions.family_of(address)
-    value = regions.number(address, family)
-    return not is_loopback(address) and not regions.common(((value, value),), regions.peers(family))
+    family = regions.address_family(address)
+    value = regions.address_number(address, family)
+    return not is_loopback(address) and not regions.intersection(((value, value),), regions.unicast_addresses(family))
 
 
 def _expected_master() -> Text:
@@ -210,7 +210,7 @@ def hosts_file(host: Host, name: str) -> tuple[tuple[str, ...], Evidence]:
 def is_address(text: str) -> bool:
     """Whether it is an IPv4 or IPv6 address."""
     try:
-        regions.family_of(text)
+        regions.address_family(text)
     except ValueError:
         return False
     return True

@@ -129,7 +129,7 @@ def port_list(text: str) -> Intervals:
             if not 0 <= pair[0] <= pair[1] <= 65535:
                 raise ValueError(part)
             pairs.append(pair)
-    return regions.intervals(pairs)
+    return regions.union(pairs)
 
 
 def ephemeral(host: Host) -> Intervals:
@@ -175,8 +175,8 @@ def _reservation(host: Host, found: HcclPorts) -> Reading:
         return Reading(subject, None, Evidence(error.path, str(error)), reason=host_error_text(error))
     except Undetermined as verdict:
         return Reading(subject, None, Evidence(verdict.source, verdict.text), reason=verdict.reason)
-    inside = regions.common(found.ports, given)
-    exposed = regions.without(inside, kept)
+    inside = regions.intersection(found.ports, given)
+    exposed = regions.difference(inside, kept)
     span = regions.port_text(given)
     if not inside:
         value, words = "outside", Message("outside of ip_local_port_range {span}", span=span)
@@ -190,7 +190,7 @@ def _reservation(host: Host, found: HcclPorts) -> Reading:
         )
     shown = Message("{words} ({why})", words=words, why=found.why)
     evidence = Evidence(RESERVED, f"{RESERVED}: {regions.port_text(kept) or '(empty)'}\n{EPHEMERAL}: {span}")
-    commands = _reserving(regions.intervals((*kept, *exposed))) if exposed else ()
+    commands = _reserving(regions.union((*kept, *exposed))) if exposed else ()
     return Reading(subject, value, evidence, shown, Message("reserved"), commands=commands)
 
 
@@ -226,7 +226,7 @@ def listening(context: Context, ports: Intervals) -> list[tuple[int, str, list[L
     """(port, sockets, listeners) of every port in which somebody other than the named job listens."""
     by_port: dict[int, list[Listener]] = {}
     for row in context.host.listeners():
-        if regions.common(((row.port, row.port),), ports):
+        if regions.intersection(((row.port, row.port),), ports):
             by_port.setdefault(row.port, []).append(context.host.owner(row))
     mine = job_pids(context) if by_port else frozenset()
     others = {port: [one for one in rows if one.pid is None or one.pid not in mine] for port, rows in by_port.items()}
@@ -297,7 +297,7 @@ def _bindable(context: Context, port: int, wanted: Text) -> Reading:
             shown = Message("{port} {words}", port=port, words=words)
             return Reading("MASTER_PORT", "taken", Evidence("/proc/net/tcp", where), shown, wanted)
         given = ephemeral(context.host)
-        if regions.common(ports, given) and not regions.common(ports, reserved(context.host)):
+        if regions.intersection(ports, given) and not regions.intersection(ports, reserved(context.host)):
             span = regions.port_text(given)
             shown = Message("{port} lies in ip_local_port_range {span} and is not reserved", port=port, span=span)
             return Reading("MASTER_PORT", "exposed", Evidence(EPHEMERAL, span), shown, wanted)

@@ -83,7 +83,7 @@ def _job_ports(context: Context, findings: Sequence[Finding]) -> Wanted:
         readings = list(ports.hccl(context) if check == "NET005" else ports.master_port(context))
         if any(reading.value == "exposed" for reading in readings):
             found = ports.hccl_ports(context).ports if check == "NET005" else _master_port(context)
-            wanted = regions.intervals((*wanted, *found))
+            wanted = regions.union((*wanted, *found))
             cures.append(check)
         reasons += [r.shown for r in readings if r.value in ("taken", "impossible") and r.shown is not None]
     if not cures:
@@ -93,10 +93,10 @@ def _job_ports(context: Context, findings: Sequence[Finding]) -> Wanted:
 
     def merge(there: Sequence[str]) -> str:
         kept = [pair for text in there for pair in ports.port_list(text)]
-        return regions.port_text(regions.intervals((*kept, *wanted))).replace(" ", "")
+        return regions.port_text(regions.union((*kept, *wanted))).replace(" ", "")
 
     def holds(text: str) -> bool:
-        return not regions.without(wanted, ports.port_list(text))
+        return not regions.difference(wanted, ports.port_list(text))
 
     return Wanted(merge, holds, tuple(cures))
 
