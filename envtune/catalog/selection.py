@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Optional, Sequence
 
 from envtune.errors import UsageError
-from envtune.messages import Joined, Message
+from envtune.messages import Joined, Message, nearest
 from envtune.model import Check, Severity
 
 
@@ -55,14 +55,6 @@ def unknown(word: str, known: Iterable[str]) -> UsageError:
         return UsageError(Message("{word}: there is nothing of that name", word=word))
     guess = Joined(near, Message(" or "))
     return UsageError(Message("{word}: there is nothing of that name; did you mean {guess}?", word=word, guess=guess))
-
-
-def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """At most three known names that look like `word`, the best first; letter case does not count."""
-    import difflib
-
-    by_lower = {name.lower(): name for name in known}
-    return [by_lower[low] for low in difflib.get_close_matches(word.lower(), by_lower, 3, 0.6)]
 
 
 def _words(given: Optional[Sequence[str]]) -> list[str]:

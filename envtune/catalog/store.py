@@ -16,7 +16,6 @@ from typing import Any, Mapping, Optional, Sequence
 
 import envtune
 from envtune.catalog import cache, layers
-from envtune.catalog.trust import distrust
 from envtune.errors import UsageError
 from envtune.messages import Bilingual, Message, Text
 
@@ -79,12 +78,12 @@ def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
     layers.check_trust(files, over)
     key = "\n".join(layer.directory for layer in (*own, *over))
     where = cache.cache_file(key)
-    problem = None if where is None else cache.distrusted(where)
+    problem = None if where is None else layers.why_untrusted(where)
     if problem is not None:
         where = None
         notes += (Message("the cache is not used: {problem}", problem=problem),)
     made = [cache.cache_file(key, layer.directory) for layer in own]
-    made = [path for path in made if path is not None and cache.distrusted(path) is None]
+    made = [path for path in made if path is not None and layers.why_untrusted(path) is None]
     return Compiled(_through_cache(where, made, files, shipped), notes)
 
 
@@ -156,7 +155,7 @@ def _refuse_empty(over: Sequence[layers.Layer], files: Sequence[layers.Source]) 
 
 def _trusts_its_own() -> tuple[Text, ...]:
     """As root: say so when somebody else can change the code that runs, and the catalogue beside it."""
-    problem = distrust(layers.PACKAGE) if os.geteuid() == 0 else None
+    problem = layers.why_untrusted(layers.PACKAGE)
     if problem is None:
         return ()
     return (Message("root runs code and catalogue that somebody else can change: {problem}", problem=problem),)

@@ -21,7 +21,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 class Tree:
-    """The recorded tree. `entries` and `covered` are normalised (snapshot_shape.py)."""
+    """The recorded tree. `entries` and `covered` are normalised (schema.py)."""
 
     def __init__(self, entries: Mapping[str, Optional[Entry]], covered: Optional[Sequence[str]]) -> None:
         self._entries = entries
@@ -41,7 +41,7 @@ class Tree:
             path = parent
 
     def locate(self, path: str, follow: bool = True) -> str:
-        """The recorded path behind `path`, with the links of its directories (and its own, if `follow`) resolved."""
+        """Return the recorded path behind `path`, the links on the way resolved, and its own if `follow`."""
         try:
             return resolve(path, self._link, follow)
         except LinkLoop:

@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.catalog import yaml as yaml_reader
-from envtune.catalog.compile import compile_rows
+from envtune.catalog.compile import compile_rows, entry_of
 from envtune.catalog.layers import Layer, content, sources
-from envtune.catalog.yaml import Complaints, read_yaml
+from envtune.catalog.yaml import Diagnostics, read_yaml
 from envtune.errors import CatalogError
-from envtune.schema.validate import validate
 
 CHECK, FAQ, PLAYBOOK = (
     "checks/cpu/CPU900-governor-odd.yaml",
@@ -27,14 +26,14 @@ CHECK, FAQ, PLAYBOOK = (
 )
 
 
-def complaints_about(root: Path) -> list[str]:
+def diagnostics_of(root: Path) -> list[str]:
     """`path:line:column: message` below `root`, of every file there."""
     files = sources(Layer(str(root)))
     try:
         compile_rows([(file, content(file)) for file in files], {})
     except CatalogError as error:
         assert len(error.to("zh").split("\n")) == len(error.diagnostics)
-        return [complaint.replace(f"{root}/", "") for complaint in error.diagnostics]
+        return [diagnostic.replace(f"{root}/", "") for diagnostic in error.diagnostics]
     return []
 
 
@@ -47,9 +46,9 @@ def check_with(line: str, instead_of: Optional[str] = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_good_files_have_no_complaint(tmp_path: Path) -> None:
+def test_good_files_have_no_diagnostic(tmp_path: Path) -> None:
     write_catalogue(tmp_path, check=GOOD_CHECK, faq=GOOD_FAQ, playbook=GOOD_PLAYBOOK)
-    assert complaints_about(tmp_path) == []
+    assert diagnostics_of(tmp_path) == []
 
 
 TRAPS = [
@@ -75,17 +74,17 @@ TRAPS = [
 @pytest.mark.parametrize(("word", "why"), TRAPS, ids=[word for word, _ in TRAPS])
 def test_what_yaml_would_silently_change_is_refused(word: str, why: str, tmp_path: Path) -> None:
     write_catalogue(tmp_path, check=check_with(f"expect: {{eq: {word}}}"))
-    (complaint,) = complaints_about(tmp_path)
-    assert complaint.startswith(f"{CHECK}:12:14: ")
-    assert word in complaint
-    assert "quotes" in complaint
-    assert why in complaint or word == "1.0"
+    (diagnostic,) = diagnostics_of(tmp_path)
+    assert diagnostic.startswith(f"{CHECK}:12:14: ")
+    assert word in diagnostic
+    assert "quotes" in diagnostic
+    assert why in diagnostic or word == "1.0"
 
 
 @pytest.mark.parametrize("word", [word for word, _ in TRAPS])
 def test_the_same_in_quotes_is_fine(word: str, tmp_path: Path) -> None:
     write_catalogue(tmp_path, check=check_with(f'expect: {{eq: "{word}"}}'))
-    assert complaints_about(tmp_path) == []
+    assert diagnostics_of(tmp_path) == []
 
 
 WRONG = {
@@ -179,8 +178,8 @@ WRONG = {
 def test_a_mistake_is_told_with_its_place_and_the_way_out(case: str, tmp_path: Path) -> None:
     line, instead_of, told = WRONG[case]
     write_catalogue(tmp_path, check=check_with(line, instead_of))
-    complaints = complaints_about(tmp_path)
-    assert any(complaint.startswith(f"{CHECK}:{told}") for complaint in complaints), complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert any(diagnostic.startswith(f"{CHECK}:{told}") for diagnostic in diagnostics), diagnostics
 
 
 FAQ_WRONG = {
@@ -226,16 +225,16 @@ PLAYBOOK_WRONG = {
 def test_a_mistake_in_an_faq_entry(case: str, tmp_path: Path) -> None:
     old, new, told = FAQ_WRONG[case]
     write_catalogue(tmp_path, check=GOOD_CHECK, faq=GOOD_FAQ.replace(old, new))
-    complaints = complaints_about(tmp_path)
-    assert any(complaint.startswith(told) for complaint in complaints), complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert any(diagnostic.startswith(told) for diagnostic in diagnostics), diagnostics
 
 
 @pytest.mark.parametrize("case", list(PLAYBOOK_WRONG))
 def test_a_mistake_in_a_playbook(case: str, tmp_path: Path) -> None:
     old, new, told = PLAYBOOK_WRONG[case]
     write_catalogue(tmp_path, check=GOOD_CHECK, playbook=GOOD_PLAYBOOK.replace(old, new))
-    complaints = complaints_about(tmp_path)
-    assert any(complaint.startswith(told) for complaint in complaints), complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert any(diagnostic.startswith(told) for diagnostic in diagnostics), diagnostics
 
 
 def test_all_mistakes_of_all_files_are_told_at_once(tmp_path: Path) -> None:
@@ -243,13 +242,13 @@ def test_all_mistakes_of_all_files_are_told_at_once(tmp_path: Path) -> None:
         GOOD_CHECK.replace("medium", "grave").replace("eq: performance", "eq: 7.10").replace("container", "contaner")
     )
     write_catalogue(tmp_path, check=check, faq=GOOD_FAQ.replace("side: host", "side: hosts"))
-    places = [":".join(complaint.split(":")[:3]) for complaint in complaints_about(tmp_path)]
+    places = [":".join(diagnostic.split(":")[:3]) for diagnostic in diagnostics_of(tmp_path)]
     assert places == [f"{CHECK}:5:11", f"{CHECK}:10:11", f"{CHECK}:12:20", f"{FAQ}:8:7"]
 
 
 def test_every_missing_key_is_named(tmp_path: Path) -> None:
     write_catalogue(tmp_path, check="id: CPU900\n")
-    told = " ".join(complaints_about(tmp_path))
+    told = " ".join(diagnostics_of(tmp_path))
     for key in ("name", "title", "status", "severity", "origin", "rationale", "probe", "expect"):
         assert f"{CHECK}:1:1: the key {key} is missing" in told
 
@@ -262,10 +261,10 @@ def test_an_id_is_used_once_and_so_is_a_name(tmp_path: Path) -> None:
     (tmp_path / "checks" / "cpu" / "CPU901-governor-odd.yaml").write_text(
         GOOD_CHECK.replace("CPU900", "CPU901"), "utf-8"
     )
-    complaints = complaints_about(tmp_path)
-    assert f"checks/network/CPU900-governor-odd.yaml:1:5: the id CPU900 is taken by {CHECK}" in complaints
-    assert "checks/network/CPU900-governor-odd.yaml:1:5: CPU900 belongs into the folder cpu/" in complaints
-    assert "checks/cpu/CPU901-governor-odd.yaml:2:7: CPU900 has the same name; choose another" in complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert f"checks/network/CPU900-governor-odd.yaml:1:5: the id CPU900 is taken by {CHECK}" in diagnostics
+    assert "checks/network/CPU900-governor-odd.yaml:1:5: CPU900 belongs into the folder cpu/" in diagnostics
+    assert "checks/cpu/CPU901-governor-odd.yaml:2:7: CPU900 has the same name; choose another" in diagnostics
 
 
 @pytest.mark.parametrize(
@@ -289,8 +288,8 @@ def test_a_file_that_is_no_entry_at_all(text: bytes, told: str, tmp_path: Path) 
     path = tmp_path / CHECK
     path.parent.mkdir(parents=True)
     path.write_bytes(text)
-    complaints = complaints_about(tmp_path)
-    assert any(words in complaint for complaint in complaints for words in told.split("|")), complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert any(words in diagnostic for diagnostic in diagnostics for words in told.split("|")), diagnostics
 
 
 def test_aliases_cannot_blow_up(tmp_path: Path) -> None:
@@ -299,7 +298,7 @@ def test_aliases_cannot_blow_up(tmp_path: Path) -> None:
     )
     write_catalogue(tmp_path, check=bomb)
     began = time.monotonic()
-    assert any("anchors and aliases are not used" in complaint for complaint in complaints_about(tmp_path))
+    assert any("anchors and aliases are not used" in diagnostic for diagnostic in diagnostics_of(tmp_path))
     assert time.monotonic() - began < 5
 
 
@@ -315,18 +314,18 @@ def test_both_parsers_name_the_same_place(case: str, parser: None, tmp_path: Pat
     line, instead_of, told = WRONG[case]
     write_catalogue(tmp_path, check=check_with(line, instead_of))
     place = ":".join(told.split(":")[:2])
-    assert any(complaint.startswith(f"{CHECK}:{place}: ") for complaint in complaints_about(tmp_path))
+    assert any(diagnostic.startswith(f"{CHECK}:{place}: ") for diagnostic in diagnostics_of(tmp_path))
 
 
 def examine(text: bytes, kind: str) -> None:
     """What the loader does with one file; must end, and must not raise."""
-    complaints = Complaints("x.yaml")
-    node = read_yaml(text, complaints)
+    diagnostics = Diagnostics("x.yaml")
+    node = read_yaml(text, diagnostics)
     if node is None:
-        assert complaints.made
+        assert diagnostics.found
         return
-    validate(node, kind, complaints)
-    assert all(c.line >= 1 and c.column >= 1 and c.text.en and c.text.zh for c in complaints.made)
+    entry_of(node, kind, diagnostics)
+    assert all(c.line >= 1 and c.column >= 1 and c.text.en and c.text.zh for c in diagnostics.found)
 
 
 FUZZ = search(300)
