@@ -22,6 +22,7 @@ MAX_DEPTH = 24
 MAX_NODES = 20_000
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -246,7 +247,7 @@ class _Builder:
 
     def _scalar(self, event: Any) -> Node:
         line, column = _at(event)
-        if any("\ud800" <= character <= "\udfff" for character in event.value):
+        if not event.value.isascii() and _HALF_A_PAIR.search(event.value):
             self._diagnostics.add(line, column, Message("half a surrogate pair; write the character itself"))
             return Node("text", "", line, column, "", reported=True)
         kind, value = ("text", event.value) if event.style else _looks_like(event.value)

@@ -267,7 +267,9 @@ def _any_of(validator: Validator, value: Value, type_: AnyOf) -> Any:
 def _any_of_name(type_: AnyOf) -> Text:
     if type_.name is not None:
         return type_.name
-    return Joined([name_of(option) for option in type_.options if not isinstance(option, Null)], Message(" or "))
+    return Joined(
+        [name_of(option) for option in type_.options if not isinstance(option, (Null, Bytes))], Message(" or ")
+    )
 
 
 _JUDGES: Mapping[type, Callable[[Validator, Value, Any], Any]] = {
@@ -292,8 +294,6 @@ _NAMES: Mapping[type, Callable[[Any], Text]] = {
     Number: lambda type_: _WHOLE if type_.whole else _NUMBER,
     Scalar: lambda type_: _SCALAR,
     Const: lambda type_: Literal(json.dumps(type_.value)),
-    Bytes: lambda type_: KINDS["bytes"],
-    Anything: lambda type_: Message("a value"),
     ListOf: lambda type_: KINDS["list"],
     MapOf: lambda type_: KINDS["mapping"],
     AnyOf: _any_of_name,

@@ -14,7 +14,6 @@ KINDS: Mapping[str, Text] = {
     "float": Message("a number"),
     "bool": Message("true or false"),
     "null": Message("nothing"),
-    "bytes": Message("bytes"),
 }
 _SHOWN = 60  # characters of a value in a message
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Any, Iterable, Mapping, NoReturn
+from typing import Any, Callable, Iterable, Mapping, NoReturn
 
 from envtune.errors import SnapshotError
 from envtune.messages import Message, Text
@@ -242,4 +242,9 @@ def _interface(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": row["name"], "addresses": addresses, "up": row.get("up", True)}
 
 
-_ROWS = {"processes": _process, "listeners": _listener, "interfaces": _interface, "disks": dict}
+_ROWS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "processes": _process,
+    "listeners": _listener,
+    "interfaces": _interface,
+    "disks": dict,
+}

@@ -395,7 +395,11 @@ def test_a_manifest_that_is_wrong(tmp_path: Path, manifest: str, words: str) -> 
         ("commands", [{"rc": 0}], "commands[0].argv: the key argv is missing"),
         ("commands", [{"argv": []}], "at least one word"),
         ("commands", [{"argv": ["x", 5]}], "commands[0].argv[1]: a text"),
-        ("commands", {"npu-smi info": {"out": "x"}}, "commands: npu-smi info: out: out is not a key that is known here"),
+        (
+            "commands",
+            {"npu-smi info": {"out": "x"}},
+            "commands: npu-smi info: out: out is not a key that is known here",
+        ),
         ("commands", {"npu-smi info": {"error": "gone"}}, "gone is not one of missing, denied, timeout"),
         ("commands", {"npu-smi info": {"rc": "0"}}, "rc: a whole number"),
         ("commands", {"": "x"}, "at least one word"),
