@@ -27,7 +27,7 @@ class Cached(NamedTuple):
 
 
 def cache_file(key: str, checkout: str = "") -> Optional[str]:
-    """Where the cache for these layers lies; None where this user has no cache directory.
+    """Return where the cache for these layers lies; None where this user has no cache directory.
 
     With `checkout`: the one that `make` fills in the checkout, for users whose home cannot be written.
     """
@@ -35,7 +35,7 @@ def cache_file(key: str, checkout: str = "") -> Optional[str]:
 
 
 def cache_path(name: str, checkout: str = "") -> Optional[str]:
-    """Where a cache file of this name lies; None where this user has no cache directory."""
+    """Return where a cache file of this name lies; None where this user has no cache directory."""
     base = os.path.join(checkout, ".cache") if checkout else os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the XDG specification: a relative path is to be ignored
         home = os.path.expanduser("~")
@@ -46,7 +46,7 @@ def cache_path(name: str, checkout: str = "") -> Optional[str]:
 
 
 def read(path: str) -> Optional[Cached]:
-    """The cache, or None."""
+    """Return the cache, None where there is none to be used."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:

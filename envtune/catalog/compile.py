@@ -70,7 +70,7 @@ def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
 
 
 def _unfold(data: Any) -> Any:
-    """Texts of several lines without the blanks that YAML's folding puts between Chinese characters."""
+    """Return data without the blanks that YAML's folding of lines puts between Chinese characters."""
     if isinstance(data, list):
         return [_unfold(item) for item in data]
     if not isinstance(data, dict):
@@ -107,7 +107,7 @@ def entry_of(node: Node, kind: str, diagnostics: Diagnostics) -> dict[str, Any]:
 
 
 def _with_current_names(node: Node, renamed: list[tuple[str, str]]) -> Node:
-    """The entry with the names that probes and actions have now; (former name, name) is added to `renamed`."""
+    """Return the entry with today's names of probes and actions; (former name, name) is added to `renamed`."""
     if node.kind != "mapping":
         return node
     return node._replace(value=tuple((key, _rename(key.text or "", value, renamed)) for key, value in node.value))
@@ -124,14 +124,17 @@ def _rename(field: str, node: Node, renamed: list[tuple[str, str]]) -> Node:
 
 
 def _warning(entry: _Entry, former: str, current: str) -> Mapping[str, str]:
-    return {
-        "en": f"{entry.source.shown}: {former} is called {current} now; the old name works for one more release",
-        "zh": f"{entry.source.shown}：{former} 现名为 {current}；旧名称仅在本版本中仍可使用",
-    }
+    warning = Message(
+        "{file}: {former} is called {current} now; the old name works for one more release",
+        file=entry.source.shown,
+        former=former,
+        current=current,
+    )
+    return {"en": warning.en, "zh": warning.zh}
 
 
 def _check_place(entry: _Entry) -> None:
-    """The file's name begins with the id, and its folder is the family, so that a finding leads to its file."""
+    """Report a file whose name or folder does not follow from its id, which leads readers of a finding to it."""
     id_ = entry.node.get("id")
     if not entry.id or id_ is None:
         return

@@ -61,7 +61,7 @@ LINES = several(TEXT)
 
 
 def _probe(validator: Validator, node: Node) -> Any:
-    """`{kind: {argument: value}}` against the signature of the Python function."""
+    """Judge `{kind: {argument: value}}` by the signature of the Python function."""
     form = "{kind: {argument: value}}"
     if not validator.filled(node, "mapping", form):
         return None
@@ -169,7 +169,7 @@ _EXPECTATION = Record(
 
 
 def _expect(validator: Validator, node: Node) -> Any:
-    """A quantifier over matchers, or matchers; never empty, so that nothing passes unjudged."""
+    """Judge a quantifier over matchers, or matchers; never empty, so that nothing passes unjudged."""
     for key, _ in node.members():
         if key.text in matchers.QUANTIFIERS and len(node.members()) > 1:
             message = Message("{quantifier} stands alone; put the matchers into it", quantifier=key.text)
@@ -189,7 +189,7 @@ _WANTED_FACT = AnyOf(_FACT, _FACTS, Record(Field("not", AnyOf(_FACT, _FACTS), ""
 
 
 def _applies_form() -> Record:
-    """`{fact: value}`; a value is a text, true or false, a list (any of them) or `{not: ...}`."""
+    """Return `{fact: value}`; a value is a text, true or false, a list (any of them) or `{not: ...}`."""
     fields = (Field(name, _WANTED_FACT) for name in registry.fact_names())
     return Record(*fields, key=Message("a fact"), form="{fact: value}", least=1)
 
@@ -223,7 +223,7 @@ _INSTRUCTIONS = Record(Field("en", LINES, "", True), Field("zh", LINES, "", True
 
 
 def _steps(validator: Validator, node: Node) -> Any:
-    """`[{kind: {arguments}}]` with kinds of a closed list."""
+    """Judge `[{kind: {arguments}}]` with kinds of a closed list."""
     if not validator.filled(node, "list", "[{kind: {...}}]"):
         return None
     return [_step(validator, step) for step in node.items()]

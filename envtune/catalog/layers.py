@@ -32,7 +32,7 @@ class Layer(NamedTuple):
 
 
 class Source(NamedTuple):
-    """One catalogue file. `kind` is checks, faq or playbooks; `shown` its path as a complaint names it."""
+    """One catalogue file. `kind` is checks, faq or playbooks; `shown` its path as a diagnostic names it."""
 
     path: str
     kind: str
@@ -44,13 +44,13 @@ class Source(NamedTuple):
 
 
 def data_root() -> Path:
-    """The directory that holds the shipped `checks/` and `playbooks/`."""
+    """Return the directory that holds the shipped `checks/` and `playbooks/`."""
     packed = Path(PACKAGE, "_data")
     return packed if packed.is_dir() else Path(PACKAGE).parent
 
 
 def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
-    """The site's layer, if there is one, and the named directories, lowest first.
+    """Return the site's layer, if there is one, and the named directories, lowest first.
 
     Raises UsageError for a named directory that is not there, CatalogError for one that root must not trust.
     """
@@ -65,7 +65,7 @@ def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
 
 
 def _there(path: str) -> bool:
-    """Whether it exists; a directory on the way that may not be entered is an error, never `no`."""
+    """Return whether it exists; a directory on the way that may not be entered is an error, never `no`."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -76,7 +76,7 @@ def _there(path: str) -> bool:
 
 
 def sources(layer: Layer) -> tuple[Source, ...]:
-    """Every file of a layer, sorted by path."""
+    """Return every file of a layer, sorted by path."""
     if layer.flat:
         parts = [(layer.directory, "checks")]
     else:
@@ -119,13 +119,13 @@ def _source(layer: Layer, entry: os.DirEntry[str], kind: str, family: str) -> So
 
 
 def _stamp(path: str, status: os.stat_result) -> tuple[str, int]:
-    """What changes with a file (the change time is in it because tools set the other one back), and when it did."""
+    """Return what changes with a file (with its change time, as tools set the other one back), and when it did."""
     times = status.st_mtime_ns, status.st_ctime_ns
     return f"{path} {status.st_size} {times[0]} {times[1]} {status.st_ino}", max(times)
 
 
 def code_files() -> tuple[Source, ...]:
-    """What a catalogue file is validated against: probes, matchers, facts, tables; or the archive we run from."""
+    """Return what a catalogue file is validated by: probes, matchers, facts, tables; or the archive that runs."""
     own = Layer(PACKAGE, own=True)
     paths = [os.path.join(PACKAGE, "expect.py"), os.path.join(PACKAGE, "snapshot", "schema.py")]
     if not os.path.isdir(PACKAGE):
@@ -149,7 +149,7 @@ def _modules(directory: str) -> Iterator[str]:
 
 
 def content(source: Source) -> bytes:
-    """The bytes of a file; CatalogError when it cannot be read."""
+    """Return the bytes of a file; CatalogError when it cannot be read."""
     try:
         with open(source.path, "rb") as file:
             return file.read()

@@ -16,7 +16,7 @@ def select(
     tags: Optional[Sequence[str]] = None,
     floor: Severity = Severity.INFO,
 ) -> tuple[Check, ...]:
-    """The checks to run, in the order of the catalogue.
+    """Return the checks to run, in the order of the catalogue.
 
     A selector is an id, a prefix of ids (`CPU`, `NET00`), a name or a tag; several may be joined with commas. `ignore`
     wins over `select`. Checks that are not stable run only when a selector names them. Raises UsageError for a
@@ -44,12 +44,12 @@ def select(
 
 
 def _highest(check: Check) -> int:
-    """The rank a failure of the check can have on some host."""
+    """Return the rank that a failure of the check can have on some host."""
     return max(severity.rank for severity in (check.severity, *(raised for _, raised in check.severity_by)))
 
 
 def unknown(word: str, known: Iterable[str]) -> UsageError:
-    """The error for a word that names nothing, with the names that come nearest."""
+    """Return the error for a word that names nothing, with the names that come nearest."""
     near = nearest(word, known)
     if not near:
         return UsageError(Message("{word}: there is nothing of that name", word=word))

@@ -38,7 +38,7 @@ LIMIT = 256 << 20  # bytes; a plan that carries more is not one of ours
 
 
 def plan_data(plan: Plan, lang: str) -> dict[str, Any]:
-    """The plan as plain data, texts in `lang`."""
+    """Return the plan as plain data, texts in `lang`."""
     return {
         "schema": SCHEMA,
         "envtune": __version__,
@@ -50,7 +50,7 @@ def plan_data(plan: Plan, lang: str) -> dict[str, Any]:
 
 
 def render(plan: Plan, lang: str) -> str:
-    """The plan as one JSON document."""
+    """Return the plan as one JSON document."""
     return json.dumps(plan_data(plan, lang), ensure_ascii=False, indent=1)
 
 
@@ -146,7 +146,7 @@ def _has_no_nul(text: str) -> bool:
 
 
 def _operation_form() -> AnyOf:
-    """The members of each kind of operation; the executor judges what each may hold (its docstrings say the form)."""
+    """Return the members of each kind of operation; the executor judges what they hold (see its docstrings)."""
     return AnyOf(*map(_operation, OPERATIONS))
 
 

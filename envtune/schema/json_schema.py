@@ -7,36 +7,21 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping
 
-from envtune.schema.types import (
-    AnyOf,
-    Anything,
-    Bool,
-    Bytes,
-    Const,
-    ListOf,
-    MapOf,
-    Null,
-    Number,
-    Record,
-    Scalar,
-    Special,
-    Str,
-    Type,
-)
+from envtune.schema import types
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def document(title: str, type_: Type) -> dict[str, Any]:
+def document(title: str, type_: types.Type) -> dict[str, Any]:
     """Return the schema of a whole document."""
     return {"$schema": DRAFT, "title": title, **_of(type_)}
 
 
-def _of(type_: Type) -> dict[str, Any]:
+def _of(type_: types.Type) -> dict[str, Any]:
     return _RULES[type(type_)](type_)
 
 
-def _str(type_: Str) -> dict[str, Any]:
+def _str(type_: types.Str) -> dict[str, Any]:
     if type_.choices:
         return {"enum": list(type_.choices)}
     said: dict[str, Any] = {"type": ["string", "number"] if type_.numbers else "string"}
@@ -47,18 +32,18 @@ def _str(type_: Str) -> dict[str, Any]:
     return {**said, **type_.keywords}
 
 
-def _number(type_: Number) -> dict[str, Any]:
+def _number(type_: types.Number) -> dict[str, Any]:
     bounds = {"minimum": type_.least, "maximum": type_.most}
     said = {name: bound for name, bound in bounds.items() if bound is not None}
     return {"type": "integer" if type_.whole else "number", **said}
 
 
-def _list(type_: ListOf) -> dict[str, Any]:
+def _list(type_: types.ListOf) -> dict[str, Any]:
     said = {"type": "array", "items": _of(type_.item)}
     return {**said, "minItems": type_.least} if type_.least else said
 
 
-def _map(type_: MapOf) -> dict[str, Any]:
+def _map(type_: types.MapOf) -> dict[str, Any]:
     said: dict[str, Any] = {"type": "object"}
     names = {word: value for word, value in _of(type_.key).items() if word != "type"}
     if names:
@@ -66,14 +51,14 @@ def _map(type_: MapOf) -> dict[str, Any]:
     return {**said, "additionalProperties": _of(type_.value), **_sizes(type_)}
 
 
-def _sizes(type_: MapOf | Record) -> dict[str, Any]:
+def _sizes(type_: types.MapOf | types.Record) -> dict[str, Any]:
     return {
         **({"minProperties": type_.least} if type_.least else {}),
         **({} if type_.most is None else {"maxProperties": type_.most}),
     }
 
 
-def _record(type_: Record) -> dict[str, Any]:
+def _record(type_: types.Record) -> dict[str, Any]:
     said: dict[str, Any] = {"type": "object"}
     if type_.fields:
         said["properties"] = {
@@ -88,8 +73,8 @@ def _record(type_: Record) -> dict[str, Any]:
     return {**said, **_sizes(type_)}
 
 
-def _any_of(type_: AnyOf) -> dict[str, Any]:
-    options = [_of(option) for option in type_.options if not isinstance(option, Bytes)]
+def _any_of(type_: types.AnyOf) -> dict[str, Any]:
+    options = [_of(option) for option in type_.options if not isinstance(option, types.Bytes)]
     if all(set(option) == {"type"} for option in options):
         names = [option["type"] for option in options]
         return {"type": [one for name in names for one in ([name] if isinstance(name, str) else name)]}
@@ -97,16 +82,16 @@ def _any_of(type_: AnyOf) -> dict[str, Any]:
 
 
 _RULES: Mapping[type, Callable[[Any], dict[str, Any]]] = {
-    Str: _str,
-    Bool: lambda type_: {"type": "boolean"},
-    Null: lambda type_: {"type": "null"},
-    Number: _number,
-    Scalar: lambda type_: {"type": ["string", "integer", "boolean"]},
-    Const: lambda type_: {"const": type_.value},
-    Anything: lambda type_: {},
-    ListOf: _list,
-    MapOf: _map,
-    AnyOf: _any_of,
-    Record: _record,
-    Special: lambda type_: _of(type_.published()),
+    types.Str: _str,
+    types.Bool: lambda type_: {"type": "boolean"},
+    types.Null: lambda type_: {"type": "null"},
+    types.Number: _number,
+    types.Scalar: lambda type_: {"type": ["string", "integer", "boolean"]},
+    types.Const: lambda type_: {"const": type_.value},
+    types.Anything: lambda type_: {},
+    types.ListOf: _list,
+    types.MapOf: _map,
+    types.AnyOf: _any_of,
+    types.Record: _record,
+    types.Special: lambda type_: _of(type_.published()),
 }

@@ -13,23 +13,7 @@ import re
 from typing import Any, Callable, Iterable, Mapping, Optional
 
 from envtune.messages import Joined, Literal, Message, Text, enumerated, nearest
-from envtune.schema.types import (
-    AnyOf,
-    Anything,
-    Bool,
-    Bytes,
-    Const,
-    Field,
-    ListOf,
-    MapOf,
-    Null,
-    Number,
-    Record,
-    Scalar,
-    Special,
-    Str,
-    Type,
-)
+from envtune.schema import types
 from envtune.schema.values import KINDS, Value
 
 LARGEST = 1 << 63  # a whole number has at most 63 bits
@@ -44,15 +28,15 @@ class Validator:
     def __init__(self, report: Callable[[Any, Text], None]) -> None:
         self.report = report
 
-    def judge(self, value: Value, type_: Type) -> Any:
+    def judge(self, value: Value, type_: types.Type) -> Any:
         """Return the data of a value of this type; None, once reported, where it is not."""
         return _JUDGES[type(type_)](self, value, type_)
 
-    def wrong(self, value: Value, type_: Type) -> None:
+    def wrong(self, value: Value, type_: types.Type) -> None:
         """Report a value that is not of this type."""
         self.report(value, value.mismatch(name_of(type_)))
 
-    def filled(self, value: Value, kind: str, form: str, least: int = 1) -> bool:
+    def filled(self, value: Value, kind: str, form: str = "", least: int = 1) -> bool:
         """Return whether the value is a mapping or list (`kind`) that is not too short; report it otherwise."""
         named = _with_form(KINDS[kind], form)
         if value.kind != kind:
@@ -84,7 +68,7 @@ class Validator:
         self.report(value, message)
 
 
-def name_of(type_: Type) -> Text:
+def name_of(type_: types.Type) -> Text:
     """Return what a value of this type is called in a message."""
     return _NAMES[type(type_)](type_)
 
@@ -96,17 +80,17 @@ def _with_form(name: Text, form: str) -> Text:
 # ---------------------------------------------------------------------- scalars
 
 
-def _str(validator: Validator, value: Value, type_: Str) -> Optional[str]:
+def _str(validator: Validator, value: Value, type_: types.Str) -> Optional[str]:
     text = value.text
     if type_.numbers and text is None and value.kind in _NUMBERS:
-        return str(validator.judge(value, Number()))
+        return str(validator.judge(value, types.Number()))
     if text is None or value.kind == "null":
         validator.wrong(value, type_)
         return None
     return text if _is_accepted(validator, value, text, type_) else None
 
 
-def _is_accepted(validator: Validator, value: Value, text: str, type_: Str) -> bool:
+def _is_accepted(validator: Validator, value: Value, text: str, type_: types.Str) -> bool:
     if not text.isascii() and _has_half_a_pair(text):
         validator.report(value, Message("half a surrogate pair is not text"))
     elif not text and (type_.least or type_.form or type_.choices):
@@ -137,7 +121,7 @@ def _has_half_a_pair(text: str) -> bool:
     return False
 
 
-def _holds(validator: Validator, value: Value, text: str, type_: Str) -> bool:
+def _holds(validator: Validator, value: Value, text: str, type_: types.Str) -> bool:
     try:
         if type_.check is None or type_.check(text):
             return True
@@ -162,7 +146,7 @@ def is_normal_path(text: str) -> bool:
     return text.startswith("/") and not text.startswith("//") and "\0" not in text and posixpath.normpath(text) == text
 
 
-def _number(validator: Validator, value: Value, type_: Number) -> Any:
+def _number(validator: Validator, value: Value, type_: types.Number) -> Any:
     number = value.plain() if value.kind in _NUMBERS else None
     if (
         number is None
@@ -180,7 +164,7 @@ def _number(validator: Validator, value: Value, type_: Number) -> Any:
     return number
 
 
-def _scalar(validator: Validator, value: Value, type_: Scalar) -> Any:
+def _scalar(validator: Validator, value: Value, type_: types.Scalar) -> Any:
     if value.kind == "float":
         shown = value.text or value.plain()
         validator.report(
@@ -193,7 +177,7 @@ def _scalar(validator: Validator, value: Value, type_: Scalar) -> Any:
     return None
 
 
-def _const(validator: Validator, value: Value, type_: Const) -> Any:
+def _const(validator: Validator, value: Value, type_: types.Const) -> Any:
     found = value.text if isinstance(type_.value, str) else value.plain()
     if type(found) is not type(type_.value) or found != type_.value:
         validator.report(value, Message("must be {wanted}", wanted=name_of(type_)))
@@ -201,7 +185,7 @@ def _const(validator: Validator, value: Value, type_: Const) -> Any:
 
 
 def _of_kind(kind: str) -> Callable[[Validator, Value, Any], Any]:
-    def judge(validator: Validator, value: Value, type_: Type) -> Any:
+    def judge(validator: Validator, value: Value, type_: types.Type) -> Any:
         if value.kind == kind:
             return value.plain()
         validator.wrong(value, type_)
@@ -213,19 +197,19 @@ def _of_kind(kind: str) -> Callable[[Validator, Value, Any], Any]:
 # ---------------------------------------------------------------------- structures
 
 
-def _list(validator: Validator, value: Value, type_: ListOf) -> Any:
-    if not validator.filled(value, "list", "[...]", type_.least):
+def _list(validator: Validator, value: Value, type_: types.ListOf) -> Any:
+    if not validator.filled(value, "list", least=type_.least):
         return None
     return [validator.judge(item, type_.item) for item in value.items()]
 
 
-def _map(validator: Validator, value: Value, type_: MapOf) -> Any:
-    if not validator.filled(value, "mapping", "{...}", type_.least):
+def _map(validator: Validator, value: Value, type_: types.MapOf) -> Any:
+    if not validator.filled(value, "mapping", least=type_.least):
         return None
     return {validator.judge(key, type_.key): validator.judge(inner, type_.value) for key, inner in value.members()}
 
 
-def _record(validator: Validator, value: Value, type_: Record) -> Any:
+def _record(validator: Validator, value: Value, type_: types.Record) -> Any:
     if not validator.filled(value, "mapping", type_.form, type_.least):
         return None
     data: dict[str, Any] = {}
@@ -241,7 +225,7 @@ def _record(validator: Validator, value: Value, type_: Record) -> Any:
     return data
 
 
-def _unknown_key(validator: Validator, key: Value, inner: Value, type_: Record) -> None:
+def _unknown_key(validator: Validator, key: Value, inner: Value, type_: types.Record) -> None:
     if inner.kind == "null" and inner.text == "":
         message = Message("{key} has become a key; quote the text before it, which holds a comma", key=key.text)
         validator.report(key, message)
@@ -249,13 +233,13 @@ def _unknown_key(validator: Validator, key: Value, inner: Value, type_: Record) 
         validator.unknown_word(key, type_.key, type_.by_name)
 
 
-def _missing(field: Field) -> Text:
+def _missing(field: types.Field) -> Text:
     if field.doc:
         return Message("the key {name} is missing: {doc}", name=field.name, doc=field.doc)
     return Message("the key {name} is missing", name=field.name)
 
 
-def _any_of(validator: Validator, value: Value, type_: AnyOf) -> Any:
+def _any_of(validator: Validator, value: Value, type_: types.AnyOf) -> Any:
     option = type_.by_kind.get(value.kind)
     if option is None and value.text is not None:
         option = type_.by_kind.get("text")  # what looks like something else may be a text here
@@ -264,39 +248,40 @@ def _any_of(validator: Validator, value: Value, type_: AnyOf) -> Any:
     return validator.judge(value, option)
 
 
-def _any_of_name(type_: AnyOf) -> Text:
+def _any_of_name(type_: types.AnyOf) -> Text:
     if type_.name is not None:
         return type_.name
     return Joined(
-        [name_of(option) for option in type_.options if not isinstance(option, (Null, Bytes))], Message(" or ")
+        [name_of(option) for option in type_.options if not isinstance(option, (types.Null, types.Bytes))],
+        Message(" or "),
     )
 
 
 _JUDGES: Mapping[type, Callable[[Validator, Value, Any], Any]] = {
-    Str: _str,
-    Bool: _of_kind("bool"),
-    Null: _of_kind("null"),
-    Number: _number,
-    Scalar: _scalar,
-    Const: _const,
-    Bytes: _of_kind("bytes"),
-    Anything: lambda validator, value, type_: value.plain(),
-    ListOf: _list,
-    MapOf: _map,
-    AnyOf: _any_of,
-    Record: _record,
-    Special: lambda validator, value, type_: type_.judge(validator, value),
+    types.Str: _str,
+    types.Bool: _of_kind("bool"),
+    types.Null: _of_kind("null"),
+    types.Number: _number,
+    types.Scalar: _scalar,
+    types.Const: _const,
+    types.Bytes: _of_kind("bytes"),
+    types.Anything: lambda validator, value, type_: value.plain(),
+    types.ListOf: _list,
+    types.MapOf: _map,
+    types.AnyOf: _any_of,
+    types.Record: _record,
+    types.Special: lambda validator, value, type_: type_.judge(validator, value),
 }
 _NAMES: Mapping[type, Callable[[Any], Text]] = {
-    Str: lambda type_: type_.name or _with_form(KINDS["text"], type_.form),
-    Bool: lambda type_: KINDS["bool"],
-    Null: lambda type_: KINDS["null"],
-    Number: lambda type_: _WHOLE if type_.whole else _NUMBER,
-    Scalar: lambda type_: _SCALAR,
-    Const: lambda type_: Literal(json.dumps(type_.value)),
-    ListOf: lambda type_: KINDS["list"],
-    MapOf: lambda type_: KINDS["mapping"],
-    AnyOf: _any_of_name,
-    Record: lambda type_: KINDS["mapping"],
-    Special: lambda type_: name_of(type_.published()),
+    types.Str: lambda type_: type_.name or _with_form(KINDS["text"], type_.form),
+    types.Bool: lambda type_: KINDS["bool"],
+    types.Null: lambda type_: KINDS["null"],
+    types.Number: lambda type_: _WHOLE if type_.whole else _NUMBER,
+    types.Scalar: lambda type_: _SCALAR,
+    types.Const: lambda type_: Literal(json.dumps(type_.value)),
+    types.ListOf: lambda type_: KINDS["list"],
+    types.MapOf: lambda type_: KINDS["mapping"],
+    types.AnyOf: _any_of_name,
+    types.Record: lambda type_: KINDS["mapping"],
+    types.Special: lambda type_: name_of(type_.published()),
 }

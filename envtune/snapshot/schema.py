@@ -185,7 +185,7 @@ def _entry(entry: Any) -> Any:
 
 
 def _commands(commands: Any) -> Iterable[dict[str, Any]]:
-    """Rows of `commands`, which are a list of rows, or short: `{"npu-smi info": "text"}`, `{...: {rc: 1}}`."""
+    """Return rows of `commands`, which are a list of rows, or short: `{"npu-smi info": "text"}`, `{...: {rc: 1}}`."""
     if isinstance(commands, list):
         for number, row in enumerate(commands):
             yield _command(f"commands[{number}]", row)
