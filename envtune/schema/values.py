@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Iterable, Mapping, Optional, Protocol, Union
 
 from envtune.messages import Message, Text
@@ -15,6 +16,7 @@ KINDS: Mapping[str, Text] = {
     "bool": Message("true or false"),
     "null": Message("nothing"),
 }
+_DOTTED = re.compile(r"[\w.\[\]]*")  # a path to which a key can be added with a dot
 _SHOWN = 60  # characters of a value in a message
 
 
@@ -69,7 +71,8 @@ class Data:
             return f"{above}[{self.name}]"
         if not above:
             return self.name
-        return f"{above}.{self.name}" if self.name.isidentifier() and ": " not in above else f"{above}: {self.name}"
+        dotted = self.name.isidentifier() and _DOTTED.fullmatch(above)
+        return f"{above}.{self.name}" if dotted else f"{above}: {self.name}"
 
     def plain(self) -> Any:
         """Return the data."""
