@@ -1,7 +1,7 @@
 """Everything envtune raises on purpose.
 
     EnvtuneError
-    +-- CatalogError        a YAML file is wrong: every complaint with file:line:column (exit 2)
+    +-- CatalogError        a YAML file is wrong: every diagnostic with file:line:column (exit 2)
     +-- SnapshotError       a snapshot is malformed or hostile, with the member's name (exit 2)
     +-- UsageError          an option names something that does not exist (exit 2)
     +-- HostError           reading the host failed; probes let these pass, the engine turns them into outcomes

@@ -21,7 +21,7 @@ from envtune.errors import Denied, PlanError, Skipped, Undetermined
 from envtune.executor.files import digest
 from envtune.executor.plan import OPERATIONS
 from envtune.fix.consent import Consent, sort_changes, unknown_changes
-from envtune.fix.document import load_plan, plan_data, plan_schema, render
+from envtune.fix.document import PLAN, load_plan, plan_data, render
 from envtune.fix.outcome import Written, exit_status, settle
 from envtune.fix.plan import FixOptions, Plan, SkippedFinding, make_plan, raised
 from envtune.fix.policy import refusal
@@ -29,6 +29,7 @@ from envtune.fix.shell_commands import commands, shell_lines
 from envtune.messages import Bilingual, Literal
 from envtune.model import Change, Evidence, Finding, Outcome, Playbook, Severity
 from envtune.report import plan_text as report
+from envtune.schema.json_schema import document
 
 
 def finding(id_: str, outcome: Outcome = Outcome.FAIL, severity: Severity = Severity.MEDIUM, **more: Any) -> Finding:
@@ -274,7 +275,7 @@ def test_a_plan_survives_being_a_file(saved: dict[str, Any]) -> None:
 
 
 def test_the_published_schema_names_exactly_the_members_there_are(saved: dict[str, Any]) -> None:
-    schema = plan_schema()
+    schema = document("envtune.plan/1", PLAN)
     assert set(schema["properties"]) == set(saved) == set(schema["required"])
     for name in ("changes", "skipped"):
         items = schema["properties"][name]["items"]
@@ -542,11 +543,11 @@ def test_what_playbooks_need_is_allowed(operation: dict[str, Any]) -> None:
 
 def test_shipped_playbooks_hold_no_shell() -> None:
     """Typed steps of the closed list, and arguments that are names and values, never a line for a shell."""
-    from envtune.schema.types import STEPS
+    from envtune.catalog.forms import STEP_KINDS
 
     for book in load().playbooks:
         for step in book.steps:
-            assert step.kind in STEPS, book.id
+            assert step.kind in STEP_KINDS, book.id
             for word in words(step.arguments):
                 assert not set(word) & set(";|&`<>\n") and "$(" not in word, (book.id, word)
                 assert word.split(" ")[0] not in {"sh", "bash", "sudo", "rm", "pkill", "kill", "reboot"}, (

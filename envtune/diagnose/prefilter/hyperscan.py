@@ -13,6 +13,7 @@ import re
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.catalog import cache
+from envtune.catalog.layers import why_untrusted
 from envtune.diagnose.prefilter.literals import ORDINARY, Literals, ordinary, required_literals, shortest
 from envtune.diagnose.prefilter.relax import ignores_case, loosened
 from envtune.diagnose.prefilter.templates import ANY_ERROR, Candidate, Expression, Numbers, Shapes
@@ -192,8 +193,8 @@ def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, S
 
 
 def _place() -> Optional[str]:
-    path = cache.beside(NAME)
-    return None if path is None or cache.distrusted(path) is not None else path
+    path = cache.cache_path(NAME)
+    return None if path is None or why_untrusted(path) is not None else path
 
 
 def _stamp(hyperscan: Any, expressions: Sequence[Expression]) -> str:
