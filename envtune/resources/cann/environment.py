@@ -46,7 +46,7 @@ def sourced(context: Context) -> Iterable[Reading]:
         yield _untold(context, "environment")
         return
     for name in needed(install):
-        if context.target.environment.untold_reason(name) is None:
+        if context.target.environment.why_unknown(name) is None:
             yield _leads_below(context, install, name, context.target.variables().get(name, ""))
         else:
             yield _untold(context, name)
@@ -57,7 +57,7 @@ def _untold(context: Context, name: str) -> Reading:
     environment = context.target.environment
     evidence = Evidence(environment.place(name), f"{name} cannot be told")
     return Reading(
-        name, None, evidence, reason=environment.untold_reason(name), needs_privilege=environment.needs_privilege
+        name, None, evidence, reason=environment.why_unknown(name), needs_privilege=environment.needs_privilege
     )
 
 
@@ -113,7 +113,7 @@ def one_install(context: Context) -> Iterable[Reading]:
     variables = context.target.variables()
     readings: list[Optional[Reading]] = []
     for name in (*INSTALL_VARIABLES, *SEARCH_VARIABLES):
-        if context.target.environment.untold_reason(name) is not None:
+        if context.target.environment.why_unknown(name) is not None:
             readings.append(_untold(context, name))
         elif variables.get(name):
             judge = _single if name in INSTALL_VARIABLES else _listed

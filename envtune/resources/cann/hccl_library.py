@@ -35,7 +35,7 @@ def found(context: Context) -> Iterable[Reading]:
     Source: porting guide 003:2992-3002. Of /etc/ld.so.cache only the configuration it is made from is read.
     """
     host, install = context.host, active_install(context)
-    untold = context.target.environment.untold_reason("LD_LIBRARY_PATH")
+    untold = context.target.environment.why_unknown("LD_LIBRARY_PATH")
     value = "" if untold is not None else context.target.variables().get("LD_LIBRARY_PATH", "")
     try:
         for folder in (*entries(value), *loader_directories(host, context)):

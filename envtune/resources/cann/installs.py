@@ -54,7 +54,7 @@ def discover(context: Context) -> Found:
         elif one is not None:
             broken.append(one)
     active, why = _chosen(host, variables, tuple(installs.values()))
-    guess = context.target.environment.untold_reason(HOME_VARIABLES[0])
+    guess = context.target.environment.why_unknown(HOME_VARIABLES[0])
     if active is not None and guess is not None and not any(variables.get(name) for name in HOME_VARIABLES):
         why = Message("the job's variables cannot be told, so {path} is taken", path=active.path)
     if active is not None:

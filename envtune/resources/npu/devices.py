@@ -241,7 +241,7 @@ def _bus_sign(context: Context) -> str:
 
 def _software_sign(context: Context) -> str:
     facts = (context.facts[name] for name in ("cann", "torch_npu"))
-    return next((fact.source for fact in facts if fact.value not in (None, "", "none", "false")), "")
+    return next((str(fact.source) for fact in facts if fact.value not in (None, "", "none", "false")), "")
 
 
 def _smi_sign(context: Context) -> str:
