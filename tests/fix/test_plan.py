@@ -249,7 +249,7 @@ def test_like_changes_are_one_block_and_control_characters_are_shown(lang: str) 
 
 def test_a_long_diff_is_cut_and_says_so() -> None:
     lines = report.diff("", "\n".join(map(str, range(1000))))
-    assert len(lines) == report.DIFF_LINES + 1 and "960" in lines[-1]
+    assert len(lines) == report.MAX_DIFF + 1 and "960" in lines[-1]
 
 
 # ---------------------------------------------------------------------- as data, and back
