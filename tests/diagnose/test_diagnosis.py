@@ -130,7 +130,7 @@ def test_a_change_that_was_refused_cured_nothing(tmp_path: Path) -> None:
     target.write_text("somebody was here\n")
     made = change("C01", write(target, b"bad\n", b"good\n"))
     made.update(finding="CANN003")
-    executor.apply_plan({"host": "node1", "target": {}, "changes": [made]}, str(tmp_path / "state"))
+    apply_plan({"host": "node1", "target": {}, "changes": [made]}, str(tmp_path / "state"))
     assert fixed_checks(str(tmp_path / "state"), "node1", None) == {}
 
 

@@ -18,7 +18,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined, host_error_text
 from envtune.host import Host, exists
-from envtune.messages import Message
+from envtune.messages import Joined, Message
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.environment import entries
 from envtune.resources.cann.installs import active_install
@@ -50,7 +50,7 @@ def found(context: Context) -> Iterable[Reading]:
         raise Undetermined(untold, place, needs_privilege=context.target.environment.needs_privilege)
     shipped = shipped_in(host, install)
     expected = Message("found through LD_LIBRARY_PATH or ld.so.conf")
-    evidence = Evidence(f"{place}, {LOADER_CONF}", f"LD_LIBRARY_PATH={value}")
+    evidence = Evidence(Joined([place, LOADER_CONF], ", "), f"LD_LIBRARY_PATH={value}")
     if shipped is None:
         shown = Message("not found, and {real} does not hold it", real=install.real)
     else:
