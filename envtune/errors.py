@@ -22,7 +22,7 @@ handles a live kernel and a recorded host with the same `except OSError`.
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Sequence, Union
 
 from envtune.messages import Joined, Literal, Message, Text
 
@@ -114,7 +114,7 @@ class Skipped(EnvtuneError):
 class Verdict(EnvtuneError):
     """A statement of a probe about its whole check; `source` is the path or command it rests on."""
 
-    def __init__(self, reason: Text, source: str = "", text: str = "") -> None:
+    def __init__(self, reason: Text, source: Union[str, Text] = "", text: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.source = source
@@ -126,11 +126,13 @@ class NotApplicable(Verdict):
 
 
 class Undetermined(Verdict):
-    """The probe cannot tell; `right` is True when the only reason is a right this user lacks."""
+    """The probe cannot tell; `needs_privilege`: only because this user lacks a privilege."""
 
-    def __init__(self, reason: Text, source: str = "", text: str = "", *, right: bool = False) -> None:
+    def __init__(
+        self, reason: Text, source: Union[str, Text] = "", text: str = "", *, needs_privilege: bool = False
+    ) -> None:
         super().__init__(reason, source, text)
-        self.right = right
+        self.needs_privilege = needs_privilege
 
 
 def host_error_text(error: HostError) -> Text:

@@ -49,11 +49,11 @@ def apply(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
     """
     from envtune.context.open import open_context
     from envtune.host import LocalHost
-    from envtune.job.target import JobEnvironment, TargetOptions
+    from envtune.job.target import THIS_SHELL, JobEnvironment, TargetOptions
     from envtune.resources.environment.simulate import with_environment
 
     host = LocalHost()
-    ours = JobEnvironment(dict(os.environ), "this shell")
+    ours = JobEnvironment(dict(os.environ), THIS_SHELL)
     context = with_environment(open_context(host, TargetOptions(python=interpreter(argv, os.environ))), ours)
     given, notes = child_environment(context, profile, keep)
     return Applied(given.variables or {}, notes, with_environment(context, _of_the_job(context, argv, given)))
@@ -114,8 +114,8 @@ def _changes(before: JobEnvironment, after: JobEnvironment, settings: Sequence[S
             continue
         reason = named.get(name) or sourced.get(after.places.get(name, "").partition(":")[0])
         yield _change(name, old.get(name), new.get(name), reason or Literal("-"))
-    for name in sorted(set(after.untold) - set(before.untold)):
-        yield _left(old, name, after.untold[name])
+    for name in sorted(set(after.unknown) - set(before.unknown)):
+        yield _left(old, name, after.unknown[name])
 
 
 def _left(known: Mapping[str, str], name: str, reason: Text) -> Text:
@@ -147,7 +147,7 @@ def _of_the_job(context: Context, argv: Sequence[str], given: JobEnvironment) ->
 
     line = " ".join(shlex.quote(word) for word in argv)
     read = text_environment(context.host, os.path.join(os.getcwd(), "command line"), line, given)
-    return read._replace(source="this shell and the command") if read != given else given
+    return read._replace(source=Message("this shell and the command")) if read != given else given
 
 
 def interpreter(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[str]:

@@ -37,8 +37,10 @@ def finding(id_: str, outcome: Outcome = Outcome.FAIL, severity: Severity = Seve
     row.update(severity="medium", rationale={"en": "r", "zh": "由"}, origin="outside", probe={"x.y": {}})
     row.update(expect={"eq": "x"}, remedy={"en": "Do it by hand.", "zh": "请手动处理。"}, commands=["do-it --now"])
     reason = more.pop("reason", None)
-    right = more.pop("right", False)
-    return Finding(check_from(row), outcome, severity, "it", Literal("a"), Literal("b"), reason, Evidence("x"), right)
+    needs_privilege = more.pop("needs_privilege", False)
+    return Finding(
+        check_from(row), outcome, severity, "it", Literal("a"), Literal("b"), reason, Evidence("x"), needs_privilege
+    )
 
 
 def playbook(id_: str, *steps: Any, fixes: Sequence[str] = ("SYS001",), **more: Any) -> Playbook:
@@ -248,7 +250,7 @@ def test_like_changes_are_one_block_and_control_characters_are_shown(lang: str) 
 
 def test_a_long_diff_is_cut_and_says_so() -> None:
     lines = report.diff("", "\n".join(map(str, range(1000))))
-    assert len(lines) == report.DIFF_LINES + 1 and "960" in lines[-1]
+    assert len(lines) == report.MAX_DIFF + 1 and "960" in lines[-1]
 
 
 # ---------------------------------------------------------------------- as data, and back
@@ -422,7 +424,7 @@ def test_every_finding_says_what_became_of_it() -> None:
         ([finding("A1", Outcome.ERROR)], [result("C01")], 1),
         ([finding("A1", Outcome.FIXED)], [result("C01"), result("C02", "failed")], 1),
         ([finding("A1", Outcome.UNKNOWN)], [], 3),
-        ([finding("A1", Outcome.UNKNOWN, right=True)], [], 0),
+        ([finding("A1", Outcome.UNKNOWN, needs_privilege=True)], [], 0),
     ],
 )
 def test_the_exit_status_tells_how_it_ended(findings: list[Finding], results: list[Any], status: int) -> None:

@@ -1,11 +1,11 @@
-"""`envtune.diagnosis/1`: an answer as data. The schema is published in docs/schema/diagnosis.json."""
+"""Render a diagnosis report as data, `envtune.diagnosis/1`. The schema is published in docs/schema/diagnosis.json."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from envtune.diagnose.diagnosis import Answer, Diagnosis
+from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.rank import Candidate
 from envtune.report.check_json import finding_data
 from envtune.report.diagnosis.placeholders import fill
@@ -15,18 +15,18 @@ VERDICTS = ("confirmed", "refuted", "unknown", "not_checked")
 SIDES = ("host", "code", "escalate", "ignore")
 
 
-def data(answer: Answer, lang: str) -> dict[str, Any]:
-    """The answer as plain data, texts in `lang`."""
-    first = answer.first_error
+def diagnosis_data(report: DiagnosisReport, lang: str) -> dict[str, Any]:
+    """Return the report as plain data, its sentences in `lang`."""
+    first = report.first_error
     lists = ("diagnoses", "hints", "harmless", "consequences")
-    rows = {name: [_row(d, n, lang) for n, d in enumerate(getattr(answer, name), 1)] for name in lists}
+    rows = {name: [_row(d, n, lang) for n, d in enumerate(getattr(report, name), 1)] for name in lists}
     error = None if first is None else {"file": first[0].path, "line": first[1].number, "text": first[1].text}
-    return {"schema": SCHEMA, "inputs": list(answer.inputs), **rows, "first_error": error}
+    return {"schema": SCHEMA, "inputs": list(report.inputs), **rows, "first_error": error}
 
 
-def render_json(answer: Answer, lang: str) -> str:
-    """The answer as one JSON document."""
-    return json.dumps(data(answer, lang), ensure_ascii=False, indent=1)
+def render_json(report: DiagnosisReport, lang: str) -> str:
+    """Return the report as one JSON document."""
+    return json.dumps(diagnosis_data(report, lang), ensure_ascii=False, indent=1)
 
 
 def _row(diagnosis: Diagnosis, number: int, lang: str) -> dict[str, Any]:
@@ -49,6 +49,6 @@ def _row(diagnosis: Diagnosis, number: int, lang: str) -> dict[str, Any]:
 
 
 def _lines(candidate: Candidate) -> list[dict[str, Any]]:
-    """The lines that speak for it, each once."""
-    found = {(h.file.path, h.line.number): h.line.text for h in candidate.hits}
-    return [{"file": path, "line": number, "text": text} for (path, number), text in found.items()]
+    """Return the lines that prove it, each once."""
+    texts = {(h.file.path, h.line.number): h.line.text for h in candidate.hits}
+    return [{"file": path, "line": number, "text": text} for (path, number), text in texts.items()]

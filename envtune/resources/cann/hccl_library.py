@@ -18,7 +18,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined, host_error_text
 from envtune.host import Host, exists
-from envtune.messages import Message
+from envtune.messages import Joined, Message
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.environment import entries
 from envtune.resources.cann.installs import active_install
@@ -35,7 +35,7 @@ def found(context: Context) -> Iterable[Reading]:
     Source: porting guide 003:2992-3002. Of /etc/ld.so.cache only the configuration it is made from is read.
     """
     host, install = context.host, active_install(context)
-    untold = context.target.environment.untold_reason("LD_LIBRARY_PATH")
+    untold = context.target.environment.why_unknown("LD_LIBRARY_PATH")
     value = "" if untold is not None else context.target.variables().get("LD_LIBRARY_PATH", "")
     try:
         for folder in (*entries(value), *loader_directories(host, context)):
@@ -43,14 +43,14 @@ def found(context: Context) -> Iterable[Reading]:
             if exists(host, path):
                 return [_architecture(context, path)]
     except (Denied, NotRecorded) as error:
-        right = isinstance(error, Denied)
-        return [Reading(HCCL_LIBRARY, None, Evidence(error.path), reason=host_error_text(error), right=right)]
+        reason, needs_privilege = host_error_text(error), isinstance(error, Denied)
+        return [Reading(HCCL_LIBRARY, None, Evidence(error.path), reason=reason, needs_privilege=needs_privilege)]
     place = context.target.environment.place("LD_LIBRARY_PATH")
     if untold is not None:
-        raise Undetermined(untold, place, right=context.target.environment.right)
+        raise Undetermined(untold, place, needs_privilege=context.target.environment.needs_privilege)
     shipped = shipped_in(host, install)
     expected = Message("found through LD_LIBRARY_PATH or ld.so.conf")
-    evidence = Evidence(f"{place}, {LOADER_CONF}", f"LD_LIBRARY_PATH={value}")
+    evidence = Evidence(Joined([place, LOADER_CONF], ", "), f"LD_LIBRARY_PATH={value}")
     if shipped is None:
         shown = Message("not found, and {real} does not hold it", real=install.real)
     else:

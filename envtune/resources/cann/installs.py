@@ -54,7 +54,7 @@ def discover(context: Context) -> Found:
         elif one is not None:
             broken.append(one)
     active, why = _chosen(host, variables, tuple(installs.values()))
-    guess = context.target.environment.untold_reason(HOME_VARIABLES[0])
+    guess = context.target.environment.why_unknown(HOME_VARIABLES[0])
     if active is not None and guess is not None and not any(variables.get(name) for name in HOME_VARIABLES):
         why = Message("the job's variables cannot be told, so {path} is taken", path=active.path)
     if active is not None:
@@ -147,9 +147,13 @@ def installs(context: Context) -> Iterable[Reading]:
     for one in found.broken:
         readings.append(Reading(one.path, "broken", Evidence(one.path, one.text), one.reason, expected))
     for error in found.untold:
-        reason, right = host_error_text(error), isinstance(error, Denied)
+        reason, needs_privilege = host_error_text(error), isinstance(error, Denied)
         if found.active is None:
-            readings.append(Reading("CANN", None, Evidence(error.path), None, expected, reason=reason, right=right))
+            readings.append(
+                Reading(
+                    "CANN", None, Evidence(error.path), None, expected, reason=reason, needs_privilege=needs_privilege
+                )
+            )
     if not readings:
         absent = Message("no CANN toolkit and no nnae on this host")
         readings.append(Reading("CANN", "absent", Evidence(CANN_BASE, "not there"), absent, expected))

@@ -128,7 +128,7 @@ def _not_installed(context: Context, install: Install, name: str, wheel: str) ->
         return Reading(name, True, Evidence(place), shown, _expected(wheel))
     if name == "hccl":
         return None  # torch does not import it
-    untold = context.target.environment.untold_reason("PYTHONPATH")
+    untold = context.target.environment.why_unknown("PYTHONPATH")
     if untold is not None:
         return Reading(name, None, Evidence(wheel), None, _expected(wheel), reason=untold)
     shown = Message("not installed") if place is None else Message("imported from {place}", place=place)
@@ -183,7 +183,7 @@ def _left_behind(context: Context, install: Install, name: str, copy: python_env
     now = Message("it is the one that is imported")
     if place is not None and install_root(context.host, place) == install.real:
         now = Message("imported wherever PYTHONPATH does not name the tree first, as it does now")
-    elif context.target.environment.untold_reason("PYTHONPATH") is not None:
+    elif context.target.environment.why_unknown("PYTHONPATH") is not None:
         now = Message("imported unless PYTHONPATH names the tree")
     return Reading(name, False, evidence, Message("{left}: {now}", left=left, now=now), expected)
 
@@ -208,7 +208,7 @@ def origin(context: Context) -> Iterable[Reading]:
             install.real,
         )
     expected = Message("te, topi and tvm from one CANN")
-    untold = context.target.environment.untold_reason("PYTHONPATH")
+    untold = context.target.environment.why_unknown("PYTHONPATH")
     if untold is not None:
         raise Undetermined(untold, context.target.environment.place("PYTHONPATH"))
     if place is None:

@@ -213,7 +213,7 @@ def _overridden(place: Place, best: Draft, settings: Sequence[Setting]) -> Text:
     """Where the variables are set again behind our block."""
     again = {best.environment.place(s.name): s.name for s in settings if s.name in best.environment.places}
     where = ", ".join(f"{name} ({at})" for at, name in again.items()) or ", ".join(s.name for s in settings)
-    untold = [why for s in settings for why in [best.environment.untold_reason(s.name)] if s.name and why is not None]
+    untold = [why for s in settings for why in [best.environment.why_unknown(s.name)] if s.name and why is not None]
     en = f"{place.path} sets them itself where no block can undo it; change it there: {where}"
     zh = f"{place.path} 自行设置了这些变量，追加的块无法覆盖；请在该处修改：{where}"
     if untold:

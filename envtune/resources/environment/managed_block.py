@@ -7,8 +7,8 @@ from typing import Callable, Iterable, Iterator, Optional
 
 from envtune.resources.environment.profile import Setting
 from envtune.resources.environment.render import bash_lines, comment
-from envtune.shell.lexer import Broken
-from envtune.shell.parser import starts
+from envtune.shell.lexer import ShellSyntaxError
+from envtune.shell.parser import statement_lines
 
 BEGIN, END = "# >>> envtune >>>", "# <<< envtune <<<"
 PLACES = 60  # statements before which a block is tried
@@ -86,8 +86,8 @@ def variants(text: str, inside: str, script: bool) -> Iterator[str]:
         return
     rows = text.split("\n")
     try:
-        places = starts(text)
-    except Broken:
+        places = statement_lines(text)
+    except ShellSyntaxError:
         return
     for line in places[::-1][:PLACES]:
         yield "".join(row + "\n" for row in rows[: line - 1]) + block + "\n".join(rows[line - 1 :])

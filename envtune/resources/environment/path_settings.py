@@ -48,7 +48,7 @@ class _Paths:
 
     def entries(self, name: str) -> Optional[list[str]]:
         """The entries as planned so far; None when they cannot be told."""
-        if self._scene.target.environment.untold_reason(name) is not None:
+        if self._scene.target.environment.why_unknown(name) is not None:
             return None
         if name in self._kept:
             return self._kept[name]

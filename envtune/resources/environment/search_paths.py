@@ -49,7 +49,7 @@ def entries(context: Context) -> Iterable[Reading]:
     if not found:
         raise NotApplicable(
             Bilingual(f"none of {', '.join(SEARCHED)} is set", f"{'、'.join(SEARCHED)} 均未设置"),
-            f"environment of {context.target.environment.source}",
+            context.target.environment.description,
         )
     return found
 

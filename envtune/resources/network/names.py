@@ -10,7 +10,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text, in_context
-from envtune.model import Evidence, Reading
+from envtune.model import Evidence, Reading, Source
 
 # Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
 PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")
@@ -226,7 +226,7 @@ def own_addresses(host: Host) -> tuple[str, ...]:
     return tuple(address.partition("%")[0] for one in host.interfaces() for address in one.addresses)
 
 
-def source_of(context: Context) -> str:
+def source_of(context: Context) -> Source:
     """Where the job's variables come from."""
     return context.target.environment.source
 

@@ -15,7 +15,7 @@ from envtune.errors import HostError, NotApplicable, Undetermined, host_error_te
 from envtune.host import Host
 from envtune.intervals import Intervals
 from envtune.messages import Literal, Message, Text
-from envtune.model import Evidence, Listener, Reading
+from envtune.model import Evidence, Listener, Reading, Source
 from envtune.resources.network.names import master, nodes, source_of
 
 BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
@@ -62,7 +62,7 @@ def _hccl_ports(context: Context) -> HcclPorts:
     return _based_ports(text, count, because, source)
 
 
-def _based_ports(text: str, count: int, because: Text, source: str) -> HcclPorts:
+def _based_ports(text: str, count: int, because: Text, source: Source) -> HcclPorts:
     setting = f"HCCL_IF_BASE_PORT={text}"
     why = Message("{setting}; {because}", setting=setting, because=because)
     evidence = Evidence(source, setting)
@@ -76,7 +76,7 @@ def _based_ports(text: str, count: int, because: Text, source: str) -> HcclPorts
     return HcclPorts(((base, base + count - 1),), why, evidence)
 
 
-def _named_ports(context: Context, text: str, source: str) -> HcclPorts:
+def _named_ports(context: Context, text: str, source: Source) -> HcclPorts:
     setting = f"HCCL_HOST_SOCKET_PORT_RANGE={text}"
     evidence = Evidence(source, setting)
     why = Message("{setting}, which overrides HCCL_IF_BASE_PORT", setting=setting)
@@ -97,13 +97,13 @@ def ports_per_job(context: Context) -> tuple[int, Text, str]:
     fact = context.facts["cann"]
     if fact.value is None or fact.value == "none":
         larger = Message("without a CANN version the larger count of 32")
-        return 32, larger, fact.source
+        return 32, larger, str(fact.source)
     generation = _generation(fact.value)
     if generation is None or generation == (8, 2, ""):
         words = f"CANN {fact.value}"
-        return 32, Message("{words} may use 16 or 32, so 32", words=words), fact.source
+        return 32, Message("{words} may use 16 or 32, so 32", words=words), str(fact.source)
     count = 16 if generation < (8, 3) else 32
-    return count, Message("CANN {value} uses {count}", value=fact.value, count=count), fact.source
+    return count, Message("CANN {value} uses {count}", value=fact.value, count=count), str(fact.source)
 
 
 def _generation(version: str) -> Optional[tuple[object, ...]]:

@@ -10,7 +10,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.messages import Bilingual, Message, Text
-from envtune.model import Evidence, Reading
+from envtune.model import Evidence, Reading, Source
 from envtune.resources.npu.devices import NODES, device_nodes, in_container
 
 RT_VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
@@ -56,7 +56,9 @@ def ids(context: Context) -> Iterable[Reading]:
     try:
         variables = context.target.variables()
     except Undetermined as untold:
-        found.append(Reading("environment", None, Evidence(source), reason=untold.reason, right=untold.right))
+        found.append(
+            Reading("environment", None, Evidence(source), reason=untold.reason, needs_privilege=untold.needs_privilege)
+        )
     option = _option(context, variables)
     if option is not None or any(name in variables for name in ALL):
         limits = _limits(context)
@@ -103,7 +105,7 @@ def parse_ids(text: str, ranges: bool = False) -> Optional[tuple[int, ...]]:
     return tuple(found)
 
 
-def _readings(variables: Mapping[str, str], source: str, limits: Limits) -> Iterator[Reading]:
+def _readings(variables: Mapping[str, str], source: Source, limits: Limits) -> Iterator[Reading]:
     seen = _visible(variables, limits)
     if RT_VISIBLE in variables:
         yield _judged(RT_VISIBLE, variables[RT_VISIBLE], source, limits, limits.nodes)
@@ -120,7 +122,7 @@ def _readings(variables: Mapping[str, str], source: str, limits: Limits) -> Iter
 
 
 def _judged(
-    name: str, value: str, source: str, limits: Limits, seen: Optional[Sequence[int]], single: bool = False
+    name: str, value: str, source: Source, limits: Limits, seen: Optional[Sequence[int]], single: bool = False
 ) -> Reading:
     """The reading of a list of ids: indices into the nodes `seen`, or numbers of /dev/davinciN when that is None."""
     evidence = Evidence(source, f"{name}={value}")
@@ -161,7 +163,7 @@ def _group_problems(nodes: Sequence[int]) -> Iterator[Problem]:
         yield Problem(Message("on 910A they must lie all in 0-3 or all in 4-7"), "910A")
 
 
-def _size(name: str, variables: Mapping[str, str], source: str, limits: Limits, seen: int) -> Optional[Reading]:
+def _size(name: str, variables: Mapping[str, str], source: Source, limits: Limits, seen: int) -> Optional[Reading]:
     """The reading of a number of ranks; None where it says nothing about this server."""
     value = variables[name]
     evidence = Evidence(source, f"{name}={value}")

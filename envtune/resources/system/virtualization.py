@@ -212,7 +212,7 @@ def kind(context: Context) -> Iterable[Reading]:
     container, machine = context.facts["container"], context.facts["vm"]
     for stated, name, zh in ((container, "container", "容器"), (machine, "virtual machine", "虚拟机")):
         if stated.value == "true":
-            return [Reading("host", name, Evidence(stated.source, stated.source), Bilingual(name, zh))]
+            return [Reading("host", name, Evidence(stated.source, str(stated.source)), Bilingual(name, zh))]
     for stated in (container, machine):
         if stated.value is None:
             return [Reading("host", None, Evidence(stated.source), reason=stated.reason)]

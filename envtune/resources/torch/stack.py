@@ -60,12 +60,12 @@ def flavour_of(context: Context) -> tuple[str, str]:
     if plugin != NONE:
         torch = told_version(context, "torch")
         kind = PLUGIN if release(torch) == release(plugin) else MISMATCHED
-        return kind, context.facts["torch_npu"].source
+        return kind, str(context.facts["torch_npu"].source)
     if exists(context.host, inside):
         return BUILT_IN, inside
     torch = told_version(context, "torch")
     if "+ascend" in torch and _numbers(torch) < PLUGIN_SINCE:  # the vendor's wheels of that line are called so
-        return BUILT_IN, context.facts["torch"].source
+        return BUILT_IN, str(context.facts["torch"].source)
     return PLAIN, place
 
 
