@@ -126,11 +126,11 @@ class NotApplicable(Verdict):
 
 
 class Undetermined(Verdict):
-    """The probe cannot tell; `right` is True when the only reason is a right this user lacks."""
+    """The probe cannot tell; `needs_privilege`: only because this user lacks a privilege."""
 
-    def __init__(self, reason: Text, source: str = "", text: str = "", *, right: bool = False) -> None:
+    def __init__(self, reason: Text, source: str = "", text: str = "", *, needs_privilege: bool = False) -> None:
         super().__init__(reason, source, text)
-        self.right = right
+        self.needs_privilege = needs_privilege
 
 
 def host_error_text(error: HostError) -> Text:

@@ -59,7 +59,7 @@ class Reading(NamedTuple):
     shown: Optional[Text] = None
     expected: Optional[Text] = None
     reason: Optional[Text] = None
-    right: bool = False  # the only reason is a missing right
+    needs_privilege: bool = False  # the only reason is a missing privilege
     commands: tuple[str, ...] = ()  # what mends this very subject, where the check's commands do not
 
 
@@ -171,7 +171,7 @@ class Finding(NamedTuple):
     expected: Optional[Text]
     reason: Optional[Text]
     evidence: Evidence
-    right: bool = False  # unknown only because of a missing right
+    needs_privilege: bool = False  # unknown only because of a missing privilege
     commands: tuple[str, ...] = ()  # what to type on this host to mend it
 
     @property

@@ -48,7 +48,7 @@ def process_environment(host: Host, pid: int) -> JobEnvironment:
         return JobEnvironment(None, path, Message("there is no process {pid}", pid=pid))
     except Denied:
         reason = Message("{path} may be read by the owner of process {pid} and by root only", path=path, pid=pid)
-        return JobEnvironment(None, path, reason, right=True)
+        return JobEnvironment(None, path, reason, needs_privilege=True)
     except HostError as error:
         return JobEnvironment(None, path, host_error_text(error))
 
@@ -101,7 +101,7 @@ def _with_env_file(host: Host, path: str, under: JobEnvironment) -> JobEnvironme
     try:
         text = host.read(path)
     except HostError as error:
-        return JobEnvironment(None, path, host_error_text(error), right=isinstance(error, Denied))
+        return JobEnvironment(None, path, host_error_text(error), needs_privilege=isinstance(error, Denied))
     return env_file_environment(host, path, text, under)
 
 

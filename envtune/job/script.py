@@ -26,7 +26,7 @@ def script_environment(host: Host, path: str, under: JobEnvironment, sourced: bo
     try:
         text = host.read(path)
     except HostError as error:
-        return JobEnvironment(None, path, host_error_text(error), right=isinstance(error, Denied))
+        return JobEnvironment(None, path, host_error_text(error), needs_privilege=isinstance(error, Denied))
     return text_environment(host, path, text, under, sourced)
 
 

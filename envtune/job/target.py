@@ -49,7 +49,7 @@ class JobEnvironment(NamedTuple):
     variables: Optional[Mapping[str, str]]
     source: str
     reason: Optional[Text] = None
-    right: bool = False  # the only reason is a missing right
+    needs_privilege: bool = False  # the only reason is a missing privilege
     untold: Mapping[str, Text] = {}
     rest: Optional[Text] = None
     places: Mapping[str, str] = {}  # variable -> file:line that set it, where one did
@@ -113,5 +113,5 @@ class Target(NamedTuple):
         environment = self.environment
         if environment.variables is None:
             reason = environment.reason or Message("the job's environment was not read")
-            raise Undetermined(reason, environment.source, right=environment.right)
+            raise Undetermined(reason, environment.source, needs_privilege=environment.needs_privilege)
         return ToldVariables(environment)

@@ -176,7 +176,7 @@ def verdict_text(findings: Sequence[Finding]) -> tuple[Text, str]:
     """The one line that says it all, and its colour."""
     failed = [f for f in findings if f.outcome in (Outcome.FAIL, Outcome.ERROR)]
     untold = [f for f in findings if f.outcome is Outcome.UNKNOWN]
-    rights = sum(1 for f in untold if f.right)
+    rights = sum(1 for f in untold if f.needs_privilege)
     passed = sum(1 for f in findings if f.outcome is Outcome.PASS)
     en, zh = [], []
     for severity in sorted(SEVERITIES, key=lambda s: -s.rank):

@@ -36,8 +36,10 @@ def finding(id_: str, outcome: Outcome = Outcome.FAIL, severity: Severity = Seve
     row.update(severity="medium", rationale={"en": "r", "zh": "由"}, origin="outside", probe={"x.y": {}})
     row.update(expect={"eq": "x"}, remedy={"en": "Do it by hand.", "zh": "请手动处理。"}, commands=["do-it --now"])
     reason = more.pop("reason", None)
-    right = more.pop("right", False)
-    return Finding(check_from(row), outcome, severity, "it", Literal("a"), Literal("b"), reason, Evidence("x"), right)
+    needs_privilege = more.pop("needs_privilege", False)
+    return Finding(
+        check_from(row), outcome, severity, "it", Literal("a"), Literal("b"), reason, Evidence("x"), needs_privilege
+    )
 
 
 def playbook(id_: str, *steps: Any, fixes: Sequence[str] = ("SYS001",), **more: Any) -> Playbook:
@@ -421,7 +423,7 @@ def test_every_finding_says_what_became_of_it() -> None:
         ([finding("A1", Outcome.ERROR)], [result("C01")], 1),
         ([finding("A1", Outcome.FIXED)], [result("C01"), result("C02", "failed")], 1),
         ([finding("A1", Outcome.UNKNOWN)], [], 3),
-        ([finding("A1", Outcome.UNKNOWN, right=True)], [], 0),
+        ([finding("A1", Outcome.UNKNOWN, needs_privilege=True)], [], 0),
     ],
 )
 def test_the_exit_status_tells_how_it_ended(findings: list[Finding], results: list[Any], status: int) -> None:

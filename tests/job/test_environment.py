@@ -86,10 +86,10 @@ def test_a_process_is_taken_as_it_is() -> None:
 def test_a_process_of_somebody_else() -> None:
     found = reading(process({"error": "EACCES"}), pid=4711)
     assert found.variables is None
-    assert found.right
+    assert found.needs_privilege
     with pytest.raises(Undetermined) as caught:
         Target(TargetOptions(pid=4711), None, None, found).variables()
-    assert caught.value.right
+    assert caught.value.needs_privilege
     assert "root" in caught.value.reason.en
 
 
@@ -97,7 +97,7 @@ def test_a_process_that_is_gone() -> None:
     found = reading(process(None), pid=4711)
     assert found.reason is not None
     assert found.reason.en == "there is no process 4711"
-    assert not found.right
+    assert not found.needs_privilege
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_env_file_alone_under_sudo() -> None:
 def test_env_file_that_cannot_be_read() -> None:
     found = reading(host({}, job_env={"error": "EACCES"}), env_file="/job/job.env")
     assert found.variables is None
-    assert found.right
+    assert found.needs_privilege
     assert reading(host({}), env_file="/job/gone.env").reason is not None
     assert reading(host({}, job_env=b"\xff\xfe\0"), env_file="/job/job.env").variables is None
 

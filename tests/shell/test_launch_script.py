@@ -379,7 +379,7 @@ def test_binary_and_absent_scripts() -> None:
         assert environment.variables is None
         assert environment.reason is not None
         assert word in environment.reason.en
-        assert environment.right is (path == "/job/b")
+        assert environment.needs_privilege is (path == "/job/b")
 
 
 @search(300)

@@ -56,7 +56,9 @@ def _untold(context: Context, name: str) -> Reading:
     """A variable, or all of them, that cannot be told."""
     environment = context.target.environment
     evidence = Evidence(environment.place(name), f"{name} cannot be told")
-    return Reading(name, None, evidence, reason=environment.untold_reason(name), right=environment.right)
+    return Reading(
+        name, None, evidence, reason=environment.untold_reason(name), needs_privilege=environment.needs_privilege
+    )
 
 
 def needed(install: Install) -> tuple[str, ...]:
@@ -77,7 +79,9 @@ def _script(host: Host, install: Install) -> Optional[Reading]:
             if exists(host, path):
                 return Reading("set_env.sh", True, Evidence(path), Literal(path), expected)
         except HostError as error:
-            return Reading("set_env.sh", None, Evidence(path), reason=host_error_text(error), right=_denied(error))
+            return Reading(
+                "set_env.sh", None, Evidence(path), reason=host_error_text(error), needs_privilege=_denied(error)
+            )
     if install.generation == "fwkacllib":
         return None
     shown = Bilingual(f"not in {install.path} nor {dirname(install.path)}", f"{install.path} 及其上级目录中均没有")
@@ -92,7 +96,7 @@ def _leads_below(context: Context, install: Install, name: str, value: str) -> R
     try:
         below = any(install_root(context.host, entry) == install.real for entry in entries(value))
     except HostError as error:
-        return Reading(name, None, evidence, reason=host_error_text(error), right=_denied(error))
+        return Reading(name, None, evidence, reason=host_error_text(error), needs_privilege=_denied(error))
     nothing = Message("nothing of {real} in it", real=install.real)
     return Reading(name, below, evidence, Message("set") if below else nothing, expected)
 
@@ -127,7 +131,7 @@ def _single(context: Context, install: Install, name: str, value: str) -> Option
         there = exists(context.host, value)
         root = install_root(context.host, value)
     except HostError as error:
-        return Reading(name, None, evidence, reason=host_error_text(error), right=_denied(error))
+        return Reading(name, None, evidence, reason=host_error_text(error), needs_privilege=_denied(error))
     if name == "TOOLCHAIN_HOME" and not there and root == install.real:
         return None  # set_env.sh sets it whether or not the toolkit part is installed
     if not there:
@@ -149,7 +153,7 @@ def _listed(context: Context, install: Install, name: str, value: str) -> Option
                 found.setdefault(root, entry)
         except HostError as error:
             evidence = Evidence(context.target.environment.place(name), f"{name}: {entry}")
-            return Reading(name, None, evidence, reason=host_error_text(error), right=_denied(error))
+            return Reading(name, None, evidence, reason=host_error_text(error), needs_privilege=_denied(error))
     if not found:
         return None
     evidence = Evidence(context.target.environment.place(name), f"{name}={value}")

@@ -43,11 +43,15 @@ def found(context: Context) -> Iterable[Reading]:
             if exists(host, path):
                 return [_architecture(context, path)]
     except (Denied, NotRecorded) as error:
-        right = isinstance(error, Denied)
-        return [Reading(HCCL_LIBRARY, None, Evidence(error.path), reason=host_error_text(error), right=right)]
+        needs_privilege = isinstance(error, Denied)
+        return [
+            Reading(
+                HCCL_LIBRARY, None, Evidence(error.path), reason=host_error_text(error), needs_privilege=needs_privilege
+            )
+        ]
     place = context.target.environment.place("LD_LIBRARY_PATH")
     if untold is not None:
-        raise Undetermined(untold, place, right=context.target.environment.right)
+        raise Undetermined(untold, place, needs_privilege=context.target.environment.needs_privilege)
     shipped = shipped_in(host, install)
     expected = Message("found through LD_LIBRARY_PATH or ld.so.conf")
     evidence = Evidence(f"{place}, {LOADER_CONF}", f"LD_LIBRARY_PATH={value}")

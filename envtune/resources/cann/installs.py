@@ -147,9 +147,13 @@ def installs(context: Context) -> Iterable[Reading]:
     for one in found.broken:
         readings.append(Reading(one.path, "broken", Evidence(one.path, one.text), one.reason, expected))
     for error in found.untold:
-        reason, right = host_error_text(error), isinstance(error, Denied)
+        reason, needs_privilege = host_error_text(error), isinstance(error, Denied)
         if found.active is None:
-            readings.append(Reading("CANN", None, Evidence(error.path), None, expected, reason=reason, right=right))
+            readings.append(
+                Reading(
+                    "CANN", None, Evidence(error.path), None, expected, reason=reason, needs_privilege=needs_privilege
+                )
+            )
     if not readings:
         absent = Message("no CANN toolkit and no nnae on this host")
         readings.append(Reading("CANN", "absent", Evidence(CANN_BASE, "not there"), absent, expected))

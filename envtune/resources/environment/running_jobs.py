@@ -34,7 +34,9 @@ def processes(context: Context) -> Iterable[Reading]:
         evidence = Evidence(f"/proc/{pid}/environ")
         subject = f"process {pid}"
         if environment.variables is None:
-            yield Reading(subject, None, evidence, reason=environment.reason, right=environment.right)
+            yield Reading(
+                subject, None, evidence, reason=environment.reason, needs_privilege=environment.needs_privilege
+            )
             continue
         if script is not None:
             found, untold = differences(environment.variables, script)
@@ -56,7 +58,7 @@ def _of_process(context: Context, pid: int) -> JobEnvironment:
         listed = any(row.pid == pid for row in context.host.processes())
     except HostError:
         listed = False
-    if found.variables is not None or found.right or not listed or exists(context.host, found.source):
+    if found.variables is not None or found.needs_privilege or not listed or exists(context.host, found.source):
         return found
     if context.host.live:
         return found._replace(reason=Message("process {pid} has just ended", pid=pid))

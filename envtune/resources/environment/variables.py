@@ -294,7 +294,7 @@ def _evidence(context: Context, name: str, value: str) -> Evidence:
 
 
 def _untold(name: str, untold: Undetermined) -> Reading:
-    return Reading(name, None, Evidence(untold.source), reason=untold.reason, right=untold.right)
+    return Reading(name, None, Evidence(untold.source), reason=untold.reason, needs_privilege=untold.needs_privilege)
 
 
 def _unplaced(found: TorchNpu, name: str) -> Text:

@@ -33,12 +33,12 @@ Parse = Callable[[str, int], "list[Table]"]
 
 
 class Gap(NamedTuple):
-    """Rules that may exist and were not read; `right` when only a right is missing."""
+    """Rules that may exist and were not read; `needs_privilege` when only a privilege is missing."""
 
     reason: Text
     source: str
     text: str = ""
-    right: bool = False
+    needs_privilege: bool = False
 
 
 class RuleSets:
@@ -132,7 +132,7 @@ def _nft(host: Host, family: int, found: RuleSets) -> bool:
         found.told.append(known)
         return True
     reason = _NFT_MISSING if answer.reason is MISSING else answer.reason
-    found.gaps.append(Gap(reason, answer.source, answer.text, answer.right))
+    found.gaps.append(Gap(reason, answer.source, answer.text, answer.needs_privilege))
     return False
 
 
@@ -181,8 +181,8 @@ def without_dormant(host: Host, found: RuleSets) -> bool:
 
 
 def _iptables(host: Host, family: int, found: RuleSets, nft: bool) -> None:
-    if host.live and any(gap.right for gap in found.gaps):
-        return  # the missing right is missing here too
+    if host.live and any(gap.needs_privilege for gap in found.gaps):
+        return  # the missing privilege is missing here, too
     prefix = "iptables" if family == 4 else "ip6tables"
     foreign = any(table.foreign for table in found.tables)
     warned = False
@@ -227,7 +227,7 @@ def _legacy(host: Host, family: int, prefix: str, found: RuleSets, saved: bool) 
         reason = answer.reason if answer.reason is not MISSING else _LEGACY_MISSING
         if not (names and saved and names <= _saved_names(found)):
             source = _names_file(family) if denied else answer.source
-            found.gaps.append(Gap(reason, source, answer.text, answer.right or denied))
+            found.gaps.append(Gap(reason, source, answer.text, answer.needs_privilege or denied))
 
 
 def _saved_names(found: RuleSets) -> frozenset[str]:
@@ -283,8 +283,8 @@ def _ask(host: Host, argv: Sequence[str], family: int, parse: Parse) -> Union[tu
         return Gap(host_error_text(error), line, str(error), isinstance(error, Denied))
     if result.returncode != 0:
         said = result.stderr.strip() or result.stdout.strip()
-        right = host.euid != 0 or any(word in said.lower() for word in _NO_RIGHT)
-        return Gap(_failed(line, said, right), line, said, right)
+        needs_privilege = host.euid != 0 or any(word in said.lower() for word in _NO_RIGHT)
+        return Gap(_failed(line, said, needs_privilege), line, said, needs_privilege)
     try:
         return result, parse(result.stdout, family)
     except ValueError as error:  # Malformed, or nothing of the kind
@@ -292,8 +292,8 @@ def _ask(host: Host, argv: Sequence[str], family: int, parse: Parse) -> Union[tu
         return Gap(reason, line, str(error))
 
 
-def _failed(line: str, said: str, right: bool) -> Text:
-    if right:
+def _failed(line: str, said: str, needs_privilege: bool) -> Text:
+    if needs_privilege:
         return Message("`{line}` needs root", line=line)
     first = said.partition("\n")[0] or "no message"
     return Message("`{line}` failed: {first}", line=line, first=first)

@@ -136,9 +136,9 @@ class _Judge:
         if shut:
             return self._untold(*self._partly(found, shut))
         if self.sets.gaps:
-            gap = next((g for g in self.sets.gaps if not g.right), self.sets.gaps[0])
+            gap = next((g for g in self.sets.gaps if not g.needs_privilege), self.sets.gaps[0])
             untold = self._untold(gap.reason, Evidence(gap.source, gap.text))
-            return untold._replace(right=all(g.right for g in self.sets.gaps))
+            return untold._replace(needs_privilege=all(g.needs_privilege for g in self.sets.gaps))
         return None
 
     def _partly(self, found: Sequence[Outcome], shut: Sequence[Outcome]) -> tuple[Text, Evidence]:

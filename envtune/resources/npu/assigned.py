@@ -56,7 +56,9 @@ def ids(context: Context) -> Iterable[Reading]:
     try:
         variables = context.target.variables()
     except Undetermined as untold:
-        found.append(Reading("environment", None, Evidence(source), reason=untold.reason, right=untold.right))
+        found.append(
+            Reading("environment", None, Evidence(source), reason=untold.reason, needs_privilege=untold.needs_privilege)
+        )
     option = _option(context, variables)
     if option is not None or any(name in variables for name in ALL):
         limits = _limits(context)

@@ -111,16 +111,16 @@ def table(context: Context) -> NpuTable:
     answer = ask(context)
     if answer.failure is not None:
         raise Undetermined(
-            answer.failure.meaning, answer.source, answer.text, right=lacks_right(context, answer.failure)
+            answer.failure.meaning, answer.source, answer.text, needs_privilege=lacks_privilege(context, answer.failure)
         )
     if answer.table.incomplete is not None:
         raise Undetermined(answer.table.incomplete, answer.source, answer.text)
     return answer.table
 
 
-def lacks_right(context: Context, failure: Failure) -> bool:
+def lacks_privilege(context: Context, failure: Failure) -> bool:
     """Whether this failure may only mean that this user cannot open the device nodes."""
-    if not failure.right or context.host.euid == 0:
+    if not failure.needs_privilege or context.host.euid == 0:
         return False
     try:
         node = context.host.stat(MANAGER)

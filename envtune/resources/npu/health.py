@@ -17,7 +17,7 @@ from envtune.resources.npu.devices import (
     ask,
     device_nodes,
     in_container,
-    lacks_right,
+    lacks_privilege,
 )
 from envtune.resources.npu.smi import Failure, NpuDevice, NpuTable
 
@@ -84,8 +84,8 @@ def _without_smi(
 def _failed(context: Context, nodes: Sequence[int], failure: Failure, evidence: Evidence) -> Reading:
     if in_container(context) and not nodes:
         raise Undetermined(NO_DEVICE, evidence.source, evidence.text)
-    if lacks_right(context, failure):
-        raise Undetermined(failure.meaning, evidence.source, evidence.text, right=True)
+    if lacks_privilege(context, failure):
+        raise Undetermined(failure.meaning, evidence.source, evidence.text, needs_privilege=True)
     if failure.code == "library":
         raise Undetermined(failure.meaning, evidence.source, evidence.text)
     meaning = failure.meaning

@@ -84,7 +84,7 @@ class Failure(NamedTuple):
 
     code: str
     meaning: Text
-    right: bool = False
+    needs_privilege: bool = False
 
 
 @dataclass
@@ -292,9 +292,9 @@ def parse_failure(text: str, returncode: int = 0) -> Optional[Failure]:
     returned = _RETURNED.search(text)
     code = returned[1] if returned else ""
     if code == "-8020":
-        return Failure(code, OCCUPIED, right=True)
+        return Failure(code, OCCUPIED, needs_privilege=True)
     if code == "-8005" or (not code and "DrvMngGetConsoleLogLevel failed" in text):
-        return Failure(code or "DrvMngGetConsoleLogLevel", NOT_READY, right=True)
+        return Failure(code or "DrvMngGetConsoleLogLevel", NOT_READY, needs_privilege=True)
     if code:
         return Failure(code, Message("the driver answers npu-smi with {code}", code=code))
     if returncode:

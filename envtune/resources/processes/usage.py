@@ -9,7 +9,7 @@ from envtune.context.registry import probe
 from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.messages import Bilingual, Literal, Message, Text
 from envtune.model import Evidence, Process, Reading
-from envtune.resources.npu.devices import NODES, Answer, ask, device_nodes, in_container, lacks_right, table
+from envtune.resources.npu.devices import NODES, Answer, ask, device_nodes, in_container, lacks_privilege, table
 from envtune.resources.npu.health import label
 from envtune.resources.npu.smi import NpuDevice, NpuTable
 from envtune.resources.processes.orphans import ADOPTERS, orphan_sign
@@ -35,7 +35,7 @@ class Holding(NamedTuple):
     holders: Optional[tuple[Holder, ...]]
     evidence: Evidence
     reason: Optional[Text] = None
-    right: bool = False
+    needs_privilege: bool = False
 
 
 def holdings(context: Context) -> tuple[Holding, ...]:
@@ -61,8 +61,8 @@ def _holdings(context: Context) -> tuple[Holding, ...]:
     nodes = device_nodes(context)
     if not nodes:
         if answer is not None and answer.failure is not None:
-            right = lacks_right(context, answer.failure)
-            raise Undetermined(answer.failure.meaning, answer.source, answer.text, right=right)
+            needs_privilege = lacks_privilege(context, answer.failure)
+            raise Undetermined(answer.failure.meaning, answer.source, answer.text, needs_privilege=needs_privilege)
         raise NotApplicable(Message("no NPU device node is here"), NODES)
     return tuple(_by_descriptor(context, f"npu{node}", node, None) for node in nodes)
 
@@ -97,7 +97,7 @@ def _by_descriptor(context: Context, subject: str, node: Optional[int], device: 
         why = Message(
             "npu-smi prints no process table here, and the open files of other users' processes may not be read"
         )
-        return Holding(subject, device, None, evidence, why, right=True)
+        return Holding(subject, device, None, evidence, why, needs_privilege=True)
     return Holding(subject, device, holders, evidence)
 
 
@@ -116,7 +116,9 @@ def residual(context: Context) -> Iterable[Reading]:
 
 def _residual_reading(context: Context, holding: Holding, own: frozenset[int]) -> Reading:
     if holding.holders is None:
-        return Reading(holding.subject, None, holding.evidence, reason=holding.reason, right=holding.right)
+        return Reading(
+            holding.subject, None, holding.evidence, reason=holding.reason, needs_privilege=holding.needs_privilege
+        )
     rows, doubts = _judged(context, holding, own)
     left = [_describe(context, holder, process, sign) for holder, process, sign in rows]
     if left:

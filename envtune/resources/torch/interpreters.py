@@ -113,8 +113,10 @@ def _pip_reading(context: Context, name: str, path: str, own: PythonTarget) -> R
     except Unresolved as problem:
         return Reading(name, None, Evidence(path), expected=wanted, reason=unresolved_text(problem))
     except HostError as error:
-        right = isinstance(error, PermissionError)
-        return Reading(name, None, Evidence(path), expected=wanted, reason=host_error_text(error), right=right)
+        needs_privilege = isinstance(error, PermissionError)
+        return Reading(
+            name, None, Evidence(path), expected=wanted, reason=host_error_text(error), needs_privilege=needs_privilege
+        )
     if program is None:
         reason = Message("{path} is no Python script", path=path)
         return Reading(name, None, Evidence(path), expected=wanted, reason=reason)
@@ -127,7 +129,9 @@ def _pip_reading(context: Context, name: str, path: str, own: PythonTarget) -> R
             return Reading(name, False, evidence, shown, wanted)
         return Reading(name, None, evidence, expected=wanted, reason=unresolved_text(problem))
     except HostError as error:
-        right = isinstance(error, PermissionError)
-        return Reading(name, None, evidence, expected=wanted, reason=host_error_text(error), right=right)
+        needs_privilege = isinstance(error, PermissionError)
+        return Reading(
+            name, None, evidence, expected=wanted, reason=host_error_text(error), needs_privilege=needs_privilege
+        )
     shown = Message("{path} installs into {program}", path=path, program=program)
     return Reading(name, _same(own, other), evidence, shown, wanted)

@@ -223,7 +223,7 @@ def test_a_chip_named_twice_is_no_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "right"),
+    ("text", "code", "needs_privilege"),
     [
         ("dcmi module initialize failed. ret is -8005\n", "-8005", True),
         ("DrvMngGetConsoleLogLevel failed. (ret=4)\ndcmi module initialize failed. ret is -8005\n", "-8005", True),
@@ -237,10 +237,10 @@ def test_a_chip_named_twice_is_no_table() -> None:
         ),
     ],
 )
-def test_failures_and_what_they_mean(text: str, code: str, right: bool) -> None:
+def test_failures_and_what_they_mean(text: str, code: str, needs_privilege: bool) -> None:
     failure = parse_failure(text, 1)
     assert failure is not None
-    assert (failure.code, failure.right) == (code, right)
+    assert (failure.code, failure.needs_privilege) == (code, needs_privilege)
     assert failure.meaning.en and failure.meaning.zh
 
 
@@ -262,7 +262,7 @@ def test_root_and_user_read_the_same_failure_differently() -> None:
     host: dict[str, Any] = {"like": "npu-910b-8", "commands": {"npu-smi info": failed}}
     as_root = examine(CHECKS["CANN007"], example_context(host))[0]
     as_user = examine(CHECKS["CANN007"], example_context({**host, "euid": 1000}))[0]
-    assert (as_root.outcome, as_user.outcome, as_user.right) == (Outcome.FAIL, Outcome.UNKNOWN, True)
+    assert (as_root.outcome, as_user.outcome, as_user.needs_privilege) == (Outcome.FAIL, Outcome.UNKNOWN, True)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_container_that_was_given_no_device() -> None:
     """CANN from the image, nothing of the host: the devices cannot be told, and that is said once."""
     inside = {"/.dockerenv": "", "/usr/local/Ascend/ascend-toolkit": {"dir": []}}
     (finding,) = examine(CHECKS["CANN007"], example_context({"files": inside}))
-    assert (finding.outcome, finding.right) == (Outcome.UNKNOWN, False)
+    assert (finding.outcome, finding.needs_privilege) == (Outcome.UNKNOWN, False)
     assert finding.reason is not None and "given no NPU" in finding.reason.en
     for other in ("PROC001", "PROC002"):
         assert {f.outcome for f in examine(CHECKS[other], example_context({"files": inside}))} == {
