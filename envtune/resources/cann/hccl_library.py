@@ -43,12 +43,8 @@ def library_path(context: Context) -> Iterable[Reading]:
             if exists(host, path):
                 return [_architecture_reading(context, path)]
     except (Denied, NotRecorded) as error:
-        needs_privilege = isinstance(error, Denied)
-        return [
-            Reading(
-                HCCL_LIBRARY, None, Evidence(error.path), reason=host_error_text(error), needs_privilege=needs_privilege
-            )
-        ]
+        reason, privilege = host_error_text(error), isinstance(error, Denied)
+        return [Reading(HCCL_LIBRARY, None, Evidence(error.path), reason=reason, needs_privilege=privilege)]
     place = context.target.environment.place("LD_LIBRARY_PATH")
     if why_unknown is not None:
         raise Undetermined(why_unknown, place, needs_privilege=context.target.environment.needs_privilege)
