@@ -17,8 +17,7 @@ from envtune.context.open import open_context
 from envtune.host import LocalHost
 from envtune.model import Finding, Outcome
 from envtune.resources.npu.assigned import parse_ids
-from envtune.resources.processes import usage as process_module
-from envtune.resources.processes.orphans import ADOPTERS, orphan_sign
+from envtune.resources.processes.usage import ADOPTERS, job_pids, orphan_sign
 
 CHECKS = {
     data["id"]: check_from(data)
@@ -119,7 +118,7 @@ def test_named_job_with_all_its_ranks() -> None:
     """The launcher, its other ranks and what they started belong to the job; the neighbour does not."""
     rows = [INIT, row(10, 1, name="bash"), row(11, 10), row(12, 10), row(13, 12), row(20, 1, name="bash"), row(21, 20)]
     context = example_context({"processes": rows, "target": {"pid": 11}})
-    assert process_module.job_pids(context) == {10, 11, 12, 13}
+    assert job_pids(context) == {10, 11, 12, 13}
 
 
 def test_ordinary_user_and_old_npu_smi() -> None:
