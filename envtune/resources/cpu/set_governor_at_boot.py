@@ -115,12 +115,7 @@ def _profile_change(host: Host, findings: Sequence[Finding], active: Sequence[st
             Message("the profile {name} is active and was changed; choose one with tuned-adm profile", name=PROFILE)
         )
     directory = "/etc/tuned/profiles" if is_dir(host, "/etc/tuned/profiles") else "/etc/tuned"
-    path = f"{directory}/{PROFILE}/tuned.conf"
-    text = (
-        "# Written by envtune (see `envtune history`).\n"
-        f"[main]\nsummary={' '.join(active)}, with the performance governor\ninclude={','.join(active)}\n\n"
-        "[cpu]\ngovernor=performance\n"
-    )
+    path, text = f"{directory}/{PROFILE}/tuned.conf", _profile_text(active)
     choose_profile = {
         "op": "run",
         "argv": ["tuned-adm", "profile", PROFILE],
@@ -147,4 +142,12 @@ def _profile_change(host: Host, findings: Sequence[Finding], active: Sequence[st
         ),
         note=Message("tuned applies the new profile at once, too"),
         cures=ids[1:],
+    )
+
+
+def _profile_text(active: Sequence[str]) -> str:
+    return (
+        "# Written by envtune (see `envtune history`).\n"
+        f"[main]\nsummary={' '.join(active)}, with the performance governor\ninclude={','.join(active)}\n\n"
+        "[cpu]\ngovernor=performance\n"
     )
