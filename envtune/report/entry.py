@@ -187,7 +187,7 @@ def _steps(playbook: Playbook) -> Iterator[Text]:
             yield from step.lines
         else:
             arguments = ", ".join(f"{name}: {value_text(value)}" for name, value in step.arguments.items())
-            yield Literal(f"{step.kind} {arguments}")
+            yield Literal(f"{step.kind} {arguments}".rstrip())
 
 
 def _sources(entry: Entry) -> Iterable[Section]:

@@ -14,9 +14,8 @@ from envtune.context import Context
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists, is_dir
 from envtune.messages import Bilingual, Message, Text
-from envtune.resources.cann.environment import SCRIPTS, aicpu, needed, one_install, sourced
-from envtune.resources.cann.hccl_library import found as hccl_found
-from envtune.resources.cann.hccl_library import shipped_in
+from envtune.resources.cann.environment import SCRIPTS, aicpu, needed_variables, one_install, sourced
+from envtune.resources.cann.hccl_library import library_path, shipped_in
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.environment.profile import Setting
@@ -191,7 +190,7 @@ def _aicpu(install: Install, failing: Sequence[str]) -> Iterable[Setting]:
         yield Setting("ASCEND_AICPU_PATH", install.path, words, ("CANN008",))
 
 
-_PROBES = {"CANN002": sourced, "CANN005": hccl_found, "CANN008": aicpu, "CANN012": one_install}
+_PROBES = {"CANN002": sourced, "CANN005": library_path, "CANN008": aicpu, "CANN012": one_install}
 
 
 def _fails(context: Context, probe: Callable[[Context], Iterable[object]]) -> bool:
@@ -250,7 +249,7 @@ def _explicit(context: Context, install: Install, failing: Sequence[str], paths:
     root = install.path
     words = Message("of the install {root}", root=root)
     single = {"ASCEND_OPP_PATH": f"{root}/opp", "ASCEND_AICPU_PATH": root, "ASCEND_HOME_PATH": root}
-    wanted = {*needed(install), "ASCEND_AICPU_PATH"}
+    wanted = {*needed_variables(install), "ASCEND_AICPU_PATH"}
     for name, value in single.items():
         if name in wanted and (context.target.environment.variables or {}).get(name) != value:
             yield Setting(name, value, words, tuple(failing))

@@ -17,8 +17,8 @@ from helpers.examples import example_context
 from envtune.audit import examine
 from envtune.catalog import check_from
 from envtune.model import Finding, Outcome
-from envtune.resources.npu.devices import fact_ascend, fact_npu, fact_npu_count, model_of
-from envtune.resources.npu.smi import Usage, parse_failure, parse_fields, parse_info
+from envtune.resources.npu.devices import fact_ascend, fact_npu, fact_npu_count, table_model
+from envtune.resources.npu.smi import MemoryUsage, parse_failure, parse_info
 
 TEXTS = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "npu_smi").glob("*.txt")}
 CHECKS = {data["id"]: check_from(data) for data in check_files() if data["id"] in ("CANN007", "PROC001", "PROC002")}
@@ -51,8 +51,8 @@ def nodes(text: str) -> dict[str, Any]:
 )
 def test_every_layout(name: str, version: str, count: int, model: str) -> None:
     listed = parse_info(TEXTS[name])
-    assert (listed.incomplete, listed.cut, listed.version, len(listed.devices)) == (None, False, version, count)
-    assert model_of(listed) == model
+    assert (listed.incomplete, listed.truncated, listed.version, len(listed.devices)) == (None, False, version, count)
+    assert table_model(listed) == model
     assert all(device.temp and (device.hbm or device.memory) for device in listed.devices)
 
 
@@ -64,7 +64,7 @@ def test_values_of_the_oldest_layout() -> None:
     device = parse_info(TEXTS["21.0.2-910a"]).devices[1]
     assert (device.npu, device.chip, device.node, device.name, device.health) == (1, 0, None, "910A", "OK")
     assert (device.bus, device.power, device.temp) == ("0000:81:00.0", 63.8, 37.0)
-    assert (device.memory, device.hbm, device.hugepages) == (Usage(1840, 15039), Usage(0, 32768), None)
+    assert (device.memory, device.hbm, device.hugepages) == (MemoryUsage(1840, 15039), MemoryUsage(0, 32768), None)
 
 
 def test_values_of_two_chips_on_one_npu() -> None:
@@ -77,7 +77,7 @@ def test_values_of_two_chips_on_one_npu() -> None:
         (0, 0, 3330598, 132),
         (0, 1, 3328327, 50119),
     ]
-    assert listed.untold == ()
+    assert listed.without_processes == ()
 
 
 def test_values_of_the_wide_layouts() -> None:
@@ -85,7 +85,7 @@ def test_values_of_the_wide_layouts() -> None:
     assert parse_info(TEXTS["26.0.rc1-910b"]).processes[0].inner is None
     process = parse_info(TEXTS["25.6-950"]).processes[0]
     assert (process.npu, process.pid, process.inner, process.memory) == (7, 1001, 101, 256)
-    assert parse_info(TEXTS["25.6-950"]).devices[1].hbm == Usage(91000, 98304)
+    assert parse_info(TEXTS["25.6-950"]).devices[1].hbm == MemoryUsage(91000, 98304)
 
 
 @pytest.mark.parametrize("name", sorted(TEXTS))
@@ -98,9 +98,9 @@ def test_the_same_table_in_other_dress(name: str) -> None:
         "\n".join("    " + line for line in TEXTS[name].splitlines()),
         TEXTS[name].rstrip("\n"),
     ):
-        dressed = parse_info(text)
-        assert (dressed.incomplete, dressed.cut) == (None, False)
-        assert [(d.npu, d.chip, d.health, d.hbm) for d in dressed.devices] == [
+        framed = parse_info(text)
+        assert (framed.incomplete, framed.truncated) == (None, False)
+        assert [(d.npu, d.chip, d.health, d.hbm) for d in framed.devices] == [
             (d.npu, d.chip, d.health, d.hbm) for d in plain.devices
         ]
 
@@ -132,7 +132,7 @@ def cuts(text: str, start: int, stop: int, step: int) -> list[int]:
 def test_a_text_cut_anywhere_is_known_to_be_cut(name: str, step: int) -> None:
     text = TEXTS[name]
     for end in cuts(text, 0, text.rindex("No running"), step):
-        assert parse_info(text[:end]).cut, end
+        assert parse_info(text[:end]).truncated, end
 
 
 @pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
@@ -140,7 +140,7 @@ def test_a_device_table_cut_anywhere_lacks_devices_only_where_it_says_so(step: i
     text = TEXTS["24.1.0-910b"]
     for end in cuts(text, text.index("+===="), text.index("| NPU     Chip"), step):
         listed = parse_info(text[:end])
-        assert listed.cut or len(listed.devices) == 8, end
+        assert listed.truncated or len(listed.devices) == 8, end
 
 
 @pytest.mark.parametrize("step", [601, pytest.param(7, marks=pytest.mark.slow)])
@@ -250,13 +250,6 @@ def test_an_exit_code_without_words_is_a_failure_too() -> None:
     assert parse_failure("all is well", 0) is None
 
 
-def test_board_fields() -> None:
-    fields = parse_fields(
-        "        NPU ID                         : 0\r\n  Software Version : 23.0.5\n  Compatibility  : OK\n"
-    )
-    assert (fields["software version"], fields["compatibility"]) == ("23.0.5", "OK")
-
-
 def test_root_and_user_read_the_same_failure_differently() -> None:
     failed = {"rc": 255, "stdout": "dcmi module initialize failed. ret is -8005\n"}
     host: dict[str, Any] = {"like": "npu-910b-8", "commands": {"npu-smi info": failed}}
@@ -302,7 +295,7 @@ def test_without_pci_the_name_column_tells_the_model(name: str, model: str) -> N
 )
 def test_chip_names(chip: str, model: str) -> None:
     listed = parse_info(TEXTS["23.0.rc2-910-first-generation"].replace(" 910B ", f" {chip} "))
-    assert model_of(listed) == model
+    assert table_model(listed) == model
 
 
 def test_no_sign_of_ascend() -> None:
