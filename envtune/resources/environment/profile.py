@@ -23,7 +23,7 @@ from envtune.resources.environment.reference import (
 )
 from envtune.resources.environment.value_formats import judge
 from envtune.resources.environment.variables import UNSET, printable, task_queue, value_of, whitelist
-from envtune.resources.network.names import master_addr, nodes
+from envtune.resources.network.names import job_nodes, master_addr
 
 WHITELIST = "HCCL_WHITELIST_DISABLE"
 QUEUE = "TASK_QUEUE_ENABLE"
@@ -107,7 +107,7 @@ def _master(context: Context) -> Optional[Setting]:
     """
     try:
         wrong = any(reading.value == "wrong" for reading in master_addr(context))
-        if not wrong or nodes(context.target.variables()).size != 1:
+        if not wrong or job_nodes(context.target.variables()).size != 1:
             return None
         own = [a for one in context.host.interfaces() if one.up and one.name != "lo" for a in one.addresses]
     except (HostError, NotApplicable, Undetermined):
