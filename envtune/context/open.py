@@ -27,9 +27,9 @@ def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) 
     """The job's interpreter by its own PATH; a script or env file that is judged alone gets the reader's."""
     known = environment.variables
     if known is not None and options.python is None and options.pid is None:
-        untold = environment.why_unknown("PATH")
-        if untold is not None:
-            return untold
+        reason = environment.why_unknown("PATH")
+        if reason is not None:
+            return reason
         if "PATH" not in known and "PATH" in host.environ:
             known = {**known, "PATH": host.environ["PATH"]}
     return find_python(host, options, known)
