@@ -35,14 +35,14 @@ NAME = "[a-z0-9]+([.-][a-z0-9]+)*"
 TEXT = Str(least=1)
 REGEX = Str(name=Message("a regular expression"), check=regular_expression, keywords={"format": "regex"})
 STEP_KINDS: Mapping[str, str] = {
-    "cpu.set_governor": "Write a value to a file below /sys.",
+    "cpu.set_governor": "Set the governor of every CPU frequency policy, until the next boot.",
     "sysctl.set": "Set a kernel parameter now and for the next boot.",
     "file.dropin": "Put a file of our own into a configuration directory.",
     "environment.export": "Export a variable from the job's environment file.",
     "python.install": "Install distributions into the target Python.",
     "images.patch_torchvision": "Change a known line of an installed Python file.",
     "packages.install": "Install packages with the system's package manager.",
-    "cpu.enable_at_boot": "Enable and start a system service.",
+    "cpu.set_governor_at_boot": "Set the performance governor at every boot.",
     "firewall.allow": "Allow ports between the peers.",
     "processes.terminate": "End a process.",
     "instructions": "Steps that a person does: {en: [...], zh: [...]}.",
