@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from envtune.job.target import JobEnvironment
     from envtune.resources.environment.profile import Setting
 
-PROFILES = ("training", "debug", "none")
 # Set by launchers for each process of a node, counted from 0. Sources: torchrun (torch.distributed.run), mpirun(1) of
 # Open MPI, Hydra and Intel MPI (MPI_LOCALRANKID), MVAPICH2, srun(1), PALS (intro_pals(7)), flux-run(1).
 LOCAL_RANKS = (
@@ -30,7 +29,7 @@ _PYTHON = re.compile(r"python\d*(\.\d+)?$")
 
 
 class Applied(NamedTuple):
-    """What the command gets, what there is to say about it, and the context that the preflight judges."""
+    """What the command gets, what to say about it, and the context that the preflight checks."""
 
     variables: Mapping[str, str]
     notes: tuple[Text, ...]
@@ -38,14 +37,14 @@ class Applied(NamedTuple):
 
 
 def later_rank(environ: Mapping[str, str]) -> bool:
-    """Whether a launcher started this process as another than the first of its node."""
+    """Return whether a launcher started this process as another than the first of its node."""
     return any(environ.get(name, "0").strip() not in ("", "0") for name in LOCAL_RANKS)
 
 
-def apply(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
+def apply_profile(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
     """The profile applied to this process's environment, in memory; nothing changes where nothing of Ascend is.
 
-    The environment is known even under sudo and ssh: we hand it over ourselves (docs/adr/0008).
+    The environment is known even under sudo and ssh: envtune hands it over itself (docs/adr/0008).
     """
     from envtune.context.open import open_context
     from envtune.host import LocalHost
@@ -53,8 +52,8 @@ def apply(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
     from envtune.resources.environment.simulate import with_environment
 
     host = LocalHost()
-    ours = JobEnvironment(dict(os.environ), THIS_SHELL)
-    context = with_environment(open_context(host, TargetOptions(python=interpreter(argv, os.environ))), ours)
+    own = JobEnvironment(dict(os.environ), THIS_SHELL)
+    context = with_environment(open_context(host, TargetOptions(python=interpreter(argv, os.environ))), own)
     given, notes = child_environment(context, profile, keep)
     return Applied(given.variables or {}, notes, with_environment(context, _of_the_job(context, argv, given)))
 
@@ -151,7 +150,7 @@ def _of_the_job(context: Context, argv: Sequence[str], given: JobEnvironment) ->
 
 
 def interpreter(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[str]:
-    """The Python that the command line names, or that a script such as torchrun names in its first line."""
+    """Return the Python that the command line names, or that a script such as torchrun names in its first line."""
     import shutil
 
     for word in argv:
