@@ -1,5 +1,7 @@
-"""Builds the wheel's data: the YAML as it is, its compiled form that spares every run from reading it, and the programs
-that travel (collector, executor) as one file each.
+"""Build the wheel's data.
+
+The YAML as it is, its compiled form that spares every run from reading it, and the programs that run on other hosts
+(collector, executor) as one file each.
 
 An editable install gets neither, because there the package is the checkout and reads the YAML in place.
 """
@@ -15,7 +17,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds `envtune/_data` to a wheel."""
+    """Add `envtune/_data` to a wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile the catalogue and assemble the programs, which also refuses to build a wheel from broken ones."""

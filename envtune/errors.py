@@ -137,7 +137,7 @@ class Undetermined(Verdict):
 
 
 def host_error_text(error: HostError) -> Text:
-    """What a host error means, in words a person can act on."""
+    """Return what a host error means, in words a person can act on."""
     path = error.path
     if isinstance(error, Missing):
         return Message("{path} is not there", path=path)

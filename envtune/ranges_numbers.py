@@ -8,13 +8,13 @@ MOST_DIGITS = 18  # below 2**63, what the kernel counts with; Python refuses to 
 
 
 def whole_number(text: str) -> Optional[int]:
-    """The number that `text` is, in ASCII digits with white space around; None when it is not one."""
+    """Return the number that `text` is, in ASCII digits with white space around; None when it is not one."""
     digits = text.strip()
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= MOST_DIGITS else None
 
 
 def cpu_numbers(text: str) -> tuple[int, ...]:
-    """The numbers of `0 1 2 3` (affected_cpus) or of `0-3,8` (a kernel CPU list), sorted; empty when it is neither."""
+    """Return the sorted numbers of `0 1 2 3` (affected_cpus) or `0-3,8` (a kernel CPU list); none when neither."""
     numbers: set[int] = set()
     for part in text.replace(",", " ").split():
         first, mark, last = part.partition("-")

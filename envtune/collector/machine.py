@@ -25,6 +25,7 @@ class Machine:
         self._tables: Dict[str, Any] = {}
 
     def lstat(self, path: str) -> Stat:
+        """Return the status of `path` itself; raises OSError, ETIMEDOUT for a mount that does not answer."""
         self.mounts.enter(self.root + path)
         return file_status(os.lstat(self.root + path))
 
@@ -33,15 +34,19 @@ class Machine:
         return file_status(os.stat(self.root + path))
 
     def read_bytes(self, path: str, limit: int = FILE_LIMIT) -> bytes:
+        """Return the content of a regular file; raises OSError, EFBIG for more than `limit` bytes."""
         return read_bytes(self.root + path, limit)
 
     def read_head(self, path: str) -> bytes:
+        """Return the first HEAD_SIZE bytes of a regular file; raises OSError."""
         return read_head(self.root + path)
 
     def readlink(self, path: str) -> str:
+        """Return the text of a symbolic link; raises OSError."""
         return os.readlink(self.root + path)
 
     def listdir(self, path: str) -> List[str]:
+        """Return the names in a directory, unsorted and as the system encodes them; raises OSError."""
         return os.listdir(self.root + path)
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> Optional[Dict[str, Any]]:
@@ -49,6 +54,7 @@ class Machine:
         return run_command(argv, timeout) if self.runs else None
 
     def record_digest(self, path: str) -> str:
+        """Return the `record_digest` of a wheel (`*.whl`) or of a RECORD file; raises OSError."""
         if path.endswith(".whl"):
             return record_digest(wheel_record(self.root + path))
         return record_digest(self.read_bytes(path).decode("utf-8", "replace"))

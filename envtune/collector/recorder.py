@@ -39,12 +39,14 @@ class Recorder:
     # ------------------------------------------------------------------ the questions of a host
 
     def stat(self, path: str, follow: bool = True) -> Stat:
+        """Keep kind, mode, owner and size; raises OSError."""
         real = self._walk(path, follow)
         status = self._status(real, follow)
         self._note(real, status)
         return status
 
     def readlink(self, path: str) -> str:
+        """Keep the text of a symbolic link; raises OSError, EINVAL for anything else."""
         real = self._walk(path, False)
         if self._lstat(real).kind != "link":
             raise OSError(errno.EINVAL, "not a symbolic link", path)
@@ -53,12 +55,17 @@ class Recorder:
         return str(target)
 
     def listdir(self, path: str) -> List[str]:
+        """Keep the sorted names in a directory; raises OSError."""
         real = self._walk(path)
         names = self._list(real)
         self.files[real] = dict(_extras("dir", self._status(real)), dir=names)
         return names
 
     def read_bytes(self, path: str) -> bytes:
+        """Keep the content of a regular file, redacted and for some files an excerpt, and return what is kept.
+
+        Raises OSError: EINVAL for anything else, EFBIG for more than RECORD_LIMIT bytes.
+        """
         real = self._walk(path)
         status = self._status(real)
         if status.kind != "file":
@@ -73,12 +80,14 @@ class Recorder:
         return kept
 
     def read(self, path: str) -> str:
+        """Keep the content as `read_bytes` does and return it as text; raises OSError, EILSEQ when it is not UTF-8."""
         try:
             return self.read_bytes(path).decode("utf-8")
         except UnicodeDecodeError as error:
             raise OSError(errno.EILSEQ, "not text: %s" % error.reason, path) from None
 
     def glob(self, pattern: str) -> List[str]:
+        """Return the sorted paths that match, each kept like `stat`; the pattern is added to `covered`."""
         if pattern not in self.covered:
             self.covered.append(pattern)
         return glob_paths(_Unlisted(self), pattern)

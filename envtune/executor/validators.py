@@ -100,6 +100,7 @@ class Members:
         self.optional = optional or {}
 
     def __call__(self, value: Any) -> bool:
+        """Return whether the value is a mapping with these members."""
         return isinstance(value, dict) and self.fault(value) is None
 
     def fault(self, mapping: Record) -> Optional[Problem]:

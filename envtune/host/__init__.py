@@ -163,26 +163,34 @@ class LocalHost:
         return value  # type: ignore[no-any-return]
 
     def read_bytes(self, path: str) -> bytes:
+        """Return the content of a regular file of at most 4 MiB."""
         return self._file("read", path, lambda: read_bytes(path))
 
     def read(self, path: str) -> str:
+        """Return the text of a regular file; raises Unreadable when it is not UTF-8."""
         return decode(path, self.read_bytes(path))
 
     def head(self, path: str) -> bytes:
+        """Return the first 64 bytes of a regular file."""
         return self._file("head", path, lambda: read_head(path))
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
+        """Return what kind of thing is at `path`; without `follow`, of a link itself."""
         if follow:
             return self._file("stat", path, lambda: FileStat(*file_status(os.stat(path))))
         return self._file("lstat", path, lambda: FileStat(*file_status(os.lstat(path))))
 
     def readlink(self, path: str) -> str:
+        """Return the text of a symbolic link."""
         return self._file("link", path, lambda: os.readlink(path))
 
     def listdir(self, path: str) -> tuple[str, ...]:
+        """Return the sorted names in a directory."""
         return self._file("list", path, lambda: tuple(sorted(os.listdir(path))))
 
     def glob(self, pattern: str) -> tuple[str, ...]:
+        """Return the sorted paths that match a shell pattern, without entering a mount that hangs."""
+
         def paths() -> tuple[str, ...]:
             if self._mounts.remote():  # then step by step, so that no step enters a mount that hangs
                 return tuple(glob_paths(self, pattern))
@@ -191,6 +199,8 @@ class LocalHost:
         return self._once(("glob", pattern), pattern, paths)
 
     def record_digest(self, path: str) -> str:
+        """Return the `record_digest` of a wheel (`*.whl`) or of a RECORD file."""
+
         def digest() -> str:
             if path.endswith(".whl"):
                 return record_digest(wheel_record(path))
@@ -199,10 +209,13 @@ class LocalHost:
         return self._file("digest", path, digest)
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
+        """Run a command that only reads; raises TimedOut after `timeout` seconds."""
         line = " ".join(argv)
         return self._once(("run", *argv), line, lambda: command_result(run_command(argv, timeout)))
 
     def processes(self) -> tuple[Process, ...]:
+        """Return the process table."""
+
         def table() -> tuple[Process, ...]:
             rows = _tables(processes).process_table(bool(self.glob("/dev/davinci*")))
             return tuple(Process(**_tuples(row)) for row in rows)
@@ -210,6 +223,7 @@ class LocalHost:
         return self._once(("processes",), "/proc", table)
 
     def listeners(self) -> tuple[Listener, ...]:
+        """Return the listening TCP sockets, without owners."""
         return tuple(row for row, _ in self._sockets())
 
     def _sockets(self) -> tuple[tuple[Listener, int], ...]:
@@ -220,6 +234,7 @@ class LocalHost:
         return self._once(("listeners",), "/proc/net/tcp", sockets)
 
     def owner(self, listener: Listener) -> Listener:
+        """Return the same socket with its owner; reads the descriptors of every process to find it."""
         inodes = [
             inode for row, inode in self._sockets() if row.address == listener.address and row.port == listener.port
         ]
@@ -228,12 +243,15 @@ class LocalHost:
         return listener
 
     def interfaces(self) -> tuple[Interface, ...]:
+        """Return the network interfaces and their addresses."""
+
         def table() -> tuple[Interface, ...]:
             return tuple(Interface(**_tuples(row)) for row in _tables(network).network_interfaces())
 
         return self._once(("interfaces",), "/sys/class/net", table)
 
     def disk(self, path: str) -> Disk:
+        """Return the capacity of the file system that holds `path`, in bytes."""
         return self._file("disk", path, lambda: Disk(**disk_space(path)))
 
 

@@ -97,6 +97,7 @@ class Paint:
         self._colour = colour
 
     def __call__(self, text: str, *styles: str) -> str:
+        """Return the text between the escape sequences of COLOURS for `styles`."""
         if not self._colour or not text:
             return text
         return f"\033[{';'.join(COLOURS[s] for s in styles)}m{text}\033[0m"

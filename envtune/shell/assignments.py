@@ -23,6 +23,7 @@ class UnknownAssignment(str):
     reason: Text
 
     def __new__(cls, name: str, reason: Text) -> UnknownAssignment:
+        """Return the field for variable `name`, whose value is unknown for `reason`."""
         assignment = super().__new__(cls, name + "=")
         assignment.reason = reason
         return assignment

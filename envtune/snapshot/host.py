@@ -58,18 +58,22 @@ class SnapshotHost:
     # ------------------------------------------------------------------ the file tree
 
     def read_bytes(self, path: str) -> bytes:
+        """Return the recorded content; raises NotRecorded where only the size was kept."""
         return self._tree.content(path)
 
     def read(self, path: str) -> str:
+        """Return the recorded content as text; raises Unreadable when it is not UTF-8."""
         return decode(path, self.read_bytes(path))
 
     def head(self, path: str) -> bytes:
+        """Return the first 64 bytes, recorded alone or with the content."""
         entry = self._tree.entry(self._tree.locate(path))
         if isinstance(entry, Mapping) and "head" in entry:
             return bytes.fromhex(entry["head"])
         return self.read_bytes(path)[:HEAD_SIZE]
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
+        """Return the recorded status; defaults are owner root, mode 0644 (directories 0755) and the content's size."""
         where = self._tree.locate(path, follow)
         entry = self._tree.entry(where)
         if isinstance(entry, (str, bytes)):
@@ -83,18 +87,22 @@ class SnapshotHost:
         return FileStat(kind, mode, entry.get("uid", 0), entry.get("gid", 0), size, entry.get("mtime", 0.0))
 
     def readlink(self, path: str) -> str:
+        """Return the recorded text of a symbolic link; raises Unreadable for anything else."""
         entry = self._tree.entry(self._tree.locate(path, follow=False))
         if isinstance(entry, Mapping) and "link" in entry:
             return str(entry["link"])
         raise Unreadable(path, "not a symbolic link")
 
     def listdir(self, path: str) -> tuple[str, ...]:
+        """Return the sorted names in a recorded directory."""
         return self._tree.names(path)
 
     def glob(self, pattern: str) -> tuple[str, ...]:
+        """Return the sorted recorded paths that match a shell pattern."""
         return self._tree.matches(pattern)
 
     def record_digest(self, path: str) -> str:
+        """Return the recorded digest, or compute it from the recorded wheel or RECORD file."""
         where = self._tree.locate(path)
         entry = self._tree.entry(where)
         if isinstance(entry, Mapping) and "record_digest" in entry:
@@ -109,6 +117,7 @@ class SnapshotHost:
     # ------------------------------------------------------------------ the tables
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
+        """Return the recorded result; raises Missing for a program not found, NotRecorded for unknown commands."""
         row = self._commands.get(tuple(argv))
         if row is None:
             if any(known[0] == argv[0] and r.get("error") == "missing" for known, r in self._commands.items()):
@@ -117,18 +126,22 @@ class SnapshotHost:
         return command_result(row)
 
     def processes(self) -> tuple[Process, ...]:
+        """Return the recorded process table."""
         return tuple(Process(**row) for row in self._table("processes"))
 
     def listeners(self) -> tuple[Listener, ...]:
+        """Return the recorded listening TCP sockets, without owners."""
         return tuple(Listener(row["address"], row["port"]) for row in self._table("listeners"))
 
     def owner(self, listener: Listener) -> Listener:
+        """Return the same socket with its recorded owner, where it has one."""
         for row in self._table("listeners"):
             if row["address"] == listener.address and row["port"] == listener.port:
                 return Listener(**row)
         return listener
 
     def interfaces(self) -> tuple[Interface, ...]:
+        """Return the recorded network interfaces and their addresses."""
         return tuple(Interface(**row) for row in self._table("interfaces"))
 
     def disk(self, path: str) -> Disk:

@@ -53,12 +53,15 @@ class CommandOperation(Operation):
         self.env = wire.get("env")
 
     def observe(self) -> str:
+        """Return `applied` or `not-applied`, as the check says."""
         return "applied" if check_holds(self.check, self.env) else "not-applied"
 
     def final_state(self) -> str:
+        """Return `applied`."""
         return "applied"
 
     def require_precondition(self) -> None:
+        """Raise RefusedError when the output of the command in `given` has changed since the plan was made."""
         if self.precondition is None:
             return
         argv, planned = self.precondition["argv"], self.precondition["digest"]
@@ -68,6 +71,7 @@ class CommandOperation(Operation):
             raise RefusedError("precondition-changed", command=" ".join(argv), found=found, planned=planned)
 
     def backup(self, directory: RunDirectory) -> Record:
+        """Keep what the check says and, with `census`, the inventory before the command runs."""
         self.require_precondition()
         saved = {"was": self.observe()}
         if self.inventory is not None:
@@ -76,6 +80,7 @@ class CommandOperation(Operation):
         return saved
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
+        """Run the command and keep the items it added to the inventory; raises FailedError when it fails."""
         run_checked(self.argv, self.timeout, self.env, directory)
         failpoint("command-ended")
         if "census" in saved:
@@ -94,6 +99,10 @@ class CommandOperation(Operation):
         return sorted(current - _read_items(saved["census"]))
 
     def revert(self, saved: Record, directory: RunDirectory) -> None:
+        """Run the undo command, unless the check held before or nothing is left of what the command added.
+
+        Raises RefusedError where there is none, FailedError when it fails.
+        """
         if saved["was"] == "applied" or self.is_reverted(saved):
             return
         if not self.undo:
@@ -117,6 +126,7 @@ class CommandOperation(Operation):
         return argv
 
     def is_reverted(self, saved: Record) -> bool:
+        """Return whether no item the command added is left; without `census`, whether the check says what it said."""
         return not self._added_items(saved) if "census" in saved else super().is_reverted(saved)
 
 

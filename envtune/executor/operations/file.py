@@ -38,12 +38,15 @@ class FileOperation(Operation):
         self.path = self.subject = wire["path"]
 
     def observe(self) -> str:
+        """Return the digest of the normalized content, or `absent`; raises RefusedError unless it is a regular file."""
         return digest(normalized(self.path, read_content(self.path)))
 
     def final_state(self) -> str:
+        """Return the digest of the planned content, or `absent`."""
         return digest(normalized(self.path, self.content))
 
     def backup(self, directory: RunDirectory) -> Record:
+        """Keep the content and its metadata; of a file that is not there, the parent directories that are missing."""
         saved: Record = {"temporary": os.path.join(os.path.dirname(self.path), ".envtune-%d" % os.getpid())}
         data = read_content(self.path)
         if data is None:
@@ -54,6 +57,7 @@ class FileOperation(Operation):
         return saved
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
+        """Replace or remove the file; raises RefusedError when it has changed since `backup`."""
         if self.observe() != saved["was"]:
             raise RefusedError("changed-meanwhile", path=self.path)
         if self.content is None:
@@ -67,16 +71,22 @@ class FileOperation(Operation):
         write_file(self.path, self.content, metadata, saved["temporary"])
 
     def changed_by_others(self, saved: Record, step: Record) -> str:
+        """Return the digest of the content if it is not the original, the planned or the written one, else nothing."""
         if is_kernel_file(self.path) and step["state"] != "done":
             return ""  # the kernel may have made something else of what was written
         current = self.observe()
         return "" if current in (saved["was"], self.final_state(), step.get("now")) else current
 
     def save_copy(self, directory: RunDirectory) -> Optional[str]:
+        """Keep the content; the name of the copy, or None where there is no file."""
         data = read_content(self.path)
         return None if data is None else directory.save(data)
 
     def revert(self, saved: Record, directory: RunDirectory) -> None:
+        """Write the original with its owner, mode and times, or remove the file that was not there before.
+
+        Raises FailedError when the original kept is damaged.
+        """
         if saved["was"] == "absent":
             if read_content(self.path) is not None:
                 remove_file(self.path)

@@ -61,9 +61,11 @@ class ReplaceTreeOperation(Operation):
         self.env = wire.get("env", {})
 
     def observe(self) -> str:
+        """Return one digest over everything `touches` names."""
         return tree_digest(os.path.join(self.root, name) for name in expand_names(self.root, self.names))
 
     def require_precondition(self) -> None:
+        """Raise RefusedError when a name in `holds` does not have its digest."""
         for name, planned in sorted(self.expected.items()):
             path = os.path.join(self.root, name)
             found = digest(read_content(path))
@@ -71,6 +73,10 @@ class ReplaceTreeOperation(Operation):
                 raise RefusedError("not-as-planned", subject=path, found=found, planned=planned)
 
     def backup(self, directory: RunDirectory) -> Record:
+        """Prepare, then keep everything `touches` names in one archive, with its checksum.
+
+        Raises RefusedError when a wheel holds a file outside `touches`.
+        """
         self.require_precondition()
         work = new_work_directory(os.path.join(directory.path, "work"))
         try:
@@ -88,6 +94,7 @@ class ReplaceTreeOperation(Operation):
         return {"was": was, "original": name, "sha256": checksum, "temporary": temporary, "work": work}
 
     def save_copy(self, directory: RunDirectory) -> str:
+        """Keep everything `touches` names in one archive; its name."""
         import tarfile
 
         def write(file: IO[bytes]) -> None:
@@ -98,6 +105,7 @@ class ReplaceTreeOperation(Operation):
         return directory.save_from(write)
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
+        """Run the steps, compare the files of the wheels, then verify; raises FailedError for the first that fails."""
         work = saved["work"]
         previous = os.umask(0o022)  # what is installed is for others, too, whatever root's umask is
         try:
@@ -120,13 +128,16 @@ class ReplaceTreeOperation(Operation):
         return [wheel_path(pattern.replace("{work}", work)) for pattern in self.wheels]
 
     def is_applied(self, saved: Record) -> bool:
+        """Return whether anything in the trees has changed."""
         return bool(self.observe() != saved["was"])  # `apply` has run the verification
 
     def changed_by_others(self, saved: Record, step: Record) -> str:
+        """Return the digest of the trees if it is neither the original nor what the done step left, else nothing."""
         current = self.observe()
         return current if step["state"] == "done" and current not in (saved["was"], step["now"]) else ""
 
     def revert(self, saved: Record, directory: RunDirectory) -> None:
+        """Restore the trees from the archive, name by name; raises FailedError when it is damaged."""
         import shutil
 
         new, old = os.path.join(saved["temporary"], "new"), os.path.join(saved["temporary"], "old")

@@ -30,6 +30,7 @@ class SignalOperation(Operation):
         self.kill = wire.get("kill", False)
 
     def observe(self) -> str:
+        """Return `running` or `gone`; raises RefusedError for another user's process or an ancestor of envtune."""
         identity = process_identity(self.pid)
         if identity is None or identity[0] != self.start_time or identity[2] == "Z":
             return "gone"
@@ -40,9 +41,11 @@ class SignalOperation(Operation):
         return "running"
 
     def final_state(self) -> str:
+        """Return `gone`."""
         return "gone"
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
+        """Send the signals until the process is gone; raises FailedError when it outlives them."""
         import signal
 
         signals = [(signal.SIGTERM, self.grace)] + ([(signal.SIGKILL, _GRACE_AFTER_KILL)] if self.kill else [])
@@ -83,4 +86,5 @@ class SignalOperation(Operation):
             os.close(descriptor)
 
     def revert(self, saved: Record, directory: RunDirectory) -> None:
+        """Raise RefusedError: a process that ended cannot be restored."""
         raise RefusedError("process-not-restorable", pid=self.pid)

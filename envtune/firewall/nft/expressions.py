@@ -75,6 +75,7 @@ def _values(right: Any, listing: Listing) -> tuple[Sequence[Any], bool]:
 
 
 def as_list(value: Any) -> list[Any]:
+    """Return what nft's JSON gives as a list, as one value or not at all, as a list."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 

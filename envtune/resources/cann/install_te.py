@@ -24,7 +24,7 @@ from envtune.resources.python.site import main_entry
 
 
 def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
-    """One installation per directory that holds (or is to hold) one of the packages the findings name."""
+    """Yield one installation per directory that holds (or is to hold) one of the packages the findings name."""
     install = active_install(context)
     names = [name for name in TE_PACKAGES if any(f.subject == name for f in findings)]
     if not names:
@@ -38,13 +38,13 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
 
 
 def _copy(context: Context, name: str) -> Optional[Distribution]:
-    """The copy that pip installed, beside any CANN tree."""
+    """Return the copy that pip installed, outside any CANN tree; None when there is none."""
     rows = python_env.every(context, name)
     return next((row for row in rows if install_root(context.host, row.metadata) is None), None)
 
 
 def _entry(context: Context, copies: dict[str, Optional[Distribution]], name: str) -> str:
-    """Where the old copy lies, else where its companions lie, else where pip installs."""
+    """Return where the old copy lies, else where its companions lie, else where pip installs."""
     for one in (name, *TE_PACKAGES):
         copy = copies[one]
         if copy is not None:
@@ -85,7 +85,7 @@ def _installation(
 
 
 def _top_level(context: Context, wheel: str) -> Iterable[str]:
-    """The names a wheel installs at the top; a recording does not hold them, nor is a large wheel read twice."""
+    """Return the top-level names a wheel installs; none where it cannot be read (in a recording, or too large)."""
     try:
         return wheel_top_level(context.host.read_bytes(wheel))
     except OSError:
