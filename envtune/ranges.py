@@ -9,7 +9,7 @@ _NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `t
 
 
 def join_subjects(names: Iterable[str]) -> str:
-    """Numbered names (`npu3`, `cpu4-7`) sorted and joined to ranges, others as they are, in order of first mention."""
+    """Join numbered names (`npu3`, `cpu4-7`) to sorted ranges; others stay as they are, in order of first mention."""
     numbers: dict[tuple[str, bool], set[int]] = {}
     for part in (part.strip() for name in names for part in name.split(", ")):
         found = _NUMBERED.fullmatch(part)

@@ -47,7 +47,7 @@ class Catalogue:
         return tuple(playbook_from(row) for row in self._compiled.rows("playbooks"))
 
     def files(self, kind: str) -> Mapping[str, str]:
-        """Id -> the file it comes from, for checks, faq or playbooks."""
+        """Return the file each id comes from; `kind` is checks, faq or playbooks."""
         return {row["id"]: row["file"] for row in self._compiled.rows(kind)}
 
 

@@ -52,14 +52,14 @@ def _own(example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` laid over `under`, tables of files, variables and commands row by row."""
+    """Update `under` by `over`, tables of files, variables and commands row by row, and return it."""
     for key, value in over.items():
         under[key] = {**under.get(key, {}), **value} if key in _MERGED and value is not None else value
     return under
 
 
 def expand_ranges(path: str) -> Iterator[str]:
-    """`policy{0..3}` as four paths; other paths as they are."""
+    """Yield four paths for `policy{0..3}`; other paths as they are."""
     found = _RANGE.search(path)
     if found is None:
         yield path

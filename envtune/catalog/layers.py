@@ -158,7 +158,7 @@ def content(source: Source) -> bytes:
 
 
 def check_trust(files: Sequence[Source], layers: Sequence[Layer]) -> None:
-    """As root, refuse overlay files that somebody else could change; CatalogError names each with the reason."""
+    """Refuse, as root, overlay files that somebody else could change; CatalogError names each with the reason."""
     over = [file.path for file in files if not file.layer.own]
     paths = dict.fromkeys([*(layer.directory for layer in layers if not layer.own), *map(os.path.dirname, over), *over])
     reasons = dict.fromkeys(reason for reason in map(why_untrusted, paths) if reason is not None)

@@ -38,7 +38,7 @@ class Mounts:
         return self._remote
 
     def enter(self, path: str) -> None:
-        """Before `path`, which holds no link, is touched: raise ETIMEDOUT when it is a mount that does not answer."""
+        """Raise ETIMEDOUT when `path`, which holds no link, is a mount that does not answer; call before use."""
         kind = self.remote().get(path)
         if kind is None:
             return
@@ -50,7 +50,7 @@ class Mounts:
             raise OSError(errno.ETIMEDOUT, "the %s file system at %s does not answer" % (kind, path), path)
 
     def guard(self, path: str) -> None:
-        """Before `path` is read: `enter` every directory on the way to it, links included."""
+        """Call `enter` for every directory on the way to `path`, links included; call before reading it."""
         if not self.remote():
             return
         self.enter("/")

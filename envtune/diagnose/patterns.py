@@ -124,7 +124,7 @@ class AdaptivePrefilter:
     """Pure Python for what is short, hyperscan where it is installed and BIG bytes are to be read or were read."""
 
     def __init__(self, expressions: Sequence[Expression], size: int = 0) -> None:
-        """`size`: the number of bytes known to come."""
+        """Prepare to search; `size` is the number of bytes known to come."""
         self._expressions = expressions
         self._prefilter: Optional[Prefilter] = None
         self._until_big = BIG - size

@@ -199,7 +199,7 @@ def verdict_text(report: Report) -> tuple[Text, str]:
 
 
 def _nothing_checked(report: Report) -> Text:
-    """Nothing is known about a host that no check applies to: not even that it is ready."""
+    """Return the conclusion where no check applies: nothing is known about the host, not even that it is ready."""
     kind = _kind_of_machine({fact.name: fact for fact in report.facts})
     return plural(
         "NOTHING CHECKED: the selected check does not apply to this host ({kind})",

@@ -70,7 +70,7 @@ class State:
                 self.exported.add(name)
 
     def invalidate(self, reason: Text) -> None:
-        """Anything may have been set: no variable is known any more."""
+        """Make every variable unknown, because anything may have been set."""
         self.values = dict.fromkeys(self.values, reason)
         self.exported |= set(self.values)
         self.removed = {}

@@ -34,7 +34,7 @@ class _Bounded:
 
 
 def special(name: str) -> SnapshotError:
-    """For a device, pipe or socket among the members."""
+    """Return the error for a device, pipe or socket among the members."""
     way = '{"char": true}'
     return SnapshotError(
         name,
@@ -45,7 +45,7 @@ def special(name: str) -> SnapshotError:
 def read_archive(
     file: IO[bytes], account: Callable[[str, int], None], limit: int
 ) -> Iterator[tuple[str, Union[bytes, str, None]]]:
-    """(name, content) of every member: bytes of a file, text of a link, None for a directory.
+    """Yield (name, content) of every member: bytes of a file, text of a link, None for a directory.
 
     `account(name, size)` is asked before a member is read and may refuse it; `limit` bounds the bytes after unpacking.
     """

@@ -50,7 +50,7 @@ Member = Union[bytes, Link, Folder]
 
 
 def too_large(name: str, limit: int) -> SnapshotError:
-    """For a member of more than `limit` bytes."""
+    """Return the error for a member of more than `limit` bytes."""
     return SnapshotError(name, Message("larger than {limit} MiB", limit=limit >> 20))
 
 
