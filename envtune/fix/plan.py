@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import find_action, takes_options
-from envtune.errors import Denied, HostError, Skipped, Undetermined, host_error_text, internal_error_text
+from envtune.errors import Denied, HostError, Skipped, Verdict, host_error_text, internal_error_text
 from envtune.fix.conflicts import Ownership
 from envtune.fix.policy import refusal
 from envtune.messages import Joined, Literal, Message, Text
@@ -141,7 +141,7 @@ class _Draft:
                 continue
             try:
                 proposed = self._propose(step, findings)
-            except (Skipped, Undetermined, HostError) as error:
+            except (Skipped, Verdict, HostError) as error:
                 self.skip(findings, _reason(error))
                 continue
             except Exception as error:  # our fault: say so, and go on with the other playbooks
@@ -194,7 +194,7 @@ def with_playbook_safety(plan: Plan, playbooks: Iterable[Playbook]) -> Plan:
 
 
 def _reason(error: Exception) -> Text:
-    if isinstance(error, (Skipped, Undetermined)):
+    if isinstance(error, (Skipped, Verdict)):
         return error.reason
     assert isinstance(error, HostError)
     reason = host_error_text(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Mapping
 
-from envtune.catalog.examples import example_host
+from envtune.catalog.examples import Shared, example_host
 from envtune.context import Context
 from envtune.context.open import open_context, recorded_options
 from envtune.job.target import TargetOptions
@@ -21,8 +21,8 @@ def shared_host(name: str) -> Mapping[str, Any]:
     return data
 
 
-def example_context(example: Mapping[str, Any]) -> Context:
+def example_context(example: Mapping[str, Any], shared: Shared = shared_host) -> Context:
     """A context on the host that an example describes; `target:` in it names the job."""
-    host = example_host(example, shared_host)
+    host = example_host(example, shared)
     target = host.data.get("target") or {}
     return open_context(host, recorded_options(target) if target else TargetOptions())

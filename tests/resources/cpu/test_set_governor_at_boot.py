@@ -16,7 +16,6 @@ from helpers.examples import ROOT, example_context
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.fix.plan import Plan, make_plan
-from envtune.model import Change
 from envtune.resources.cpu.set_governor_at_boot import GOVERNOR_UNIT
 
 POLICY = {"/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "performance\n"}
@@ -34,53 +33,20 @@ def link(name: str) -> dict[str, Any]:
     return {f"{WANTS}/{name}": {"link": f"/usr/lib/systemd/system/{name}"}}
 
 
-def argvs(change: Change) -> list[str]:
-    return [" ".join(o["argv"]) for o in change.operations if o["op"] == "run"]
-
-
-def test_a_unit_of_our_own_is_written_and_enabled() -> None:
-    (change,) = planned().changes
-    assert (change.target, change.view, change.safety) == (UNIT, "boot", "confirm")
-    assert argvs(change) == ["systemctl enable envtune-governor.service"]
-    assert change.operations[1]["undo"] == {"argv": ["systemctl", "disable", "envtune-governor.service"]}
-    assert change.after == GOVERNOR_UNIT and change.note is not None and "only enabled" in change.note.en
-
-
 def test_the_check_knows_our_unit() -> None:
     plan = planned(**{UNIT: GOVERNOR_UNIT, f"{WANTS}/envtune-governor.service": {"link": UNIT}})
     assert not plan.changes and not plan.skipped
 
 
-def test_rivals_are_named_and_ondemand_is_disabled() -> None:
-    files = {
-        **link("cpupower.service"),
-        "/etc/sysconfig/cpupower": 'CPUPOWER_START_OPTS="frequency-set -g powersave"\n',
-    }
-    (change,) = planned(**files, **link("ondemand.service")).changes
-    words = " | ".join(rival.en for rival in change.rivals)
-    assert "cpupower.service sets powersave at boot: ours is started after it" in words
-    assert "ondemand.service sets ondemand at boot: it is disabled" in words
-    assert argvs(change) == ["systemctl enable envtune-governor.service", "systemctl disable ondemand.service"]
-
-
-def test_where_tuned_rules_its_profile_is_extended() -> None:
+def test_the_check_knows_the_profile_that_extends_tuned() -> None:
     files = {
         **link("tuned.service"),
         "/etc/tuned/active_profile": "throughput-training\n",
         "/etc/tuned/throughput-training/tuned.conf": "[cpu]\ngovernor=ondemand\n",
     }
     (change,) = planned(**files).changes
-    assert change.target == "/etc/tuned/envtune/tuned.conf" and "tuned" in change.rivals[0].en
-    assert "include=throughput-training\n" in change.after and "[cpu]\ngovernor=performance\n" in change.after
-    assert argvs(change) == ["tuned-adm profile envtune"]
-    assert change.operations[1]["undo"] == {"argv": ["tuned-adm", "profile", "throughput-training"]}
     after = {**files, change.target: change.after, "/etc/tuned/active_profile": "envtune\n"}
     assert not planned(**after).changes and not planned(**after).skipped
-
-
-def test_tuned_without_a_profile_is_left_to_a_person() -> None:
-    plan = planned(**link("tuned.service"), **{"/etc/tuned/active_profile": ""})
-    assert not plan.changes and "without a profile" in plan.skipped[0].reason.en
 
 
 # ---------------------------------------------------------------------- systemctl itself, without a running systemd

@@ -1,8 +1,7 @@
-"""file.dropin: a file of our own beside those of others, in a directory of drop-ins; written and taken back."""
+"""file.dropin: a file of our own beside those of others is written and taken back."""
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import subprocess
@@ -10,47 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.examples import ROOT, example_context
-from helpers.findings import findings
-
-from envtune.context.registry import find_action
-from envtune.errors import Skipped
-
-OURS = "/etc/tmpfiles.d/envtune.conf"
-
-
-def test_the_file_that_is_there_is_shown_and_replaced() -> None:
-    context = example_context({"files": {OURS: "old\n"}})
-    (change,) = find_action("file.dropin")(context, findings(context), path=OURS, text="new")
-    assert (change.before, change.after, change.root, change.view) == ("old\n", "new\n", True, "boot")
-    assert base64.b64decode(change.operations[0]["content"]) == b"new\n"
-    with pytest.raises(Skipped, match="already"):
-        find_action("file.dropin")(context, findings(context), path=OURS, text="old")
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/etc/passwd",
-        "/etc/tmpfiles.d/other.conf",
-        "/etc/tmpfiles.d/../envtune.conf",
-        "/usr/lib/tmpfiles.d/envtune.conf",
-        "/etc/envtune.conf",
-        "etc/tmpfiles.d/envtune.conf",
-    ],
-)
-def test_others_files_and_other_places_are_refused(path: str) -> None:
-    context = example_context({"files": {}})
-    with pytest.raises(Skipped):
-        find_action("file.dropin")(context, findings(context), path=path, text="x")
-
-
-def test_a_mount_that_cannot_be_written_is_named() -> None:
-    mounts = "22 1 0:21 / / rw - overlay overlay rw\n23 22 0:22 / /etc ro - ext4 /dev/sda1 ro\n"
-    context = example_context({"files": {"/proc/self/mountinfo": mounts, OURS: None}})
-    (change,) = find_action("file.dropin")(context, findings(context), path=OURS, text="x")
-    assert change.rivals and "read-only" in change.rivals[0].en
-
+from helpers.examples import ROOT
 
 # In a mount namespace of its own, with an empty /etc.
 REAL = """

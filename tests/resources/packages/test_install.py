@@ -1,4 +1,4 @@
-"""Packages of the distribution: the right names, only what is missing, simulated first, taken back exactly."""
+"""Packages of the distribution: the right names, the answers of apt, taken back exactly."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Mapping, Optional
+from typing import Optional
 
 import pytest
-from helpers.examples import example_context
 
-from envtune.audit import examine
-from envtune.catalog import load
-from envtune.collector.sources.images import PILLOW_BUILD_DEBIAN, PILLOW_BUILD_QUERY
-from envtune.executor.plan import operation_fault
+from envtune.collector.sources.images import PILLOW_BUILD_DEBIAN
 from envtune.executor.recover import undo_run
 from envtune.executor.run import apply_plan
-from envtune.fix.plan import FixOptions, Plan, executable, make_plan
-from envtune.fix.policy import refusal
+from envtune.fix.plan import executable
 from envtune.host import LocalHost
-from envtune.model import Change, Finding
+from envtune.model import Change
 from envtune.resources.packages.install import candidates, package_table, parse_simulation, rows_for, simulate
 
 SIMULATED = """NOTE: This is only a simulation!
@@ -47,24 +42,6 @@ zlib1g-dev:
   Installed: 1:1.2.13.dfsg-1
   Candidate: 1:1.2.13.dfsg-1
 """
-DEBIAN = 'NAME="Debian GNU/Linux"\nID=debian\nVERSION_ID="12"\n'
-CENTOS = 'NAME="CentOS Linux"\nVERSION_ID="7"\nID="centos"\nID_LIKE="rhel fedora"\n'
-SLES = 'NAME="SLES"\nID="sles"\nID_LIKE="suse"\nVERSION_ID="15"\n'
-EULER = 'NAME="openEuler"\nID="openEuler"\nVERSION_ID="22.03"\n'
-PROGRAM = {"size": 1, "mode": "0755"}
-APT = {"/usr/bin/apt-get": PROGRAM, "/usr/bin/env": PROGRAM}
-
-
-def plan(id_: str, **example: Any) -> Plan:
-    context = example_context({"like": "torch150", "arch": "x86_64", **example})
-    findings: list[Finding] = [f for c in load().checks if c.id == id_ for f in examine(c, context)]
-    return make_plan(findings, load().playbooks, context, FixOptions())
-
-
-def operation(change: Change) -> Mapping[str, Any]:
-    found = dict(change.operations[0])
-    assert operation_fault(found) is None and refusal(found) is None
-    return found
 
 
 # ---------------------------------------------------------------------- names
@@ -113,124 +90,7 @@ def test_a_name_per_distribution(os: str, family: str, names: tuple[str, ...]) -
     assert tuple(row.packages[0] for row in rows_for("cpupower", os, family)) == names
 
 
-# ---------------------------------------------------------------------- plans
-
-
-def test_only_what_is_missing_and_simulated_first() -> None:
-    made = plan(
-        "IMG006",
-        files={"/etc/os-release": DEBIAN, "/usr/include/zlib.h": "", "/var/lib/dpkg/status": "", **APT},
-        commands={
-            "apt-cache policy libjpeg-dev": POLICY,
-            "apt-get -s install --no-install-recommends libjpeg-dev": SIMULATED,
-        },
-    )
-    (change,) = made.changes
-    assert change.target == "libjpeg-dev" and change.after == "installed: libjpeg62-turbo-dev libjpeg-dev"
-    assert change.note is not None and "also upgrades libjpeg62-turbo, which undo does not take back" in change.note.en
-    assert (change.safety, change.root, change.undoable) == ("confirm", True, True)
-    found = operation(change)
-    assert (
-        found["argv"][:2] == ["apt-get", "install"]
-        and "--no-remove" in found["argv"]
-        and found["argv"][-1] == "libjpeg-dev"
-    )
-    assert found["check"]["contains"] == "libjpeg-dev=installed;"
-    assert found["undo"] == {"argv": ["dpkg", "--remove", "{new}"]}
-
-
-def test_what_no_source_offers_is_left_out_and_named() -> None:
-    made = simulate_with(POLICY, SIMULATED, ("libjpeg8-dev",), ("libjpeg-dev",))
-    assert made.names == ("libjpeg-dev",) and made.not_offered == ("libjpeg8-dev",)
-    assert simulate_with(POLICY, SIMULATED, ("libjpeg8-dev", "libjpeg-dev")).names == ("libjpeg-dev",), "the newer name"
-
-
-def test_an_installation_that_removes_something_is_not_proposed() -> None:
-    made = plan(
-        "IMG006",
-        files={"/etc/os-release": DEBIAN, "/usr/include/zlib.h": "", "/var/lib/dpkg/status": "", **APT},
-        commands={
-            "apt-cache policy libjpeg-dev": POLICY,
-            "apt-get -s install --no-install-recommends libjpeg-dev": SIMULATED + "Remv libjpeg9-dev [9e]\n",
-        },
-    )
-    assert not made.changes and made.skipped[0].reason.en == "apt-get would remove libjpeg9-dev"
-
-
-def test_without_an_answer_the_plan_says_so() -> None:
-    made = plan(
-        "IMG006", files={"/etc/os-release": DEBIAN, "/usr/include/zlib.h": "", "/var/lib/dpkg/status": "", **APT}
-    )
-    (change,) = made.changes
-    assert change.after == "installed" and change.note is not None and "was not asked beforehand" in change.note.en
-
-
-def test_epel_packages_stand_apart_from_the_others() -> None:
-    query = "rpm -q --whatprovides "
-    missing = ("libtiff-devel", "libraqm-devel", "libimagequant-devel")
-    asked = " ".join(PILLOW_BUILD_QUERY[3:])
-    answer = "".join(f"no package provides {name}\n" for name in missing)
-    singles = {
-        query + row.packages[0]: {"rc": int(row.packages[0] in missing), "stdout": ""}
-        for row in rows_for("pillow-build", "", "rhel")
-    }
-    files = {"/etc/os-release": CENTOS, "/usr/bin/yum": PROGRAM, "/usr/bin/env": PROGRAM}
-    made = plan("IMG003", files=files, commands={query + asked: {"rc": 3, "stdout": answer}, **singles})
-    assert [change.target for change in made.changes] == list(missing)
-    assert operation(made.changes[0])["argv"] == ["yum", "install", "-y", "libtiff-devel"]
-    assert operation(made.changes[0])["undo"] == {"argv": ["rpm", "-e", "{new}"]}
-
-
-@pytest.mark.parametrize(
-    ("release", "program", "argv"),
-    [
-        (CENTOS, "yum", ["yum", "install", "-y", "libjpeg-turbo-devel"]),
-        (EULER, "dnf", ["dnf", "install", "-y", "libjpeg-turbo-devel"]),
-        (SLES, "zypper", ["zypper", "--non-interactive", "install", "--no-recommends", "libjpeg8-devel"]),
-    ],
-)
-def test_the_manager_of_the_family(release: str, program: str, argv: list[str]) -> None:
-    name = argv[-1]
-    commands = {f"rpm -q --whatprovides {name}": {"rc": 1, "stdout": f"no package provides {name}\n"}}
-    files = {"/etc/os-release": release, "/usr/include/zlib.h": "", f"/usr/bin/{program}": PROGRAM}
-    (change,) = plan("IMG006", files=files, commands=commands).changes
-    assert operation(change)["argv"] == argv
-
-
-def test_a_python_of_its_own_brings_its_own_header() -> None:
-    files = {
-        "/etc/os-release": DEBIAN,
-        "/usr/include/zlib.h": "",
-        "/usr/include/jpeglib.h": "",
-        "/usr/local/python3.7.5/include/python3.7m/Python.h": None,
-        **APT,
-    }
-    made = plan("IMG006", files=files)
-    assert not made.changes and "is not the distribution's Python" in made.skipped[0].reason.en
-
-
-def test_no_package_manager() -> None:
-    made = plan("IMG006", files={"/etc/os-release": DEBIAN, "/usr/include/zlib.h": ""})
-    assert not made.changes and "no package manager" in made.skipped[0].reason.en
-
-
 # ---------------------------------------------------------------------- parsers
-
-
-class Answers:
-    """A host that answers two commands."""
-
-    def __init__(self, policy: str, text: str) -> None:
-        self.texts = {"apt-cache": policy, "apt-get": text}
-
-    def run(self, argv: Any, timeout: float = 5.0) -> Any:
-        from envtune.model import CommandResult
-
-        return CommandResult(tuple(argv), 0, self.texts[argv[0]], "")
-
-
-def simulate_with(policy: str, text: str, *choices: tuple[str, ...]) -> Any:
-    return simulate(Answers(policy, text), "apt-get", choices)  # type: ignore[arg-type]
 
 
 def test_candidates_and_simulation_in_odd_shapes() -> None:

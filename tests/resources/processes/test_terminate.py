@@ -1,4 +1,4 @@
-"""Ending left-over processes: exactly those, by number and start time; others' only when named with their owner."""
+"""Ending real left-over processes: exactly those, by number and start time; others' only with their owner named."""
 
 from __future__ import annotations
 
@@ -7,122 +7,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Mapping
 
 import pytest
-from helpers.examples import ROOT, example_context
-
-from envtune.audit import examine
-from envtune.catalog import load
-from envtune.fix.plan import FixOptions, Plan, make_plan
-
-INIT = {"pid": 1, "ppid": 0, "user": "root", "name": "systemd", "started": 1699000000}
-BOOT = 1699000000
-NOTHING = FixOptions()
-
-
-def row(pid: int, **more: Any) -> dict[str, Any]:
-    return {
-        "pid": pid,
-        "ppid": 1,
-        "user": "root",
-        "name": "python3",
-        "started": BOOT + 500,
-        "devices": ["/dev/davinci0"],
-        **more,
-    }
-
-
-def planned(*rows: dict[str, Any], options: FixOptions = NOTHING, uids: Mapping[int, int] = {}, **more: Any) -> Plan:
-    """The plan for a host without npu-smi on whose /dev/davinci0 these processes are."""
-    files: dict[str, Any] = {
-        "/dev/davinci0": {"char": True},
-        "/proc/stat": f"cpu 1 2\nbtime {BOOT}\n",
-        "/proc/self/stat": "999 (x) S 1",
-    }
-    for one in rows:
-        files[f"/proc/{one['pid']}"] = {"dir": None, "uid": uids.get(one["pid"], 0)}
-        files[f"/proc/{one['pid']}/stat"] = f"{one['pid']} (py (x) 3) S " + "0 " * 18 + "50000 0 0"
-        files[f"/proc/{one['pid']}/cgroup"] = "0::/user.slice/session-1.scope\n"
-    own = {"pid": 999, "ppid": 998, "user": "root", "name": "envtune", "started": BOOT + 900}
-    example = {
-        "arch": "aarch64",
-        "files": files,
-        "processes": [INIT, own, *rows],
-        "now": BOOT + 7300,
-        "euid": 0,
-        **more,
-    }
-    context = example_context(example)
-    (check,) = [check for check in load().checks if check.id == "PROC001"]
-    return make_plan(examine(check, context), load().playbooks, context, options)
-
-
-def test_the_plan_says_who_how_old_and_started_by_whom() -> None:
-    (change,) = planned(row(77, argv=["python3", "train.py", "--token=secret"])).changes
-    assert (
-        change.before
-        == "pid 77 of root, 1 h old, parent 1 (systemd), its parent has ended, systemd adopted it: python3 train.py"
-    )
-    assert change.operations == ({"op": "signal", "pid": 77, "started": 50000, "uid": 0, "grace": 10, "kill": True},)
-    assert (change.safety, change.disruption, change.undoable, change.root) == ("confirm", "job", False, False)
-
-
-def test_every_process_is_a_change_of_its_own() -> None:
-    assert [c.target for c in planned(row(77), row(78, devices=["/dev/davinci0", "/dev/davinci1"])).changes] == [
-        "process 77",
-        "process 78",
-    ]
-
-
-def test_another_users_process_needs_its_number_and_its_owner() -> None:
-    li = row(77, user="li")
-    plan = planned(li, uids={77: 1000})
-    assert not plan.changes and "--pid 77 --owner li" in plan.skipped[0].reason.en
-    assert not planned(li, uids={77: 1000}, options=FixOptions(pid=78, owner="li")).changes
-    assert not planned(li, uids={77: 1000}, options=FixOptions(pid=77, owner="wang")).changes
-    (change,) = planned(li, uids={77: 1000}, options=FixOptions(pid=77, owner="li")).changes
-    assert change.root and change.operations[0]["uid"] == 1000
-
-
-def test_without_root_only_ones_own() -> None:
-    mine, other = row(77, user="li"), row(78, user="wang")
-    plan = planned(mine, other, uids={77: 1000, 78: 1001}, euid=1000, options=FixOptions(pid=78, owner="wang"))
-    assert not plan.changes
-    (change,) = planned(mine, other, uids={77: 1000, 78: 1001}, euid=1000).changes
-    assert change.target == "process 77" and not change.root
-    assert change.note is not None and "pid 78 (wang): another user's" in change.note.en
-
-
-def test_a_zombie_cannot_be_ended() -> None:
-    plan = planned(row(77, state="Z"))
-    assert not plan.changes and "zombie" in plan.skipped[0].reason.en
-
-
-def test_never_what_started_envtune() -> None:
-    shell = row(998, name="bash", state="T")
-    plan = planned(shell)
-    assert not plan.changes and "envtune itself or started it" in plan.skipped[0].reason.en
-
-
-def test_another_process_under_the_number_is_left() -> None:
-    plan = planned(row(77, started=BOOT + 700))
-    assert not plan.changes and "another process by now" in plan.skipped[0].reason.en
-
-
-def test_a_recording_does_not_tell_enough_and_nothing_is_said_to_have_ended() -> None:
-    bare = {f"/proc/77{name}": None for name in ("", "/stat", "/cgroup")}
-    own = {"pid": 999, "ppid": 998, "user": "root", "name": "envtune", "started": BOOT + 900}
-    example = {"arch": "aarch64", "files": {"/dev/davinci0": {"char": True}, **bare}, "now": BOOT + 7300, "euid": 0}
-    context = example_context({**example, "processes": [INIT, own, row(77)]})
-    (check,) = [check for check in load().checks if check.id == "PROC001"]
-    plan = make_plan(examine(check, context), load().playbooks, context, NOTHING)
-    (skipped,) = plan.skipped
-    assert not plan.changes and skipped.steps == ()
-    assert "pid 77 (root): a recording does not hold" in skipped.reason.en and "on the host itself" in skipped.reason.en
-
-
-# ---------------------------------------------------------------------- real processes
+from helpers.examples import ROOT
 
 # Process 1 of a namespace of its own: what adopts orphans, as systemd does.
 REAL = """

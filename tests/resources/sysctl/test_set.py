@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any, Optional
 
 import pytest
-from helpers.examples import ROOT, example_context
+from helpers.examples import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envtune.audit import examine
-from envtune.catalog import load
-from envtune.fix.plan import Plan, make_plan
 from envtune.resources.sysctl.files import boot_settings, effective_setting, key_path, parse_settings
-from envtune.resources.sysctl.set import with_key
+from envtune.resources.sysctl.set import OWN_FILES, with_key
 from envtune.snapshot.host import SnapshotHost
 
 KEY = "net/ipv4/ip_local_reserved_ports"
@@ -30,22 +27,6 @@ def in_effect(files: dict[str, Any], key: str = KEY) -> Optional[tuple[str, str]
     """(value, file) after a boot."""
     found = effective_setting(boot_settings(SnapshotHost({"files": files})), key_path(key))
     return None if found is None else (str(found.value), found.path)
-
-
-def planned(files: dict[str, Any], live: str = "", environ: Optional[dict[str, str]] = None, **more: Any) -> Plan:
-    """The plan for a host whose ephemeral ports hold HCCL's."""
-    kernel = {f"/proc/sys/{KEY}": live + "\n", "/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n"}
-    example: dict[str, Any] = {
-        "files": {**kernel, **files},
-        "listeners": [],
-        "interfaces": [],
-        "environ": environ or {},
-        **more,
-    }
-    context = example_context(example)
-    checks = [check for check in load().checks if check.id in ("NET003", "NET005")]
-    found = [finding for check in checks for finding in examine(check, context)]
-    return make_plan(found, load().playbooks, context)
 
 
 # ---------------------------------------------------------------------- which file wins
@@ -117,6 +98,12 @@ def test_dots_and_slashes_in_names() -> None:
     assert key_path("net.ipv4.conf.eth0/7.mtu") == key_path("net/ipv4/conf/eth0.7/mtu") == "net/ipv4/conf/eth0.7/mtu"
 
 
+def test_each_name_of_ours_wins_over_the_files_it_is_chosen_for() -> None:
+    for theirs, ours in zip(("90-site.conf", "98-rival.conf", "99-zzz.conf"), OWN_FILES):
+        files = {f"/usr/lib/sysctl.d/{theirs}": f"{DOTTED} = 1\n", f"/etc/sysctl.d/{ours}": f"{DOTTED} = 2\n"}
+        assert in_effect(files) == ("2", f"/etc/sysctl.d/{ours}")
+
+
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
     for line in parse_settings(text, "x.conf"):
@@ -130,94 +117,6 @@ def test_a_key_is_set_once_and_every_other_line_stays(text: str, value: str) -> 
     assert [line.value for line in parse_settings(done, "") if line.key == KEY] == [value]
     others = [row for row in text.splitlines() if not any(line.key == KEY for line in parse_settings(row, ""))]
     assert [row for row in done.splitlines() if row in others] == others or not text
-
-
-# ---------------------------------------------------------------------- the plan
-
-
-def test_both_views_are_set_and_the_list_is_kept() -> None:
-    live, boot = planned({}, live="8080,30000-30010").changes
-    assert (live.view, live.before, live.after) == ("live", "8080,30000-30010", "8080,30000-30010,60000-60031")
-    assert (boot.view, boot.target) == ("boot", OWN)
-    assert boot.after.endswith(f"{DOTTED} = 8080,30000-30010,60000-60031\n")
-    assert live.finding == boot.finding == "NET005" and live.safety == "confirm"
-
-
-def test_other_keys_of_ours_are_kept() -> None:
-    (_, boot) = planned({OWN: "# mine\nvm.swappiness = 10\n"}).changes
-    assert boot.after == f"# mine\nvm.swappiness = 10\n{DOTTED} = 60000-60031\n"
-
-
-def test_a_rival_with_a_later_name_is_named_merged_and_comes_before_us() -> None:
-    rival = "/etc/sysctl.d/98-rival.conf"
-    (_, boot) = planned({rival: f"{DOTTED} = 7000\n"}, live="8080").changes
-    assert boot.target == "/etc/sysctl.d/99-zz-envtune.conf"
-    assert boot.after.endswith("= 7000,8080,60000-60031\n")
-    assert rival in boot.rivals[0].en and "7000" in boot.rivals[0].en
-    assert all(o["path"] != rival for o in boot.operations)
-    files = {rival: f"{DOTTED} = 7000\n", boot.target: boot.after}
-    assert in_effect(files) == ("7000,8080,60000-60031", boot.target)
-
-
-def test_an_earlier_choice_of_ours_is_taken_back() -> None:
-    files = {OWN: f"{DOTTED} = 1\nvm.swappiness = 1\n", "/etc/sysctl.d/98-rival.conf": f"{DOTTED} = 7000\n"}
-    (_, boot) = planned(files).changes
-    assert [o["path"] for o in boot.operations] == ["/etc/sysctl.d/99-zz-envtune.conf", OWN]
-
-
-def test_nothing_of_ours_comes_behind_it() -> None:
-    (live,) = planned({"/etc/sysctl.d/zzzz.conf": f"{DOTTED} = 7000\n"}).changes
-    assert live.view == "live" and live.note is not None
-    assert "until the next boot only: /etc/sysctl.d/zzzz.conf:1 sets" in live.note.en
-
-
-def test_sysctl_conf_and_ufw_are_named() -> None:
-    files = {"/etc/sysctl.conf": f"{DOTTED}=5\n", "/etc/ufw/sysctl.conf": f"{KEY}=6\n"}
-    (_, boot) = planned(files).changes
-    words = " | ".join(rival.en for rival in boot.rivals)
-    assert "/etc/sysctl.conf:1 holds 5" in words and "/etc/ufw/sysctl.conf:1 holds 6" in words
-
-
-def test_tuned_that_sets_the_key_is_named() -> None:
-    files = {
-        "/etc/systemd/system/multi-user.target.wants/tuned.service": {"link": "/usr/lib/systemd/system/tuned.service"},
-        "/etc/tuned/active_profile": "net\n",
-        "/etc/tuned/net/tuned.conf": f"[sysctl]\n{DOTTED}=5\n",
-    }
-    (live, _) = planned(files).changes
-    assert "tuned (net) sets" in live.rivals[0].en
-
-
-def test_the_boot_view_alone_when_the_running_kernel_is_right() -> None:
-    assert not planned({}, live="60000-60031").changes, "nothing failed, so nothing is planned"
-
-
-def test_master_port_is_reserved_with_hccls() -> None:
-    live, boot = planned({}, environ={"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "40000"}).changes
-    assert live.after == "40000,60000-60031" and {live.finding, *live.cures} == {"NET003", "NET005"}
-    assert boot.cures == live.cures
-
-
-def test_a_port_that_is_taken_is_not_reserved() -> None:
-    taken = [{"address": "0.0.0.0", "port": 29688}]
-    environ = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29688"}
-    plan = planned({}, live="60000-60031", environ=environ, listeners=taken)
-    assert not plan.changes
-    assert any("taken" in s.reason.en and s.finding == "NET003" for s in plan.skipped)
-
-
-def test_what_is_no_list_is_not_touched() -> None:
-    (live,) = planned({OWN: f"{DOTTED} = all of them\n"}).changes
-    assert live.view == "live" and live.note is not None and "no list of ports" in live.note.en
-    plan = planned({}, live="what")
-    assert not plan.changes
-
-
-def test_a_container_is_told_what_its_host_has_to_do() -> None:
-    mounts = "22 1 0:21 / / rw - overlay overlay rw\n23 22 0:22 / /proc/sys ro - proc proc rw\n"
-    plan = planned({"/.dockerenv": "", "/proc/self/mountinfo": mounts}, live="8080")
-    assert not plan.changes
-    assert f"docker run --sysctl {DOTTED}=8080,60000-60031" in plan.skipped[0].reason.en
 
 
 # ---------------------------------------------------------------------- the kernel
