@@ -3,7 +3,7 @@
 The compiled form is one JSON document with one kind per line, so that a run parses only the kind it needs. A cache
 holds the same form and what it was made from: a stamp of every file (catalogue files and the code that validated them)
 and the hash of their content. A stamp that differs is not the last word: where the content is the same (a fresh
-checkout), the cache is kept.
+checkout), the cache is kept. In a checkout an overlay is compiled over the cached rows of the shipped layer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from envtune import version
 from envtune.catalog import cache, layers
@@ -23,6 +23,7 @@ KINDS = ("checks", "faq", "playbooks")
 LINES = (*KINDS, "warnings", "registry")
 RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+_Contents = Sequence[Tuple[layers.Source, bytes]]
 
 
 class Compiled:
@@ -76,46 +77,82 @@ def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
     files = [source for layer in (*own, *over) for source in layers.sources(layer)]
     _refuse_empty(over, files)
     layers.check_trust(files, over)
-    key = "\n".join(layer.directory for layer in (*own, *over))
+    caches, problem = _caches((*own, *over))
+    if problem is not None:
+        notes += (Message("the cache is not used: {problem}", problem=problem),)
+    return Compiled(_through_cache(caches, files, shipped), notes)
+
+
+class _Caches(NamedTuple):
+    """The user's cache file, None where it cannot be used, and what the caches hold."""
+
+    where: Optional[str]
+    found: Sequence[cache.Cached]
+
+
+def _caches(stack: Sequence[layers.Layer]) -> tuple[_Caches, Optional[Text]]:
+    """Return the caches of these layers, and why the user's is not used."""
+    key = "\n".join(layer.directory for layer in stack)
     where = cache.cache_file(key)
     problem = None if where is None else layers.why_untrusted(where)
     if problem is not None:
         where = None
-        notes += (Message("the cache is not used: {problem}", problem=problem),)
-    made = [cache.cache_file(key, layer.directory) for layer in own]
-    made = [path for path in made if path is not None and layers.why_untrusted(path) is None]
-    return Compiled(_through_cache(where, made, files, shipped), notes)
+    made = [cache.cache_file(key, layer.directory) for layer in stack if layer.own]
+    paths = [where, *(path for path in made if path is not None and layers.why_untrusted(path) is None)]
+    found = [cached for path in paths if path is not None for cached in [cache.read(path)] if cached is not None]
+    return _Caches(where, found), problem
 
 
-def _through_cache(
-    where: Optional[str], made: Sequence[Optional[str]], files: Sequence[layers.Source], shipped: Optional[bytes]
-) -> bytes:
+def _through_cache(caches: _Caches, files: Sequence[layers.Source], shipped: Optional[bytes]) -> bytes:
     """Return the compiled form from the user's cache, from one that was made beforehand, or from the files."""
     code = layers.code_files()
     stamp = "\n".join(file.stamp for file in (*files, *code))
-    every = [found for path in (where, *made) if path is not None for found in [cache.read(path)] if found is not None]
-    for found in every:
+    for found in caches.found:
         if found.stamp == stamp:
             return found.text
-    contents = [(file, layers.content(file)) for file in files]
-    digest = _digest([*contents, *((file, layers.content(file)) for file in code)])
-    same = next((found.text for found in every if found.content == digest), None)
-    text = _compile(contents, shipped) if same is None else same
-    if where is not None:
-        newest = max((file.changed for file in (*files, *code)), default=0)
-        racy = newest > time.time_ns() - RACY
-        cache.write(where, cache.Cached("" if racy else stamp, digest, text))
+    contents, validated_by = ([(file, layers.content(file)) for file in some] for some in (files, code))
+    digest = _digest([*contents, *validated_by])
+    text = next((found.text for found in caches.found if found.content == digest), None)
+    if text is None:
+        text = _compile(contents, validated_by, shipped)
+    _write(caches, digest, [*files, *code], text)
     return text
 
 
-def _compile(contents: Sequence[tuple[layers.Source, bytes]], shipped: Optional[bytes]) -> bytes:
+def _compile(contents: _Contents, code: _Contents, shipped: Optional[bytes]) -> bytes:
+    """Compile what is not compiled yet: an overlay needs the rows of the layer below it only."""
     from envtune.catalog.compile import compile_rows
 
+    own = [(file, content) for file, content in contents if file.layer.own]
+    if own and len(own) < len(contents):
+        shipped = _own_layer(own, code)
+        contents = [(file, content) for file, content in contents if not file.layer.own]
     lower = {} if shipped is None else {kind: Compiled(shipped).rows(kind) for kind in KINDS}
     return dump(compile_rows(contents, lower))
 
 
-def _digest(contents: Sequence[tuple[layers.Source, bytes]]) -> str:
+def _own_layer(contents: _Contents, code: _Contents) -> bytes:
+    """Return the compiled form of a checkout, from its cache when that was made from just these contents.
+
+    Stamps are not enough here: what is compiled over it is cached by the content that was read.
+    """
+    caches, _ = _caches([contents[0][0].layer])
+    digest = _digest([*contents, *code])
+    text = next((found.text for found in caches.found if found.content == digest), None)
+    if text is None:
+        text = _compile(contents, code, None)
+        _write(caches, digest, [file for file, _ in (*contents, *code)], text)
+    return text
+
+
+def _write(caches: _Caches, digest: str, files: Sequence[layers.Source], text: bytes) -> None:
+    if caches.where is not None:
+        racy = max((file.changed for file in files), default=0) > time.time_ns() - RACY
+        stamp = "" if racy else "\n".join(file.stamp for file in files)
+        cache.write(caches.where, cache.Cached(stamp, digest, text))
+
+
+def _digest(contents: _Contents) -> str:
     import hashlib
 
     total = hashlib.sha256()

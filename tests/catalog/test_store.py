@@ -9,7 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 import pytest
 from helpers.catalogue_files import GOOD_CHECK, GOOD_FAQ, GOOD_PLAYBOOK, write_catalogue
@@ -26,10 +26,23 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other 
 SOMEBODY = 12345
 
 
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout of three entries: to compile the shipped ones takes a second."""
+    root = tmp_path_factory.mktemp("checkout")
+    write_catalogue(root, faq=GOOD_FAQ.replace("X90", "X89").replace("odd-error", "other-error"))
+    (root / "checks/faq/X90-odd-error.yaml").rename(root / "checks/faq/X89-other-error.yaml")
+    (root / "checks/cpu").mkdir()
+    for file in ROOT.glob("checks/cpu/CPU00[12]-*.yaml"):
+        shutil.copy(file, root / "checks/cpu")
+    return root
+
+
 @pytest.fixture(autouse=True)
-def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_home(tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test reads or writes the user's own cache, or sees this machine's /etc/envtune."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(layers, "data_root", lambda: checkout)
     monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
     place = cache.cache_file
     monkeypatch.setattr(
@@ -62,11 +75,10 @@ def test_the_site_adds_checks_and_replaces_shipped_ones(site: Path) -> None:
     changed.parent.mkdir(parents=True)
     changed.write_text(own.replace("severity: medium", "severity: critical"), "utf-8")
     write_catalogue(site, check=GOOD_CHECK)
-    shipped = [s.path for s in layers.sources(layers.Layer(str(ROOT), own=True)) if s.kind == "checks"]
     found = by_id()
     assert found["CPU001"].severity.value == "critical"
     assert found["CPU900"].title.en == "A governor is odd"
-    assert set(found) == {Path(path).name.partition("-")[0] for path in shipped} | {"CPU900"}
+    assert set(found) == {"CPU001", "CPU002", "CPU900"}
     assert load().files("checks")["CPU001"] == str(changed)
     assert load().files("checks")["CPU002"].startswith("checks/cpu/CPU002-")
 
@@ -88,7 +100,7 @@ def test_a_directory_of_plain_check_files_will_do(tmp_path: Path) -> None:
 def test_faq_entries_and_playbooks_come_along(more: Path) -> None:
     write_catalogue(more, faq=GOOD_FAQ, playbook=GOOD_PLAYBOOK)
     catalogue = load([more])
-    assert {"F06", "X90"} <= {entry.id for entry in catalogue.faq}
+    assert {entry.id for entry in catalogue.faq} == {"X89", "X90"}
     (playbook,) = [p for p in catalogue.playbooks if p.id == "do-something"]
     assert [(line.en, line.zh) for step in playbook.steps for line in step.lines] == [("Do it.", "执行。")]
 
@@ -233,7 +245,6 @@ def test_root_runs_a_users_own_install_and_says_so(tmp_path: Path, monkeypatch: 
     package.mkdir(parents=True)
     os.chown(package, SOMEBODY, SOMEBODY)
     monkeypatch.setattr(layers, "PACKAGE", str(package))
-    monkeypatch.setattr(layers, "data_root", lambda: ROOT)
     monkeypatch.setattr(layers, "code_files", lambda: ())
     catalogue = load()
     assert f"{package} belongs to uid {SOMEBODY}" in catalogue.notes[0].en
@@ -258,9 +269,69 @@ def test_the_second_load_reads_no_yaml(more: Path, monkeypatch: pytest.MonkeyPat
     first = load([more]).checks
     monkeypatch.setattr(compiling, "compile_rows", never)
     assert load([more]).checks == first
-    (file,) = cache_home.iterdir()
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert json.loads(file.read_text("utf-8").split("\n")[0])["format"] == cache.FORMAT
+    files = list(cache_home.iterdir())
+    assert len(files) == 2, "one of the shipped layer, one of both"
+    for file in files:
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert json.loads(file.read_text("utf-8").split("\n")[0])["format"] == cache.FORMAT
+
+
+def compiled_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are compiled from now on."""
+    names: list[str] = []
+    compile_rows = compiling.compile_rows
+
+    def noted(files: Sequence[tuple[layers.Source, bytes]], lower: store.Rows) -> store.Rows:
+        names.extend(os.path.basename(source.path) for source, _ in files)
+        return compile_rows(files, lower)
+
+    monkeypatch.setattr(compiling, "compile_rows", noted)
+    return names
+
+
+def test_an_overlay_is_compiled_over_the_cached_shipped_layer(more: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = store.dump(compiling.compile_rows(both_layers(more), {}))
+    load()
+    compiled = compiled_files(monkeypatch)
+    assert store.open_catalogue([more]).rows("checks") == store.Compiled(whole).rows("checks")
+    assert compiled == ["CPU900-governor-odd.yaml"]
+
+
+def both_layers(more: Path) -> list[tuple[layers.Source, bytes]]:
+    stack = (layers.Layer(str(layers.data_root()), own=True), layers.Layer(str(more)))
+    return [(source, layers.content(source)) for layer in stack for source in layers.sources(layer)]
+
+
+def test_an_overlay_alone_has_the_shipped_layer_cached_as_well(more: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load([more])
+    monkeypatch.setattr(compiling, "compile_rows", never)
+    assert set(by_id()) == {"CPU001", "CPU002"}
+
+
+@pytest.fixture
+def own_checkout(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout that the test may change."""
+    copy = tmp_path / "own"
+    shutil.copytree(checkout, copy)
+    monkeypatch.setattr(layers, "data_root", lambda: copy)
+    return copy
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_a_shipped_file_that_changed_below_an_overlay_is_noticed(
+    more: Path, own_checkout: Path, monkeypatch: pytest.MonkeyPatch, racy: bool
+) -> None:
+    monkeypatch.setattr(store, "RACY", 10**18 if racy else 0)
+    (file,) = own_checkout.glob("checks/cpu/CPU001-*.yaml")
+    before, text = file.stat(), file.read_text("utf-8")
+    assert by_id(more)["CPU001"].severity.value == "medium"
+    changed = text.replace("severity: medium", "severity: low   ")
+    file.write_text(changed, "utf-8")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    compiled = compiled_files(monkeypatch)
+    assert by_id(more)["CPU001"].severity.value == "low"
+    assert set(compiled) == {"CPU900-governor-odd.yaml", *(path.name for path in own_checkout.glob("checks/*/*.yaml"))}
+    assert by_id()["CPU001"].severity.value == "low"
 
 
 def test_a_changed_file_is_noticed_even_with_its_size_and_time_set_back(more: Path) -> None:
@@ -324,16 +395,26 @@ def test_a_broken_file_is_refused_every_time(more: Path) -> None:
     ids=["cut", "edited", "empty", "binary", "list", "version", "writable", "directory", "link"],
 )
 def test_a_cache_that_is_not_ours_is_not_used(
-    damage: Callable[[Path], Any], more: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch
+    damage: Callable[[Path], Any], own_checkout: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load([more])
+    write_catalogue(own_checkout, check=GOOD_CHECK)
+    load()
     (file,) = cache_home.iterdir()
     damage(file)
-    compiled: list[int] = []
-    compile_rows = compiling.compile_rows
-    monkeypatch.setattr(compiling, "compile_rows", lambda *a: compiled.append(1) or compile_rows(*a))
-    assert by_id(more)["CPU900"].title.en == "A governor is odd"
+    compiled = compiled_files(monkeypatch)
+    assert by_id()["CPU900"].title.en == "A governor is odd"
     assert compiled
+
+
+def test_a_cache_of_the_shipped_layer_that_is_not_ours_is_not_used_for_an_overlay(
+    more: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load()
+    (file,) = cache_home.iterdir()
+    file.chmod(0o666)
+    compiled = compiled_files(monkeypatch)
+    assert "CPU001" in by_id(more)
+    assert len(compiled) == 4
 
 
 def test_where_nothing_can_be_written_there_is_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
