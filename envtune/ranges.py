@@ -1,15 +1,37 @@
-"""Names of what a finding speaks about: `cpu0, cpu1, cpu2, cpu7` reads better as `cpu0-2, cpu7`."""
+"""Whole numbers and ranges of them in text: `0-3,8` of the kernel as numbers, `cpu0, cpu1, cpu2` as `cpu0-2`."""
 
 from __future__ import annotations
 
 import re
-from typing import Iterable, Sequence
+from typing import Iterable, Optional, Sequence
 
+MOST_DIGITS = 18  # below 2**63, what the kernel counts with; Python refuses to convert thousands of digits
 _NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
 
 
+def whole_number(text: str) -> Optional[int]:
+    """Return the number that `text` is, in ASCII digits with white space around; None when it is not one."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= MOST_DIGITS else None
+
+
+def cpu_numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers of `0 1 2 3` (affected_cpus) or `0-3,8` (a kernel CPU list), sorted; empty for other text."""
+    numbers: set[int] = set()
+    for part in text.replace(",", " ").split():
+        first, mark, last = part.partition("-")
+        low, high = whole_number(first), whole_number(last if mark else first)
+        if low is None or high is None or high > 1 << 16:
+            return ()
+        numbers.update(range(low, high + 1))
+    return tuple(sorted(numbers))
+
+
 def join_subjects(names: Iterable[str]) -> str:
-    """Numbered names (`npu3`, `cpu4-7`) sorted and joined to ranges, others as they are, in order of first mention."""
+    """Return the names of a finding: numbered ones (`npu3`, `cpu4-7`) joined to ranges, the others as they are.
+
+    The order is that of first mention.
+    """
     numbers: dict[tuple[str, bool], set[int]] = {}
     for part in (part.strip() for name in names for part in name.split(", ")):
         found = _NUMBERED.fullmatch(part)

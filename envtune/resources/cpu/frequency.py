@@ -15,8 +15,7 @@ from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
-from envtune.ranges import join_subjects
-from envtune.ranges_numbers import cpu_numbers, whole_number
+from envtune.ranges import cpu_numbers, join_subjects, whole_number
 
 ROOT = "/sys/devices/system/cpu"
 # Porting guide 003:1359-1387, table 1: the six modes it knows.

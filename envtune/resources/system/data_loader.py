@@ -11,7 +11,7 @@ from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.messages import Message, in_context
 from envtune.model import Evidence, Reading
-from envtune.ranges_numbers import cpu_numbers, whole_number
+from envtune.ranges import cpu_numbers, whole_number
 from envtune.resources.system.platform import online_cpus
 
 # The launch scripts of the porting guide say `--workers 40` and `--workers=160` (003:588, 003:596).

@@ -9,7 +9,7 @@ from envtune.context.registry import probe
 from envtune.errors import Undetermined
 from envtune.messages import Message
 from envtune.model import Evidence, Reading
-from envtune.ranges_numbers import whole_number
+from envtune.ranges import whole_number
 
 MEMINFO = "/proc/meminfo"
 

@@ -11,7 +11,7 @@ from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.messages import Literal, Message
 from envtune.model import Evidence, Fact, Reading
-from envtune.ranges_numbers import cpu_numbers
+from envtune.ranges import cpu_numbers
 
 # Words of `ID` and `ID_LIKE` in os-release, per package family. Source: porting guide 003:1391-1399, 2814-2820, 2905;
 # SUSE has zypper, whatever the guide says.

@@ -12,7 +12,7 @@ from envtune.errors import HostError, Missing, host_error_text
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text
 from envtune.model import Disk, Evidence, Reading
-from envtune.ranges_numbers import whole_number
+from envtune.ranges import whole_number
 
 SECTOR = (
     512  # bytes; /sys/block/*/size counts these whatever the disk's own sector is (kernel: Documentation/ABI/stable)
