@@ -94,9 +94,7 @@ class Check(NamedTuple):
     remedy: Optional[Text] = None
     commands: tuple[str, ...] = ()
     commands_by: tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...] = ()  # by facts; the first that holds wins
-    playbook: str = ""
-    faq: tuple[str, ...] = ()
-    volatile: bool = False
+    faq: tuple[str, ...] = ()  # the entries that name the check in `named_by`
     deadline: float = 20.0
 
     @property
@@ -133,6 +131,7 @@ class FaqEntry(NamedTuple):
     role: str = "cause"  # cause | waiting (another rank did not come) | wrapper (says that, not why) | consequence
     precedence: int = 500
     confirm: tuple[str, ...] = ()
+    named_by: tuple[str, ...] = ()
     versions: Mapping[str, str] = {}
     seed: str = ""
     references: tuple[str, ...] = ()
@@ -253,6 +252,21 @@ class Report(NamedTuple):
     target: Mapping[str, str]
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
+
+
+class FixOptions(NamedTuple):
+    """What the user said about the repair. An action whose signature has the keyword `options` gets it.
+
+    `peers` are the addresses and networks (`10.0.0.2`, `10.0.0.0/24`, `fd00::/8`) of the other hosts of the job, names
+    already resolved. `wheels` is a directory of wheels for hosts without a network, `env_file` the file to write
+    variables to, `pid` and `owner` name one process and the user who must own it.
+    """
+
+    peers: tuple[str, ...] = ()
+    wheels: Optional[str] = None
+    env_file: Optional[str] = None
+    pid: Optional[int] = None
+    owner: Optional[str] = None
 
 
 class Change(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Container, Iterable, Iterator, Mapping, Sequence
 
 from envtune.catalog.families import folders_of
 from envtune.catalog.layers import Source
 from envtune.catalog.yaml import Complaint, Complaints, Node, read_yaml
-from envtune.context.registry import current_name
+from envtune.context.registry import current_call
 from envtune.errors import CatalogError
 from envtune.messages import Message, Text
 from envtune.schema.types import KINDS
@@ -26,8 +26,15 @@ _WIDE_GAP = re.compile(f"(?<=[{_CJK}{_MARKS}]) +(?=[{_CJK}{_MARKS}])|(?<=[{_MARK
 # key of an entry -> the kind it refers to
 _REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
     "checks": (("faq", "faq"), ("playbook", "playbooks")),
-    "faq": (("confirm", "checks"), ("aliases", "faq")),
+    "faq": (("confirm", "checks"), ("named_by", "checks"), ("aliases", "faq")),
     "playbooks": (("fixes", "checks"),),
+}
+
+# field of a check that is accepted for one more release -> what to do instead
+_FORMER_FIELDS: Mapping[str, Text] = {
+    "faq": Message("name the check in `named_by` of the FAQ entry"),
+    "playbook": Message("name the check in `fixes` of the playbook"),
+    "volatile": Message("leave it out"),
 }
 
 _ENTRY_KINDS: Mapping[str, Text] = {
@@ -58,17 +65,35 @@ def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
     rows: dict[str, dict[str, Mapping[str, Any]]] = {k: {row["id"]: row for row in lower.get(k, ())} for k in KINDS}
     _refuse_doubles(entries)
     for entry in entries:
-        rows[entry.source.kind][entry.id] = row_of(entry.node, entry.source)
+        known = rows[entry.source.kind]
+        known[entry.id] = _over(known.get(entry.id, {}), row_of(entry.node, entry.source))
     _refuse_shared_names(entries, rows)
     for entry in entries:
         _check_references(entry, rows)
     complaints = sorted((c for one in made for c in one.made), key=lambda c: (c.file, c.line, c.column))
     if complaints:
         raise _error(complaints)
+    _link_faq(rows, {entry.id for entry in entries if entry.node.get("faq") is not None})
     return {
         **{kind: [rows[kind][id_] for id_ in sorted(rows[kind])] for kind in KINDS},
-        "warnings": [_warning(entry, *names) for entry in entries for names in entry.renamed],
+        "warnings": [{"en": warning.en, "zh": warning.zh} for entry in entries for warning in _warnings(entry)],
     }
+
+
+def _over(lower: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an entry that replaces a lower one; an FAQ entry written before it had `named_by` keeps the lower list."""
+    return {**row, "named_by": lower["named_by"]} if "named_by" in {*lower} - {*row} else row
+
+
+def _link_faq(rows: Mapping[str, dict[str, Mapping[str, Any]]], own: Container[str]) -> None:
+    """Give each check the FAQ entries that name it, those first in which it stands first; `own` have a list already."""
+    places: dict[str, list[tuple[int, str]]] = {}
+    for id_, entry in rows["faq"].items():
+        for place, check in enumerate(entry.get("named_by", ())):
+            places.setdefault(check, []).append((place, id_))
+    for id_, row in rows["checks"].items():
+        if id_ not in own:
+            rows["checks"][id_] = {**row, "faq": [faq for _, faq in sorted(places.get(id_, ()))]}
 
 
 def row_of(node: Node, source: Source) -> Mapping[str, Any]:
@@ -102,7 +127,7 @@ def _entries(files: Iterable[tuple[Source, bytes]], made: list[Complaints]) -> I
 
 
 def _with_current_names(node: Node, renamed: list[tuple[str, str]]) -> Node:
-    """The entry with the names that probes and actions have now; (former name, name) is added to `renamed`."""
+    """Return the entry with the names that probes and actions have now; adds (former name, name) to `renamed`."""
     if node.kind != "mapping":
         return node
     return replace(node, value=tuple((key, _rename(key.value, value, renamed)) for key, value in node.value))
@@ -113,16 +138,37 @@ def _rename(field: str, node: Node, renamed: list[tuple[str, str]]) -> Node:
         return replace(node, value=tuple(_rename("probe", step, renamed) for step in node.value))
     if field != "probe" or node.kind != "mapping":
         return node
-    names = [(name, replace(name, value=current_name(name.value)), arguments) for name, arguments in node.value]
-    renamed += [(old.value, new.value) for old, new, _ in names if old.value != new.value]
-    return replace(node, value=tuple((new, arguments) for _, new, arguments in names))
+    calls = []
+    for name, arguments in node.value:
+        plain = arguments.plain() if arguments.kind == "mapping" else {}
+        current, dropped = current_call(name.value, plain)
+        if current != name.value:
+            said = " ".join((name.value, *(f"{key}: {plain[key]}" for key in dropped)))
+            renamed.append((said, current))
+            rest = tuple((key, value) for key, value in arguments.value or () if key.value not in dropped)
+            arguments = replace(arguments, value=rest) if dropped else arguments
+        calls.append((replace(name, value=current), arguments))
+    return replace(node, value=tuple(calls))
 
 
-def _warning(entry: _Entry, former: str, current: str) -> Mapping[str, str]:
-    return {
-        "en": f"{entry.source.shown}: {former} is called {current} now; the old name works for one more release",
-        "zh": f"{entry.source.shown}：{former} 现名为 {current}；旧名称仅在本版本中仍可使用",
-    }
+def _warnings(entry: _Entry) -> Iterator[Text]:
+    """Yield what works for one more release only."""
+    file = entry.source.shown
+    for former, current in entry.renamed:
+        yield Message(
+            "{file}: {former} is called {current} now; the old name works for one more release",
+            file=file,
+            former=former,
+            current=current,
+        )
+    for field, instead in _FORMER_FIELDS.items():
+        if entry.source.kind == "checks" and entry.node.get(field) is not None:
+            yield Message(
+                "{file}: the field {field} works for one more release: {instead}",
+                file=file,
+                field=field,
+                instead=instead,
+            )
 
 
 def _check_place(entry: _Entry) -> None:

@@ -33,9 +33,7 @@ def check_from(data: Row) -> Check:
         remedy=_optional(data.get("remedy")),
         commands=tuple(data.get("commands", ())),
         commands_by=tuple((row["when"], tuple(row["commands"])) for row in data.get("commands_by", ())),
-        playbook=data.get("playbook", ""),
         faq=tuple(data.get("faq", ())),
-        volatile=data.get("volatile", False),
         deadline=float(data.get("deadline", 20)),
     )
 
@@ -54,6 +52,7 @@ def faq_from(data: Row) -> FaqEntry:
         role=data.get("role", "cause"),
         precedence=data.get("precedence", 500),
         confirm=tuple(data.get("confirm", ())),
+        named_by=tuple(data.get("named_by", ())),
         versions=data.get("versions", {}),
         seed=data.get("seed", ""),
         references=tuple(data.get("references", ())),

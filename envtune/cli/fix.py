@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Optional
 
@@ -14,9 +13,9 @@ from envtune.messages import Message
 
 if TYPE_CHECKING:
     from envtune.fix.apply import Made, Request
-    from envtune.fix.plan import FixOptions, Plan
+    from envtune.fix.plan import Plan
     from envtune.job.target import TargetOptions
-    from envtune.model import Check
+    from envtune.model import Check, FixOptions
 
 HELP = """What would repair this host; with --apply, repair it and run the same checks again.
 
@@ -79,7 +78,7 @@ def command(
         target = _target(python, None if owner else pid, script, env_file)
         options = _fix_options(prepared.checks, peer, hostfile, wheels, pid, owner, target)
         if env_file is not None:
-            options = replace(options, env_file=str(Path(env_file).absolute()))
+            options = options._replace(env_file=str(Path(env_file).absolute()))
         target = target._replace(peers=options.peers)
         request = _request(prepared, target, options, snapshot, lang, format_, fail_on, wait)
         request.consent_to(words or [], select or [], change or [], yes, yes_confirm)
@@ -197,8 +196,8 @@ def _fix_options(
     import os
 
     from envtune.errors import UsageError
-    from envtune.fix.plan import FixOptions
     from envtune.job.peers import read_peers
+    from envtune.model import FixOptions
 
     if owner is not None and pid is None:
         raise UsageError(Message("--owner goes with --pid: the process to end"))

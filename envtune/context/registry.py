@@ -22,8 +22,10 @@ RESOURCES = "envtune.resources"
 KINDS = ("probes", "facts", "actions")
 _functions: dict[str, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
 _paths: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
-_former_names: dict[str, str] = {}  # former name of a probe or action -> its name
+# former name of a probe or action -> arguments that were given to it, and its name now
+_former_names: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
 _complete = False
+_NOTHING: Mapping[str, Any] = {}
 
 
 def probe(name: str, *, formerly: str = "") -> Callable[[F], F]:
@@ -39,19 +41,20 @@ def fact(name: str) -> Callable[[F], F]:
     return _register("facts", name, "")
 
 
-def action(name: str, *, formerly: str = "") -> Callable[[F], F]:
+def action(name: str, *, formerly: str = "", formerly_with: Mapping[str, Any] = _NOTHING) -> Callable[[F], F]:
     """Register `def f(context, findings, *, argument: ...) -> Iterable[Change]`.
 
     It reads, and returns what it would write; the executor writes. It raises `Skipped` when it has nothing to propose.
+    `formerly_with` are the arguments that the former name had to be given to mean this action.
     """
-    return _register("actions", name, formerly)
+    return _register("actions", name, formerly, formerly_with)
 
 
-def _register(kind: str, name: str, formerly: str) -> Callable[[F], F]:
+def _register(kind: str, name: str, formerly: str, formerly_with: Mapping[str, Any] = _NOTHING) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         _functions[kind][name] = function
         if formerly:
-            _former_names[formerly] = name
+            _former_names.setdefault(formerly, []).append((formerly_with, name))
         return function
 
     return decorate
@@ -103,10 +106,18 @@ def probe_names() -> tuple[str, ...]:
     return tuple(make_index()["probes"])
 
 
-def current_name(name: str) -> str:
+def current_name(name: str, arguments: Mapping[str, Any] = _NOTHING) -> str:
     """Return the name that a probe or action has now; `name` itself when it never had another."""
+    return current_call(name, arguments)[0]
+
+
+def current_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the name that a probe or action has now, and those of its arguments that were part of the former name."""
     _import_everything()
-    return _former_names.get(name, name)
+    for needed, current in _former_names.get(name, ()):
+        if needed.items() <= arguments.items():
+            return current, tuple(needed)
+    return name, ()
 
 
 def probe_arguments(name: str) -> dict[str, inspect.Parameter]:

@@ -21,10 +21,10 @@ from envtune.executor.state import state_directory
 from envtune.fix.consent import EACH, Consent, Held, sort_changes, unknown_changes
 from envtune.fix.executor_messages import problem_message
 from envtune.fix.outcome import Written, exit_status, settle
-from envtune.fix.plan import FixOptions, Plan, cured, executable, make_plan
+from envtune.fix.plan import Plan, cured, executable, make_plan
 from envtune.job.target import TargetOptions
 from envtune.messages import Joined, Message, Text
-from envtune.model import Change, Check, Finding, Severity
+from envtune.model import Change, Check, Finding, FixOptions, Severity
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue

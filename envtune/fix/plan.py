@@ -8,7 +8,7 @@ reason or with the steps that a person does.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Iterable, Mapping, Optional, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import find_action, takes_options
@@ -16,28 +16,13 @@ from envtune.errors import Denied, HostError, Skipped, Undetermined, host_error_
 from envtune.fix.conflicts import Claims
 from envtune.fix.policy import refusal
 from envtune.messages import Bilingual, Literal, Message, Text
-from envtune.model import Change, Finding, Outcome, Playbook, Step
+from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
 
 SAFETY = ("safe", "confirm", "manual")
+NO_OPTIONS = FixOptions()
 DISRUPTION = ("none", "job", "service", "reboot")
 # what others may need to be there first: system packages before Python packages, both before everything else
-_FIRST = ("packages.install", "python.install")
-
-
-@dataclass(frozen=True)
-class FixOptions:
-    """What the user said about the repair. An action whose signature has the keyword `options` gets it.
-
-    `peers` are the addresses and networks (`10.0.0.2`, `10.0.0.0/24`, `fd00::/8`) of the other hosts of the job, names
-    already resolved. `wheels` is a directory of wheels for hosts without a network, `env_file` the file to write
-    variables to, `pid` and `owner` name one process and the user who must own it.
-    """
-
-    peers: tuple[str, ...] = ()
-    wheels: Optional[str] = None
-    env_file: Optional[str] = None
-    pid: Optional[int] = None
-    owner: Optional[str] = None
+_FIRST = (("packages.install",), ("images.install_pillow", "images.install_opencv", "cann.install_te"))
 
 
 @dataclass(frozen=True)
@@ -61,7 +46,7 @@ class Plan:
 
 
 def make_plan(
-    findings: Iterable[Finding], playbooks: Iterable[Playbook], context: Context, options: FixOptions = FixOptions()
+    findings: Iterable[Finding], playbooks: Iterable[Playbook], context: Context, options: FixOptions = NO_OPTIONS
 ) -> Plan:
     """What would cure the failed findings, in the order in which it would be done. Never raises for a host's sake."""
     every = tuple(findings)
@@ -82,7 +67,7 @@ def make_plan(
 
 def _rank(playbook: Playbook) -> tuple[int, str]:
     kinds = [step.kind for step in playbook.steps]
-    return min((n for n, kind in enumerate(_FIRST) if kind in kinds), default=len(_FIRST)), playbook.id
+    return min((n for n, group in enumerate(_FIRST) if {*group} & {*kinds}), default=len(_FIRST)), playbook.id
 
 
 def _target(context: Context) -> dict[str, Any]:

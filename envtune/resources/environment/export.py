@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING, Iterable, Iterator, NamedTuple, Optional, Sequence
+from typing import Iterable, Iterator, NamedTuple, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
@@ -18,7 +18,7 @@ from envtune.job.environment import env_file_environment, is_for_a_shell, parse_
 from envtune.job.script import text_environment
 from envtune.job.target import JobEnvironment
 from envtune.messages import Bilingual, Message, Text
-from envtune.model import Change, Check, Finding
+from envtune.model import Change, Check, Finding, FixOptions
 from envtune.resources.environment.managed_block import Unclosed, docker_lines, merged, split, variants
 from envtune.resources.environment.path_settings import advice as path_advice
 from envtune.resources.environment.profile import Left, Setting, train
@@ -26,9 +26,6 @@ from envtune.resources.environment.render import bash_lines
 from envtune.resources.environment.search_paths import HDF5_ENTRIES, SEARCHED
 from envtune.resources.environment.simulate import cured, environment_after, values
 from envtune.resources.files.change import content, file_operation, needs_root
-
-if TYPE_CHECKING:
-    from envtune.fix.plan import FixOptions
 
 PROFILE_D = "/etc/profile.d/"
 SEARCH_PATHS = {*SEARCHED, *HDF5_ENTRIES}

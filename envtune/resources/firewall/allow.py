@@ -7,22 +7,19 @@ is skipped: a port is never opened to everybody.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Iterable, Optional, Sequence
+from typing import Iterable, Optional, Sequence
 
 from envtune import intervals as regions
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import NotApplicable, Skipped
 from envtune.messages import Message, Text
-from envtune.model import Change, Finding
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.firewall.commands import Wanted, changes_of
 from envtune.resources.firewall.listings import RuleSets, rule_sets, without_dormant
 from envtune.resources.firewall.model import Table
 from envtune.resources.firewall.peers import Peers, peers_of, questions, ways
 from envtune.resources.firewall.placement import Case, Opening, openings
-
-if TYPE_CHECKING:
-    from envtune.fix.plan import FixOptions
 
 WIDEST = 8  # bits of the widest network that can still be a cluster's
 

@@ -10,15 +10,22 @@ import re
 from typing import Iterable, Optional, Sequence
 
 from envtune.context import Context
+from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
 from envtune.host import Host
 from envtune.messages import Message, Text
-from envtune.model import Finding
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.images.opencv import OPENCV
 from envtune.resources.python.distributions import Distribution, every, locate
-from envtune.resources.python.installation import Installation, binary
+from envtune.resources.python.install import Installation, binary, replacements
 
 RECOMMENDED = "3.4.10"
+
+
+@action("images.install_opencv", formerly="python.install", formerly_with={"what": "opencv"})
+def install_opencv(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
+    """Keep one of several OpenCV distributions in each directory that holds several."""
+    return replacements(context, findings, options, choose)
 
 
 def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:

@@ -13,13 +13,14 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 from envtune.collector.paths import on_path
 from envtune.collector.python.distributions import normal_name
 from envtune.context import Context
+from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, Undetermined
 from envtune.messages import Bilingual, Message, Text
-from envtune.model import Finding
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.images.build_requirements import header_folders
 from envtune.resources.images.pillow import NATIVE, SIMD, Imported, best_variant, cpu_flags, imported_pillow
 from envtune.resources.python.distributions import environment, every, interpreter, locate
-from envtune.resources.python.installation import Installation, binary, sources
+from envtune.resources.python.install import Installation, binary, replacements, sources
 from envtune.resources.python.metadata import metadata_file
 from envtune.resources.python.site import is_own, main_entry, user_site
 
@@ -59,6 +60,12 @@ class Source(NamedTuple):
     path: str
     version: str
     wheel: bool
+
+
+@action("images.install_pillow", formerly="python.install", formerly_with={"what": "pillow"})
+def install_pillow(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
+    """Replace the Pillow that the job imports by the build that fits the CPU."""
+    return replacements(context, findings, options, choose)
 
 
 def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:

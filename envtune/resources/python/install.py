@@ -1,4 +1,4 @@
-"""`python.install`: distributions of the job's Python replaced, so that it is never without them.
+"""Distributions of the job's Python replaced, so that it is never without them: what the installing actions share.
 
 The wheels are there first, built or downloaded below the run's own directory; what is replaced is kept whole before the
 first file changes; afterwards every file must be the wheel's, and the target must import it. Nothing here starts the
@@ -8,43 +8,60 @@ interpreter: the plan says what the executor will start.
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Any, Iterable, Literal, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.context import Context
-from envtune.context.registry import action
 from envtune.errors import HostError, Missing, NotApplicable, Skipped
 from envtune.executor.files import digest
 from envtune.messages import Message, Text
-from envtune.model import Change, Finding
-from envtune.resources.cann import install_te as te_install
-from envtune.resources.images import install_opencv as opencv_install
-from envtune.resources.images import install_pillow as pillow_install
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.python.distributions import Distribution, interpreter
-from envtune.resources.python.installation import Installation
 from envtune.resources.python.site import Place, find_place
-
-if TYPE_CHECKING:
-    from envtune.fix.plan import FixOptions
 
 LISTED = ("RECORD", "METADATA", "INSTALLER")  # any of them says that a distribution is still the one of the plan
 
 
-@action("python.install")
-def install(
-    context: Context,
-    findings: Sequence[Finding],
-    *,
-    what: Literal["pillow", "opencv", "cann-wheels"],
-    options: FixOptions,
-) -> Iterable[Change]:
-    """One change per directory of the import path; `what` names the group of distributions that belong together."""
+class Installation(NamedTuple):
+    """What to replace by what in one directory of the import path."""
+
+    entry: str
+    remove: tuple[Distribution, ...]
+    requirements: tuple[str, ...]  # what `pip install` is given: requirements or paths of wheels; none: only remove
+    names: tuple[str, ...]  # the distributions concerned, normalised
+    modules: tuple[str, ...]  # the top-level names they hold
+    after: str
+    findings: tuple[str, ...]  # check ids; the first one is the change's own
+    subject: str
+    prepare: tuple[tuple[str, ...], ...] = ()  # words for pip that bring the wheels to {work}/wheels
+    wheels: tuple[str, ...] = ()  # where they are then
+    environ: Mapping[str, str] = {}
+    smoke: str = ""  # a line of Python that proves it works in the target
+    note: Optional[Text] = None
+    rivals: tuple[Text, ...] = ()
+
+
+Chooser = Callable[[Context, Sequence[Finding], Optional[str]], Iterable[Installation]]
+
+
+def replacements(
+    context: Context, findings: Sequence[Finding], options: FixOptions, choose: Chooser
+) -> tuple[Change, ...]:
+    """Return one change for each directory of the import path that `choose` names; Skipped where it does not apply."""
     try:
-        return [change(context, one) for one in _CHOICES[what](context, findings, options.wheels)]
+        return tuple(change(context, wanted) for wanted in choose(context, findings, options.wheels))
     except NotApplicable as verdict:
         raise Skipped(verdict.reason) from None
 
 
-_CHOICES = {"pillow": pillow_install.choose, "opencv": opencv_install.choose, "cann-wheels": te_install.choose}
+def binary(wheels: Optional[str], requirement: str) -> tuple[str, ...]:
+    """The words for pip that bring one ready wheel to {work}/wheels, from the index or the given directory."""
+    words = ("download", "--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--dest", "{work}/wheels")
+    return (*words, *sources(wheels), requirement)
+
+
+def sources(wheels: Optional[str]) -> tuple[str, ...]:
+    """Where pip may look: the index its own configuration names, or only the given directory."""
+    return () if wheels is None else ("--no-index", "--find-links", wheels)
 
 
 def change(context: Context, wanted: Installation) -> Change:
@@ -56,7 +73,7 @@ def change(context: Context, wanted: Installation) -> Change:
         finding=wanted.findings[0],
         subject=wanted.subject,
         playbook="",
-        action="python.install",
+        action="",
         target=place.entry,
         before=before,
         after=wanted.after,

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from envtune.audit import examine
 from envtune.catalog import load
-from envtune.fix.plan import FixOptions, Plan, make_plan
+from envtune.fix.plan import Plan, make_plan
 from envtune.job.target import TargetOptions
 from envtune.messages import Bilingual
-from envtune.model import Change, Outcome
+from envtune.model import Change, FixOptions, Outcome
 from envtune.resources.environment.managed_block import BEGIN, END, Unclosed, entries, merged, split, variants
 from envtune.resources.environment.profile import Setting
 

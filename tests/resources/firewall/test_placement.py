@@ -17,10 +17,10 @@ from envtune.catalog import load
 from envtune.catalog.examples import example_data
 from envtune.context.open import open_context
 from envtune.executor.plan import plan_fault
-from envtune.fix.plan import FixOptions, Plan, executable, make_plan
+from envtune.fix.plan import Plan, executable, make_plan
 from envtune.fix.policy import refusal
 from envtune.job.target import TargetOptions
-from envtune.model import Change, Outcome
+from envtune.model import Change, FixOptions, Outcome
 from envtune.resources.firewall.commands import port_groups
 from envtune.snapshot.host import SnapshotHost
 

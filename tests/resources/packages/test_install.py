@@ -18,10 +18,10 @@ from envtune.collector.sources.images import PILLOW_BUILD_DEBIAN, PILLOW_BUILD_Q
 from envtune.executor.plan import operation_fault
 from envtune.executor.recover import undo_run
 from envtune.executor.run import apply_plan
-from envtune.fix.plan import FixOptions, Plan, executable, make_plan
+from envtune.fix.plan import Plan, executable, make_plan
 from envtune.fix.policy import refusal
 from envtune.host import LocalHost
-from envtune.model import Change, Finding
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.packages.install import candidates, names_for, simulate, simulated, table
 
 SIMULATED = """NOTE: This is only a simulation!

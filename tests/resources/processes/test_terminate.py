@@ -14,7 +14,8 @@ from helpers.examples import ROOT, example_context
 
 from envtune.audit import examine
 from envtune.catalog import load
-from envtune.fix.plan import FixOptions, Plan, make_plan
+from envtune.fix.plan import Plan, make_plan
+from envtune.model import FixOptions
 
 INIT = {"pid": 1, "ppid": 0, "user": "root", "name": "systemd", "started": 1699000000}
 BOOT = 1699000000
@@ -129,7 +130,7 @@ REAL = """
 import json, os, signal, subprocess, sys, time
 from helpers import fixing
 from envtune.executor.common import failpoint_hooks
-from envtune.fix.plan import FixOptions
+from envtune.model import FixOptions
 
 state = sys.argv[1]
 with open("/proc/self/comm", "w") as file:

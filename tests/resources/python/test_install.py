@@ -12,9 +12,9 @@ from envtune.catalog import load
 from envtune.errors import Skipped
 from envtune.executor.operations.trees import is_covered
 from envtune.executor.plan import operation_fault
-from envtune.fix.plan import FixOptions, Plan, make_plan
+from envtune.fix.plan import Plan, make_plan
 from envtune.fix.policy import refusal
-from envtune.model import Change, Finding
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.images.install_opencv import best
 from envtune.resources.images.install_pillow import RELEASES, SMOKE, nearest, offered
 from envtune.resources.python.distributions import Distribution
