@@ -7,7 +7,7 @@ of `check` that may cost 200 ms makes some fifty of them.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Union
 
 from envtune.messages import Text
 
@@ -46,18 +46,24 @@ class Evidence(NamedTuple):
     text: str = ""
 
 
+Expectation = Mapping[str, Any]  # matchers by name, perhaps inside a quantifier; expect.py lists them
+Wording = Callable[[Expectation], Optional[Text]]
+
+
 class Reading(NamedTuple):
     """One value a probe read about one subject.
 
-    `value` is what the expectation judges. `shown` and `expected` replace the generated wording where the value alone
-    would not tell a person enough; `reason` says why this subject could not be read (then `value` is not judged).
+    `value` is what the expectation judges. `shown` replaces the generated wording where the value alone would not tell
+    a person enough. `expected` does so for the expectation: as a function it words the expectation it is given, None
+    for the generated words; as a text it says what the probe compared with, where `value` is the result of a comparison
+    (true, `match`). `reason` says why this subject could not be read (then `value` is not judged).
     """
 
     subject: str
     value: Any
     evidence: Evidence
     shown: Optional[Text] = None
-    expected: Optional[Text] = None
+    expected: Union[Text, Wording, None] = None
     reason: Optional[Text] = None
     right: bool = False  # the only reason is a missing right
     commands: tuple[str, ...] = ()  # what mends this very subject, where the check's commands do not
@@ -84,7 +90,7 @@ class Check(NamedTuple):
     origin: str
     probe: str
     arguments: Mapping[str, Any]
-    expect: Mapping[str, Any]
+    expect: Expectation
     applies: Mapping[str, Any] = {}
     severity_by: tuple[tuple[Mapping[str, Any], Severity], ...] = ()
     seed: str = ""

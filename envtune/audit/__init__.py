@@ -112,10 +112,9 @@ def _judge(
 def _groups(check: Check, readings: Sequence[Reading]) -> list[list[Reading]]:
     """Readings that would read the same but for their subject, together."""
     groups: dict[tuple[str, str], list[Reading]] = {}
-    described = expect.describe(check.expect)
     for reading in readings:
-        wanted = reading.expected or described
-        groups.setdefault((expect.actual_value(reading).en, wanted.en), []).append(reading)
+        words = expect.actual_value(reading).en, expect.expected_value(reading, check.expect).en
+        groups.setdefault(words, []).append(reading)
     return list(groups.values())
 
 

@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Container, Iterable, Iterator, Mapping, Sequence
 
+from envtune.catalog.entries import expectation_of
 from envtune.catalog.families import folders_of
 from envtune.catalog.layers import Source
 from envtune.catalog.yaml import Complaint, Complaints, Node, read_yaml
-from envtune.context.registry import current_call
+from envtune.context.registry import current_arguments, current_name
 from envtune.errors import CatalogError
 from envtune.messages import Message, Text
 from envtune.schema.types import KINDS
@@ -49,7 +50,7 @@ class _Entry:
     source: Source
     node: Node
     complaints: Complaints
-    renamed: tuple[tuple[str, str], ...] = ()  # former and current names of probes and actions
+    notes: tuple[Text, ...] = ()  # what works for one more release
 
     @property
     def id(self) -> str:
@@ -97,9 +98,11 @@ def _link_faq(rows: Mapping[str, dict[str, Mapping[str, Any]]], own: Container[s
 
 
 def row_of(node: Node, source: Source) -> Mapping[str, Any]:
-    """An entry as data, with the file it comes from and without its examples."""
+    """Return an entry as data, with the file it comes from and without its examples."""
     data = node.plain() if node.kind == "mapping" else {}
     data.pop("examples", None)
+    if source.kind == "checks" and _has_profile(data):
+        data["expect"] = expectation_of(data)
     return {**_unfold(data), "file": source.shown}
 
 
@@ -118,57 +121,82 @@ def _entries(files: Iterable[tuple[Source, bytes]], made: list[Complaints]) -> I
         made.append(complaints)
         node = read_yaml(content, complaints)
         if node is not None:
-            renamed: list[tuple[str, str]] = []
-            node = _with_current_names(node, renamed)
+            notes: list[Text] = []
+            node = _with_current_names(node, notes)
             validate(node, source.kind, complaints)
-            entry = _Entry(source, node, complaints, tuple(renamed))
+            entry = _Entry(source, node, complaints, tuple(notes))
             _check_place(entry)
+            _check_profile(entry)
             yield entry
 
 
-def _with_current_names(node: Node, renamed: list[tuple[str, str]]) -> Node:
-    """Return the entry with the names that probes and actions have now; adds (former name, name) to `renamed`."""
+def _with_current_names(node: Node, notes: list[Text]) -> Node:
+    """Return the entry with probes and actions called as they are now; adds to `notes` what was called otherwise."""
     if node.kind != "mapping":
         return node
-    return replace(node, value=tuple((key, _rename(key.value, value, renamed)) for key, value in node.value))
+    return replace(node, value=tuple((key, _with_current_calls(key.value, value, notes)) for key, value in node.value))
 
 
-def _rename(field: str, node: Node, renamed: list[tuple[str, str]]) -> Node:
+def _with_current_calls(field: str, node: Node, notes: list[Text]) -> Node:
     if field == "steps" and node.kind == "list":
-        return replace(node, value=tuple(_rename("probe", step, renamed) for step in node.value))
+        return replace(node, value=tuple(_with_current_calls("probe", step, notes) for step in node.value))
     if field != "probe" or node.kind != "mapping":
         return node
-    calls = []
-    for name, arguments in node.value:
-        plain = arguments.plain() if arguments.kind == "mapping" else {}
-        current, dropped = current_call(name.value, plain)
-        if current != name.value:
-            said = " ".join((name.value, *(f"{key}: {plain[key]}" for key in dropped)))
-            renamed.append((said, current))
-            rest = tuple((key, value) for key, value in arguments.value or () if key.value not in dropped)
-            arguments = replace(arguments, value=rest) if dropped else arguments
-        calls.append((replace(name, value=current), arguments))
-    return replace(node, value=tuple(calls))
+    return replace(node, value=tuple(_current_call(name, arguments, notes) for name, arguments in node.value))
+
+
+def _current_call(name: Node, arguments: Node, notes: list[Text]) -> tuple[Node, Node]:
+    given = arguments.plain() if arguments.kind == "mapping" else {}
+    current, taken = current_name(name.value, given), current_arguments(name.value, given)
+    gone = [key for key in given if key not in taken]
+    if current != name.value:
+        called = " ".join((name.value, *(f"{key}: {given[key]}" for key in gone)))
+        notes.append(
+            Message(
+                "{former} is called {current} now; the old name works for one more release",
+                former=called,
+                current=current,
+            )
+        )
+    elif gone:
+        notes.append(
+            Message(
+                "{probe} takes {arguments} for one more release, without effect: the value stands in `expect`",
+                probe=current,
+                arguments=", ".join(gone),
+            )
+        )
+    if gone:
+        arguments = replace(
+            arguments, value=tuple((key, value) for key, value in arguments.value if key.value in taken)
+        )
+    return replace(name, value=current), arguments
 
 
 def _warnings(entry: _Entry) -> Iterator[Text]:
     """Yield what works for one more release only."""
-    file = entry.source.shown
-    for former, current in entry.renamed:
-        yield Message(
-            "{file}: {former} is called {current} now; the old name works for one more release",
-            file=file,
-            former=former,
-            current=current,
-        )
+    notes = list(entry.notes)
     for field, instead in _FORMER_FIELDS.items():
         if entry.source.kind == "checks" and entry.node.get(field) is not None:
-            yield Message(
-                "{file}: the field {field} works for one more release: {instead}",
-                file=file,
-                field=field,
-                instead=instead,
-            )
+            words = Message("the field {field} works for one more release: {instead}", field=field, instead=instead)
+            notes.append(words)
+    yield from (Message("{file}: {note}", file=entry.source.shown, note=note) for note in notes)
+
+
+def _has_profile(data: Mapping[str, Any]) -> bool:
+    """Return whether the entry expects a profile that the table of variables has."""
+    try:
+        return expectation_of(data) != data["expect"]
+    except (AttributeError, KeyError, TypeError, ValueError):  # it was complained about
+        return False
+
+
+def _check_profile(entry: _Entry) -> None:
+    """A profile is one of a variable that the table describes."""
+    expect = entry.node.get("expect") if entry.source.kind == "checks" else None
+    profile = expect.get("profile") if expect is not None else None
+    if profile is not None and not _has_profile(entry.node.plain()):
+        entry.complaints.about(profile, Message("the table of variables has no profile for what this probe reads"))
 
 
 def _check_place(entry: _Entry) -> None:

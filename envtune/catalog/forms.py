@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping, Optional, Union
 
 from envtune import expect as matchers
 from envtune.catalog.yaml import Complaints, Node
-from envtune.messages import Message
+from envtune.messages import Message, Text
 from envtune.schema import types as schema
 from envtune.schema.validate import judge, known_keys, regex, unknown_word, wanted
 
@@ -118,18 +118,25 @@ def expect(node: Node, complaints: Complaints) -> None:
     if not wanted(node, "mapping", complaints, "{all: {eq: ...}}"):
         return
     keys = [key.value for key, _ in node.value]
-    quantified = [key for key in keys if key in matchers.QUANTIFIERS]
+    quantified = [key for key in keys if key in (*matchers.QUANTIFIERS, "profile")]
     if not quantified:
-        _matchers(node, complaints, (*matchers.MATCHERS, *matchers.QUANTIFIERS))
+        _matchers(node, complaints, (*matchers.MATCHERS, *matchers.QUANTIFIERS, "profile"))
     elif len(keys) > 1:
         words = quantified[0]
         complaints.about(node, Message("{words} stands alone; put the matchers into it", words=words))
-    elif keys == ["same"]:
-        value = node.value[0][1]
-        if value.value is not True:
-            complaints.about(value, Message("write `same: true`"))
+    elif keys[0] in _ALONE:
+        value, (form, only_value) = node.value[0][1], _ALONE[keys[0]]
+        if value.value != only_value or type(value.value) is not type(only_value):
+            complaints.about(value, form)
     elif wanted(node.value[0][1], "mapping", complaints, "{eq: ...}"):
         _matchers(node.value[0][1], complaints, tuple(matchers.MATCHERS))
+
+
+# key of an expectation that has one value only -> what to write, and the value
+_ALONE: Mapping[str, tuple[Text, Any]] = {
+    "same": (Message("write `same: true`"), True),
+    "profile": (Message("write `profile: train`"), "train"),
+}
 
 
 def _matchers(node: Node, complaints: Complaints, known: tuple[str, ...]) -> None:

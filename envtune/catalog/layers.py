@@ -127,7 +127,7 @@ def _stamp(path: str, status: os.stat_result) -> tuple[str, int]:
 def code_files() -> tuple[Source, ...]:
     """What a catalogue file is validated against: probes, matchers, facts, tables; or the archive we run from."""
     own = Layer(PACKAGE, own=True)
-    paths = [os.path.join(PACKAGE, "expect.py")]
+    paths = [os.path.join(PACKAGE, name) for name in ("expect.py", "data/variables.json")]
     if not os.path.isdir(PACKAGE):
         paths = [PACKAGE]
         while not os.path.exists(paths[0]):

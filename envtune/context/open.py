@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Union
+from typing import Any, Mapping, Sequence, Union
 
 from envtune.context import Context
 from envtune.host import Host
@@ -10,16 +10,23 @@ from envtune.job.environment import read_environment
 from envtune.job.interpreter import find_python
 from envtune.job.target import JobEnvironment, PythonTarget, Target, TargetOptions
 from envtune.messages import Text
+from envtune.model import Expectation
 
 UNNAMED = TargetOptions()
+NO_EXPECTATIONS: Mapping[str, Sequence[Expectation]] = {}
 
 
-def open_context(host: Host, options: TargetOptions = UNNAMED) -> Context:
-    """The context of one run. Reads only what names the target; everything else is read when a check asks."""
+def open_context(
+    host: Host, options: TargetOptions = UNNAMED, expectations: Mapping[str, Sequence[Expectation]] = NO_EXPECTATIONS
+) -> Context:
+    """Return the context of one run. Reads only what names the target; everything else is read when a check asks.
+
+    `expectations` are those of the catalogue about single variables (Catalogue.expectations).
+    """
     environment = read_environment(host, options)
     found = _python_of(host, options, environment)
     python, reason = (None, found) if isinstance(found, Text) else (found, None)
-    return Context(host, Target(options, python, reason, environment))
+    return Context(host, Target(options, python, reason, environment), expectations=expectations)
 
 
 def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:

@@ -24,15 +24,18 @@ _functions: dict[str, dict[str, Callable[..., Any]]] = {kind: {} for kind in KIN
 _paths: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
 # former name of a probe or action -> arguments that were given to it, and its name now
 _former_names: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
+_former_arguments: dict[str, tuple[str, ...]] = {}  # of a probe; they are without effect
 _complete = False
 _NOTHING: Mapping[str, Any] = {}
 
 
-def probe(name: str, *, formerly: str = "") -> Callable[[F], F]:
+def probe(name: str, *, formerly: str = "", former_arguments: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Register `def f(context, *, argument: ...) -> Iterable[Reading]`; it reads and does not judge.
 
-    `formerly` is a name that site catalogues may still use; it is accepted for one release, with a warning.
+    `formerly` is a name that site catalogues may still use, `former_arguments` are arguments that they may still give:
+    both are accepted for one release, with a warning.
     """
+    _former_arguments[name] = former_arguments
     return _register("probes", name, formerly)
 
 
@@ -108,16 +111,19 @@ def probe_names() -> tuple[str, ...]:
 
 def current_name(name: str, arguments: Mapping[str, Any] = _NOTHING) -> str:
     """Return the name that a probe or action has now; `name` itself when it never had another."""
-    return current_call(name, arguments)[0]
-
-
-def current_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return the name that a probe or action has now, and those of its arguments that were part of the former name."""
     _import_everything()
     for needed, current in _former_names.get(name, ()):
         if needed.items() <= arguments.items():
-            return current, tuple(needed)
-    return name, ()
+            return current
+    return name
+
+
+def current_arguments(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return those of the arguments that the probe or action of that (perhaps former) name takes still."""
+    current = current_name(name, arguments)
+    gone = {*_former_arguments.get(current, ())}
+    gone |= {key for needed, target in _former_names.get(name, ()) if target == current for key in needed}
+    return tuple(argument for argument in arguments if argument not in gone)
 
 
 def probe_arguments(name: str) -> dict[str, inspect.Parameter]:

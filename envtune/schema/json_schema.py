@@ -91,7 +91,8 @@ def _matchers() -> dict[str, Any]:
 
 def _expect() -> dict[str, Any]:
     quantified = [_closed({name: _matchers()}, [name]) for name in ("all", "any")]
-    return {"anyOf": [_matchers(), *quantified, _closed({"same": {"const": True}}, ["same"])]}
+    alone = [_closed({name: {"const": value}}, [name]) for name, value in (("same", True), ("profile", "train"))]
+    return {"anyOf": [_matchers(), *quantified, *alone]}
 
 
 def _applies() -> dict[str, Any]:

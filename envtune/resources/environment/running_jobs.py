@@ -16,8 +16,9 @@ from envtune.job.environment import declared_environment, process_environment
 from envtune.job.target import JobEnvironment
 from envtune.messages import Bilingual, Message, Text
 from envtune.model import Evidence, Reading
-from envtune.resources.environment.reference import about, names
-from envtune.resources.environment.variables import UNSET, printable, train_words
+from envtune.resources.environment.reference import names
+from envtune.resources.environment.training_values import UNSET, known_names, training_value
+from envtune.resources.environment.variables import printable
 
 LIMIT = 32  # processes looked at; a host has at most 16 devices, and some jobs two processes for each
 
@@ -40,7 +41,7 @@ def processes(context: Context) -> Iterable[Reading]:
             found, untold = differences(environment.variables, script)
             wanted = Message("as {source} sets them", source=script.source)
         else:
-            found, untold = violations(environment.variables), None
+            found, untold = violations(context, environment.variables), None
             wanted = Message("the values training wants")
         if not found and untold is not None:
             yield Reading(subject, None, evidence, expected=wanted, reason=untold)
@@ -98,12 +99,12 @@ def differences(process: Mapping[str, str], script: JobEnvironment) -> tuple[tup
     return tuple(found), untold
 
 
-def violations(process: Mapping[str, str]) -> tuple[Text, ...]:
-    """Per variable that is set to what training does not want."""
+def violations(context: Context, process: Mapping[str, str]) -> tuple[Text, ...]:
+    """Return one sentence for each variable that is set to what training does not want."""
     found: list[Text] = []
-    for name in names():
-        wanted, value = about(name).get("train"), process.get(name, UNSET)
-        words = train_words(name)
-        if wanted and value != UNSET and value not in wanted and words is not None:
+    for name in known_names(context):
+        wanted, value = training_value(context, name), process.get(name, UNSET)
+        if wanted is not None and value != UNSET and not wanted.accepts(value):
+            words = wanted.text
             found.append(Message("{name} is {value}, not {words}", name=name, value=printable(value), words=words))
     return tuple(found)

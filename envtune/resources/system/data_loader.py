@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Iterable, Iterator, NamedTuple, Optional, Sequence
 
+from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
-from envtune.messages import Message, in_context
-from envtune.model import Evidence, Reading
+from envtune.messages import Message, Text, in_context
+from envtune.model import Evidence, Expectation, Reading
 from envtune.ranges import cpu_numbers, whole_number
 from envtune.resources.system.platform import online_cpus
 
@@ -32,15 +34,23 @@ def workers(context: Context) -> Iterable[Reading]:
     Source: porting guide 003:588, 003:596. The guide's script divides the number by its devices (003:362), so it is the
     number of the whole host.
     """
-    wanted, source, text = _wanted(context)
+    workers, source, text = _workers_of_job(context)
     pid = context.target.options.pid
     limit = usable_cpus(context.host, "self" if pid is None else str(pid))
-    shown = Message("{wanted} workers for {cpus} CPUs", wanted=wanted, cpus=limit.cpus)
-    expected = Message("at most {cpus} workers ({source})", cpus=limit.cpus, source=limit.source)
-    return [Reading("workers", -(-wanted * 100 // limit.cpus), Evidence(source, text), shown, expected)]
+    shown = Message("{workers} workers for {cpus} CPUs", workers=workers, cpus=limit.cpus)
+    percent = -(-workers * 100 // limit.cpus)
+    return [Reading("workers", percent, Evidence(source, text), shown, partial(_at_most, limit))]
 
 
-def _wanted(context: Context) -> tuple[int, str, str]:
+def _at_most(limit: Limit, expectation: Expectation) -> Text:
+    """Word an expectation of the percentage as a number of workers on this host."""
+    most = expect.only(expectation, "le")
+    if most is None:
+        return expect.describe(expectation, lambda percent: f"{percent} %")
+    return Message("at most {workers} workers ({source})", workers=int(most * limit.cpus // 100), source=limit.source)
+
+
+def _workers_of_job(context: Context) -> tuple[int, str, str]:
     """(workers, source, text) of the named job."""
     options = context.target.options
     if options.pid is not None:

@@ -9,8 +9,7 @@ from helpers.examples import example_context
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envtune.resources.system.hardware import cpu_name, is_model
-from envtune.resources.system.memory import total_bytes
+from envtune.resources.system.hardware import cpu_name, is_model, total_bytes
 from envtune.resources.system.platform import distribution, parse_os_release, parse_release_line
 
 KUNPENG = "processor\t: 0\nBogoMIPS\t: 200.00\nCPU implementer\t: 0x48\nCPU architecture: 8\nCPU part\t: 0xd01\n\n"
