@@ -12,8 +12,9 @@ from envtune.cli.options import fail, language
 from envtune.messages import Bilingual
 
 if TYPE_CHECKING:
+    from envtune.catalog import Catalogue
     from envtune.context import Context
-    from envtune.resources.environment.profile import Advice
+    from envtune.resources.environment.profile import Advice, Setting
 
 HELP = """The variables this host's job should get: only what differs from what it gets now, each with its reason.
 
@@ -43,6 +44,7 @@ def command(
     script: Optional[str] = typer.Option(None, "--script", help="The job's launch script."),
     env_file: Optional[str] = typer.Option(None, "--env-file", help="The job's variables, KEY=VALUE lines."),
 ) -> None:
+    from envtune.catalog import load
     from envtune.cli.check import _absolute, open_host
     from envtune.context.open import open_context
     from envtune.errors import EnvtuneError
@@ -59,7 +61,8 @@ def command(
     try:
         options = TargetOptions(python, pid, _absolute(script), _absolute(env_file))
         host, options = open_host(snapshot, options)
-        advice = advise(open_context(host, options), profile, format_)
+        catalogue = load()
+        advice = advise(open_context(host, options, catalogue.expectations), profile, format_, catalogue)
     except EnvtuneError as error:
         fail(error.message, lang)
     sys.stdout.write(render(advice, format_, lang))
@@ -68,34 +71,35 @@ def command(
         typer.echo(f"envtune: {zh if lang == 'zh' else en}", err=True)
 
 
-def advise(context: Context, profile: str, format_: str) -> Advice:
-    """The settings of a profile in what the form can say, each with the failing checks that it was seen to cure."""
+def advise(context: Context, profile: str, format_: str, catalogue: Optional[Catalogue] = None) -> Advice:
+    """Return the settings of a profile in what the form can say, each with the failing checks that it helps to fix."""
+    from envtune.catalog import load
     from envtune.resources.environment.path_settings import advice as path_advice
     from envtune.resources.environment.profile import debug, train
     from envtune.resources.environment.render import SOURCES_SCRIPTS
     from envtune.resources.environment.simulate import environment_after, values
 
-    found = debug(context) if profile == "debug" else train(context)
-    settings = (*path_advice(context), *found.settings)
-    after = environment_after(context, settings)
+    advice = debug(context) if profile == "debug" else train(context)
+    settings = (*path_advice(context), *advice.settings)
     if format_ not in SOURCES_SCRIPTS:
-        settings = values(settings, after)
-    claimed = {check for setting in settings for check in setting.checks}
-    cures = _cures(context, claimed, after) if profile == "train" else set()
-    judged = tuple(s._replace(checks=tuple(c for c in s.checks if c in cures)) for s in settings)
-    return found._replace(settings=judged)
+        settings = values(settings, environment_after(context, settings))
+    if profile == "train":
+        settings = _with_fixed_checks(context, settings, catalogue or load())
+    return advice._replace(settings=settings)
 
 
-def _cures(context: Context, claimed: set[str], after: object) -> set[str]:
-    """Of the checks named those that fail now and would not fail then."""
+def _with_fixed_checks(context: Context, settings: tuple[Setting, ...], catalogue: Catalogue) -> tuple[Setting, ...]:
+    """Return the settings with the checks that fail now, would not fail then, and that the setting helps to fix."""
     from envtune.audit import examine
-    from envtune.catalog import load
     from envtune.model import Outcome
-    from envtune.resources.environment.simulate import cured
+    from envtune.resources.environment.simulate import attribute, environment_after, fixed_checks
 
+    exporting = [p for p in catalogue.playbooks if any(step.kind == "environment.export" for step in p.steps)]
+    fixable = {check for playbook in exporting for check in playbook.fixes}
     failing = [
         check
-        for check in load().checks
-        if check.id in claimed and any(f.outcome is Outcome.FAIL for f in examine(check, context))
+        for check in catalogue.checks
+        if check.id in fixable and any(finding.outcome is Outcome.FAIL for finding in examine(check, context))
     ]
-    return set(cured(context, failing, after))  # type: ignore[arg-type]
+    fixed = fixed_checks(context, failing, environment_after(context, settings), examine)
+    return attribute(context, settings, [check for check in failing if check.id in fixed], examine)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Iterable, Mapping, Sequence
 
+from envtune.audit import examine
 from envtune.context import Context
-from envtune.context.registry import find_action, takes_options
+from envtune.context.registry import find_action, handed_in
 from envtune.errors import Denied, HostError, Skipped, Undetermined, host_error_text
 from envtune.fix.conflicts import Claims
 from envtune.fix.policy import refusal
@@ -134,7 +135,8 @@ class _Draft:
         except KeyError:
             words = f"there is no action {step.kind} in this version"
             raise Skipped(Bilingual(words, f"此版本没有 {step.kind} 动作")) from None
-        more = {"options": self.options} if takes_options(action) else {}
+        available = {"options": self.options, "judge": examine}
+        more = {name: available[name] for name in handed_in(action)}
         return tuple(action(self.context, findings, **step.arguments, **more))
 
     def _admit(self, change: Change, findings: Sequence[Finding]) -> None:

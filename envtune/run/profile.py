@@ -81,12 +81,12 @@ def _settings(
 
     known = context.target.environment.variables or {}
     advice = debug(context) if profile == "debug" else train(context)
-    left = [(one.name, one.reason) for one in advice.left]
+    left = [(row.name, row.reason) for row in advice.unchanged]
     settings: list[Setting] = []
     for one in (*_added(path_advice(context), known), *advice.settings):
         if one.name in keep:
             left.append((one.name, Literal("--keep")))
-        elif one.grave:
+        elif one.needs_consent:
             left.append((one.name, one.reason))
         elif one.name != "MASTER_ADDR" or not any(name in known for name in LOCAL_RANKS):
             settings.append(one)
@@ -94,10 +94,10 @@ def _settings(
 
 
 def _added(paths: Sequence[Setting], known: Mapping[str, str]) -> Iterator[Setting]:
-    """Search paths get what they lack, and lose another CANN's entries (CANN012). Other cleaning is for the user's own
+    """Search paths get what they lack, and lose another CANN's entries. Other cleaning is for the user's own
     files (envtune fix): the command, or a library, may be found through an entry that should not be there."""
     for one in paths:
-        if one.script or one.value is None or "CANN012" in one.checks:
+        if one.script or one.value is None or one.other_install:
             yield one
         elif one.prefixes:
             there = known.get(one.name)
