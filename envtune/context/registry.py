@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 RESOURCES = "envtune.resources"
 KINDS = ("probes", "facts", "actions")
-HANDED_IN = ("options", "judge")  # what an action may take from the plan: FixOptions, and how a check is judged
+PLAN_ARGUMENTS = ("options", "judge")  # what an action may take from the plan: FixOptions, and how a check is judged
 _functions: dict[str, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
 _paths: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
 # former name of a probe or action -> arguments that were given to it, and its name now
@@ -134,12 +134,12 @@ def probe_arguments(name: str) -> dict[str, inspect.Parameter]:
 
 def action_arguments(name: str) -> dict[str, inspect.Parameter]:
     """Return the keyword arguments that a playbook gives to an action, without those that the plan hands in."""
-    return {key: parameter for key, parameter in _keywords(find_action(name)).items() if key not in HANDED_IN}
+    return {key: parameter for key, parameter in _keywords(find_action(name)).items() if key not in PLAN_ARGUMENTS}
 
 
-def handed_in(action: Action) -> tuple[str, ...]:
-    """Return those of HANDED_IN that the action takes."""
-    return tuple(name for name in HANDED_IN if name in _keywords(action))
+def plan_arguments(action: Action) -> tuple[str, ...]:
+    """Return those of PLAN_ARGUMENTS that the action takes."""
+    return tuple(name for name in PLAN_ARGUMENTS if name in _keywords(action))
 
 
 def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from envtune.audit import examine
 from envtune.context import Context
-from envtune.context.registry import find_action, handed_in
+from envtune.context.registry import find_action, plan_arguments
 from envtune.errors import Denied, HostError, Skipped, Undetermined, host_error_text
 from envtune.fix.conflicts import Claims
 from envtune.fix.policy import refusal
@@ -136,7 +136,7 @@ class _Draft:
             words = f"there is no action {step.kind} in this version"
             raise Skipped(Bilingual(words, f"此版本没有 {step.kind} 动作")) from None
         available = {"options": self.options, "judge": examine}
-        more = {name: available[name] for name in handed_in(action)}
+        more = {name: available[name] for name in plan_arguments(action)}
         return tuple(action(self.context, findings, **step.arguments, **more))
 
     def _admit(self, change: Change, findings: Sequence[Finding]) -> None:

@@ -14,7 +14,7 @@ from envtune.errors import HostError, NotApplicable
 from envtune.host import exists
 from envtune.job.environment import declared_environment, process_environment
 from envtune.job.target import JobEnvironment
-from envtune.messages import Bilingual, Message, Text
+from envtune.messages import Message, Text, clauses
 from envtune.model import Evidence, Reading
 from envtune.resources.environment.reference import names
 from envtune.resources.environment.training_values import UNSET, known_names, training_value
@@ -46,7 +46,7 @@ def processes(context: Context) -> Iterable[Reading]:
         if not found and untold is not None:
             yield Reading(subject, None, evidence, expected=wanted, reason=untold)
             continue
-        shown = Bilingual("; ".join(t.en for t in found) or "no difference", "；".join(t.zh for t in found) or "无差异")
+        shown = clauses(found) if found else Message("no difference")
         yield Reading(subject, len(found), evidence, shown, wanted)
 
 

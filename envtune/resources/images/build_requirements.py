@@ -17,7 +17,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host import exists
-from envtune.messages import Bilingual, Literal, Message
+from envtune.messages import Literal, Message, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.images.pillow import BROKEN, SIMD, imported_pillow
 from envtune.resources.python.distributions import NONE, interpreter
@@ -101,9 +101,8 @@ def pillow_headers(context: Context) -> Iterable[Reading]:
         _only_without_wheels(context)
         if _imports(context) not in (NONE, BROKEN):
             raise NotApplicable(
-                Bilingual(
-                    f"a Pillow is installed already, so that {', '.join(missing)} is not needed now",
-                    f"目标 Python 已安装 Pillow，目前不需要 {'、'.join(missing)}",
+                Message(
+                    "a Pillow is installed already, so that {headers} is not needed now", headers=enumerated(missing)
                 ),
                 readings[0].evidence.source,
             )
@@ -123,7 +122,7 @@ def _header(context: Context, name: str) -> Reading:
         except HostError as error:
             reason, right = host_error_text(error), isinstance(error, Denied)
             return Reading(name, "", Evidence(place), expected=expected, reason=reason, right=right)
-    absent = Bilingual(f"not in {', '.join(folders)}", f"在 {'、'.join(folders)} 中均未找到")
+    absent = Message("not in {folders}", folders=enumerated(folders))
     return Reading(name, "", Evidence(places[0], "\n".join(places)), absent, expected)
 
 

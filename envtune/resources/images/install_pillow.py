@@ -8,6 +8,7 @@ Pythons: Pillow's installation page, "Python support".
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.collector.paths import on_path
@@ -15,7 +16,7 @@ from envtune.collector.python.distributions import normal_name
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, Undetermined
-from envtune.messages import Bilingual, Message, Text
+from envtune.messages import Message, Text, clauses, enumerated
 from envtune.model import Change, Finding, FixOptions
 from envtune.resources.images.build_requirements import header_folders
 from envtune.resources.images.pillow import NATIVE, SIMD, Imported, best_variant, cpu_flags, imported_pillow
@@ -63,13 +64,20 @@ class Source(NamedTuple):
 
 
 @action("images.install_pillow", formerly="python.install", formerly_with={"what": "pillow"})
-def install_pillow(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
-    """Replace the Pillow that the job imports by the build that fits the CPU."""
-    return replacements(context, findings, options, choose)
+def install_pillow(
+    context: Context, findings: Sequence[Finding], *, build_checks: Sequence[str] = (), options: FixOptions
+) -> Iterable[Change]:
+    """Replace the Pillow that the job imports by the build that fits the CPU.
+
+    `build_checks` are the checks of what a build needs; they are named where something of it is missing.
+    """
+    return replacements(context, findings, options, partial(choose, build_checks=build_checks))
 
 
-def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
-    """The one installation that cures IMG001 and IMG007."""
+def choose(
+    context: Context, findings: Sequence[Finding], wheels: Optional[str], build_checks: Sequence[str] = ()
+) -> Iterable[Installation]:
+    """Return the one installation that fixes the findings."""
     found = imported_pillow(context)
     if not found.rows:
         raise Skipped(Message("{path} was not installed by pip", path=found.path))
@@ -80,9 +88,12 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
     rows = tuple(row for row in found.rows if row.entry == entry)
     ids = tuple(dict.fromkeys(f.id for f in findings))
     draft = Installation(entry, rows, (), (NATIVE, SIMD), ("PIL",), "", ids, "PIL", smoke=SMOKE)
-    draft = _beside(context, draft)
+    draft = _for_this_user(context, draft)
     variant = _variant(context)
-    return [_native(draft, wheels) if variant is None else _simd(context, found, draft, variant, wheels)]
+    if variant is None:
+        return [_native(draft, wheels)]
+    draft = _simd(context, found, draft, variant, wheels)
+    return [draft._replace(note=_note(context, draft, build_checks))]
 
 
 def _variant(context: Context) -> Optional[str]:
@@ -91,8 +102,8 @@ def _variant(context: Context) -> Optional[str]:
     return best_variant(cpu_flags(context.host))
 
 
-def _beside(context: Context, draft: Installation) -> Installation:
-    """Where the directory is not this user's (or is the base of the environment), one that is imported before it."""
+def _for_this_user(context: Context, draft: Installation) -> Installation:
+    """Choose a directory that is imported earlier where that of the draft is another user's or the base's."""
     python, host = interpreter(context), context.host
     if len({row.name for row in draft.remove}) > 1:
         return draft
@@ -135,7 +146,7 @@ def _simd(context: Context, found: Imported, draft: Installation, variant: str, 
         source = _from_directory(context, wheels, version, python)
         base, requirement = source.version.partition(".post")[0], f"pillow-simd=={source.version}"
     _refuse_downgrade(context, version, base)
-    draft = draft._replace(after=f"{requirement.replace('==', ' ')} ({variant})", note=_note(context, draft))
+    draft = draft._replace(after=f"{requirement.replace('==', ' ')} ({variant})")
     if source is not None and source.wheel:
         after = f"pillow-simd {source.version} ({source.path})"
         return draft._replace(requirements=(source.path,), wheels=(source.path,), after=after)
@@ -264,7 +275,7 @@ def _asking_for_more(context: Context, base: str) -> Iterator[str]:
         try:
             text = context.host.read_bytes(path).decode("utf-8", "replace") if path else ""
         except HostError:
-            continue  # damage is a check of its own (PY101)
+            continue  # damage is a check of its own
         for line in re.findall(r"(?mi)^Requires-Dist:\s*(pillow\b.*)$", text.split("\n\n", 1)[0]):
             try:
                 wanted = Requirement(line)
@@ -275,16 +286,15 @@ def _asking_for_more(context: Context, base: str) -> Iterator[str]:
                 yield f"{rows[0].name} {rows[0].version} ({line.strip()})"
 
 
-def _note(context: Context, draft: Installation) -> Text:
-    en = "pip check will say afterwards that pillow is missing: pillow-simd is it under another name"
-    zh = "之后 pip check 会提示缺少 pillow：pillow-simd 就是换了名称的 Pillow"
+def _note(context: Context, draft: Installation, build_checks: Sequence[str]) -> Text:
+    notes = [] if draft.note is None else [draft.note]
+    notes.append(Message("pip check will say afterwards that pillow is missing: pillow-simd is it under another name"))
     missing = sorted(_missing_headers(context))
     if missing:
-        en += f"; building needs {', '.join(missing)} first (IMG003, IMG006)"
-        zh += f"；编译前需要先安装 {'、'.join(missing)}（IMG003、IMG006）"
-    if draft.note is not None:
-        en, zh = f"{draft.note.en}; {en}", f"{draft.note.zh}；{zh}"
-    return Bilingual(en, zh)
+        headers, checks = enumerated(missing), enumerated(build_checks)
+        first: Text = Message("building needs {headers} first", headers=headers)
+        notes.append(Message("{what} ({checks})", what=first, checks=checks) if build_checks else first)
+    return clauses(notes)
 
 
 def _missing_headers(context: Context) -> Iterator[str]:

@@ -12,12 +12,12 @@ from typing import Iterable, Mapping, NamedTuple, Optional, Union
 from envtune.collector.paths import on_path, search_path
 from envtune.collector.python.distributions import import_path, normal_name
 from envtune.context import Context
-from envtune.context.registry import fact
-from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable
+from envtune.context.registry import fact, probe
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable, host_error_text
 from envtune.host import Host, exists, is_dir
 from envtune.job.target import PythonTarget
-from envtune.messages import Message, Text
-from envtune.model import Fact
+from envtune.messages import Message, Text, clauses
+from envtune.model import Evidence, Fact, Reading
 from envtune.resources.python.metadata import Distribution as Distribution
 from envtune.resources.python.metadata import metadata_file, named_in, parse_finder, parse_metadata
 
@@ -243,6 +243,32 @@ def absent(context: Context, name: str) -> NotApplicable:
         Message("{name} is {NONE} in {path}", name=name, NONE=NONE, path=python.path),
         "; ".join(environment(context).entries) or python.prefix,
     )
+
+
+@probe("python.damage", formerly="python_damage.found")
+def damage(context: Context, *, names: Iterable[str]) -> Iterable[Reading]:
+    """Per site directory of the job's Python what is damaged; the metadata of `names` is read as well."""
+    known = environment(context)
+    yield from (
+        Reading(entry, None, Evidence(entry), reason=host_error_text(error), right=isinstance(error, PermissionError))
+        for entry, error in known.closed.items()
+    )
+    broken: dict[str, list[Text]] = {}
+    for problem in known.problems:
+        folder, _, name = problem.path.rpartition("/")
+        broken.setdefault(folder, []).append(Message("{name}: {what}", name=name, what=problem.what))
+    for name in names:
+        try:
+            installed(context, name)
+        except Undetermined as unsettled:
+            folder = next(row.entry for row in every(context, name))
+            broken.setdefault(folder, []).append(unsettled.reason)
+        except HostError:
+            continue  # reported above, by its directory
+    for entry, listing in known.names.items():
+        texts = broken.get(entry, [])
+        evidence = Evidence(entry, "\n".join(t.en for t in texts) or f"{len(listing)} entries")
+        yield Reading(entry, len(texts), evidence, clauses(texts) if texts else Message("undamaged"))
 
 
 @fact("python")

@@ -13,7 +13,7 @@ from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing
 from envtune.host import Host, exists
-from envtune.messages import Bilingual, Message
+from envtune.messages import N_, Message
 from envtune.model import Evidence, Fact, Reading
 
 MARKERS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
@@ -210,9 +210,9 @@ def _by_frequency_driver(host: Host) -> Fact:
 def kind(context: Context) -> Iterable[Reading]:
     """`bare metal`, `virtual machine` or `container`. Source: inferred from porting guide 003:1355."""
     container, machine = context.facts["container"], context.facts["vm"]
-    for stated, name, zh in ((container, "container", "容器"), (machine, "virtual machine", "虚拟机")):
+    for stated, name in ((container, N_("container")), (machine, N_("virtual machine"))):
         if stated.value == "true":
-            return [Reading("host", name, Evidence(stated.source, stated.source), Bilingual(name, zh))]
+            return [Reading("host", name, Evidence(stated.source, stated.source), Message(name))]
     for stated in (container, machine):
         if stated.value is None:
             return [Reading("host", None, Evidence(stated.source), reason=stated.reason)]
