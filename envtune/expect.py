@@ -82,7 +82,7 @@ def _describe_one(key: str, operand: Any, show: Callable[[Any], str]) -> Text:
 
 def matchers(expect: Expectation) -> Expectation:
     """Return the matchers that one value is held against: those inside `all` or `any`, none for `same`."""
-    return {} if "same" in expect else expect.get("all", expect.get("any", expect))  # type: ignore[no-any-return]
+    return {} if "same" in expect else expect.get("all", expect.get("any", expect))
 
 
 def only(expect: Expectation, matcher: str) -> Any:

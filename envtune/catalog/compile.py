@@ -186,7 +186,7 @@ def _warnings(entry: _Entry) -> Iterator[Text]:
 def _has_profile(data: Mapping[str, Any]) -> bool:
     """Return whether the entry expects a profile that the table of variables has."""
     try:
-        return expectation_of(data) != data["expect"]
+        return bool(expectation_of(data) != data["expect"])
     except (AttributeError, KeyError, TypeError, ValueError):  # it was complained about
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence
 
 import typer
 
@@ -13,9 +13,10 @@ from envtune.cli.options import colour_wanted, fail, language, terminal_width
 from envtune.messages import Message
 
 if TYPE_CHECKING:
+    from envtune.catalog import Catalogue
     from envtune.host import Host
     from envtune.job.target import TargetOptions
-    from envtune.model import Check, Report, Severity
+    from envtune.model import Expectation, Report, Severity
 
 HELP = """Is this host ready for training, and if not, what exactly is wrong?
 
@@ -54,6 +55,7 @@ def command(
     catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More checks, by id over the shipped ones."),
 ) -> None:
     from envtune.audit import exit_code
+    from envtune.catalog import select as select_checks
     from envtune.errors import EnvtuneError
     from envtune.job.target import TargetOptions
 
@@ -67,9 +69,10 @@ def command(
             from envtune.job.peers import read_peers
 
             options = options._replace(peers=read_peers(peer or [], hostfile, ""))
-        checks = load_checks(catalog or [], lang, select, ignore, tag, floor)
+        catalogue = load_catalogue(catalog or [], lang)
+        checks = select_checks(catalogue.checks, select, ignore, tag, floor)
         host, options = open_host(snapshot, options)
-        report = run(host, options, checks)
+        report = run(host, options, checks, catalogue.expectations)
     except EnvtuneError as error:
         fail(error.message, lang)
     typer.echo(_render(report, format_, lang, verbose))
@@ -77,34 +80,29 @@ def command(
     _leave(exit_code(report.findings, threshold, strict))
 
 
-def run(host: Host, options: TargetOptions, checks: object) -> Report:
+def run(
+    host: Host, options: TargetOptions, checks: object, expectations: Mapping[str, Sequence[Expectation]]
+) -> Report:
     """One audit of `host` as a report."""
     from envtune.audit import audit
     from envtune.context.open import describe_target, open_context
     from envtune.model import Report
 
     began, clock = time.time(), time.monotonic()
-    context = open_context(host, options)
+    context = open_context(host, options, expectations)
     findings = audit(checks, context, _progress())  # type: ignore[arg-type]
     facts = tuple(context.facts[name] for name in context.facts.names())
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began if host.live else host.now))
     return Report(host.name, started, time.monotonic() - clock, describe_target(context.target), facts, findings)
 
 
-def load_checks(
-    catalog: List[Path],
-    lang: str,
-    select: Optional[List[str]],
-    ignore: Optional[List[str]],
-    tags: Optional[List[str]],
-    floor: Severity,
-) -> tuple[Check, ...]:
-    from envtune import catalog as catalogue
+def load_catalogue(catalog: List[Path], lang: str) -> Catalogue:
+    from envtune.catalog import load
 
-    loaded = catalogue.load(tuple(catalog))
+    loaded = load(tuple(catalog))
     for note in loaded.notes:
         typer.echo(f"envtune: {note.to(lang)}", err=True)
-    return catalogue.select(loaded.checks, select, ignore, tags, floor)
+    return loaded
 
 
 def open_host(snapshot: Optional[Path], options: TargetOptions) -> tuple[Host, TargetOptions]:

@@ -72,7 +72,7 @@ def command(
     first = not later_rank(os.environ)
     env: Mapping[str, str] = os.environ
     if profile != "none" or (preflight and first):
-        env, context = _environment(argv, profile, keep or [], lang, first)
+        env, context = _environment(argv, profile, keep or [], lang, first, catalog or [])
         if preflight and first:
             _preflight(context, select, ignore, fail_on, force, lang, catalog or [])
     began = time.time()
@@ -96,13 +96,14 @@ def _not_run(name: str, error: OSError, lang: str) -> NoReturn:
 
 
 def _environment(
-    argv: Sequence[str], profile: str, keep: Sequence[str], lang: str, aloud: bool
+    argv: Sequence[str], profile: str, keep: Sequence[str], lang: str, aloud: bool, catalog: Sequence[Path]
 ) -> tuple[Mapping[str, str], Optional[Context]]:
     """The command's variables; what is changed is said by the first rank of a node, for all of them."""
+    from envtune.catalog import load
     from envtune.run.profile import apply
 
     try:
-        applied = apply(argv, profile, keep)
+        applied = apply(argv, profile, keep, load(tuple(catalog)).expectations)
     except Exception as error:  # a job is not kept from starting by our reading of the host
         en, zh = "the environment profile is not applied", "未应用环境配置"
         typer.echo(f"envtune: {zh if lang == 'zh' else en}: {type(error).__name__}: {error}", err=True)
@@ -123,15 +124,20 @@ def _preflight(
 ) -> None:
     """Stop where a finding is at or above `fail_on`; what is below it, or could not be told, costs one line."""
     from envtune.audit import audit
-    from envtune.cli.check import load_checks, open_host, severity_named
+    from envtune.catalog import select as select_checks
+    from envtune.cli.check import load_catalogue, open_host, severity_named
     from envtune.context.open import open_context
     from envtune.errors import EnvtuneError
     from envtune.job.target import TargetOptions
 
     try:
         floor = severity_named(fail_on)
-        checks = load_checks(catalog, lang, select, ignore, None if select else ["preflight"], severity_named("info"))
-        findings = audit(checks, context or open_context(*open_host(None, TargetOptions())))
+        catalogue = load_catalogue(catalog, lang)
+        tags = None if select else ["preflight"]
+        checks = select_checks(catalogue.checks, select, ignore, tags, severity_named("info"))
+        if context is None:
+            context = open_context(*open_host(None, TargetOptions()), catalogue.expectations)
+        findings = audit(checks, context)
     except EnvtuneError as error:
         fail(error.message, lang)
     failed = [f for f in findings if f.outcome.value == "fail"]

@@ -88,9 +88,11 @@ class HostWitness:
 
     def _scene(self) -> Context:
         if self._opened is None:
+            from envtune import catalog as catalogue
             from envtune.context.open import open_context
 
-            self._opened = open_context(self._host, self._options)
+            expectations = catalogue.load(self._catalog).expectations
+            self._opened = open_context(self._host, self._options, expectations)
         return self._opened
 
 

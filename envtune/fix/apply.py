@@ -24,7 +24,7 @@ from envtune.fix.outcome import Written, exit_status, settle
 from envtune.fix.plan import Plan, cured, executable, make_plan
 from envtune.job.target import TargetOptions
 from envtune.messages import Joined, Message, Text
-from envtune.model import Change, Check, Finding, FixOptions, Severity
+from envtune.model import Change, Check, Expectation, Finding, FixOptions, Severity
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
@@ -102,7 +102,7 @@ def make(request: Request) -> Made:
     host, target = open_host(request.snapshot, target)
     if not request.checks:
         return Made(request.saved or Plan(host.name, (), ()), (), target)
-    findings, context = _examine(host, target, request.checks)
+    findings, context = _examine(host, target, request.checks, request.catalogue.expectations)
     if request.saved is not None:
         return Made(_shown(request.saved), findings, target)
     playbooks = request.catalogue.playbooks
@@ -120,11 +120,13 @@ def _saved_target(request: Request) -> TargetOptions:
     return saved._replace(peers=request.target.peers or saved.peers)
 
 
-def _examine(host: Host, target: TargetOptions, checks: Sequence[Check]) -> tuple[Verdict, Any]:
+def _examine(
+    host: Host, target: TargetOptions, checks: Sequence[Check], expectations: Mapping[str, Sequence[Expectation]]
+) -> tuple[Verdict, Any]:
     from envtune.audit import audit
     from envtune.context.open import open_context
 
-    context = open_context(host, target)
+    context = open_context(host, target, expectations)
     return audit(checks, context), context
 
 
@@ -297,10 +299,10 @@ def _again(request: Request, made: Made, ready: Sequence[Change], written: Writt
         if change.verify:
             elsewhere.update(dict.fromkeys(cured(change), change.verify))
     here = [check for check in request.checks if check.id not in elsewhere]
-    found = list(_examine(LocalHost(), made.target, here)[0]) if here else []
+    found = list(_examine(LocalHost(), made.target, here, request.catalogue.expectations)[0]) if here else []
     for verify in {repr(sorted(v.items())): v for v in elsewhere.values()}.values():
         checks = [check for check in request.checks if elsewhere.get(check.id) == verify]
-        found += _examine(LocalHost(), TargetOptions(**verify), checks)[0]
+        found += _examine(LocalHost(), TargetOptions(**verify), checks, request.catalogue.expectations)[0]
     order = {check.id: number for number, check in enumerate(request.checks)}
     return tuple(sorted(found, key=lambda finding: order[finding.id]))
 

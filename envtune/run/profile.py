@@ -12,6 +12,7 @@ from envtune.messages import Literal, Message, Text
 if TYPE_CHECKING:
     from envtune.context import Context
     from envtune.job.target import JobEnvironment
+    from envtune.model import Expectation
     from envtune.resources.environment.profile import Setting
 
 PROFILES = ("training", "debug", "none")
@@ -42,7 +43,9 @@ def later_rank(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name, "0").strip() not in ("", "0") for name in LOCAL_RANKS)
 
 
-def apply(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
+def apply(
+    argv: Sequence[str], profile: str, keep: Sequence[str], expectations: Mapping[str, Sequence[Expectation]]
+) -> Applied:
     """The profile applied to this process's environment, in memory; nothing changes where nothing of Ascend is.
 
     The environment is known even under sudo and ssh: we hand it over ourselves (docs/adr/0008).
@@ -54,7 +57,8 @@ def apply(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
 
     host = LocalHost()
     ours = JobEnvironment(dict(os.environ), "this shell")
-    context = with_environment(open_context(host, TargetOptions(python=interpreter(argv, os.environ))), ours)
+    options = TargetOptions(python=interpreter(argv, os.environ))
+    context = with_environment(open_context(host, options, expectations), ours)
     given, notes = child_environment(context, profile, keep)
     return Applied(given.variables or {}, notes, with_environment(context, _of_the_job(context, argv, given)))
 

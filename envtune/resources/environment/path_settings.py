@@ -171,7 +171,9 @@ def _cann(context: Context, paths: _Paths) -> tuple[Setting, ...]:
     if script is None:
         return tuple(_explicit(context, install, paths))
     source = Setting("", None, Message("the environment of {path}", path=install.path), script=script)
-    settings = [(setting, {one_install}) for setting in _stale(context, install)] if one_install in defects else []
+    settings: list[tuple[Setting, set[Probe]]] = []
+    if one_install in defects:
+        settings += [(setting, {one_install}) for setting in _stale(context, install)]
     settings.append((source, defects))
     left = _defects_after(context, paths, settings)
     if left and aicpu in defects:  # scripts that do not set it. Source: porting guide 003:3297
