@@ -308,9 +308,9 @@ def test_the_checks_run_again_on_the_job_that_shows_the_effect(world: World, mon
     seen: list[Any] = []
     real = fix_apply._examine
 
-    def examine(host: Any, target: Any, checks: Any) -> Any:
+    def examine(host: Any, target: Any, checks: Any, expectations: Any) -> Any:
         seen.append((target.script, sorted(check.id for check in checks)))
-        return real(host, target, checks)
+        return real(host, target, checks, expectations)
 
     monkeypatch.setattr(fix_apply, "_examine", examine)
     world.more["verify"] = {"script": str(world.one)}

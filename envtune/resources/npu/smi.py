@@ -308,13 +308,3 @@ NOT_READY = Message(
     "the driver cannot be reached: not loaded, upgraded without a reboot, nodes not passed into the container, or "
     "this user is not in the group HwHiAiUser"
 )
-
-
-def parse_fields(text: str) -> Mapping[str, str]:
-    """`npu-smi info -t board -i N` and its like: `Software Version : 23.0.5` lines, keys in lower case."""
-    fields: dict[str, str] = {}
-    for line in text.lstrip("\ufeff").splitlines():
-        key, mark, value = line.partition(":")
-        if mark and key.strip():
-            fields.setdefault(" ".join(key.lower().split()), value.strip())
-    return fields

@@ -18,7 +18,7 @@ from envtune.audit import examine
 from envtune.catalog import check_from
 from envtune.model import Finding, Outcome
 from envtune.resources.npu.devices import fact_ascend, fact_npu, fact_npu_count, model_of
-from envtune.resources.npu.smi import Usage, parse_failure, parse_fields, parse_info
+from envtune.resources.npu.smi import Usage, parse_failure, parse_info
 
 TEXTS = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "npu_smi").glob("*.txt")}
 CHECKS = {data["id"]: check_from(data) for data in check_files() if data["id"] in ("CANN007", "PROC001", "PROC002")}
@@ -248,13 +248,6 @@ def test_an_exit_code_without_words_is_a_failure_too() -> None:
     failure = parse_failure("", 3)
     assert failure is not None and failure.code == "exit code 3"
     assert parse_failure("all is well", 0) is None
-
-
-def test_board_fields() -> None:
-    fields = parse_fields(
-        "        NPU ID                         : 0\r\n  Software Version : 23.0.5\n  Compatibility  : OK\n"
-    )
-    assert (fields["software version"], fields["compatibility"]) == ("23.0.5", "OK")
 
 
 def test_root_and_user_read_the_same_failure_differently() -> None:
