@@ -183,7 +183,7 @@ def _queue(context: Context, value: Optional[str]) -> Union[Setting, Unchanged, 
 
 
 def _whitelist(context: Context, value: Optional[str]) -> Union[Setting, Unchanged, None]:
-    """0 with a whitelist is somebody's decision. 0 without one lets nobody in, and is still asked about."""
+    """Leave 0 with a whitelist alone, a decision; ask about 0 without one, which lets no node in."""
     try:
         (reading,) = whitelist(context)
     except Undetermined:
@@ -248,7 +248,7 @@ def _conflicts(context: Context, settings: Mapping[str, Setting]) -> Iterator[Un
 
 
 def _later_event(known: Mapping[str, str]) -> Iterator[tuple[str, Optional[str]]]:
-    """As much behind HCCL_EXEC_TIMEOUT as the defaults are apart (1868 and 1836 s); 0 where that waits for ever."""
+    """Yield a wait as much behind HCCL_EXEC_TIMEOUT as the defaults (1868 and 1836 s) are; 0 for an endless one."""
     runs = int(known.get("HCCL_EXEC_TIMEOUT", HCCL_DEFAULT_EXEC))
     yield "HCCL_EVENT_TIMEOUT", str(runs + 1868 - HCCL_DEFAULT_EXEC) if runs else "0"
 

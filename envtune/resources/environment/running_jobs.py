@@ -51,7 +51,7 @@ def processes(context: Context) -> Iterable[Reading]:
 
 
 def _of_process(context: Context, pid: int) -> JobEnvironment:
-    """Its environment. Where the process table lists it and its environ is not there, it ended or was not recorded."""
+    """Read its environment. A process that is listed and has no environ has ended, or was not recorded."""
     found = process_environment(context.host, pid)
     try:
         listed = any(row.pid == pid for row in context.host.processes())
@@ -66,7 +66,7 @@ def _of_process(context: Context, pid: int) -> JobEnvironment:
 
 
 def training_pids(context: Context) -> tuple[int, ...]:
-    """The processes to look at; not applicable when none runs."""
+    """Return the processes to look at; not applicable when none runs."""
     if context.target.options.pid is not None:
         return (context.target.options.pid,)
     found = tuple(row.pid for row in context.host.processes() if row.devices)[:LIMIT]
@@ -85,7 +85,7 @@ def _script(context: Context) -> Optional[JobEnvironment]:
 
 
 def differences(process: Mapping[str, str], script: JobEnvironment) -> tuple[tuple[Text, ...], Optional[Text]]:
-    """Per described variable that the script sets and the process has otherwise; and why some could not be compared."""
+    """Return the described variables that the script sets and the process has otherwise, and why some are unknown."""
     found: list[Text] = []
     untold: Optional[Text] = script.reason
     for name in names():

@@ -70,7 +70,7 @@ def _number_words(form: Mapping[str, Any]) -> Text:
 
 
 def _cpu_affinity(value: str) -> Judgement:
-    """`<mode>[,force:0|1][,npu<id>:<a>-<b>]...[,npu_affine:0|1][,lazy_bind:0|1]`; the mode comes first."""
+    """Judge `<mode>[,force:0|1][,npu<id>:<a>-<b>]...[,npu_affine:0|1][,lazy_bind:0|1]`; the mode comes first."""
     wanted = Message("mode 0, 1 or 2, then optional force:0|1, npuN:first-last, npu_affine:0|1")
     mode, *parts = [part.strip(" ") for part in value.split(",")]
     if not re.fullmatch(r"[0-2]", mode):
@@ -143,7 +143,7 @@ _ALLOC: Mapping[str, tuple[Callable[[str], bool], str]] = {
 
 
 def _retry_params(value: str) -> Judgement:
-    """`MaxCnt:3,HoldTime:5000,IntervalTime:1000`: count 1 to 10, times 0 to 60000 ms."""
+    """Judge `MaxCnt:3,HoldTime:5000,IntervalTime:1000`: count 1 to 10, times 0 to 60000 ms."""
     wanted = Message("MaxCnt:1-10, HoldTime:0-60000, IntervalTime:0-60000 (ms)")
     limits = {"MaxCnt": [1, 10], "HoldTime": [0, 60000], "IntervalTime": [0, 60000]}
     for part in value.split(","):

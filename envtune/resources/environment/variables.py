@@ -262,7 +262,7 @@ def ranges(context: Context) -> Iterable[Reading]:
 
 
 def set_variables(context: Context, chosen: Iterable[str]) -> tuple[dict[str, str], list[Reading]]:
-    """The chosen variables that are set, and a reading for each that cannot be told (one for all without a name)."""
+    """Return the chosen variables that are set, and a reading for each unknown one (one for all without a name)."""
     known, environment = context.target.variables(), context.target.environment
     present: dict[str, str] = {}
     gaps: list[Reading] = []
@@ -286,19 +286,19 @@ def reading_of(context: Context, name: str) -> Reading:
 
 
 def value_of(context: Context, name: str) -> str:
-    """The value, `unset` without one; raises Undetermined when it cannot be told."""
+    """Return the value, `unset` without one; raises Undetermined when it cannot be told."""
     return context.target.variables().get(name, UNSET)
 
 
 def value_text(value: str) -> Text:
-    """A value as a person sees it."""
+    """Return a value as a person sees it."""
     if value == UNSET:
         return Message("unset")
     return Literal(printable(value)) if value else Message("empty")
 
 
 def printable(value: str) -> str:
-    """The value with control characters spelt out (a carriage return of a Windows file is not visible otherwise)."""
+    """Return the value with control characters spelt out: a carriage return, say, is not visible otherwise."""
     text = value if value.isprintable() else repr(value)
     return text if len(text) <= 200 else text[:200] + " [...]"
 

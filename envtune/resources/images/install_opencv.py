@@ -29,7 +29,7 @@ def install_opencv(context: Context, findings: Sequence[Finding], *, options: Fi
 
 
 def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
-    """One installation per directory that holds several."""
+    """Yield one installation for each directory that holds several."""
     rows = [row for name in OPENCV for row in every(context, name)]
     ids = tuple(dict.fromkeys(f.id for f in findings))
     for entry in dict.fromkeys(row.entry for row in rows):
@@ -56,7 +56,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
 
 
 def best(rows: Sequence[Distribution], imported: str) -> Distribution:
-    """The one to keep of several."""
+    """Return the one to keep of several."""
     if not rows:
         raise Skipped(Message("no OpenCV here"))
     return max(
@@ -76,7 +76,7 @@ def _imported_version(context: Context, entry: str) -> str:
 
 
 def version_of(host: Host, place: str) -> str:
-    """The version that the package's own version.py gives, empty when it does not tell."""
+    """Return the version that the package's own version.py gives, empty when it does not tell."""
     try:
         found = re.search(r"^opencv_version\s*=\s*['\"]([^'\"]+)", host.read(f"{place}/version.py"), re.M)
     except HostError:

@@ -120,7 +120,7 @@ def _for_this_user(context: Context, draft: Installation) -> Installation:
 
 
 def _native(draft: Installation, wheels: Optional[str]) -> Installation:
-    """Without vector instructions (or on aarch64) only native pillow is right: the installed version, freshly."""
+    """Install the present version of native pillow anew, the right one without vector instructions and on aarch64."""
     version = next((row.version for row in draft.remove if row.name == NATIVE), "")
     if not version:
         raise Skipped(
@@ -162,8 +162,10 @@ def _simd(context: Context, found: Imported, draft: Installation, variant: str, 
 
 
 def nearest(version: str, python: str, known: Iterable[str]) -> str:
-    """The release of pillow-simd for code that runs with Pillow `version`: the same minor release, else the newest
-    before it, else the oldest after it. Skipped when none is made for that Python."""
+    """Return the release of pillow-simd for code that runs with Pillow `version`; Skipped when none fits that Python.
+
+    The same minor release, else the newest before it, else the oldest after it.
+    """
     own = _numbers(python)[:2]
     fitting = sorted(
         (base for base in known if base not in RELEASES or RELEASES[base][0] <= own <= RELEASES[base][1]), key=_numbers
@@ -201,7 +203,7 @@ def _from_directory(context: Context, folder: str, version: str, python: str) ->
 
 
 def offered(names: Iterable[str], folder: str, distribution: str, python: str, machine: str) -> Iterator[Source]:
-    """The files in a directory that pip could install as `distribution` into that interpreter."""
+    """Yield the files in a directory that pip could install as `distribution` into that interpreter."""
     tag = "cp" + python.replace(".", "")
     for name in names:
         if name.endswith(".whl"):
@@ -218,7 +220,7 @@ def offered(names: Iterable[str], folder: str, distribution: str, python: str, m
 
 
 def _without_isolation(context: Context, source: Source) -> tuple[str, ...]:
-    """Without an index pip cannot fetch setuptools for a build of its own: the target's must do."""
+    """Build with the target's setuptools: without an index pip cannot fetch them for a build of its own."""
     missing = [name for name in ("setuptools", "wheel") if not every(context, name)]
     if missing:
         words = " and ".join(missing)
@@ -252,7 +254,7 @@ def _compiler(context: Context) -> str:
 
 
 def _refuse_downgrade(context: Context, version: str, base: str) -> None:
-    """Where the nearest pillow-simd is older than the Pillow in use, nothing installed may ask for a newer one."""
+    """Refuse a pillow-simd older than the Pillow in use where something installed asks for a newer one."""
     if _numbers(base) >= _numbers(version):
         return
     asking = sorted(_asking_for_more(context, base))

@@ -51,7 +51,7 @@ def _at_most(limit: Limit, expectation: Expectation) -> Text:
 
 
 def _workers_of_job(context: Context) -> tuple[int, str, str]:
-    """(workers, source, text) of the named job."""
+    """Return (workers, source, text) of the named job."""
     options = context.target.options
     if options.pid is not None:
         source = f"/proc/{options.pid}/cmdline"
@@ -75,7 +75,7 @@ def _workers_of_job(context: Context) -> tuple[int, str, str]:
 
 
 def worker_counts(text: str) -> Sequence[tuple[Optional[int], str]]:
-    """Every `--workers` outside comments: (its number, None when it is a variable; the line it stands in)."""
+    """Return every `--workers` outside comments: (its number, None for a variable; the line it stands in)."""
     found: list[tuple[Optional[int], str]] = []
     for line in text.splitlines():
         if line.lstrip().startswith("#"):
@@ -86,7 +86,7 @@ def worker_counts(text: str) -> Sequence[tuple[Optional[int], str]]:
 
 
 def usable_cpus(host: Host, process: str) -> Limit:
-    """The least of: CPUs online, CPUs this process may run on (affinity, cpuset), its control group's CPU quota."""
+    """Return the least of CPUs online, CPUs the process may run on (affinity, cpuset), and its cgroup quota."""
     limits = [Limit(online_cpus(host), "/sys/devices/system/cpu/online")]
     status = f"/proc/{process}/status"
     allowed = allowed_cpus(_read(host, status) or "")
@@ -97,7 +97,7 @@ def usable_cpus(host: Host, process: str) -> Limit:
 
 
 def _read(host: Host, path: str) -> Optional[str]:
-    """The text, None when it is not there; a limit that may not be read or was not recorded is no missing limit."""
+    """Return the text, None when it is not there; a limit that cannot be read is not a missing one."""
     try:
         return host.read(path)
     except Missing:
@@ -105,7 +105,7 @@ def _read(host: Host, path: str) -> Optional[str]:
 
 
 def allowed_cpus(status: str) -> int:
-    """How many CPUs `Cpus_allowed_list` of /proc/PID/status names; 0 when it says nothing."""
+    """Return how many CPUs `Cpus_allowed_list` of /proc/PID/status names; 0 when it says nothing."""
     for line in status.splitlines():
         if line.startswith("Cpus_allowed_list:"):
             return len(cpu_numbers(line.partition(":")[2]))
@@ -113,7 +113,7 @@ def allowed_cpus(status: str) -> int:
 
 
 def _quotas(host: Host, listing: str) -> Iterator[Limit]:
-    """The CPU quotas of the control group and of the groups above it, rounded up to whole CPUs."""
+    """Yield the CPU quotas of the control group and of the groups above it, rounded up to whole CPUs."""
     for group in (_read(host, listing) or "").splitlines():
         _, _, named = group.partition(":")
         controllers, _, path = named.partition(":")

@@ -22,9 +22,9 @@ from envtune.resources.environment.reference import (
     TorchNpu,
     about,
     behaves,
+    branches_around,
     names,
     only_torch_npu,
-    place,
     position,
     reads,
     release_at_least,
@@ -40,7 +40,7 @@ RELEASED = {row.package_version: row.branch_or_tag for row in matrix() if row.pa
 
 
 def torch_npu(version: str) -> TorchNpu:
-    found = place(version, RELEASED)
+    found = branches_around(version, RELEASED)
     assert found is not None
     return TorchNpu(version, *found, "")
 
@@ -188,7 +188,7 @@ def test_which_release_reads_what(version: str, variable: str, wanted: Optional[
 
 @pytest.mark.parametrize("version", ["2.3.0", "1.5.0", "3.0.0", "nightly", "", "2.1"])
 def test_a_version_without_a_place(version: str) -> None:
-    assert place(version, RELEASED) is None
+    assert branches_around(version, RELEASED) is None
 
 
 @pytest.mark.parametrize(
