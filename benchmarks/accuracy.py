@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Iterator, Optional
 
 from envtune.cli.diagnose import diagnose
-from envtune.diagnose.scan import Window
+from envtune.diagnose.scan import TimeWindow
 
 SECONDARY = {"F12": "harmless", "tbe-subprocess-secondary": "consequences"}
 
@@ -29,7 +29,7 @@ def corpus(folder: Path) -> Iterator[tuple[str, Optional[str]]]:
 
 def verdict(path: str, label: Optional[str]) -> tuple[str, list[str]]:
     """right, top3, wrong, missed, false alarm or quiet; and what was answered."""
-    found = diagnose([path], (), Window(), None)
+    found = diagnose([path], (), TimeWindow(), None)
     told = [{d.candidate.entry.id, d.candidate.entry.name} for d in found.diagnoses]
     names = [d.candidate.entry.name for d in found.diagnoses]
     if label is None:

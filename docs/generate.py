@@ -12,19 +12,23 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Iterable, Iterator, Mapping, Sequence
 
 from envtune.catalog import Catalogue
 from envtune.catalog.families import FAMILIES, folders_of
 from envtune.catalog.layers import Layer, content, sources
-from envtune.fix.document import plan_schema
+from envtune.catalog.schema import TABLES, TITLES
+from envtune.fix import document as plan
 from envtune.messages import Bilingual, Text
-from envtune.model import Check, FaqEntry, Outcome, Severity
-from envtune.report.check_json import SCHEMA
+from envtune.model import Check, FaqEntry
+from envtune.report import check_json
 from envtune.report.check_text import SEVERITIES
-from envtune.report.diagnosis.json import diagnosis_schema
+from envtune.report.diagnosis import json as diagnosis
 from envtune.report.entry import Entry, Section, head, label, sections
+from envtune.report.schema import DIAGNOSIS, REPORT
 from envtune.schema import json_schema
+from envtune.schema.types import Record
+from envtune.snapshot import schema as snapshot
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ("rules", "faq", "playbooks", "schema")
@@ -39,6 +43,16 @@ _NOTE = Bilingual(
     "本页由 `docs/generate.py` 根据检查目录生成；请修改 YAML，而不是本页。",
 )
 _OTHER = Bilingual("中文", "English")
+# file below docs/schema -> its title and what it publishes
+_DOCUMENTS: Mapping[str, tuple[str, Record]] = {
+    "check": (TITLES["checks"], TABLES["checks"]),
+    "faq": (TITLES["faq"], TABLES["faq"]),
+    "playbook": (TITLES["playbooks"], TABLES["playbooks"]),
+    "snapshot": (snapshot.SCHEMA, snapshot.SNAPSHOT),
+    "plan": (plan.SCHEMA, plan.PLAN),
+    "report": (check_json.SCHEMA, REPORT),
+    "diagnosis": (diagnosis.SCHEMA, DIAGNOSIS),
+}
 
 
 def pages() -> dict[str, str]:
@@ -48,11 +62,9 @@ def pages() -> dict[str, str]:
     for lang in ("en", "zh"):
         for folder, entries in _folders(catalogue).items():
             made.update(_grouped(folder, entries, catalogue, lang))
-    schemas = {"check": "checks", "faq": "faq", "playbook": "playbooks"}
-    found = {name: json_schema.document(kind) for name, kind in schemas.items()}
-    found.update(report=report_schema(), plan=plan_schema(), diagnosis=diagnosis_schema(finding_schema()))
-    for name, document in found.items():
-        made[f"schema/{name}.json"] = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    for name, (title, table) in _DOCUMENTS.items():
+        text = json.dumps(json_schema.document(title, table), ensure_ascii=False, indent=2)
+        made[f"schema/{name}.json"] = text + "\n"
     return made
 
 
@@ -156,56 +168,6 @@ def _links(catalogue: Catalogue, folder: str, lang: str) -> dict[str, str]:
 
 def _escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
-
-
-# ---------------------------------------------------------------------- the report's schema
-
-
-def finding_schema() -> dict[str, Any]:
-    """JSON Schema of one finding."""
-    text, words = {"type": "string"}, {"type": ["string", "null"]}
-    finding = {
-        "id": {"type": "string", "description": "Id of the check."},
-        "name": text,
-        "outcome": {"enum": [outcome.value for outcome in Outcome]},
-        "severity": {"enum": [severity.value for severity in Severity]},
-        "subject": {"type": "string", "description": "What it is about (npu3, cpu4-7, te); empty for the whole host."},
-        "actual": {**words, "description": "What was found, in the report's language."},
-        "expected": words,
-        "reason": {**words, "description": "Why it is unknown, not applicable, an error or fixed."},
-        "evidence": {**_closed({"source": text, "text": text}), "description": "Path or command, and the raw text."},
-        "remedy": words,
-        "faq": {"type": "array", "items": text},
-    }
-    return _closed(finding)
-
-
-def report_schema() -> dict[str, Any]:
-    """JSON Schema of `check --format json`."""
-    text = {"type": "string"}
-    flat = {"type": "object", "additionalProperties": text}
-    counts = {outcome.value: {"type": "integer", "minimum": 0} for outcome in Outcome}
-    report = {
-        "schema": {"const": SCHEMA},
-        "envtune": {"type": "string", "description": "Version of envtune."},
-        "host": text,
-        "started": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"},
-        "seconds": {"type": "number", "minimum": 0},
-        "target": {**flat, "description": "The job that was judged."},
-        "facts": {**flat, "description": "What kind of host it is; `unknown` where it could not be told."},
-        "findings": {"type": "array", "items": finding_schema()},
-        "summary": {**_closed(counts), "description": "Outcome -> number of findings."},
-    }
-    return {"$schema": json_schema.DRAFT, "title": SCHEMA, **_closed(report)}
-
-
-def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "additionalProperties": False,
-        "required": list(properties),
-    }
 
 
 # ---------------------------------------------------------------------- files

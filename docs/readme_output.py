@@ -18,7 +18,7 @@ BEGIN, END = "<!-- output -->\n```text\n", "```\n<!-- /output -->"
 def picture() -> str:
     """What `envtune check --select ...` prints on the recorded host."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from recorded import host_data, report
+    from helpers.recorded import host_data, report
 
     from envtune.report import check_text as text
 

@@ -1,7 +1,7 @@
 """Everything envtune raises on purpose.
 
     EnvtuneError
-    +-- CatalogError        a YAML file is wrong: every complaint with file:line:column (exit 2)
+    +-- CatalogError        a YAML file is wrong: every diagnostic with file:line:column (exit 2)
     +-- SnapshotError       a snapshot is malformed or hostile, with the member's name (exit 2)
     +-- UsageError          an option names something that does not exist (exit 2)
     +-- HostError           reading the host failed; probes let these pass, the engine turns them into outcomes
@@ -22,7 +22,7 @@ handles a live kernel and a recorded host with the same `except OSError`.
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Sequence, Union
 
 from envtune.messages import Joined, Literal, Message, Text
 
@@ -114,7 +114,7 @@ class Skipped(EnvtuneError):
 class Verdict(EnvtuneError):
     """A statement of a probe about its whole check; `source` is the path or command it rests on."""
 
-    def __init__(self, reason: Text, source: str = "", text: str = "") -> None:
+    def __init__(self, reason: Text, source: Union[str, Text] = "", text: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.source = source
@@ -126,11 +126,13 @@ class NotApplicable(Verdict):
 
 
 class Undetermined(Verdict):
-    """The probe cannot tell; `right` is True when the only reason is a right this user lacks."""
+    """The probe cannot tell; `needs_privilege`: only because this user lacks a privilege."""
 
-    def __init__(self, reason: Text, source: str = "", text: str = "", *, right: bool = False) -> None:
+    def __init__(
+        self, reason: Text, source: Union[str, Text] = "", text: str = "", *, needs_privilege: bool = False
+    ) -> None:
         super().__init__(reason, source, text)
-        self.right = right
+        self.needs_privilege = needs_privilege
 
 
 def host_error_text(error: HostError) -> Text:

@@ -1,215 +1,137 @@
-"""Sets of connections, exact: which of our ports, reached from which peer addresses.
+"""Sets of whole numbers as sorted, disjoint, inclusive pairs: ports, and IP addresses as numbers.
 
-`Intervals` are sorted, disjoint, inclusive pairs of integers (ports or addresses). A `Region` is a set of points (port,
-address): rows of a port interval and the addresses that go with it, the port intervals sorted and disjoint. Rules cut
-regions apart; nothing is ever sampled, so a verdict on a region is one on every connection in it.
+Nothing is ever sampled, so a statement about an interval holds for every port or address in it. Why no library:
+docs/adr/0012.
 """
 
 from __future__ import annotations
 
-import socket
-from typing import Iterable, Optional, Sequence
+from typing import TYPE_CHECKING, Iterable, Optional, Union
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Network, IPv6Network
 
 Intervals = tuple[tuple[int, int], ...]
-Row = tuple[int, int, Intervals]
-Region = tuple[Row, ...]
-
-LAST = {4: (1 << 32) - 1, 6: (1 << 128) - 1}
-_FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
-def intervals(pairs: Iterable[tuple[int, int]]) -> Intervals:
-    """Any pairs as sorted, disjoint ones."""
-    done: list[tuple[int, int]] = []
+def union(pairs: Iterable[tuple[int, int]]) -> Intervals:
+    """Return any inclusive pairs as intervals; a pair that ends before it begins is empty."""
+    merged: list[tuple[int, int]] = []
     for low, high in sorted(pairs):
-        if done and low <= done[-1][1] + 1:
-            if high > done[-1][1]:
-                done[-1] = (done[-1][0], high)
+        if merged and low <= merged[-1][1] + 1:
+            if high > merged[-1][1]:
+                merged[-1] = (merged[-1][0], high)
         elif low <= high:
-            done.append((low, high))
-    return tuple(done)
+            merged.append((low, high))
+    return tuple(merged)
 
 
-def common(one: Intervals, two: Intervals) -> Intervals:
-    """What is in both."""
-    done: list[tuple[int, int]] = []
+def intersection(left: Intervals, right: Intervals) -> Intervals:
+    """Return what is in both."""
+    shared: list[tuple[int, int]] = []
     i = j = 0
-    while i < len(one) and j < len(two):
-        low, high = max(one[i][0], two[j][0]), min(one[i][1], two[j][1])
+    while i < len(left) and j < len(right):
+        low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
         if low <= high:
-            done.append((low, high))
-        if one[i][1] < two[j][1]:
+            shared.append((low, high))
+        if left[i][1] < right[j][1]:
             i += 1
         else:
             j += 1
-    return tuple(done)
+    return tuple(shared)
 
 
-def without(one: Intervals, two: Intervals) -> Intervals:
-    """What is in `one` and not in `two`."""
-    done: list[tuple[int, int]] = []
+def difference(left: Intervals, right: Intervals) -> Intervals:
+    """Return what is in `left` and not in `right`."""
+    remaining: list[tuple[int, int]] = []
     j = 0
-    for low, high in one:
-        while j < len(two) and two[j][1] < low:
+    for low, high in left:
+        while j < len(right) and right[j][1] < low:
             j += 1
         k = j
-        while k < len(two) and two[k][0] <= high:
-            if two[k][0] > low:
-                done.append((low, two[k][0] - 1))
-            low = two[k][1] + 1
+        while k < len(right) and right[k][0] <= high:
+            if right[k][0] > low:
+                remaining.append((low, right[k][0] - 1))
+            low = right[k][1] + 1
             k += 1
         if low <= high:
-            done.append((low, high))
-    return tuple(done)
+            remaining.append((low, high))
+    return tuple(remaining)
 
 
-def box(ports: Intervals, addresses: Intervals) -> Region:
-    """Every address on every port."""
-    return tuple((low, high, addresses) for low, high in ports) if addresses else ()
-
-
-def region(boxes: Sequence[tuple[Intervals, Intervals]]) -> Region:
-    """The union of (ports, addresses) boxes."""
-    rows = [(low, high, addresses) for ports, addresses in boxes for low, high in ports]
-    starts = sorted({low for low, _, _ in rows} | {high + 1 for _, high, _ in rows})
-    done: list[Row] = []
-    for low, after in zip(starts, starts[1:]):
-        pairs = [pair for first, last, addresses in rows if first <= low <= last for pair in addresses]
-        addresses = intervals(pairs)
-        if done and done[-1][1] == low - 1 and done[-1][2] == addresses:
-            done[-1] = (done[-1][0], after - 1, addresses)
-        elif addresses:
-            done.append((low, after - 1, addresses))
-    return tuple(done)
-
-
-def meet(one: Region, two: Region) -> Region:
-    """What is in both regions."""
-    done: list[Row] = []
-    for low, high, addresses in one:
-        for first, last, others in two:
-            if first <= high and low <= last:
-                both = addresses if addresses is others else common(addresses, others)
-                if both:
-                    done.append((max(low, first), min(high, last), both))
-    return tuple(done)
-
-
-def minus(one: Region, two: Region) -> Region:
-    """What is in `one` and not in `two`."""
-    done: list[Row] = []
-    for low, high, addresses in one:
-        at = low
-        for first, last, others in two:
-            if first > high or last < at:
-                continue
-            if first > at:
-                done.append((at, first - 1, addresses))
-            left = without(addresses, others)
-            if left:
-                done.append((max(at, first), min(high, last), left))
-            at = last + 1
-        if at <= high:
-            done.append((at, high, addresses))
-    return tuple(done)
-
-
-def join(one: Region, two: Region) -> Region:
-    """What is in either region."""
-    if not one or not two:
-        return one or two
-    return region([(((low, high),), addresses) for low, high, addresses in (*one, *two)])
-
-
-def ports_of(part: Region) -> Intervals:
-    """The ports of a region."""
-    return intervals((low, high) for low, high, _ in part)
-
-
-def addresses_of(part: Region) -> Intervals:
-    """The addresses of a region, on any of its ports."""
-    return intervals(pair for _, _, addresses in part for pair in addresses)
+def port_text(ports: Intervals) -> str:
+    """Return ports for people: `29688, 60000-60031`."""
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ports)
 
 
 def decimal(text: str) -> Optional[int]:
-    """A whole number in plain digits, None for anything else (signs, other scripts' digits, absurd lengths)."""
+    """Return a whole number in plain digits, None for anything else (signs, other scripts' digits, absurd lengths)."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
 
 
-def number(address: str, family: int) -> int:
-    """An address as an integer; ValueError when it is none of this family."""
-    try:
-        return int.from_bytes(socket.inet_pton(_FAMILIES[family], address.partition("%")[0]), "big")
-    except OSError:
-        raise ValueError(address) from None
+# ---------------------------------------------------------------------- IP addresses
+# ipaddress is imported where an address has to be read: most runs read none.
 
 
-def family_of(address: str) -> int:
-    """4 or 6; ValueError when `address` is a name or nonsense."""
-    for family in (4, 6):
-        try:
-            number(address, family)
-        except ValueError:
-            continue
-        return family
-    raise ValueError(address)
+def address_number(address: str, family: int) -> int:
+    """Return an address of IPv4 (4) or IPv6 (6) as a number, its zone dropped; ValueError when it is none of these."""
+    from ipaddress import IPv4Address, IPv6Address
+
+    plain = address.partition("%")[0]
+    return int(IPv4Address(plain) if family == 4 else IPv6Address(plain))
 
 
-def network(text: str, family: int) -> tuple[int, int]:
-    """`10.0.0.0/8`, `10.0.0.0/255.0.0.0` or a single address as its first and last one; ValueError otherwise."""
+def address_family(address: str) -> int:
+    """Return 4 or 6; ValueError when `address` is a name or nonsense."""
+    from ipaddress import ip_address
+
+    return ip_address(address.partition("%")[0]).version
+
+
+def network_range(text: str, family: int) -> tuple[int, int]:
+    """Return the first and last address of `10.0.0.0/8`, `10.0.0.0/255.0.0.0` or one address; ValueError otherwise."""
     address, _, length = text.partition("/")
-    width = 32 if family == 4 else 128
+    first = address_number(address, family)
     if not length:
-        bits = width
-    elif (told := decimal(length)) is not None:
-        bits = told
-    else:
-        mask = number(length, family)
-        bits = bin(mask).count("1")
-        if mask != (LAST[family] << (width - bits)) & LAST[family]:
-            raise ValueError(text)
-    if not 0 <= bits <= width:
+        return first, first
+    from ipaddress import ip_network
+
+    network = ip_network(f"{address.partition('%')[0]}/{length}", strict=False)
+    if "." in length and length != str(network.netmask):  # ipaddress takes 0.0.0.255 for /24
         raise ValueError(text)
-    first = number(address, family) >> (width - bits) << (width - bits)
-    return first, first | ((1 << (width - bits)) - 1)
+    return int(network[0]), int(network[-1])
 
 
-def peers(family: int) -> Intervals:
-    """Every address a peer on the network can have: unicast, not this host's loopback."""
+def unicast_addresses(family: int) -> Intervals:
+    """Return every address a peer on the network can have: unicast, not this host's loopback."""
     if family == 4:
         return ((1 << 24, (127 << 24) - 1), (128 << 24, (224 << 24) - 1))  # 1.0.0.0-126.255.255.255, 128.0.0.0-223.*
     return ((2, (0xFF << 120) - 1),)  # without ::, ::1 and multicast
 
 
-def address_text(pairs: Intervals, family: int, limit: int = 4) -> str:
-    """`10.0.0.0/8, 192.0.2.7`; at most `limit` of them and how many more."""
-    words = [_interval_text(low, high, family) for low, high in pairs[:limit]]
-    return ", ".join(words) + (f" (+{len(pairs) - limit})" if len(pairs) > limit else "")
+def network_texts(addresses: Intervals, family: int) -> tuple[str, ...]:
+    """Return exactly these addresses as networks and single addresses: every tool takes those, and few take ranges."""
+    return tuple(_network_text(network) for low, high in addresses for network in _networks(low, high, family))
+
+
+def address_text(addresses: Intervals, family: int, limit: int = 4) -> str:
+    """Return addresses for people, `10.0.0.0/8, 192.0.2.7`: at most `limit` intervals and how many more."""
+    texts = [_interval_text(low, high, family) for low, high in addresses[:limit]]
+    return ", ".join(texts) + (f" (+{len(addresses) - limit})" if len(addresses) > limit else "")
 
 
 def _interval_text(low: int, high: int, family: int) -> str:
-    width = 32 if family == 4 else 128
-    first = socket.inet_ntop(_FAMILIES[family], low.to_bytes(width // 8, "big"))
-    if low == high:
-        return first
-    size = high - low + 1
-    if size & (size - 1) == 0 and low % size == 0:
-        return f"{first}/{width - size.bit_length() + 1}"
-    return f"{first}-{socket.inet_ntop(_FAMILIES[family], high.to_bytes(width // 8, 'big'))}"
+    networks = _networks(low, high, family)
+    return _network_text(networks[0]) if len(networks) == 1 else f"{networks[0][0]}-{networks[-1][-1]}"
 
 
-def networks(pairs: Intervals, family: int) -> tuple[str, ...]:
-    """Exactly these addresses as networks and single addresses: every front end takes those, and few take ranges."""
-    width = 32 if family == 4 else 128
-    done = []
-    for low, high in pairs:
-        while low <= high:
-            bits = min((low & -low).bit_length() - 1 if low else width, (high - low + 1).bit_length() - 1)
-            done.append(_interval_text(low, low + (1 << bits) - 1, family))
-            low += 1 << bits
-    return tuple(done)
+def _networks(low: int, high: int, family: int) -> list[Union[IPv4Network, IPv6Network]]:
+    from ipaddress import IPv4Address, IPv6Address, summarize_address_range
+
+    if family == 4:
+        return list(summarize_address_range(IPv4Address(low), IPv4Address(high)))
+    return list(summarize_address_range(IPv6Address(low), IPv6Address(high)))
 
 
-def port_text(pairs: Intervals) -> str:
-    """`29688, 60000-60031`."""
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in pairs)
+def _network_text(network: Union[IPv4Network, IPv6Network]) -> str:
+    return str(network[0]) if network.prefixlen == network.max_prefixlen else str(network)

@@ -132,6 +132,14 @@ def clauses(parts: Iterable[Text | str]) -> Joined:
     return Joined(parts, Message("; "))
 
 
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """Return at most three known names that look like `word`, the best first; letter case does not count."""
+    import difflib
+
+    by_lower = {name.lower(): name for name in known}
+    return [by_lower[low] for low in difflib.get_close_matches(word.lower(), by_lower, 3, 0.6)]
+
+
 @cache
 def _lookup() -> Callable[[str], str]:
     import gettext

@@ -11,6 +11,8 @@ from typing import Any, Callable, Mapping, NamedTuple, Optional, Union
 
 from envtune.messages import Text
 
+Source = Union[str, Text]  # where a statement comes from: a path or a command, or words such as `this shell`
+
 
 class Outcome(str, Enum):
     """What a check says about one subject."""
@@ -40,9 +42,9 @@ class Severity(str, Enum):
 
 
 class Evidence(NamedTuple):
-    """Where a statement comes from: a path or command, and the raw text found there."""
+    """Where a statement comes from, and the raw text found there."""
 
-    source: str
+    source: Source
     text: str = ""
 
 
@@ -65,7 +67,7 @@ class Reading(NamedTuple):
     shown: Optional[Text] = None
     expected: Union[Text, Wording, None] = None
     reason: Optional[Text] = None
-    right: bool = False  # the only reason is a missing right
+    needs_privilege: bool = False  # the only reason is a missing privilege
     commands: tuple[str, ...] = ()  # what mends this very subject, where the check's commands do not
 
 
@@ -74,7 +76,7 @@ class Fact(NamedTuple):
 
     name: str
     value: Optional[str]
-    source: str
+    source: Source
     reason: Optional[Text] = None
 
 
@@ -176,7 +178,7 @@ class Finding(NamedTuple):
     expected: Optional[Text]
     reason: Optional[Text]
     evidence: Evidence
-    right: bool = False  # unknown only because of a missing right
+    needs_privilege: bool = False  # unknown only because of a missing privilege
     commands: tuple[str, ...] = ()  # what to type on this host to mend it
 
     @property
@@ -255,7 +257,7 @@ class Report(NamedTuple):
     host: str
     started: str
     seconds: float
-    target: Mapping[str, str]
+    target: Mapping[str, Source]
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
 

@@ -20,8 +20,8 @@ MODULES = {
 # Lowest first: a package imports from those before it only. What is named here are packages and single modules.
 LAYERS = (
     ("messages",),
-    ("model", "errors", "ranges", "intervals", "assemble", "firewall"),
-    ("collector", "executor", "schema", "shell", "operations"),
+    ("model", "errors", "ranges", "intervals", "assemble"),
+    ("collector", "executor", "schema", "shell", "operations", "firewall"),
     ("host",),
     ("snapshot", "job"),
     ("context", "expect"),

@@ -61,11 +61,11 @@ def examine(check: Check, context: Context) -> tuple[Finding, ...]:
         return (_single(check, severity, Outcome.NOTAPPLICABLE, verdict.reason, evidence),)
     except Undetermined as verdict:
         evidence = Evidence(verdict.source, _cut(verdict.text))
-        return (_single(check, severity, Outcome.UNKNOWN, verdict.reason, evidence, verdict.right),)
+        return (_single(check, severity, Outcome.UNKNOWN, verdict.reason, evidence, verdict.needs_privilege),)
     except HostError as error:
         evidence = Evidence(error.path, str(error))
-        right = isinstance(error, Denied)
-        return (_single(check, severity, Outcome.UNKNOWN, host_error_text(error), evidence, right),)
+        needs_privilege = isinstance(error, Denied)
+        return (_single(check, severity, Outcome.UNKNOWN, host_error_text(error), evidence, needs_privilege),)
     except Exception as error:  # our fault: say so, and go on with the other checks
         return (_single(check, severity, Outcome.ERROR, _fault(error), Evidence(check.probe, repr(error))),)
 
@@ -123,7 +123,7 @@ def _alike(readings: Sequence[Reading]) -> list[list[Reading]]:
     groups: dict[tuple[str, bool], list[Reading]] = {}
     for reading in readings:
         words = reading.reason.en if reading.reason is not None else ""
-        groups.setdefault((_DIGITS.sub("#", words), reading.right), []).append(reading)
+        groups.setdefault((_DIGITS.sub("#", words), reading.needs_privilege), []).append(reading)
     return list(groups.values())
 
 
@@ -141,15 +141,20 @@ def _finding(
         expect.expected_value(first, check.expect),
         first.reason,
         Evidence(first.evidence.source, _cut(first.evidence.text)),
-        first.right,
+        first.needs_privilege,
         first.commands or commands,
     )
 
 
 def _single(
-    check: Check, severity: Severity, outcome: Outcome, reason: Optional[Text], evidence: Evidence, right: bool = False
+    check: Check,
+    severity: Severity,
+    outcome: Outcome,
+    reason: Optional[Text],
+    evidence: Evidence,
+    needs_privilege: bool = False,
 ) -> Finding:
-    return Finding(check, outcome, severity, "", None, expect.describe(check.expect), reason, evidence, right)
+    return Finding(check, outcome, severity, "", None, expect.describe(check.expect), reason, evidence, needs_privilege)
 
 
 def _cut(text: str) -> str:
@@ -210,6 +215,8 @@ def exit_code(findings: Iterable[Finding], fail_on: Severity, strict: bool = Fal
             continue
         if finding.outcome is Outcome.FAIL:
             return 1
-        if finding.outcome is Outcome.ERROR or (finding.outcome is Outcome.UNKNOWN and (strict or not finding.right)):
+        if finding.outcome is Outcome.ERROR or (
+            finding.outcome is Outcome.UNKNOWN and (strict or not finding.needs_privilege)
+        ):
             untold = True
     return 3 if untold else 0

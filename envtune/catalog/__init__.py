@@ -1,7 +1,7 @@
 """The catalogue: checks, FAQ entries and playbooks as data.
 
 `load` gives what this process uses; files become rows in store.py (compiled, cached, or read from YAML through
-compile.py, schema/validate.py and yaml.py), rows become the words of model.py in entries.py.
+yaml.py, schema.py and compile.py), rows become the words of model.py in entries.py.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Catalogue:
 
 
 def load(extra: Sequence[Path] = ()) -> Catalogue:
-    """The shipped catalogue, the site's over it, and the directories of `--catalog` over both.
+    """Load the shipped catalogue, the site's over it, and the directories of `--catalog` over both.
 
-    Raises CatalogError with every complaint about the files, UsageError for a directory that is not there.
+    Raises CatalogError with every diagnostic about the files, UsageError for a directory that is not there.
     """
     compiled = open_catalogue(extra)
     use_index(compiled.registry)

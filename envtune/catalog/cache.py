@@ -14,8 +14,6 @@ import zlib
 from typing import NamedTuple, Optional
 
 from envtune import __version__
-from envtune.catalog.trust import distrust
-from envtune.messages import Text
 
 FORMAT = 2
 
@@ -29,15 +27,15 @@ class Cached(NamedTuple):
 
 
 def cache_file(key: str, checkout: str = "") -> Optional[str]:
-    """Where the cache for these layers lies; None where this user has no cache directory.
+    """Return where the cache for these layers lies; None where this user has no cache directory.
 
     With `checkout`: the one that `make` fills in the checkout, for users whose home cannot be written.
     """
-    return beside(f"catalog-{zlib.crc32(key.encode('utf-8', 'surrogateescape')):08x}.json", checkout)
+    return cache_path(f"catalog-{zlib.crc32(key.encode('utf-8', 'surrogateescape')):08x}.json", checkout)
 
 
-def beside(name: str, checkout: str = "") -> Optional[str]:
-    """Where a cache file of this name lies; None where this user has no cache directory."""
+def cache_path(name: str, checkout: str = "") -> Optional[str]:
+    """Return where a cache file of this name lies; None where this user has no cache directory."""
     base = os.path.join(checkout, ".cache") if checkout else os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the XDG specification: a relative path is to be ignored
         home = os.path.expanduser("~")
@@ -47,17 +45,8 @@ def beside(name: str, checkout: str = "") -> Optional[str]:
     return os.path.join(base, "envtune", name)
 
 
-def distrusted(path: str) -> Optional[Text]:
-    """As root: why a cache there is neither read nor written; None when it is safe, or for an ordinary user."""
-    if os.geteuid() != 0:
-        return None
-    while not os.path.lexists(path):
-        path = os.path.dirname(path)
-    return distrust(path)
-
-
 def read(path: str) -> Optional[Cached]:
-    """The cache, or None."""
+    """Return the cache, None where there is none to be used."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
@@ -82,16 +71,16 @@ def write(path: str, cached: Cached) -> None:
         "content": cached.content,
         "stamp": cached.stamp,
     }
-    beside = f"{path}.{os.getpid()}"
+    temporary = f"{path}.{os.getpid()}"
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError:
         return
     try:
         with open(descriptor, "wb") as file:
             file.write(json.dumps(header).encode("ascii") + b"\n" + cached.text)
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except (OSError, ValueError):
         with contextlib.suppress(OSError):
-            os.unlink(beside)
+            os.unlink(temporary)

@@ -19,12 +19,12 @@ Shared = Callable[[str], Mapping[str, Any]]
 
 
 def example_host(example: Mapping[str, Any], shared: Shared) -> SnapshotHost:
-    """The fake host an example describes; `shared(name)` gives the mapping that `like: name` means."""
+    """Return the host an example describes; `shared(name)` gives the mapping that `like: name` means."""
     return SnapshotHost(example_data(example, shared))
 
 
 def example_data(example: Mapping[str, Any], shared: Shared) -> dict[str, Any]:
-    """The snapshot mapping of an example, ranges expanded and everything it is `like` merged in.
+    """Return the snapshot mapping of an example, ranges expanded and everything it is `like` merged in.
 
     Each host it is like, and each host those are like, is laid down once, the furthest first.
     """

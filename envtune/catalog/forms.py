@@ -5,79 +5,109 @@ from __future__ import annotations
 import collections.abc
 import inspect
 import typing
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Union
 
 from envtune import expect as matchers
-from envtune.catalog.yaml import Complaints, Node
-from envtune.messages import Message, Text
-from envtune.schema import types as schema
-from envtune.schema.validate import judge, known_keys, regex, unknown_word, wanted
+from envtune.catalog.yaml import Node
+from envtune.context import registry
+from envtune.messages import Message
+from envtune.schema.types import (
+    AnyOf,
+    Anything,
+    Bool,
+    Const,
+    Field,
+    ListOf,
+    MapOf,
+    Null,
+    Number,
+    Record,
+    Scalar,
+    Special,
+    Str,
+    Type,
+    optional,
+)
+from envtune.schema.validate import Validator, regular_expression
+from envtune.snapshot.schema import SNAPSHOT
 
-SCALARS = ("text", "int", "bool")
-NUMBERS = ("int", "float")
+NAME = "[a-z0-9]+([.-][a-z0-9]+)*"
+TEXT = Str(least=1)
+REGEX = Str(name=Message("a regular expression"), check=regular_expression, keywords={"format": "regex"})
+STEP_KINDS: Mapping[str, str] = {
+    "cpu.set_governor": "Set the governor of every CPU frequency policy, until the next boot.",
+    "sysctl.set": "Set a kernel parameter now and for the next boot.",
+    "file.dropin": "Put a file of our own into a configuration directory.",
+    "environment.export": "Export a variable from the job's environment file.",
+    "images.install_pillow": "Replace the Pillow of the job's Python by the build that fits the CPU.",
+    "images.install_opencv": "Keep one of several OpenCV distributions of the job's Python.",
+    "cann.install_te": "Replace te, topi and hccl of the job's Python by what the active CANN ships.",
+    "images.patch_torchvision": "Change a known line of an installed Python file.",
+    "packages.install": "Install packages with the system's package manager.",
+    "cpu.set_governor_at_boot": "Set the performance governor at every boot.",
+    "firewall.allow": "Allow ports between the peers.",
+    "processes.terminate": "End a process.",
+    "instructions": "Steps that a person does: {en: [...], zh: [...]}.",
+}
+
+
+def several(item: Type) -> ListOf:
+    """Return a list that is not empty."""
+    return ListOf(item, least=1)
+
+
+LINES = several(TEXT)
 
 
 # ---------------------------------------------------------------------- probe
 
 
-def probe(node: Node, complaints: Complaints) -> None:
-    """`{kind: {argument: value}}` against the signature of the Python function."""
+def _probe(validator: Validator, node: Node) -> Any:
+    """Judge `{kind: {argument: value}}` by the signature of the Python function."""
     form = "{kind: {argument: value}}"
-    if not wanted(node, "mapping", complaints, form):
-        return
+    if not validator.filled(node, "mapping", form):
+        return None
     if len(node.value) != 1:
-        complaints.about(node, Message("a check has one probe: {form}", form=form))
-        return
+        return validator.report(node, Message("a check has one probe: {form}", form=form))
     ((kind, arguments),) = node.value
-    parameters = _parameters(kind, complaints)
-    if parameters is None:
-        return
-    _call(kind, arguments, parameters, complaints)
-
-
-def _call(kind: Node, arguments: Node, parameters: Mapping[str, inspect.Parameter], complaints: Complaints) -> None:
-    """The arguments of a probe or an action against its signature; none at all may be written as nothing."""
-    if arguments.kind == "null" or not arguments.value:
-        arguments = Node("mapping", (), arguments.line, arguments.column)
-    elif not wanted(arguments, "mapping", complaints, "{argument: value}"):
-        return
-    known_keys(arguments, parameters, complaints)
-    _arguments(kind, arguments, parameters, complaints)
-
-
-def _parameters(kind: Node, complaints: Complaints) -> Optional[Mapping[str, inspect.Parameter]]:
-    from envtune.context import registry as resources
-
     try:
-        try:
-            return resources.probe_arguments(kind.value)
-        except KeyError:
-            unknown_word(kind, Message("a probe"), resources.probe_names(), complaints)
+        function = _imported(validator, kind, registry.find_probe)
+    except KeyError:
+        return validator.unknown_word(kind, Message("a probe"), registry.probe_names())
+    return {kind.text: _call(validator, kind, arguments, function, registry.probe_arguments)}
+
+
+def _imported(validator: Validator, kind: Node, find: Callable[[str], Any]) -> Any:
+    """Return a probe or an action; KeyError when there is none, None when it cannot be imported."""
+    try:
+        return find(kind.text or "")
+    except KeyError:
+        raise
     except Exception as error:  # a resource module that cannot be imported is our fault, and still must be named
-        complaints.about(kind, Message("its Python code cannot be imported: {error!r}", error=error))
+        validator.report(kind, Message("its Python code cannot be imported: {error!r}", error=error))
     return None
 
 
-def _arguments(
-    kind: Node, arguments: Node, parameters: Mapping[str, inspect.Parameter], complaints: Complaints
-) -> None:
-    from envtune.context.registry import find_action, find_probe
-
-    function = find_action(kind.value) if kind.value in schema.STEPS else find_probe(kind.value)
-    scope = getattr(inspect.unwrap(function), "__globals__", {})
+def _call(
+    validator: Validator,
+    kind: Node,
+    arguments: Node,
+    function: Any,
+    parameters_of: Callable[[str], Mapping[str, inspect.Parameter]],
+) -> Any:
+    """Return the arguments of a probe or an action, judged by its signature; none at all may be written as nothing."""
+    if function is None:
+        return None
+    parameters, scope = parameters_of(kind.text or ""), getattr(inspect.unwrap(function), "__globals__", {})
     for name, parameter in parameters.items():
-        value = arguments.get(name)
-        hint = _hint(parameter.annotation, scope)
-        if value is not None:
-            if not value.spoiled and not fits(value, hint):
-                words = str(parameter.annotation)
-                complaints.about(value, Message("{name} must be {words}", name=name, words=words))
-        elif parameter.default is inspect.Parameter.empty:
-            complaints.about(kind, Message("the argument {name} is missing", name=name))
+        if arguments.get(name) is None and parameter.default is inspect.Parameter.empty:
+            validator.report(kind, Message("the argument {name} is missing", name=name))
+    fields = (Field(name, _type_of(_hint(parameter.annotation, scope))) for name, parameter in parameters.items())
+    return validator.judge(arguments, optional(Record(*fields, form="{argument: value}")))
 
 
 def _hint(annotation: Any, scope: Mapping[str, Any]) -> Any:
-    """The type an annotation names; Any where it cannot be resolved (names imported for type checkers only)."""
+    """Return the type an annotation names; Any where it cannot be resolved (names imported for type checkers only)."""
     holder = type("holder", (), {"__annotations__": {"it": annotation}})
     try:
         return typing.get_type_hints(holder, dict(scope))["it"]
@@ -85,211 +115,157 @@ def _hint(annotation: Any, scope: Mapping[str, Any]) -> Any:
         return Any
 
 
-def fits(node: Node, hint: Any) -> bool:
-    """Whether a value may be given for a parameter of that type."""
+def _type_of(hint: Any) -> Type:
+    """Return the type of what may be given for a parameter of that Python type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint in _PLAIN:
-        return node.kind in _PLAIN[hint]
+        return _PLAIN[hint]
     if origin is Union:
-        return any(fits(node, one) for one in inner)
-    if origin is typing.Literal:
-        return any(node.value == one and type(node.value) is type(one) for one in inner)
+        options = [_type_of(one) for one in inner]
+        return Anything() if any(isinstance(one, Anything) for one in options) else AnyOf(*options)
+    if origin is typing.Literal and all(isinstance(word, str) for word in inner):
+        return Str(choices=inner)
     if origin is not None and issubclass(origin, collections.abc.Mapping):
-        return node.kind == "mapping" and all(fits(value, inner[1]) for _, value in node.value)
+        return MapOf(_type_of(inner[1]))
     if origin is not None and issubclass(origin, collections.abc.Iterable):
-        return node.kind == "list" and all(fits(item, inner[0]) for item in node.value)
-    return True
+        return ListOf(_type_of(inner[0]))
+    return Anything()
 
 
-_PLAIN: Mapping[Any, tuple[str, ...]] = {
-    str: ("text",),
-    int: ("int",),
-    float: NUMBERS,
-    bool: ("bool",),
-    type(None): ("null",),
+_PLAIN: Mapping[Any, Type] = {
+    str: Str(),
+    int: Number(whole=True),
+    float: Number(),
+    bool: Bool(),
+    type(None): Null(),
 }
+
+
+def _probe_form() -> Type:
+    return MapOf(optional(Record(closed=False)), Str(choices=registry.probe_names()), least=1, most=1)
+
+
+PROBE = Special(_probe, _probe_form)
 
 
 # ---------------------------------------------------------------------- expect
 
 
-def expect(node: Node, complaints: Complaints) -> None:
-    """A quantifier over matchers, or matchers; never empty, so that nothing passes unjudged."""
-    if not wanted(node, "mapping", complaints, "{all: {eq: ...}}"):
-        return
-    keys = [key.value for key, _ in node.value]
-    quantified = [key for key in keys if key in (*matchers.QUANTIFIERS, "profile")]
-    if not quantified:
-        _matchers(node, complaints, (*matchers.MATCHERS, *matchers.QUANTIFIERS, "profile"))
-    elif len(keys) > 1:
-        words = quantified[0]
-        complaints.about(node, Message("{words} stands alone; put the matchers into it", words=words))
-    elif keys[0] in _ALONE:
-        value, (form, only_value) = node.value[0][1], _ALONE[keys[0]]
-        if value.value != only_value or type(value.value) is not type(only_value):
-            complaints.about(value, form)
-    elif wanted(node.value[0][1], "mapping", complaints, "{eq: ...}"):
-        _matchers(node.value[0][1], complaints, tuple(matchers.MATCHERS))
-
-
-# key of an expectation that has one value only -> what to write, and the value
-_ALONE: Mapping[str, tuple[Text, Any]] = {
-    "same": (Message("write `same: true`"), True),
-    "profile": (Message("write `profile: train`"), "train"),
+_MATCHERS: Mapping[str, Type] = {
+    **dict.fromkeys(matchers.MATCHERS, Scalar()),
+    **dict.fromkeys(("in", "not_in"), several(Scalar())),
+    **dict.fromkeys(("lt", "le", "gt", "ge"), Number()),
+    "matches": REGEX,
+    "empty": Bool(),
 }
+_MATCHER = Message("a matcher")
+_MATCHED = Record(*(Field(*matcher) for matcher in _MATCHERS.items()), key=_MATCHER, form="{eq: ...}", least=1)
+_QUANTIFIED = (
+    *(Field("all", _MATCHED, "", True), Field("any", _MATCHED, "", True), Field("same", Const(True), "", True)),
+    Field("profile", Str(choices=("train",)), "", True),  # of the table of variables (entries.expectation_of)
+)
+_EXPECTATION = Record(
+    *_MATCHED.fields,
+    *(field._replace(required=False) for field in _QUANTIFIED),
+    key=_MATCHER,
+    form="{all: {eq: ...}}",
+    least=1,
+)
 
 
-def _matchers(node: Node, complaints: Complaints, known: tuple[str, ...]) -> None:
-    for key, value in node.value:
-        if key.value not in known:
-            unknown_word(key, Message("a matcher"), known, complaints)
-        else:
-            _MATCHER_RULES.get(key.value, _scalar)(value, complaints)
+def _expect(validator: Validator, node: Node) -> Any:
+    """Judge a quantifier over matchers, or matchers; never empty, so that nothing passes unjudged."""
+    for key, _ in node.members():
+        if key.text in (*matchers.QUANTIFIERS, "profile") and len(node.members()) > 1:
+            message = Message("{quantifier} stands alone; put the matchers into it", quantifier=key.text)
+            return validator.report(node, message)
+    return validator.judge(node, _EXPECTATION)
 
 
-def _scalar(node: Node, complaints: Complaints) -> None:
-    if node.kind == "float":
-        complaints.about(node, Message('{raw} is a number in YAML; write "{raw}" with quotes', raw=node.raw))
-    elif node.kind not in SCALARS:
-        complaints.about(node, Message("write one text, whole number, true or false"))
-
-
-def _scalars(node: Node, complaints: Complaints) -> None:
-    if wanted(node, "list", complaints, "[...]"):
-        for item in node.value:
-            _scalar(item, complaints)
-
-
-def _measure(node: Node, complaints: Complaints) -> None:
-    if node.kind not in NUMBERS:
-        complaints.about(node, Message("write a number"))
-
-
-def _truth(node: Node, complaints: Complaints) -> None:
-    wanted(node, "bool", complaints)
-
-
-def _pattern(node: Node, complaints: Complaints) -> None:
-    if wanted(node, "text", complaints):
-        regex(node, complaints)
-
-
-_MATCHER_RULES: Mapping[str, Callable[[Node, Complaints], None]] = {
-    **dict.fromkeys(("in", "not_in"), _scalars),
-    **dict.fromkeys(("lt", "le", "gt", "ge"), _measure),
-    "matches": _pattern,
-    "empty": _truth,
-}
+EXPECT = Special(_expect, lambda: AnyOf(_MATCHED, *map(Record, _QUANTIFIED)))
 
 
 # ---------------------------------------------------------------------- applies
 
 
-def applies(node: Node, complaints: Complaints) -> None:
-    """`{fact: value}`; a value is a text, true or false, a list (any of them) or `{not: ...}`."""
-
-    from envtune.context.registry import fact_names
-
-    if not wanted(node, "mapping", complaints, "{fact: value}"):
-        return
-    facts = fact_names()
-    for key, value in node.value:
-        if key.value not in facts:
-            unknown_word(key, Message("a fact"), facts, complaints)
-        _wanted_fact(value, complaints)
+_FACT = AnyOf(Str(), Bool())
+_FACTS = several(_FACT)
+_WANTED_FACT = AnyOf(_FACT, _FACTS, Record(Field("not", AnyOf(_FACT, _FACTS), "", True)))
 
 
-def _wanted_fact(node: Node, complaints: Complaints) -> None:
-    if node.kind == "mapping":
-        known_keys(node, ("not",), complaints)
-        inner = node.get("not")
-        if inner is None:
-            complaints.about(node, Message("write {not: value}"))
-        else:
-            _wanted_fact(inner, complaints)
-    elif node.kind == "list":
-        if wanted(node, "list", complaints, "[...]"):
-            for item in node.value:
-                _wanted_fact(item, complaints)
-    elif node.kind != "bool":
-        wanted(node, "text", complaints)
+def _applies_form() -> Record:
+    """Return `{fact: value}`; a value is a text, true or false, a list (any of them) or `{not: ...}`."""
+    fields = (Field(name, _WANTED_FACT) for name in registry.fact_names())
+    return Record(*fields, key=Message("a fact"), form="{fact: value}", least=1)
+
+
+APPLIES = Special(lambda validator, node: validator.judge(node, _applies_form()), _applies_form)
 
 
 # ---------------------------------------------------------------------- example
 
 
-def example(node: Node, complaints: Complaints) -> None:
-    """A small recorded host: the keys of a snapshot, its texts as texts."""
-    if not wanted(node, "mapping", complaints, "{files: {...}}"):
-        return
-    known_keys(node, schema.EXAMPLE_KEYS, complaints)
-    files, environ, told = node.get("files"), node.get("environ"), node.get("expect")
-    for path, entry in files.value if files is not None and files.kind == "mapping" else ():
-        if not path.value.startswith("/"):
-            complaints.about(path, Message("{value}: write an absolute path", value=path.value))
-        if entry.kind not in ("text", "mapping", "null"):
-            complaints.about(entry, Message("the content of a file is a text; quote it"))
-    for _, value in environ.value if environ is not None and environ.kind == "mapping" else ():
-        if value.kind not in ("text", "null"):
-            complaints.about(value, Message("the value of a variable is a text; quote it"))
-    if told is not None and wanted(told, "mapping", complaints, "{subject: ...}"):
-        known_keys(told, schema.EXAMPLE_EXPECT, complaints)
+# a small recorded host: `like` and `arch` of examples.py, what to expect, and a snapshot's keys
+_RECORDED = ("host", "uname", "euid", "cwd", "now", "taken", "environ", "covered")
+_TABLES = ("files", "commands", "processes", "listeners", "interfaces", "disks", "target")
+EXAMPLE_HOST = Record(
+    Field("expect", Record(*(Field(name, Str()) for name in ("subject", "actual", "severity", "reason")))),
+    Field("like", AnyOf(Str(), ListOf(Str()))),
+    Field("arch", Str()),
+    Field("options", Anything()),
+    *(SNAPSHOT.by_name[name] for name in (*_RECORDED, *_TABLES)),
+)
+EXAMPLE = Special(
+    lambda validator, node: validator.judge(node, EXAMPLE_HOST),
+    lambda: Record(*(Field(name, Anything()) for name in EXAMPLE_HOST.by_name)),
+)
 
 
 # ---------------------------------------------------------------------- steps
 
 
-def steps(node: Node, complaints: Complaints) -> None:
-    """`[{kind: {arguments}}]` with kinds of a closed list."""
-    if not wanted(node, "list", complaints, "[{kind: {...}}]"):
-        return
-    for step in node.value:
-        if not wanted(step, "mapping", complaints, "{kind: {...}}"):
-            continue
-        if len(step.value) != 1:
-            complaints.about(step, Message("a step is one key, {kind: {...}}"))
-            continue
-        ((kind, arguments),) = step.value
-        if kind.value not in schema.STEPS:
-            unknown_word(kind, Message("a kind of step"), schema.STEPS, complaints)
-        elif kind.value == "instructions":
-            _instructions(arguments, complaints)
-        else:
-            parameters = _action_parameters(kind, complaints)
-            if parameters is not None:
-                _call(kind, arguments, parameters, complaints)
+_INSTRUCTIONS = Record(Field("en", LINES, "", True), Field("zh", LINES, "", True), form="{en: [...], zh: [...]}")
 
 
-def _action_parameters(kind: Node, complaints: Complaints) -> Optional[Mapping[str, inspect.Parameter]]:
-    from envtune.context import registry as resources
+def _steps(validator: Validator, node: Node) -> Any:
+    """Judge `[{kind: {arguments}}]` with kinds of a closed list."""
+    if not validator.filled(node, "list", "[{kind: {...}}]"):
+        return None
+    return [_step(validator, step) for step in node.items()]
 
+
+def _step(validator: Validator, step: Node) -> Any:
+    if not validator.filled(step, "mapping", "{kind: {...}}"):
+        return None
+    if len(step.value) != 1:
+        return validator.report(step, Message("a step is one key, {kind: {...}}"))
+    ((kind, arguments),) = step.value
+    if kind.text not in STEP_KINDS:
+        return validator.unknown_word(kind, Message("a kind of step"), STEP_KINDS)
+    if kind.text == "instructions":
+        return {kind.text: _instructions(validator, arguments)}
     try:
-        return resources.action_arguments(kind.value)
+        function = _imported(validator, kind, registry.find_action)
     except KeyError:
-        complaints.about(kind, Message("there is no action {name} yet; write instructions", name=kind.value))
-    except Exception as error:  # as for probes
-        complaints.about(kind, Message("its Python code cannot be imported: {error!r}", error=error))
-    return None
+        return validator.report(kind, Message("there is no action {name} yet; write instructions", name=kind.text))
+    return {kind.text: _call(validator, kind, arguments, function, registry.action_arguments)}
 
 
-def _instructions(node: Node, complaints: Complaints) -> None:
-    if not wanted(node, "mapping", complaints, "{en: [...], zh: [...]}"):
-        return
-    lines = schema.Field("", schema.LINES, "").type
-    type_ = schema.Record((schema.Field("en", lines, "", True), schema.Field("zh", lines, "", True)))
-    judge(node, type_, complaints)
+def _instructions(validator: Validator, node: Node) -> Any:
+    lines = validator.judge(node, _INSTRUCTIONS)
     en, zh = node.get("en"), node.get("zh")
     if en is not None and zh is not None and en.kind == zh.kind == "list" and len(en.value) != len(zh.value):
-        complaints.about(
-            zh,
-            Message("{count} steps in English, {count_2} in Chinese", count=len(en.value), count_2=len(zh.value)),
+        message = Message(
+            "{english} steps in English, {chinese} in Chinese", english=len(en.value), chinese=len(zh.value)
         )
+        validator.report(zh, message)
+    return lines
 
 
-FORMS: Mapping[str, Callable[[Node, Complaints], None]] = {
-    "probe": probe,
-    "expect": expect,
-    "applies": applies,
-    "example": example,
-    "steps": steps,
-}
+def _steps_form() -> Type:
+    kinds = {name: Field(name, Record(closed=False), doc) for name, doc in STEP_KINDS.items()}
+    kinds["instructions"] = kinds["instructions"]._replace(type=_INSTRUCTIONS)
+    return several(Record(*kinds.values(), least=1, most=1))
+
+
+STEPS = Special(_steps, _steps_form)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Iterator, NamedTuple, Sequence
+from typing import Iterator, NamedTuple, Optional, Sequence
 
 import envtune
-from envtune.catalog.trust import distrust
+from envtune.collector.paths import LinkLoop, resolve
 from envtune.errors import CatalogError, UsageError
 from envtune.messages import Joined, Message, Text
 
@@ -32,7 +32,7 @@ class Layer(NamedTuple):
 
 
 class Source(NamedTuple):
-    """One catalogue file. `kind` is checks, faq or playbooks; `shown` its path as a complaint names it."""
+    """One catalogue file. `kind` is checks, faq or playbooks; `shown` its path as a diagnostic names it."""
 
     path: str
     kind: str
@@ -44,13 +44,13 @@ class Source(NamedTuple):
 
 
 def data_root() -> Path:
-    """The directory that holds the shipped `checks/` and `playbooks/`."""
+    """Return the directory that holds the shipped `checks/` and `playbooks/`."""
     packed = Path(PACKAGE, "_data")
     return packed if packed.is_dir() else Path(PACKAGE).parent
 
 
 def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
-    """The site's layer, if there is one, and the named directories, lowest first.
+    """Return the site's layer, if there is one, and the named directories, lowest first.
 
     Raises UsageError for a named directory that is not there, CatalogError for one that root must not trust.
     """
@@ -65,7 +65,7 @@ def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
 
 
 def _there(path: str) -> bool:
-    """Whether it exists; a directory on the way that may not be entered is an error, never `no`."""
+    """Return whether it exists; a directory on the way that may not be entered is an error, never `no`."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -76,7 +76,7 @@ def _there(path: str) -> bool:
 
 
 def sources(layer: Layer) -> tuple[Source, ...]:
-    """Every file of a layer, sorted by path."""
+    """Return every file of a layer, sorted by path."""
     if layer.flat:
         parts = [(layer.directory, "checks")]
     else:
@@ -119,15 +119,15 @@ def _source(layer: Layer, entry: os.DirEntry[str], kind: str, family: str) -> So
 
 
 def _stamp(path: str, status: os.stat_result) -> tuple[str, int]:
-    """What changes with a file (the change time is in it because tools set the other one back), and when it did."""
+    """Return what changes with a file (with its change time, as tools set the other one back), and when it did."""
     times = status.st_mtime_ns, status.st_ctime_ns
     return f"{path} {status.st_size} {times[0]} {times[1]} {status.st_ino}", max(times)
 
 
 def code_files() -> tuple[Source, ...]:
-    """What a catalogue file is validated against: probes, matchers, facts, tables; or the archive we run from."""
+    """Return what a catalogue file is validated by: probes, matchers, facts, tables; or the archive that runs."""
     own = Layer(PACKAGE, own=True)
-    paths = [os.path.join(PACKAGE, name) for name in ("expect.py", "data/variables.json")]
+    paths = [os.path.join(PACKAGE, name) for name in ("expect.py", "data/variables.json", "snapshot/schema.py")]
     if not os.path.isdir(PACKAGE):
         paths = [PACKAGE]
         while not os.path.exists(paths[0]):
@@ -149,7 +149,7 @@ def _modules(directory: str) -> Iterator[str]:
 
 
 def content(source: Source) -> bytes:
-    """The bytes of a file; CatalogError when it cannot be read."""
+    """Return the bytes of a file; CatalogError when it cannot be read."""
     try:
         with open(source.path, "rb") as file:
             return file.read()
@@ -159,16 +159,53 @@ def content(source: Source) -> bytes:
 
 def check_trust(files: Sequence[Source], layers: Sequence[Layer]) -> None:
     """As root, refuse overlay files that somebody else could change; CatalogError names each with the reason."""
-    if os.geteuid() != 0:
-        return
-    directories = [os.path.dirname(f.path) for f in files if not f.layer.own]
-    paths = dict.fromkeys([*(layer.directory for layer in layers if not layer.own), *directories])
-    reasons = [distrust(path) for path in [*paths, *(f.path for f in files if not f.layer.own)]]
-    found = list(dict.fromkeys(reason for reason in reasons if reason is not None))
-    if found:
+    over = [file.path for file in files if not file.layer.own]
+    paths = dict.fromkeys([*(layer.directory for layer in layers if not layer.own), *map(os.path.dirname, over), *over])
+    reasons = dict.fromkeys(reason for reason in map(why_untrusted, paths) if reason is not None)
+    if reasons:
         raise CatalogError(
-            [Message("{reason}; refused, because root runs this: chown root and chmod go-w", reason=r) for r in found]
+            [Message("{reason}; refused, because root runs this: chown root and chmod go-w", reason=r) for r in reasons]
         )
+
+
+def why_untrusted(path: str) -> Optional[Text]:
+    """Return, as root, why somebody else could change what `path` leads to; None when nobody can, or for other users.
+
+    Every directory and link on the way is looked at. A directory that others may write is good enough only with the
+    sticky bit, because there nobody can replace an entry of root's. What does not exist yet, or lies inside an archive
+    (the zipapp), is as safe as what it lies in.
+    """
+    if os.geteuid() != 0:
+        return None
+    path = os.path.abspath(path)
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    problems = [_problem("/")]
+
+    def link_at(step: str, _last: bool) -> Optional[str]:
+        problems.append(_problem(step))
+        return os.readlink(step) if problems[-1] is None and os.path.islink(step) else None
+
+    try:
+        resolve(path, link_at)
+    except LinkLoop:
+        problems.append(Message("{path}: too many levels of symbolic links", path=path))
+    return next((problem for problem in problems if problem is not None), None)
+
+
+def _problem(path: str) -> Optional[Text]:
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        return Message("{path} cannot be examined: {strerror}", path=path, strerror=error.strerror)
+    if status.st_uid != 0:
+        return Message("{path} belongs to uid {uid}, not to root", path=path, uid=status.st_uid)
+    if stat.S_ISLNK(status.st_mode) or not status.st_mode & 0o022:
+        return None
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
+        return None
+    mode = f"{stat.S_IMODE(status.st_mode):04o}"
+    return Message("{path} may be written by others than root (mode {mode})", path=path, mode=mode)
 
 
 def refused(path: str, reason: Text) -> CatalogError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Optional, Sequence
 
 from envtune.errors import UsageError
-from envtune.messages import Joined, Message
+from envtune.messages import Joined, Message, nearest
 from envtune.model import Check, Severity
 
 
@@ -16,7 +16,7 @@ def select(
     tags: Optional[Sequence[str]] = None,
     floor: Severity = Severity.INFO,
 ) -> tuple[Check, ...]:
-    """The checks to run, in the order of the catalogue.
+    """Return the checks to run, in the order of the catalogue.
 
     A selector is an id, a prefix of ids (`CPU`, `NET00`), a name or a tag; several may be joined with commas. `ignore`
     wins over `select`. Checks that are not stable run only when a selector names them. Raises UsageError for a
@@ -44,25 +44,17 @@ def select(
 
 
 def _highest(check: Check) -> int:
-    """The rank a failure of the check can have on some host."""
+    """Return the rank that a failure of the check can have on some host."""
     return max(severity.rank for severity in (check.severity, *(raised for _, raised in check.severity_by)))
 
 
 def unknown(word: str, known: Iterable[str]) -> UsageError:
-    """The error for a word that names nothing, with the names that come nearest."""
+    """Return the error for a word that names nothing, with the names that come nearest."""
     near = nearest(word, known)
     if not near:
         return UsageError(Message("{word}: there is nothing of that name", word=word))
     guess = Joined(near, Message(" or "))
     return UsageError(Message("{word}: there is nothing of that name; did you mean {guess}?", word=word, guess=guess))
-
-
-def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """At most three known names that look like `word`, the best first; letter case does not count."""
-    import difflib
-
-    by_lower = {name.lower(): name for name in known}
-    return [by_lower[low] for low in difflib.get_close_matches(word.lower(), by_lower, 3, 0.6)]
 
 
 def _words(given: Optional[Sequence[str]]) -> list[str]:

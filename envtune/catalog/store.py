@@ -16,7 +16,6 @@ from typing import Any, Mapping, Optional, Sequence
 
 import envtune
 from envtune.catalog import cache, layers
-from envtune.catalog.trust import distrust
 from envtune.errors import UsageError
 from envtune.messages import Bilingual, Message, Text
 
@@ -27,7 +26,7 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 class Compiled:
-    """The compiled form; `rows` parses one kind. `notes` are to be told to the user on stderr."""
+    """The compiled form; `rows` parses one kind. `notes` are for the user, on stderr."""
 
     def __init__(self, text: bytes, notes: Sequence[Text] = ()) -> None:
         self._lines = dict(line.partition(b": ")[::2] for line in text.split(b"\n") if line.startswith(b'"'))
@@ -49,7 +48,7 @@ class Compiled:
 
 
 def dump(rows: Rows) -> bytes:
-    """The compiled form of rows, with the places of the code they name."""
+    """Return the compiled form of rows, with the places of the code they name."""
     from envtune.context.registry import make_index
 
     parts = {**rows, "registry": make_index()}
@@ -59,7 +58,7 @@ def dump(rows: Rows) -> bytes:
 
 
 def compile_tree(directory: str) -> bytes:
-    """The compiled form of the catalogue below a source tree; what a wheel carries. CatalogError when it is wrong."""
+    """Return the compiled form of the catalogue below a source tree, as a wheel carries it, or raise CatalogError."""
     from envtune.catalog.compile import compile_rows
 
     files = layers.sources(layers.Layer(os.path.abspath(directory), own=True))
@@ -67,7 +66,7 @@ def compile_tree(directory: str) -> bytes:
 
 
 def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
-    """The catalogue this process uses: the shipped one, the site's, and the named directories."""
+    """Return the catalogue that this process uses: the shipped one, the site's, and the named directories."""
     over = layers.overlays(extra)
     notes = _trusts_its_own()
     shipped = _shipped()
@@ -79,19 +78,19 @@ def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
     layers.check_trust(files, over)
     key = "\n".join(layer.directory for layer in (*own, *over))
     where = cache.cache_file(key)
-    problem = None if where is None else cache.distrusted(where)
+    problem = None if where is None else layers.why_untrusted(where)
     if problem is not None:
         where = None
         notes += (Message("the cache is not used: {problem}", problem=problem),)
     made = [cache.cache_file(key, layer.directory) for layer in own]
-    made = [path for path in made if path is not None and cache.distrusted(path) is None]
+    made = [path for path in made if path is not None and layers.why_untrusted(path) is None]
     return Compiled(_through_cache(where, made, files, shipped), notes)
 
 
 def _through_cache(
     where: Optional[str], made: Sequence[Optional[str]], files: Sequence[layers.Source], shipped: Optional[bytes]
 ) -> bytes:
-    """The compiled form from the user's cache, else from one that was made beforehand, else from the files."""
+    """Return the compiled form from the user's cache, from one that was made beforehand, or from the files."""
     code = layers.code_files()
     stamp = "\n".join(file.stamp for file in (*files, *code))
     every = [found for path in (where, *made) if path is not None for found in [cache.read(path)] if found is not None]
@@ -127,7 +126,7 @@ def _digest(contents: Sequence[tuple[layers.Source, bytes]]) -> str:
 
 
 def _shipped() -> Optional[bytes]:
-    """The compiled file of a wheel or zipapp, None in a checkout."""
+    """Return the compiled file of a wheel or zipapp, None in a checkout."""
     loader = getattr(envtune, "__loader__", None)
     try:
         content: bytes = loader.get_data(layers.COMPILED)  # type: ignore[union-attr]
@@ -155,8 +154,8 @@ def _refuse_empty(over: Sequence[layers.Layer], files: Sequence[layers.Source]) 
 
 
 def _trusts_its_own() -> tuple[Text, ...]:
-    """As root: say so when somebody else can change the code that runs, and the catalogue beside it."""
-    problem = distrust(layers.PACKAGE) if os.geteuid() == 0 else None
+    """Return a note when root runs code and catalogue that somebody else can change."""
+    problem = layers.why_untrusted(layers.PACKAGE)
     if problem is None:
         return ()
     return (Message("root runs code and catalogue that somebody else can change: {problem}", problem=problem),)

@@ -1,61 +1,97 @@
-"""YAML text -> nodes that know where they stand, and a complaint for everything YAML 1.1 would silently change.
+"""YAML text -> nodes that know where they are.
 
-PyYAML reads YAML 1.1, where an unquoted `7.10` is the number 7.1, `NO` is false, `22:22` is 1342 and `0644` is 420. All
-of these are refused with the way out. So are duplicate keys (the last one would win), anchors and aliases (a few lines
-can stand for gigabytes), tags, and nesting beyond what any entry needs. The event stream is read with a stack of our
-own, so that no input can exhaust the recursion limit or libyaml's composer.
+The schema decides what an unquoted scalar is, so that `7.10`, `NO`, `22:22` and `0644` are texts where it says text,
+whatever YAML 1.1 makes of them. Refused, with the way out, are duplicate keys (the last one would win), anchors and
+aliases (a few lines can stand for gigabytes), tags, and nesting beyond what any entry needs. The event stream is read
+with a stack of our own, so that no input can exhaust the recursion limit or libyaml's composer.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Mapping, NamedTuple, Optional
 
 import yaml
 
-from envtune.catalog.yaml_scalars import hint, scalar
 from envtune.messages import Joined, Message, Text
+from envtune.schema.values import KINDS
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 24
 MAX_NODES = 20_000
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@dataclass(frozen=True)
-class Node:
+_NULLS = frozenset(["", "~", "null", "Null", "NULL"])
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+# what the parser says -> what most likely helps
+_HINTS: Mapping[str, Text] = {
+    "'\\t'": Message("indent with blanks, not with tabs"),
+    "mapping values are not allowed": Message("quote a text that holds `: `"),
+    "escape": Message("double the backslash, or use single quotes"),
+    "expected ':'": Message("write `key: value`"),
+    "cannot start any token": Message(
+        "quote a text that begins with this character, and indent with blanks, not with tabs"
+    ),
+    "expected node content": Message("close the quote or bracket"),
+    "expected <block end>": Message("check the indentation, and quote texts that hold quotes"),
+    "end of stream": Message("close the quote or bracket"),
+}
+
+
+class Node(NamedTuple):
     """One value of a file. `kind` is mapping, list, text, int, float, bool or null; line and column count from 1.
 
-    `value` is a tuple of (key node, value node) for a mapping, a tuple of nodes for a list. `spoiled` marks a node that
-    a complaint was already made about.
+    `value` is a tuple of (key node, value node) for a mapping, a tuple of nodes for a list; `text` a scalar as it was
+    written. `reported` marks a node that a diagnostic was already made about.
     """
 
     kind: str
     value: Any
     line: int
     column: int
-    raw: str = ""
-    spoiled: bool = False
+    text: Optional[str] = None
+    reported: bool = False
 
     def plain(self) -> Any:
-        """The value as Python data."""
+        """Return the value as data; scalars are what they look like."""
         if self.kind == "mapping":
-            return {key.value: value.plain() for key, value in self.value}
+            return {key.text: value.plain() for key, value in self.value}
         if self.kind == "list":
             return [node.plain() for node in self.value]
         return self.value
 
     def get(self, name: str) -> Optional[Node]:
-        """The value under a key of a mapping, None when it is not there."""
-        found = [value for key, value in self.value if key.value == name] if self.kind == "mapping" else []
-        return found[0] if found else None
+        """Return the value under a key of a mapping, None when it is not there."""
+        return next((value for key, value in self.members() if key.text == name), None)
+
+    def members(self) -> tuple[tuple[Node, Node], ...]:
+        """Return the keys and values of a mapping; nothing for what is none."""
+        members: tuple[tuple[Node, Node], ...] = self.value if self.kind == "mapping" else ()
+        return members
+
+    def items(self) -> tuple[Node, ...]:
+        """Return the items of a list; nothing for what is none."""
+        items: tuple[Node, ...] = self.value if self.kind == "list" else ()
+        return items
+
+    def at(self, name: str) -> Node:
+        """Return the place of a key that is not there: its mapping."""
+        return self
+
+    def mismatch(self, wanted: Text) -> Text:
+        """Return what this is, and what it must be."""
+        if self.kind == "null":
+            return Message("empty; write {name}, or leave the key out", name=wanted)
+        return Message("this is {found}; it must be {wanted}", found=KINDS[self.kind], wanted=wanted)
 
 
-@dataclass(frozen=True)
-class Complaint:
+class Diagnostic(NamedTuple):
     """One thing that is wrong with a file, and the way out."""
 
     file: str
@@ -68,20 +104,20 @@ class Complaint:
         return Joined((f"{self.file}:{self.line}:{self.column}", self.text), ": ")
 
 
-class Complaints:
+class Diagnostics:
     """Collects what is wrong with one file."""
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.made: list[Complaint] = []
+        self.found: list[Diagnostic] = []
 
     def add(self, line: int, column: int, message: Text) -> None:
-        """One complaint; line and column count from 1."""
-        self.made.append(Complaint(self.file, line, column, message))
+        """Add a diagnostic; line and column count from 1."""
+        self.found.append(Diagnostic(self.file, line, column, message))
 
-    def about(self, node: Node, message: Text) -> None:
-        """One complaint about a node, unless one was already made about it."""
-        if not node.spoiled:
+    def report(self, node: Node, message: Text) -> None:
+        """Add a diagnostic about a node, unless one was already made about it."""
+        if not node.reported:
             self.add(node.line, node.column, message)
 
 
@@ -89,35 +125,35 @@ class _Stop(Exception):
     """Nothing sensible can follow in this file."""
 
 
-def read_yaml(content: bytes, complaints: Complaints) -> Optional[Node]:
-    """The one document of a file, or None when it cannot be read at all; complaints say what is wrong with it."""
+def read_yaml(content: bytes, diagnostics: Diagnostics) -> Optional[Node]:
+    """Return the one document of a file, None when it cannot be read at all; what is wrong goes to `diagnostics`."""
     try:
-        text = _decoded(content, complaints)
-        builder = _Builder(complaints)
-        for event in _events(text, complaints):
+        text = _decoded(content, diagnostics)
+        builder = _Builder(diagnostics)
+        for event in _events(text, diagnostics):
             builder.take(event)
     except _Stop:
         return None
     if builder.root is None:
-        complaints.add(1, 1, Message("the file is empty; describe one entry in it"))
+        diagnostics.add(1, 1, Message("the file is empty; describe one entry in it"))
     return builder.root
 
 
-def _decoded(content: bytes, complaints: Complaints) -> str:
+def _decoded(content: bytes, diagnostics: Diagnostics) -> str:
     if len(content) > MAX_BYTES:
-        complaints.add(1, 1, Message("the file is larger than {MAX_BYTES} KiB", MAX_BYTES=MAX_BYTES // 1024))
+        diagnostics.add(1, 1, Message("the file is larger than {limit} KiB", limit=MAX_BYTES // 1024))
         raise _Stop
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = _place(content[: error.start].decode("utf-8", "replace"))
-        complaints.add(line, column, Message("not UTF-8; save the file as UTF-8"))
+        diagnostics.add(line, column, Message("not UTF-8; save the file as UTF-8"))
         raise _Stop from None
     odd = _UNPRINTABLE.search(text)
     if odd is not None:
         line, column = _place(text[: odd.start()])
         code = f"U+{ord(odd[0]):04X}"
-        complaints.add(
+        diagnostics.add(
             line,
             column,
             Message(
@@ -134,32 +170,32 @@ def _place(before: str) -> tuple[int, int]:
     return len(lines), len(lines[-1]) + 1
 
 
-def _events(text: str, complaints: Complaints) -> Iterator[Any]:
+def _events(text: str, diagnostics: Diagnostics) -> Iterator[Any]:
     try:
         yield from yaml.parse(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         problem = error.problem or "not understood"
-        way = hint(problem)
-        complaints.add(line, column, Message("not YAML: {problem}; {way}", problem=problem, way=way))
+        way = _hint(problem)
+        diagnostics.add(line, column, Message("not YAML: {problem}; {way}", problem=problem, way=way))
         raise _Stop from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the pure Python scanner lets chr() fail
-        complaints.add(1, 1, Message("not YAML: {error}", error=error))
+        diagnostics.add(1, 1, Message("not YAML: {error}", error=error))
         raise _Stop from None
 
 
 class _Builder:
-    """Turns the event stream into nodes, complaining on the way."""
+    """Turns the event stream into nodes."""
 
-    def __init__(self, complaints: Complaints) -> None:
+    def __init__(self, diagnostics: Diagnostics) -> None:
         self.root: Optional[Node] = None
-        self._complaints = complaints
+        self._diagnostics = diagnostics
         self._open: list[tuple[Any, list[Node]]] = []
         self._count = 0
 
     def take(self, event: Any) -> None:
-        """One event of the parser."""
+        """Take in one event of the parser."""
         if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
             self._stop(
                 event,
@@ -170,10 +206,10 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             self._add(self._scalar(event))
         elif isinstance(event, yaml.AliasEvent):
-            self._add(Node("null", None, *_at(event), spoiled=True))
+            self._add(Node("null", None, *_at(event), reported=True))
         elif isinstance(event, yaml.CollectionStartEvent):
             if len(self._open) >= MAX_DEPTH:
-                self._stop(event, Message("nested deeper than {MAX_DEPTH} levels", MAX_DEPTH=MAX_DEPTH))
+                self._stop(event, Message("nested deeper than {limit} levels", limit=MAX_DEPTH))
             self._open.append((event, []))
         elif isinstance(event, yaml.CollectionEndEvent):
             start, items = self._open.pop()
@@ -183,7 +219,7 @@ class _Builder:
     def _add(self, node: Node) -> None:
         self._count += 1
         if self._count > MAX_NODES:
-            self._complaints.add(node.line, node.column, Message("more than {MAX_NODES} values", MAX_NODES=MAX_NODES))
+            self._diagnostics.add(node.line, node.column, Message("more than {limit} values", limit=MAX_NODES))
             raise _Stop
         if self._open:
             self._open[-1][1].append(node)
@@ -191,13 +227,13 @@ class _Builder:
             self.root = node
 
     def _stop(self, event: Any, message: Text) -> None:
-        self._complaints.add(*_at(event), message)
+        self._diagnostics.add(*_at(event), message)
         raise _Stop
 
     def _refuse_anchor(self, event: Any) -> None:
         if event.anchor is not None:
             mark = "*" if isinstance(event, yaml.AliasEvent) else "&"
-            self._complaints.add(
+            self._diagnostics.add(
                 *_at(event),
                 Message(
                     "{mark}{anchor}: anchors and aliases are not used in the catalogue; write the value out",
@@ -207,36 +243,30 @@ class _Builder:
             )
         tag = (getattr(event, "tag", None) or "").replace("tag:yaml.org,2002:", "!!")
         if tag:
-            self._complaints.add(*_at(event), Message("{tag}: tags are not used; leave it out", tag=tag))
+            self._diagnostics.add(*_at(event), Message("{tag}: tags are not used; leave it out", tag=tag))
 
     def _scalar(self, event: Any) -> Node:
         line, column = _at(event)
-        if any("\ud800" <= character <= "\udfff" for character in event.value):
-            self._complaints.add(line, column, Message("half a surrogate pair; write the character itself"))
-            return Node("text", "", line, column, spoiled=True)
-        if event.style:
-            return Node("text", event.value, line, column, event.value)
-        kind, value, trap = scalar(event.value)
-        if trap is None:
-            return Node(kind, value, line, column, event.value)
-        self._complaints.add(line, column, trap)
-        return Node("text", event.value, line, column, event.value, spoiled=True)
+        if not event.value.isascii() and _HALF_A_PAIR.search(event.value):
+            self._diagnostics.add(line, column, Message("half a surrogate pair; write the character itself"))
+            return Node("text", "", line, column, "", reported=True)
+        kind, value = ("text", event.value) if event.style else _looks_like(event.value)
+        return Node(kind, value, line, column, event.value)
 
     def _mapping(self, start: Any, items: list[Node]) -> Node:
         entries: dict[str, tuple[Node, Node]] = {}
         for key, value in zip(items[::2], items[1::2]):
-            if key.kind != "text":
-                shown = f' "{key.raw}"' if key.raw else ""
-                self._complaints.about(key, Message("a key must be text; quote it{shown}", shown=shown))
+            if key.text is None or key.kind == "null":
+                self._diagnostics.report(key, Message("a key must be text"))
                 continue
-            first = entries.setdefault(key.value, (key, value))[0]
+            first = entries.setdefault(key.text, (key, value))[0]
             if first is not key:
-                self._complaints.add(
+                self._diagnostics.add(
                     key.line,
                     key.column,
                     Message(
-                        "the key {value} stands twice, first in line {line}; keep one of them",
-                        value=key.value,
+                        "the key {key} stands twice, first in line {line}; keep one of them",
+                        key=key.text,
                         line=first.line,
                     ),
                 )
@@ -245,3 +275,24 @@ class _Builder:
 
 def _at(event: Any) -> tuple[int, int]:
     return event.start_mark.line + 1, event.start_mark.column + 1
+
+
+def _looks_like(text: str) -> tuple[str, Any]:
+    """Return (kind, value) of an unquoted scalar as JSON has it: true, false, null and numbers; all else is text."""
+    if text in ("true", "false"):
+        return "bool", text == "true"
+    if text in _NULLS:
+        return "null", None
+    if _WHOLE.fullmatch(text):
+        return "int", int(text)
+    if _NUMBER.fullmatch(text) and math.isfinite(float(text)):
+        return "float", float(text)
+    return "text", text
+
+
+def _hint(problem: str) -> Text:
+    """Return what most likely helps against a syntax error that PyYAML words as `problem`."""
+    for words, text in _HINTS.items():
+        if words in problem:
+            return text
+    return Message("quote texts that hold any of : # { } [ ] & * ! | > % @")

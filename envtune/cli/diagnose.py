@@ -14,10 +14,10 @@ from envtune.messages import Message
 
 if TYPE_CHECKING:
     from envtune.diagnose.confirm import HostWitness
-    from envtune.diagnose.diagnosis import Answer
+    from envtune.diagnose.diagnosis import DiagnosisReport
     from envtune.diagnose.logs.files import LogFile
     from envtune.diagnose.rank import Environment
-    from envtune.diagnose.scan import Window
+    from envtune.diagnose.scan import TimeWindow
     from envtune.job.target import TargetOptions
 
 HELP = """Which known error is in this log, what causes it, and is that so on this host?
@@ -84,8 +84,8 @@ def _unreadable(error: OSError, lang: str) -> NoReturn:
 
 
 def diagnose(
-    logs: Sequence[str], catalog: Sequence[Path], window: Window, witness: Optional[HostWitness] = None
-) -> Answer:
+    logs: Sequence[str], catalog: Sequence[Path], window: TimeWindow, witness: Optional[HostWitness] = None
+) -> DiagnosisReport:
     """The answer for these logs. Raises UsageError, OSError."""
     from envtune.diagnose.logs.files import find_logs
 
@@ -98,28 +98,28 @@ def diagnose_files(
     names: Sequence[str],
     files: Sequence[LogFile],
     catalog: Sequence[Path],
-    window: Window,
+    window: TimeWindow,
     witness: Optional[HostWitness] = None,
-) -> Answer:
+) -> DiagnosisReport:
     """The answer for inputs that were found already. `witness` None: nothing is asked of any host."""
     from envtune import catalog as catalogue
-    from envtune.diagnose.diagnosis import answer
-    from envtune.diagnose.patterns import Matcher, choose, patterns_of
-    from envtune.diagnose.rank import nothing, resolve
+    from envtune.diagnose.diagnosis import report_diagnoses
+    from envtune.diagnose.patterns import Matcher, patterns_of, select_prefilter
+    from envtune.diagnose.rank import no_environment, resolve
     from envtune.diagnose.scan import scan
 
     entries = catalogue.load(tuple(catalog)).faq
     patterns = patterns_of(entries)
-    found = scan(files, Matcher(patterns), choose(patterns, files), window)
-    environment: Environment = nothing if witness is None else witness.environment
+    found = scan(files, Matcher(patterns), select_prefilter(patterns, files), window)
+    environment: Environment = no_environment if witness is None else witness.environment
     asked = witness if witness is not None and witness.check else None
     return replace(
-        answer(names, found, resolve(found, entries, environment), asked),
+        report_diagnoses(names, found, resolve(found, entries, environment), asked),
         target="" if witness is None else witness.words,
     )
 
 
-def render(found: Answer, format_: str, lang: str) -> str:
+def render(found: DiagnosisReport, format_: str, lang: str) -> str:
     """The answer in one of the formats."""
     if format_ == "json":
         from envtune.report.diagnosis.json import render_json
@@ -134,9 +134,9 @@ def render(found: Answer, format_: str, lang: str) -> str:
     return render_text(found, lang, width=terminal_width(), colour=colour_wanted())
 
 
-def _window(since: Optional[str], until: Optional[str]) -> Window:
+def _window(since: Optional[str], until: Optional[str]) -> TimeWindow:
     from envtune.diagnose.logs.lines import time_of
-    from envtune.diagnose.scan import Window
+    from envtune.diagnose.scan import TimeWindow
     from envtune.errors import UsageError
 
     times = []
@@ -146,7 +146,7 @@ def _window(since: Optional[str], until: Optional[str]) -> Window:
         if word is not None and time is None:
             raise UsageError(Message("{word}: not a time like 2024-03-28 10:25", word=word))
         times.append(time)
-    return Window(*times)
+    return TimeWindow(*times)
 
 
 def confirmer(

@@ -171,7 +171,7 @@ def _explain(
 ) -> None:
     """The diagnosis of a failed command, on stderr; never in the way of how it ended."""
     from envtune.cli.diagnose import confirmer, diagnose_files
-    from envtune.diagnose.scan import Window
+    from envtune.diagnose.scan import TimeWindow
     from envtune.job.target import TargetOptions
     from envtune.report.diagnosis.text import render_text
     from envtune.run.profile import interpreter
@@ -179,7 +179,7 @@ def _explain(
     try:
         files = [*_said(ended, env, lang), *_plogs(env, began)]
         target = TargetOptions(python=interpreter(argv, env))
-        found = diagnose_files(argv, files, catalog, Window(), confirmer(catalog, None, target, ran_with=env))
+        found = diagnose_files(argv, files, catalog, TimeWindow(), confirmer(catalog, None, target, ran_with=env))
         text = render_text(found, lang, colour=sys.stderr.isatty()) if found.diagnoses or found.first_error else ""
     except Exception as error:  # the job's own end matters more than our words about it
         no = "无法诊断" if lang == "zh" else "no diagnosis"

@@ -1,4 +1,4 @@
-"""The reading end: reads files, runs commands, tables processes and sockets. Judges nothing, changes nothing.
+"""Read a host: its files, the output of commands, its processes and sockets. Judges nothing and changes nothing.
 
 Standard library only, Python 3.6 syntax, imports nothing of envtune outside this package: `envtune collector` prints it
 as one file (envtune/assemble.py) that records a host on which nothing is installed. `LocalHost` uses the same functions

@@ -10,7 +10,7 @@ from envtune.job.environment import read_environment
 from envtune.job.interpreter import find_python
 from envtune.job.target import JobEnvironment, PythonTarget, Target, TargetOptions
 from envtune.messages import Text
-from envtune.model import Expectation
+from envtune.model import Expectation, Source
 
 UNNAMED = TargetOptions()
 NO_EXPECTATIONS: Mapping[str, Sequence[Expectation]] = {}
@@ -33,9 +33,9 @@ def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) 
     """The job's interpreter by its own PATH; a script or env file that is judged alone gets the reader's."""
     known = environment.variables
     if known is not None and options.python is None and options.pid is None:
-        untold = environment.untold_reason("PATH")
-        if untold is not None:
-            return untold
+        reason = environment.why_unknown("PATH")
+        if reason is not None:
+            return reason
         if "PATH" not in known and "PATH" in host.environ:
             known = {**known, "PATH": host.environ["PATH"]}
     return find_python(host, options, known)
@@ -48,16 +48,16 @@ def recorded_options(target: Mapping[str, Any]) -> TargetOptions:
     return TargetOptions(**named, peers=tuple(target.get("peers", ())))
 
 
-def describe_target(target: Target) -> dict[str, str]:
-    """The target as flat strings for a report; `*_zh` holds the Chinese wording."""
-    words: dict[str, str] = {"environment": target.environment.source}
+def describe_target(target: Target) -> dict[str, Source]:
+    """Return the target as a report shows it."""
+    description: dict[str, Source] = {"environment": target.environment.source}
     reason = target.environment.reason
     if target.environment.variables is None and reason is not None:
-        words.update(environment_reason=reason.en, environment_reason_zh=reason.zh)
+        description["environment_reason"] = reason
     python = target.python
     if python is not None:
-        words.update(python=python.path, python_real=python.real, python_version=python.version)
-        words.update(python_kind=python.kind, python_chosen=python.chosen.en, python_chosen_zh=python.chosen.zh)
+        description.update(python=python.path, python_real=python.real, python_version=python.version)
+        description.update(python_kind=python.kind, python_chosen=python.chosen)
     elif target.python_reason is not None:
-        words.update(python_reason=target.python_reason.en, python_reason_zh=target.python_reason.zh)
-    return words
+        description["python_reason"] = target.python_reason
+    return description

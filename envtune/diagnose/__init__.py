@@ -1,5 +1,5 @@
-"""A log -> the known error, the lines that prove it, and what this host says to it.
+"""Diagnose a log: find the known error, the lines that prove it, and what this host says about it.
 
-sources.py finds logs, blocks.py reads them, scan.py finds the signatures of the catalogue, resolve.py decides which of
-them is the cause, answer.py asks the confirming checks.
+logs/files.py finds logs, logs/blocks.py reads them, scan.py finds the signatures of the catalogue, rank.py decides
+which of them is the cause, diagnosis.py runs the confirming checks.
 """

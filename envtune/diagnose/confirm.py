@@ -10,12 +10,12 @@ from envtune.job.target import TargetOptions
 
 if TYPE_CHECKING:
     from envtune.context import Context
-    from envtune.diagnose.past_fixes import Cure
+    from envtune.diagnose.past_fixes import PastFix
     from envtune.model import Finding
 
 
 class HostWitness:
-    """Runs the confirming checks, and knows what `envtune fix` cured there. `check` False: it is asked nothing but the
+    """Runs the confirming checks, and knows what `envtune fix` fixed there. `check` False: it is asked nothing but the
     variables of a job that was named."""
 
     def __init__(
@@ -32,7 +32,7 @@ class HostWitness:
         self._catalog, self._live = catalog, snapshot is None
         self._host, self._options = open_host(snapshot, options)
         self._opened: Optional[Context] = None
-        self._cures: Optional[Mapping[str, Cure]] = None
+        self._past_fixes: Optional[Mapping[str, PastFix]] = None
         self._environment = None if ran_with is None else _as_lines(ran_with)
 
     @property
@@ -55,21 +55,21 @@ class HostWitness:
         """What these checks say now; `fixed` for what a run of ours cured."""
         from envtune import catalog as catalogue
         from envtune.audit import audit
-        from envtune.diagnose.past_fixes import with_cures
+        from envtune.diagnose.past_fixes import mark_fixed
 
         wanted = [check for check in catalogue.load(self._catalog).checks if check.id in ids]
-        return with_cures(audit(wanted, self._scene()), self.cures())
+        return mark_fixed(audit(wanted, self._scene()), self.past_fixes())
 
-    def cures(self) -> Mapping[str, Cure]:
+    def past_fixes(self) -> Mapping[str, PastFix]:
         """What the journal of this host says was cured; a recorded host has none."""
-        if self._cures is None:
-            from envtune.diagnose.past_fixes import cures
+        if self._past_fixes is None:
+            from envtune.diagnose.past_fixes import fixed_checks
             from envtune.executor.state import state_directory
 
             python = self._scene().target.python
             path = None if python is None else python.path
-            self._cures = cures(state_directory(), self.name, path) if self._live else {}
-        return self._cures
+            self._past_fixes = fixed_checks(state_directory(), self.name, path) if self._live else {}
+        return self._past_fixes
 
     def concerns(self, host: str) -> bool:
         """Whether a failure on `host` can be judged here: it is this one, or the user recorded one to be asked."""

@@ -1,4 +1,4 @@
-"""A resolution and this host -> the answer: each diagnosis with its proof, and what the confirming checks say now."""
+"""Confirm the diagnoses of a log on a host: each with its proof, and what its confirming checks say now."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from typing import Mapping, Optional, Protocol, Sequence
 
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
-from envtune.diagnose.past_fixes import Cure
+from envtune.diagnose.past_fixes import PastFix
 from envtune.diagnose.rank import Candidate, Resolution
 from envtune.diagnose.scan import Scan
 from envtune.model import Finding, Outcome
 
 
-class Witness(Protocol):
-    """The host that is asked whether a cause is so: this one, or a recorded one."""
+class ConfirmingHost(Protocol):
+    """The host on which causes are confirmed: this one, or a recorded one."""
 
     @property
     def name(self) -> str:
         """Its name."""
 
     def findings(self, ids: Sequence[str]) -> Sequence[Finding]:
-        """What these checks say; `fixed` for what a run of ours cured."""
+        """Return what these checks say; `fixed` for what a run of `envtune fix` repaired."""
 
-    def cures(self) -> Mapping[str, Cure]:
-        """What our journal says was cured there, by check."""
+    def past_fixes(self) -> Mapping[str, PastFix]:
+        """Return what the journal says was fixed there, by check."""
 
     def concerns(self, host: str) -> bool:
-        """Whether a failure on `host` can be judged there."""
+        """Return whether a failure on `host` can be judged there."""
 
     def environment(self) -> str:
-        """The variables of the job that was named, a NAME=value line each; empty where none was."""
+        """Return the variables of the job that was named, a NAME=value line each; empty where none was."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One entry of the answer. `verdict`: confirmed, refuted, unknown, not_checked; `confirm`: the findings behind.
+    """One known error. `verdict`: confirmed, refuted, unknown or not_checked; `confirm`: the findings behind it.
 
-    `history` says what the journal adds: fixed (it was so, and a run of ours cured it), before (cured before this log
-    was written, so the cause is another), again (cured once, and so again), or nothing. `elsewhere` names the host that
-    was not asked because the failure was on another one.
+    `history` says what the journal adds: fixed (it was so, and a run of `envtune fix` repaired it), before (fixed
+    before this log was written, so the cause is another), again (fixed once, and so again), or nothing. `elsewhere`
+    names the host that was not asked because the failure was on another one.
     """
 
     candidate: Candidate
     verdict: str
     confirm: tuple[Finding, ...] = ()
     history: str = ""
-    cure: Optional[Cure] = None
+    past_fix: Optional[PastFix] = None
     elsewhere: str = ""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Everything `diagnose` has to say. Best diagnosis first; `after` are the lines that follow the first error."""
+class DiagnosisReport:
+    """Everything `diagnose` reports. Best diagnosis first; `after` are the lines that follow the first error."""
 
     inputs: tuple[str, ...]
     diagnoses: tuple[Diagnosis, ...]
@@ -64,17 +64,19 @@ class Answer:
     before: tuple[str, ...]
     unreadable: tuple[tuple[str, str], ...]
     lines: int  # 0 where they were not counted
-    close: bool = False  # the first two happened on different hosts, nearer than clocks can be trusted
+    undecided_order: bool = False  # the first two happened on different hosts, nearer than clocks can be trusted
     after: tuple[str, ...] = ()
     size: int = 0  # bytes that were read
     target: str = ""  # the options that name the job, as they were given
 
 
-def answer(inputs: Sequence[str], found: Scan, resolution: Resolution, confirm: Optional[Witness]) -> Answer:
-    """Put the answer together; `confirm` None leaves every verdict at not_checked."""
-    diagnoses = [_diagnosis(c, confirm) for c in resolution.diagnoses]
-    first = found.first_error
-    return Answer(
+def report_diagnoses(
+    inputs: Sequence[str], scan: Scan, resolution: Resolution, host: Optional[ConfirmingHost]
+) -> DiagnosisReport:
+    """Return the report on these inputs; without a host every verdict is not_checked."""
+    diagnoses = [_confirmed(candidate, host) for candidate in resolution.diagnoses]
+    first = scan.first_error
+    return DiagnosisReport(
         tuple(inputs),
         tuple(_refuted_last(diagnoses)),
         tuple(Diagnosis(c, "not_checked") for c in resolution.hints),
@@ -82,58 +84,58 @@ def answer(inputs: Sequence[str], found: Scan, resolution: Resolution, confirm: 
         tuple(Diagnosis(c, "not_checked") for c in resolution.consequences),
         None if first is None else (first.file, first.line),
         () if first is None else first.before,
-        tuple(found.unreadable),
-        found.lines or 0,
-        resolution.close,
+        tuple(scan.unreadable),
+        scan.lines or 0,
+        resolution.undecided_order,
         () if first is None else first.after,
-        size=found.size,
+        size=scan.size,
     )
 
 
-def _diagnosis(candidate: Candidate, witness: Optional[Witness]) -> Diagnosis:
+def _confirmed(candidate: Candidate, host: Optional[ConfirmingHost]) -> Diagnosis:
     ids = candidate.entry.confirm
-    if witness is None or not ids:
+    if host is None or not ids:
         return Diagnosis(candidate, "not_checked")
-    if candidate.host and not witness.concerns(candidate.host):
-        return Diagnosis(candidate, "not_checked", elsewhere=witness.name)
-    findings = tuple(witness.findings(ids))
-    history, cure = _history(candidate, findings, witness.cures())
-    return Diagnosis(candidate, verdict(findings, candidate.entry.side), findings, history, cure)
+    if candidate.host and not host.concerns(candidate.host):
+        return Diagnosis(candidate, "not_checked", elsewhere=host.name)
+    findings = tuple(host.findings(ids))
+    history, past_fix = _history(candidate, findings, host.past_fixes())
+    return Diagnosis(candidate, verdict(findings, candidate.entry.side), findings, history, past_fix)
 
 
 def _history(
-    candidate: Candidate, findings: Sequence[Finding], known: Mapping[str, Cure]
-) -> tuple[str, Optional[Cure]]:
-    """What the journal adds to the findings, and the run it speaks of."""
-    failing = [known[f.id] for f in findings if f.outcome is Outcome.FAIL and f.id in known]
+    candidate: Candidate, findings: Sequence[Finding], past_fixes: Mapping[str, PastFix]
+) -> tuple[str, Optional[PastFix]]:
+    """Return what the journal adds to the findings, and the fix that it records."""
+    failing = [past_fixes[f.id] for f in findings if f.outcome is Outcome.FAIL and f.id in past_fixes]
     if failing or any(f.outcome is Outcome.FAIL for f in findings):
-        return ("again", max(failing, key=lambda c: c.time)) if failing else ("", None)
-    fixed = [known[f.id] for f in findings if f.outcome is Outcome.FIXED]
+        return ("again", max(failing, key=lambda fix: fix.time)) if failing else ("", None)
+    fixed = [past_fixes[f.id] for f in findings if f.outcome is Outcome.FIXED]
     if not fixed:
         return "", None
-    cure = max(fixed, key=lambda c: c.time)
-    return ("before" if _written_after(candidate, cure) else "fixed"), cure
+    latest = max(fixed, key=lambda fix: fix.time)
+    return ("before" if _written_after(candidate, latest) else "fixed"), latest
 
 
-def _written_after(candidate: Candidate, cure: Cure) -> bool:
-    """Whether the log is certainly younger than the run that cured its cause.
+def _written_after(candidate: Candidate, past_fix: PastFix) -> bool:
+    """Return whether the log is certainly newer than the run that fixed its cause.
 
-    A line's time has no zone: taken as this host's it may err by hours, so the file must be younger, too. Output of a
-    command that was run just now (it has content and no file) always is.
+    A line's time has no zone: taken as this host's it may be wrong by hours, so the file must be newer, too. The output
+    of a command that was run just now (it has content and no file) always is.
     """
     file, moment = candidate.first.file, candidate.first.line.time
     if file.content is not None and file.path != "-":
         return True
-    if moment is None or file.modified <= cure.seconds:
+    if moment is None or file.modified <= past_fix.seconds:
         return False
     try:
-        return time.mktime((*time.gmtime(moment)[:8], -1)) > cure.seconds
+        return time.mktime((*time.gmtime(moment)[:8], -1)) > past_fix.seconds
     except (OverflowError, ValueError):
         return False
 
 
 def verdict(findings: Sequence[Finding], side: str = "host") -> str:
-    """confirmed: a check fails; refuted: all that apply pass; unknown: neither.
+    """Return confirmed (a check fails), refuted (all that apply pass) or unknown (neither).
 
     Only a cause that lies in the host can be refuted by looking at the host: the script, another host or the hardware
     may be at fault while every check here passes.
@@ -141,17 +143,17 @@ def verdict(findings: Sequence[Finding], side: str = "host") -> str:
     outcomes = {finding.outcome for finding in findings}
     if Outcome.FAIL in outcomes:
         return "confirmed"
-    good = {Outcome.PASS, Outcome.FIXED}
-    if side == "host" and outcomes & good and outcomes <= good | {Outcome.NOTAPPLICABLE}:
+    passed = {Outcome.PASS, Outcome.FIXED}
+    if side == "host" and outcomes & passed and outcomes <= passed | {Outcome.NOTAPPLICABLE}:
         return "refuted"
     return "unknown"
 
 
 def _refuted_last(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """A diagnosis that this host refutes does not stand before one that it confirms; otherwise the order stays.
+    """Move what this host refutes behind what it confirms; otherwise keep the order.
 
-    The log is the stronger witness (the host may have been repaired, or be another one), so a refuted diagnosis gives
-    way only to a confirmed one; one whose cause a run of ours cured was no error of the log, and keeps its place.
+    The log is the stronger evidence (the host may have been repaired, or be another one), so without a confirmed
+    diagnosis the order stays; one whose cause a run of `envtune fix` repaired was right, and keeps its place.
     """
     if not any(d.verdict == "confirmed" for d in diagnoses):
         return list(diagnoses)

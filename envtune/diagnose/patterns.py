@@ -1,7 +1,8 @@
-"""Every signature of the catalogue as one set of expressions, and the full look at a line that a chooser found.
+"""Match lines against every signature of the catalogue.
 
-A chooser (`Chooser`) finds the lines worth a full look: in pure Python (shapes.py) or with hyperscan (automaton.py, the
-`fast` extra). What a line says is decided here by the full expression either way, so both give the same diagnosis.
+A prefilter (`Prefilter`) finds the lines worth matching: in pure Python (prefilter/templates.py) or with hyperscan
+(prefilter/hyperscan.py, the `fast` extra). What a line says is decided here by the full expression either way, so both
+give the same diagnosis.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Callable, Iterable, Iterator, Optional, Protocol, Sequence, T
 
 from envtune.diagnose.logs.files import BIG, LogFile
 from envtune.diagnose.prefilter.literals import Needs, required_literals
-from envtune.diagnose.prefilter.templates import Candidate, Expression, Numbers, Shapes
+from envtune.diagnose.prefilter.templates import CandidateLine, Expression, Numbers, TemplateFilter
 from envtune.model import FaqEntry
 
 
@@ -26,21 +27,21 @@ class Pattern:
     role: str = "signature"  # signature | requires | unless
     multiline: bool = False
     index: int = 0  # of the signature within its entry
-    harmless: bool = False  # a line that matches tells of no error
+    harmless: bool = False  # a line that matches reports no error
 
 
-class Chooser(Protocol):
+class Prefilter(Protocol):
     """Finds candidate lines in a block of whole lines."""
 
-    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[Candidate]:
-        """Each line worth a full look, in order, each once; none for expressions whose one match is known already."""
+    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[CandidateLine]:
+        """Yield each line worth matching, in order, once; none for expressions whose one match is known already."""
 
 
 Match = Tuple[int, "re.Match[str]"]  # the number of a pattern, and where it was found
 
 
 class Matcher:
-    """The full expressions, each compiled when it is tried first."""
+    """The full expressions, each compiled when it is first tried."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self.patterns = tuple(patterns)
@@ -48,9 +49,9 @@ class Matcher:
         self._needs: list[Needs] = [()] * len(patterns)  # of the compiled ones
 
     def match(self, numbers: Iterable[int], text: str, windows: Callable[[], Iterable[str]]) -> list[Match]:
-        """Those found in the line; a match of multi-line ones begins in it and runs on in a window."""
+        """Return those found in the line; a match of a multi-line one begins in it and continues in a window."""
         folded = text.lower()
-        found: list[Match] = []
+        matches: list[Match] = []
         for number in numbers:
             expression = self._compiled[number] or self._compile(number)
             if not _may_match(self._needs[number], text, folded):
@@ -60,13 +61,13 @@ class Matcher:
             else:
                 match = expression.search(text)
             if match is not None:
-                found.append((number, match))
-        return found
+                matches.append((number, match))
+        return matches
 
     def _compile(self, number: int) -> re.Pattern[str]:
         pattern = self.patterns[number]
         needs = required_literals(pattern.regex, pattern.multiline)
-        # The chooser saw the first of a conjunction; what else is needed tells sooner that a line does not match.
+        # The prefilter saw the first of a conjunction; looking for the others first rejects a line sooner.
         self._needs[number] = tuple(conjunction[::-1] for conjunction in needs)
         compiled = self._compiled[number] = re.compile(pattern.regex)
         return compiled
@@ -81,7 +82,7 @@ def _in_window(expression: re.Pattern[str], text: str, windows: Iterable[str]) -
 
 
 def _may_match(needs: Needs, text: str, folded: str) -> bool:
-    """Whether the line holds what a match contains; this costs a tenth of a search that ignores case."""
+    """Return whether the line holds what a match contains; this costs a tenth of a search that ignores case."""
     for conjunction in needs:
         for option in conjunction:
             for literal, exact in option:
@@ -95,11 +96,11 @@ def _may_match(needs: Needs, text: str, folded: str) -> bool:
 
 
 def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
-    """Every expression of the entries, what signatures require or exclude included."""
-    found: dict[Pattern, None] = {}
+    """Return every expression of the entries, including what signatures require or exclude."""
+    patterns: dict[Pattern, None] = {}
     for entry in entries:
         for index, signature in enumerate(entry.signatures):
-            own = Pattern(
+            pattern = Pattern(
                 entry.id,
                 signature.regex,
                 signature.strength,
@@ -107,43 +108,43 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
                 index=index,
                 harmless=entry.side == "ignore",
             )
-            found[own] = None
+            patterns[pattern] = None
             for role, others in (("requires", signature.requires), ("unless", signature.unless)):
-                found.update(dict.fromkeys(Pattern("", regex, "weak", role) for regex in others))
-    return tuple(found)
+                patterns.update(dict.fromkeys(Pattern("", regex, "weak", role) for regex in others))
+    return tuple(patterns)
 
 
-def choose(patterns: Sequence[Pattern], files: Sequence[LogFile]) -> Chooser:
-    """The chooser for these inputs; it is fed block by block, in order."""
+def select_prefilter(patterns: Sequence[Pattern], files: Sequence[LogFile]) -> Prefilter:
+    """Return the prefilter for these inputs; it is fed block by block, in order."""
     size = sum(file.size for file in files)
-    return Growing([Expression(p.regex, p.multiline, p.role != "signature") for p in patterns], size)
+    return AdaptivePrefilter([Expression(p.regex, p.multiline, p.role != "signature") for p in patterns], size)
 
 
-class Growing:
+class AdaptivePrefilter:
     """Pure Python for what is short, hyperscan where it is installed and BIG bytes are to be read or were read."""
 
     def __init__(self, expressions: Sequence[Expression], size: int = 0) -> None:
-        """`size`: the bytes that are known to come."""
+        """`size`: the number of bytes known to come."""
         self._expressions = expressions
-        self._chooser: Optional[Chooser] = None
-        self._left = BIG - size
-        self._fixed = False
+        self._prefilter: Optional[Prefilter] = None
+        self._until_big = BIG - size
+        self._tried_hyperscan = False
 
-    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[Candidate]:
-        """The candidate lines of a block of whole lines, in order."""
-        self._left -= len(block)
-        if self._left <= 0 and not self._fixed:
-            self._fixed = True
-            self._chooser = _automaton(self._expressions) or self._chooser
-        if self._chooser is None:
-            self._chooser = Shapes(self._expressions)
-        return self._chooser.candidates(block, known)
+    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[CandidateLine]:
+        """Yield the candidate lines of a block of whole lines, in order."""
+        self._until_big -= len(block)
+        if self._until_big <= 0 and not self._tried_hyperscan:
+            self._tried_hyperscan = True
+            self._prefilter = _hyperscan_filter(self._expressions) or self._prefilter
+        if self._prefilter is None:
+            self._prefilter = TemplateFilter(self._expressions)
+        return self._prefilter.candidates(block, known)
 
 
-def _automaton(expressions: Sequence[Expression]) -> Optional[Chooser]:
-    from envtune.diagnose.prefilter.hyperscan import Automaton, Unusable
+def _hyperscan_filter(expressions: Sequence[Expression]) -> Optional[Prefilter]:
+    from envtune.diagnose.prefilter.hyperscan import HyperscanFilter, UnusableError
 
     try:
-        return Automaton(expressions)
-    except Unusable:
+        return HyperscanFilter(expressions)
+    except UnusableError:
         return None

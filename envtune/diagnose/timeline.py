@@ -1,8 +1,8 @@
-"""When each hit happened and which process it belongs to, as far as the logs say. Pure.
+"""Tell when each hit happened and which process it belongs to, as far as the logs say. Pure.
 
-Lines of one program bear a time or not, and bear the year or not; ranks are named in prefixes, in file names or only by
-a process id that another line gives a rank. What is found here orders failures of several ranks; it never invents: a
-hit whose time nothing tells comes last.
+Lines of one program have a time or not, and a year or not; ranks are named in prefixes, in file names or only by a
+process id that another line gives a rank. The result orders failures of several ranks and invents nothing: a hit whose
+time is unknown comes last.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from envtune.diagnose.logs.lines import NO_YEAR, in_year, time_of, year_of
 from envtune.diagnose.scan import CONTEXT, Hit
 
 SKEW = 5.0  # seconds by which the clocks of two hosts may differ unnoticed
-UNTOLD = float("inf")
-Moment = tuple[float, str, int]  # seconds (infinite where untold), file, line
+UNKNOWN_TIME = float("inf")
+Moment = tuple[float, str, int]  # seconds (infinite where unknown), file, line
 
 
 class Timeline:
@@ -29,54 +29,54 @@ class Timeline:
             pid = _pid(hit)
             if pid is not None and hit.rank is not None:
                 self._ranks.setdefault((hit.file.host, pid), hit.rank)
-        for path, own in files.items():
-            for number, moment in _carried(own).items():
+        for path, of_file in files.items():
+            for number, moment in _times_of(of_file).items():
                 self._times[(path, number)] = moment
         self._add_years()
-        everybody = [hit for own in files.values() for hit in own]
-        ranks = {(hit.file.host, self.rank(hit)) for hit in everybody if self.rank(hit) is not None}
-        self.several = len(ranks) > 1 or len({hit.file.host for hit in everybody}) > 1
+        everything = [hit for of_file in files.values() for hit in of_file]
+        ranks = {(hit.file.host, self.rank(hit)) for hit in everything if self.rank(hit) is not None}
+        self._several = len(ranks) > 1 or len({hit.file.host for hit in everything}) > 1
 
     def moment(self, hit: Hit) -> Moment:
-        """A key that sorts by time, then by reading order."""
-        return self._times.get((hit.file.path, hit.line.number), UNTOLD), hit.file.path, hit.line.number
+        """Return a key that sorts by time, then by reading order."""
+        return self._times.get((hit.file.path, hit.line.number), UNKNOWN_TIME), hit.file.path, hit.line.number
 
     def rank(self, hit: Hit) -> Optional[int]:
-        """The rank that printed it: by its line, its file's name, or the process id it shares with a line that says."""
+        """Return the rank that printed it: by its line, its file's name, or the process id of a line with a rank."""
         pid = _pid(hit)
         if hit.rank is not None or pid is None:
             return hit.rank
         return self._ranks.get((hit.file.host, pid))
 
     def process(self, hit: Hit) -> Hashable:
-        """Which process printed it; all the same where the inputs do not tell several apart."""
-        if not self.several:
+        """Return the process that printed it; the same for all where the inputs show one only."""
+        if not self._several:
             return ""
         rank = self.rank(hit)
         return (hit.file.host, rank) if rank is not None else (hit.file.host, hit.file.path)
 
     def _add_years(self) -> None:
-        """Times without a year get that of the others, so that both can be compared."""
-        years = {year_of(moment) for moment in self._times.values() if moment != UNTOLD} - {NO_YEAR}
+        """Give times without a year that of the others, so that both can be compared."""
+        years = {year_of(moment) for moment in self._times.values() if moment != UNKNOWN_TIME} - {NO_YEAR}
         if len(years) == 1:
             (year,) = years
             for place, moment in self._times.items():
-                if moment != UNTOLD and year_of(moment) == NO_YEAR:
+                if moment != UNKNOWN_TIME and year_of(moment) == NO_YEAR:
                     self._times[place] = in_year(moment, year)
 
 
-def _carried(hits: Iterable[Hit]) -> Mapping[int, float]:
-    """Line -> time within one file; a line that says none has that of the last one before it, else of the next."""
+def _times_of(hits: Iterable[Hit]) -> Mapping[int, float]:
+    """Return the time of each line in one file; one without a time has that of the last before it, else of the next."""
     clock: Optional[float] = None
-    found: dict[int, Optional[float]] = {}
+    times: dict[int, Optional[float]] = {}
     for hit in sorted(hits, key=lambda h: h.line.number):
-        clock = _told(hit, clock)
-        found[hit.line.number] = clock
-    first = next((moment for moment in found.values() if moment is not None), UNTOLD)
-    return {number: first if moment is None else moment for number, moment in found.items()}
+        clock = _time_of(hit, clock)
+        times[hit.line.number] = clock
+    first = next((moment for moment in times.values() if moment is not None), UNKNOWN_TIME)
+    return {number: first if moment is None else moment for number, moment in times.items()}
 
 
-def _told(hit: Hit, clock: Optional[float]) -> Optional[float]:
+def _time_of(hit: Hit, clock: Optional[float]) -> Optional[float]:
     if hit.line.time is not None:
         return hit.line.time
     for text in reversed(hit.context[: min(CONTEXT, max(hit.line.number - 1, 0))]):

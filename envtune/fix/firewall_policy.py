@@ -1,7 +1,8 @@
 """The closed list of what a plan may tell a packet filter: one rule that lets named peers reach named ports, in or out.
 
 Nothing else: no rule that accepts from everywhere, no policy, no flush, no reload, nothing stopped. Every command that
-firewall_change.py makes has a form here; whatever has none is refused, also in a plan that was loaded from a file.
+resources/firewall/commands.py makes has a form here, and those of earlier releases have one; whatever has none is
+refused, also in a plan that was loaded from a file.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import re
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.messages import Message, Text
-
-WIDEST = 8  # bits of the widest network that can still be a cluster's
+from envtune.resources.firewall.rules import WIDEST
 
 _NAME = r"[A-Za-z0-9_.+/-]+"
 _SOURCE = r"(?P<source>[0-9A-Fa-f.:/]+)"
@@ -34,7 +34,8 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
         rf"-V|(?:-w (?:-t {_NAME} )?)?-S(?: {_NAME})?",
     ),
     "ufw": (
-        rf"(?:delete )?allow from {_SOURCE} to any port {_COLON_PORTS} proto tcp(?: comment {_MARK})?",
+        rf"(?:delete )?allow proto tcp from {_SOURCE} to any port {_COLON_PORTS}(?: comment {_MARK})?",
+        rf"(?:delete )?allow from {_SOURCE} to any port {_COLON_PORTS} proto tcp(?: comment {_MARK})?",  # 0.1.0
         r"show added|status(?: verbose)?",
     ),
     "firewall-cmd": (
@@ -44,28 +45,28 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def firewall_refusal(program: str, argv: Sequence[str]) -> Optional[Text]:
-    """Why this command of a firewall is not run; None for one of the known forms and for other programs."""
+def firewall_violation(program: str, argv: Sequence[str]) -> Optional[Text]:
+    """Return why this command of a firewall is not run; None for one of the known forms and for other programs."""
     forms = _FORMS.get(program)
     if forms is None:
         return None
     line = " ".join(argv[1:])
-    found = next((match for form in forms if (match := re.fullmatch(form, line))), None)
-    if found is None:
+    match = next((match for form in forms if (match := re.fullmatch(form, line))), None)
+    if match is None:
         return Message(
             "envtune gives {program} only rules for named peers and ports, not: {line}", program=program, line=line
         )
-    for source in re.split("[, {}]+", found.groupdict().get("source") or ""):
+    for source in re.split("[, {}]+", match.groupdict().get("source") or ""):
         if source and not _is_narrow(source):
             return Message("{source} is everybody, or nobody that can be a peer", source=source)
     return None
 
 
-def placed_blindly(operation: Mapping[str, Any]) -> Optional[Text]:
-    """Why a rule is not put at a place of its chain which the operation does not say how to know again; None else."""
+def missing_position_guard(operation: Mapping[str, Any]) -> Optional[Text]:
+    """Return why a rule is not put at a position that the operation has no precondition for; None where all is well."""
     argv = operation["argv"]
-    beside = (argv[1:2] == ["-w"] and "-I" in argv and argv[argv.index("-I") + 2] != "1") or "position" in argv
-    if not beside or "given" in operation:
+    among_others = (argv[1:2] == ["-w"] and "-I" in argv and argv[argv.index("-I") + 2] != "1") or "position" in argv
+    if not among_others or "given" in operation:
         return None
     line = " ".join(argv)
     return Message("no `given` says what the place of this rule rests on: {line}", line=line)

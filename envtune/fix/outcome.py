@@ -19,7 +19,7 @@ class Written(NamedTuple):
     held: tuple[Held, ...] = ()
 
 
-_RIGHT = (Outcome.PASS, Outcome.NOTAPPLICABLE)
+_GOOD = (Outcome.PASS, Outcome.NOTAPPLICABLE)
 
 
 def settle(
@@ -28,17 +28,17 @@ def settle(
     """The findings after a fix. What failed and passes now is `fixed`; what still fails although every change for it
     was made is `error`; what still fails for another reason is `fail`, with that reason."""
     failed = {finding.id for finding in before if finding.outcome is Outcome.FAIL}
-    right = {(finding.id, finding.subject) for finding in before if finding.outcome in _RIGHT}
+    good = {(finding.id, finding.subject) for finding in before if finding.outcome in _GOOD}
     return tuple(
         _settled(finding, changes, written)
-        if finding.id in failed and not (finding.outcome in _RIGHT and (finding.id, finding.subject) in right)
+        if finding.id in failed and not (finding.outcome in _GOOD and (finding.id, finding.subject) in good)
         else finding
         for finding in after
     )
 
 
 def _settled(finding: Finding, changes: Sequence[Change], written: Written) -> Finding:
-    if finding.outcome in _RIGHT:
+    if finding.outcome in _GOOD:
         return finding._replace(outcome=Outcome.FIXED)
     if finding.outcome is not Outcome.FAIL:
         return finding
@@ -73,4 +73,4 @@ def exit_status(findings: Iterable[Finding], results: Iterable[Mapping[str, Any]
     told = [f for f in findings if f.severity.rank >= floor.rank]
     if any(f.outcome in (Outcome.FAIL, Outcome.ERROR) for f in told):
         return 1
-    return 3 if any(f.outcome is Outcome.UNKNOWN and not f.right for f in told) else 0
+    return 3 if any(f.outcome is Outcome.UNKNOWN and not f.needs_privilege for f in told) else 0

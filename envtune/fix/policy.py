@@ -11,7 +11,7 @@ import posixpath
 import re
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
-from envtune.fix.firewall_policy import firewall_refusal, placed_blindly
+from envtune.fix.firewall_policy import firewall_violation, missing_position_guard
 from envtune.messages import Message, Text
 
 # program -> words it may not be given (a whole word of its command line; a regular expression)
@@ -85,7 +85,7 @@ def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
         trees = (posixpath.join(operation["root"], name) for name in operation["touches"])
         return next((no for path in trees if (no := _tree_refusal(path))), None)
     if found is None and kind == "run" and _program(operation["argv"][0]) in ("iptables", "nft"):
-        return placed_blindly(operation)
+        return missing_position_guard(operation)
     return found
 
 
@@ -119,7 +119,7 @@ def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optio
     wrong = _forbidden(PROGRAMS[name], words)
     if wrong:
         return Message("envtune does not run {name} {wrong}", name=name, wrong=wrong)
-    return _python_refusal(words) if name == "python" else firewall_refusal(name, argv)
+    return _python_refusal(words) if name == "python" else firewall_violation(name, argv)
 
 
 def _program(path: str) -> str:

@@ -1,6 +1,6 @@
-"""The host seam: everything envtune reads, it reads through `Host`.
+"""The host interface: everything envtune reads, it reads through `Host`.
 
-`LocalHost` is the live machine, `SnapshotHost` (snapshot.py) a recorded one. Both answer the same questions with the
+`LocalHost` is the live machine, `SnapshotHost` a recorded one. Both answer the same questions with the
 same errors (`Missing`, `Denied`, `TimedOut`, `Unreadable`, `NotRecorded`), so no check knows which one it sees.
 """
 
@@ -38,50 +38,50 @@ class Host(Protocol):
     environ: Mapping[str, str]  # of the process that reads the host
 
     def read(self, path: str) -> str:
-        """The text of a regular file."""
+        """Return the text of a regular file."""
 
     def read_bytes(self, path: str) -> bytes:
-        """The content of a regular file."""
+        """Return the content of a regular file."""
 
     def head(self, path: str) -> bytes:
-        """The first 64 bytes of a regular file of any size: enough for the header of a library."""
+        """Return the first 64 bytes of a regular file of any size: enough for the header of a library."""
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
-        """What kind of thing is at `path`."""
+        """Return what kind of thing is at `path`."""
 
     def readlink(self, path: str) -> str:
-        """The text of a symbolic link."""
+        """Return the text of a symbolic link."""
 
     def listdir(self, path: str) -> tuple[str, ...]:
-        """The sorted names in a directory."""
+        """Return the sorted names in a directory."""
 
     def glob(self, pattern: str) -> tuple[str, ...]:
-        """The sorted paths that match a shell pattern (`*`, `?`, `[...]`; `*` does not cross a slash)."""
+        """Return the sorted paths that match a shell pattern (`*`, `?`, `[...]`; `*` does not match a slash)."""
 
     def record_digest(self, path: str) -> str:
-        """`record_digest` of a wheel (`*.whl`) or of a RECORD file."""
+        """Return the `record_digest` of a wheel (`*.whl`) or of a RECORD file."""
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
-        """Run a reading command; `Missing`, `Denied` or `TimedOut` (whole group killed) when it has no result."""
+        """Run a command that only reads; raises Missing, Denied or TimedOut (its process group is killed)."""
 
     def processes(self) -> tuple[Process, ...]:
-        """The process table."""
+        """Return the process table."""
 
     def listeners(self) -> tuple[Listener, ...]:
-        """The listening TCP sockets, without owners."""
+        """Return the listening TCP sockets, without owners."""
 
     def owner(self, listener: Listener) -> Listener:
-        """The same socket with its owner, where this user may read it."""
+        """Return the same socket with its owner, where this user may read it."""
 
     def interfaces(self) -> tuple[Interface, ...]:
-        """The network interfaces and their addresses."""
+        """Return the network interfaces and their addresses."""
 
     def disk(self, path: str) -> Disk:
-        """Capacity of the file system that holds `path`."""
+        """Return the capacity of the file system that holds `path`."""
 
 
 def exists(host: Host, path: str) -> bool:
-    """Whether something is at `path`. `Denied`, `NotRecorded` and the like are passed on: they are not an answer."""
+    """Return whether something is at `path`. Denied, NotRecorded and the like are raised: they are no answer."""
     try:
         host.stat(path)
     except Missing:
@@ -90,7 +90,7 @@ def exists(host: Host, path: str) -> bool:
 
 
 def is_dir(host: Host, path: str) -> bool:
-    """Whether a directory (or a link to one) is at `path`."""
+    """Return whether a directory (or a link to one) is at `path`."""
     try:
         return host.stat(path).kind == "dir"
     except Missing:
@@ -106,7 +106,7 @@ def realpath(host: Host, path: str) -> str:
 
 
 def host_error(error: OSError, path: str) -> HostError:
-    """The `HostError` for what the operating system said about `path`."""
+    """Return the `HostError` for what the operating system said about `path`."""
     if isinstance(error, HostError):
         return error
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO):
@@ -119,7 +119,7 @@ def host_error(error: OSError, path: str) -> HostError:
 
 
 class LocalHost:
-    """The machine we run on. Everything is read once per run: two checks never see two states of one file."""
+    """The machine envtune runs on. Everything is read once per run: two checks never see two states of one file."""
 
     live = True
 
@@ -143,7 +143,7 @@ class LocalHost:
         self._mounts = Mounts()
 
     def _file(self, kind: str, path: str, read: Callable[[], T]) -> T:
-        """`_once` for a question about a path, which may lie on a mount that hangs."""
+        """Answer a question about a path once; the path may lie on a mount that hangs."""
 
         def guarded() -> T:
             self._mounts.guard(path)
@@ -183,12 +183,12 @@ class LocalHost:
         return self._file("list", path, lambda: tuple(sorted(os.listdir(path))))
 
     def glob(self, pattern: str) -> tuple[str, ...]:
-        def found() -> tuple[str, ...]:
+        def paths() -> tuple[str, ...]:
             if self._mounts.remote():  # then step by step, so that no step enters a mount that hangs
                 return tuple(glob_paths(self, pattern))
             return tuple(sorted(glob_module.glob(pattern)))
 
-        return self._once(("glob", pattern), pattern, found)
+        return self._once(("glob", pattern), pattern, paths)
 
     def record_digest(self, path: str) -> str:
         def digest() -> str:
@@ -247,7 +247,7 @@ def _tables(linux: ModuleType) -> Any:
 
 
 def decode(path: str, data: bytes) -> str:
-    """UTF-8 text; anything else is `Unreadable`, because a verdict on mangled text would be a guess."""
+    """Decode UTF-8 text; raises Unreadable for anything else, because a verdict on mangled text would be a guess."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -258,7 +258,7 @@ def decode(path: str, data: bytes) -> str:
 
 
 def command_result(row: Mapping[str, Any]) -> CommandResult:
-    """A collector row as a result; `Missing`, `Denied` or `TimedOut` when the command did not end by itself."""
+    """Return a collector row as a result; raises Missing, Denied or TimedOut when the command did not end by itself."""
     argv = tuple(row["argv"])
     line = " ".join(argv)
     error: Optional[str] = row.get("error")

@@ -1,4 +1,4 @@
-"""The tables of processes, sockets and interfaces where there is no /proc (a macOS laptop), by psutil.
+"""Read the tables of processes, sockets and interfaces with psutil where there is no /proc (a macOS laptop).
 
 The same rows as the collector gives. On Linux the collector reads /proc itself: psutil costs 37 ms to import, and a
 recorded host has to be read without it. PermissionError where the system shows sockets to root only.
@@ -13,21 +13,21 @@ STATES = {"running": "R", "sleeping": "S", "disk-sleep": "D", "stopped": "T", "z
 
 
 def process_table(with_devices: bool = False) -> list[dict[str, Any]]:
-    """Every process this user may list; the devices it holds are not told."""
+    """Return every process this user may list, without the devices it holds open."""
     import psutil
 
     rows = []
     for process in psutil.process_iter(["pid", "ppid", "username", "name", "cmdline", "status", "create_time"]):
-        told = process.info
+        info = process.info
         rows.append(
             {
-                "pid": told["pid"],
-                "ppid": told["ppid"] or 0,
-                "user": told["username"] or "",
-                "name": told["name"] or "",
-                "argv": list(told["cmdline"] or ()),
-                "state": STATES.get(told["status"], "S"),
-                "started": told["create_time"] or 0.0,
+                "pid": info["pid"],
+                "ppid": info["ppid"] or 0,
+                "user": info["username"] or "",
+                "name": info["name"] or "",
+                "argv": list(info["cmdline"] or ()),
+                "state": STATES.get(info["status"], "S"),
+                "started": info["create_time"] or 0.0,
                 **({"opaque": True} if with_devices else {}),
             }
         )
@@ -35,22 +35,22 @@ def process_table(with_devices: bool = False) -> list[dict[str, Any]]:
 
 
 def listening_sockets() -> list[dict[str, Any]]:
-    """Listening TCP sockets; psutil names no inode, so the owner is not asked for."""
+    """Return the listening TCP sockets; psutil gives no inode, so their owners stay unknown."""
     import psutil
 
     try:
-        found = psutil.net_connections("tcp")
+        connections = psutil.net_connections("tcp")
     except psutil.AccessDenied:
         raise PermissionError(1, "only root may list sockets here", "net_connections") from None
     return [
         {"address": row.laddr.ip, "port": row.laddr.port, "inode": 0}
-        for row in found
+        for row in connections
         if row.status == psutil.CONN_LISTEN and row.laddr
     ]
 
 
 def network_interfaces() -> list[dict[str, Any]]:
-    """[{name, addresses, up}]."""
+    """Return name, addresses and state of every network interface."""
     import psutil
 
     up = psutil.net_if_stats()

@@ -2,7 +2,7 @@
 
 A process's environment is what it was started with and is taken as it is. A script is read over an env file, that over
 this shell's variables. sudo and a non-interactive ssh clear or replace the shell's variables: without a named job they
-are not judged at all, and a named script or env file is then judged alone, what it inherits being untold.
+are not judged at all, and a named script or env file is then judged alone, and what it inherits is unknown.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Mapping, Optional
 
 from envtune.errors import Denied, HostError, Missing, host_error_text
 from envtune.host import Host
-from envtune.job.target import JobEnvironment, TargetOptions
+from envtune.job.target import THIS_SHELL, JobEnvironment, TargetOptions, alone, layered, process_source
 from envtune.messages import Message, Text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_environment(host: Host, options: TargetOptions) -> JobEnvironment:
-    """The job's variables, or the reason why they cannot be told."""
+    """Return the job's variables, or the reason why they are unknown."""
     if options.pid is not None:
         return process_environment(host, options.pid)
     return declared_environment(host, options)
 
 
 def declared_environment(host: Host, options: TargetOptions) -> JobEnvironment:
-    """What a job started by the named script, with the named env file, from this shell would get."""
+    """Return what a job started by the named script, with the named env file, from this shell would get."""
     shell = shell_environment(host)
     if shell.reason is not None and (options.env_file is not None or options.script is not None):
         shell = shell._replace(reason=_not_passed_on(host.environ))
@@ -40,40 +40,44 @@ def declared_environment(host: Host, options: TargetOptions) -> JobEnvironment:
 
 
 def process_environment(host: Host, pid: int) -> JobEnvironment:
-    """What process `pid` was started with; what it changed since does not show there."""
-    path, source = f"/proc/{pid}/environ", f"process {pid}"
+    """Return what process `pid` was started with; what it changed since is not visible there."""
+    path = f"/proc/{pid}/environ"
     try:
-        return JobEnvironment(parse_environ(host.read_bytes(path)), source)
+        return JobEnvironment(parse_environ(host.read_bytes(path)), process_source(pid))
     except Missing:
         return JobEnvironment(None, path, Message("there is no process {pid}", pid=pid))
     except Denied:
         reason = Message("{path} may be read by the owner of process {pid} and by root only", path=path, pid=pid)
-        return JobEnvironment(None, path, reason, right=True)
+        return JobEnvironment(None, path, reason, needs_privilege=True)
     except HostError as error:
         return JobEnvironment(None, path, host_error_text(error))
 
 
 def parse_environ(data: bytes) -> dict[str, str]:
-    """/proc/<pid>/environ: `NAME=value` strings, each ended by a NUL; anything else in there is no variable."""
-    found: dict[str, str] = {}
+    """Parse /proc/<pid>/environ: `NAME=value` strings, each ended by a NUL; anything else in there is no variable."""
+    variables: dict[str, str] = {}
     for row in data.split(b"\0"):
         name, equals, value = row.partition(b"=")
         if equals and name:
-            found.setdefault(name.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape"))
-    return found
+            variables.setdefault(name.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape"))
+    return variables
 
 
 def shell_environment(host: Host) -> JobEnvironment:
-    """The variables of the shell we run in, unless they are not what a job would get."""
-    reason = replaced(host.environ)
+    """Return the variables of the shell that envtune runs in, unless they are not what a job would get."""
+    reason = why_replaced(host.environ)
     if reason is None:
-        return JobEnvironment(dict(host.environ), "this shell")
-    return JobEnvironment(None, "this shell", reason)
+        return JobEnvironment(dict(host.environ), THIS_SHELL)
+    return JobEnvironment(None, THIS_SHELL, reason)
 
 
-def replaced(variables: Mapping[str, str]) -> Optional[Text]:
-    """Why these variables are not those of the user's login shell; None when they are."""
-    if "SUDO_USER" in variables or "SUDO_COMMAND" in variables:
+def _is_sudo(variables: Mapping[str, str]) -> bool:
+    return "SUDO_USER" in variables or "SUDO_COMMAND" in variables
+
+
+def why_replaced(variables: Mapping[str, str]) -> Optional[Text]:
+    """Return why these variables are not those of the user's login shell; None when they are."""
+    if _is_sudo(variables):
         return Message("sudo cleared the environment; name the job with --pid, --script or --env-file")
     if "SSH_CONNECTION" in variables and "SSH_TTY" not in variables:
         return Message(
@@ -84,8 +88,8 @@ def replaced(variables: Mapping[str, str]) -> Optional[Text]:
 
 
 def _not_passed_on(variables: Mapping[str, str]) -> Text:
-    """Why what a named script takes over from its shell (`X=/new:$X`) cannot be told here."""
-    if "SUDO_USER" in variables or "SUDO_COMMAND" in variables:
+    """Return why what a named script takes over from its shell (`X=/new:$X`) is unknown here."""
+    if _is_sudo(variables):
         return Message(
             "sudo cleared the environment that the script would take this over from; run envtune without sudo, or "
             "name the running job with --pid"
@@ -96,43 +100,43 @@ def _not_passed_on(variables: Mapping[str, str]) -> Text:
     )
 
 
-def _with_env_file(host: Host, path: str, under: JobEnvironment) -> JobEnvironment:
-    """The file's variables over `under`; where that is not the job's, the file alone."""
+def _with_env_file(host: Host, path: str, base: JobEnvironment) -> JobEnvironment:
+    """Return the file's variables over `base`; where that is not the job's, the file alone."""
     try:
         text = host.read(path)
     except HostError as error:
-        return JobEnvironment(None, path, host_error_text(error), right=isinstance(error, Denied))
-    return env_file_environment(host, path, text, under)
+        return JobEnvironment(None, path, host_error_text(error), needs_privilege=isinstance(error, Denied))
+    return env_file_environment(host, path, text, base)
 
 
 def is_for_a_shell(text: str) -> bool:
-    """Whether an env file is written for a shell to source, so that it means what a shell makes of it."""
+    """Return whether an env file is written for a shell to source, so that it means what a shell makes of it."""
     return re.search(r"^\s*(export|unset|source|[.]|case)\s", text, re.MULTILINE) is not None
 
 
-def env_file_environment(host: Host, path: str, text: str, under: JobEnvironment) -> JobEnvironment:
-    """The job's variables if the env file at `path` held `text`."""
+def env_file_environment(host: Host, path: str, text: str, base: JobEnvironment) -> JobEnvironment:
+    """Return the job's variables if the env file at `path` held `text`."""
     if is_for_a_shell(text):
         from envtune.job.script import text_environment
 
-        return text_environment(host, path, text, under, sourced=True)
-    found, places = parse_env_file(text, path)
-    known = {**(under.variables or {}), **{name: value for name, value in found.items() if value is not None}}
-    untold = {name: reason for name, reason in under.untold.items() if name not in known}
-    if under.variables is not None:
-        return under._replace(variables=known, source=f"{path} over {under.source}", untold=untold, places=places)
-    for name in set(found) - set(known):
-        untold[name] = under.reason or Message("passed on from a shell that is not read")
-    return JobEnvironment(known, f"{path} alone", untold=untold, places=places)
+        return text_environment(host, path, text, base, sourced=True)
+    declared, places = parse_env_file(text, path)
+    known = {**(base.variables or {}), **{name: value for name, value in declared.items() if value is not None}}
+    unknown = {name: reason for name, reason in base.unknown.items() if name not in known}
+    if base.variables is not None:
+        return base._replace(variables=known, source=layered(path, base.source), unknown=unknown, places=places)
+    for name in set(declared) - set(known):
+        unknown[name] = base.reason or Message("passed on from a shell that is not read")
+    return JobEnvironment(known, alone(path), unknown=unknown, places=places)
 
 
 def parse_env_file(text: str, path: str) -> tuple[dict[str, Optional[str]], dict[str, str]]:
-    """An env file of `KEY=VALUE` lines as docker reads it: all that follows is the value, nothing is expanded.
+    """Parse an env file of `KEY=VALUE` lines as docker does: all that follows `=` is the value, nothing is expanded.
 
-    Quotes around a whole value are taken off: docker compose and every shell do so, `docker run` alone keeps them. A
+    Quotes around a whole value are removed: docker compose and every shell do so, only `docker run` keeps them. A
     bare KEY passes the caller's value on and is None here. Returns the variables, and `file:line` of each.
     """
-    found: dict[str, Optional[str]] = {}
+    variables: dict[str, Optional[str]] = {}
     places: dict[str, str] = {}
     for number, row in enumerate(text.lstrip("\ufeff").splitlines(), 1):
         line = row.strip()
@@ -140,9 +144,9 @@ def parse_env_file(text: str, path: str) -> tuple[dict[str, Optional[str]], dict
         name = name.strip()
         if line.startswith("#") or not _NAME.fullmatch(name):
             continue
-        found[name] = _unquoted(value.strip()) if equals else None
+        variables[name] = _unquoted(value.strip()) if equals else None
         places[name] = f"{path}:{number}"
-    return found, places
+    return variables, places
 
 
 def _unquoted(value: str) -> str:

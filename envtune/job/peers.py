@@ -1,4 +1,4 @@
-"""The other hosts of the job: `--peer`, `--hostfile`, `$SLURM_JOB_NODELIST`; names become addresses here."""
+"""Read the other hosts of the job from `--peer`, `--hostfile` and `$SLURM_JOB_NODELIST`, and resolve their names."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Iterable, Iterator, Optional, Sequence
 
 from envtune.errors import UsageError
-from envtune.messages import Bilingual, Message
+from envtune.messages import Message
+
+MAX_NODES = 65536  # in one range of a hostlist
 
 
 def read_peers(named: Sequence[str], hostfile: Optional[Path], nodelist: str) -> tuple[str, ...]:
-    """Addresses and networks of the peers, in the order given; what is named on the command line wins over Slurm.
+    """Return addresses and networks of the peers, in the order given; the command line has precedence over Slurm.
 
     Raises UsageError for a name that has no address and for a file that cannot be read.
     """
@@ -28,7 +30,7 @@ def read_peers(named: Sequence[str], hostfile: Optional[Path], nodelist: str) ->
 
 
 def parse_hostfile(text: str) -> list[str]:
-    """The hosts of a hostfile of mpirun, DeepSpeed or horovod: one a line, `slots=8` or `:8` behind it."""
+    """Return the hosts of a hostfile of mpirun, DeepSpeed or horovod: one per line, followed by `slots=8` or `:8`."""
     hosts = []
     for line in text.splitlines():
         word = (line.partition("#")[0].split() or [""])[0]
@@ -40,43 +42,43 @@ def parse_hostfile(text: str) -> list[str]:
 
 
 def expand_nodelist(text: str) -> Iterator[str]:
-    """`node[01-03,7],login` as names (Slurm's hostlist, several brackets a name allowed)."""
+    """Yield the names of `node[01-03,7],login` (Slurm's hostlist; a name may have several brackets)."""
     for word in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):
         yield from _expand(word.strip())
 
 
 def _expand(word: str) -> Iterator[str]:
-    found = re.match(r"([^\[]*)\[([^\]]*)\](.*)$", word)
-    if found is None:
+    bracket = re.match(r"([^\[]*)\[([^\]]*)\](.*)$", word)
+    if bracket is None:
         yield word
         return
-    for piece in found[2].split(","):
+    for piece in bracket[2].split(","):
         first, dash, last = piece.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
             raise UsageError(Message("{word}: not a list of nodes", word=word))
         end = int(last) if dash else int(first)
-        if end - int(first) > 65536:
+        if end - int(first) > MAX_NODES:
             raise UsageError(Message("{word}: too many nodes", word=word))
         for number in range(int(first), end + 1):
-            yield from _expand(f"{found[1]}{number:0{len(first)}d}{found[3]}")
+            yield from _expand(f"{bracket[1]}{number:0{len(first)}d}{bracket[3]}")
 
 
 def addresses(word: str) -> Iterable[str]:
-    """The word itself when it is an address or a network, else every address of the host it names."""
+    """Return the word itself when it is an address or a network, else every address of the host it names."""
     try:
         network = ipaddress.ip_network(word, strict=False)
     except ValueError:
         return _resolve(word)
     if network.prefixlen == 0:
         raise UsageError(Message("--peer {word} is everybody", word=word))
-    whole = network.prefixlen == network.max_prefixlen
-    return [str(network.network_address) if whole else str(network)]
+    is_address = network.prefixlen == network.max_prefixlen
+    return [str(network.network_address) if is_address else str(network)]
 
 
 def _resolve(name: str) -> list[str]:
     try:
         rows = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "not a name"
-        raise UsageError(Bilingual(f"peer {name}: {why}", f"对端 {name}：无法解析该名称")) from None
+        reason = getattr(error, "strerror", None) or "not a name"
+        raise UsageError(Message("peer {name}: {reason}", name=name, reason=reason)) from None
     return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows))

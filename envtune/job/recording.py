@@ -1,7 +1,7 @@
-"""Reads the job's environment through a recorder, so that a recording holds every file that the audit will ask for.
+"""Read the job's environment through a recorder, so that a recording holds every file that the audit will ask for.
 
-The collector follows launch scripts by itself as far as a few expressions tell, for it travels alone; where envtune is
-at hand the real reader is run over the recorder.
+The collector travels alone and follows launch scripts with a few regular expressions; where envtune is installed, its
+shell interpreter reads them through the recorder.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from envtune.job.target import TargetOptions
 T = TypeVar("T")
 
 
-class _AsHost:
-    """A recorder that answers with the errors of a `Host`."""
+class _RecorderHost:
+    """A recorder that raises the errors of a `Host`."""
 
     def __init__(self, recorder: Any) -> None:
         self._recorder = recorder
@@ -43,10 +43,10 @@ def _translated(read: Callable[[], T], path: str) -> T:
 
 
 def record_environment(recorder: Any, options: TargetOptions) -> None:
-    """Record what names the job's environment; the recorder looks where its variables point to afterwards."""
-    host: Any = _AsHost(recorder)
+    """Record what names the job's environment; the recorder looks afterwards where its variables point to."""
+    host: Any = _RecorderHost(recorder)
     if options.pid is not None and (options.script is not None or options.env_file is not None):
         declared_environment(host, options)
-    found = read_environment(host, options)
-    if found.variables is not None and options.named:
-        recorder.variables.update(found.variables)
+    environment = read_environment(host, options)
+    if environment.variables is not None and options.named:
+        recorder.variables.update(environment.variables)

@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import Iterator, Mapping, NamedTuple, Optional
 
 from envtune.errors import Undetermined
-from envtune.messages import Message, Text
+from envtune.messages import N_, Message, Text
+from envtune.model import Source
+
+THIS_SHELL = Message("this shell")
+_LAYERED = N_("{path} over {base}")
 
 
 class TargetOptions(NamedTuple):
@@ -23,7 +27,7 @@ class TargetOptions(NamedTuple):
 
     @property
     def named(self) -> bool:
-        """Whether a job with an environment of its own was named."""
+        """Whether the user named a job with an environment of its own."""
         return self.pid is not None or self.script is not None or self.env_file is not None
 
 
@@ -39,41 +43,63 @@ class PythonTarget(NamedTuple):
     chosen: Text  # why this one
 
 
-class JobEnvironment(NamedTuple):
-    """The variables a job gets, or the reason why they cannot be told; `source` says where from.
+def process_source(pid: int) -> Text:
+    """Return the source of what process `pid` was started with."""
+    return Message("process {pid}", pid=pid)
 
-    Of a launch script some variables may be known and others not: `untold` says why, by name, and `rest` why any
-    variable that is neither in `variables` nor in `untold` cannot be told (None: such a variable is not set).
+
+def layered(path: str, base: Source) -> Text:
+    """Return the source of what a file sets over another environment."""
+    return Message(_LAYERED, path=path, base=base)
+
+
+def alone(path: str) -> Text:
+    """Return the source of what a file sets, where what it is set over is unknown."""
+    return Message("{path} alone", path=path)
+
+
+class JobEnvironment(NamedTuple):
+    """The variables a job gets, or the reason why they are unknown; `source` says where they come from.
+
+    Of a launch script some variables may be known and others not: `unknown` says why, by name, and `unknown_by_default`
+    why any variable that is neither in `variables` nor in `unknown` is unknown (None: such a variable is not set).
     """
 
     variables: Optional[Mapping[str, str]]
-    source: str
+    source: Source
     reason: Optional[Text] = None
-    right: bool = False  # the only reason is a missing right
-    untold: Mapping[str, Text] = {}
-    rest: Optional[Text] = None
+    needs_privilege: bool = False  # the only reason is a missing privilege
+    unknown: Mapping[str, Text] = {}
+    unknown_by_default: Optional[Text] = None
     places: Mapping[str, str] = {}  # variable -> file:line that set it, where one did
 
-    def untold_reason(self, name: str) -> Optional[Text]:
-        """Why the variable cannot be told; None when it can (also that it is not set)."""
+    def why_unknown(self, name: str) -> Optional[Text]:
+        """Return why the variable is unknown; None when it is known (or known not to be set)."""
         if self.variables is None:
             return self.reason or Message("the job's environment was not read")
-        return None if name in self.variables else self.untold.get(name, self.rest)
+        return None if name in self.variables else self.unknown.get(name, self.unknown_by_default)
 
-    def place(self, name: str) -> str:
-        """Where the variable's value comes from: `train.sh:12`, or the environment as a whole."""
-        return self.places.get(name) or f"environment of {self.source}"
+    def place(self, name: str) -> Source:
+        """Return where the variable's value comes from: `train.sh:12`, or the environment as a whole."""
+        return self.places.get(name) or self.description
+
+    @property
+    def description(self) -> Text:
+        """The source as evidence: `environment of this shell`."""
+        if isinstance(self.source, Message) and self.source.template == _LAYERED:
+            return Message("environment of {path} over {base}", **self.source.fields)
+        return Message("environment of {source}", source=self.source)
 
 
-class ToldVariables(Mapping[str, str]):
-    """The variables of a job that are known. Asking for one that cannot be told raises `Undetermined`."""
+class KnownVariables(Mapping[str, str]):
+    """The variables of a job that are known. Looking up an unknown one raises `Undetermined`."""
 
     def __init__(self, environment: JobEnvironment) -> None:
         self._environment = environment
         self._known = environment.variables or {}
 
     def __getitem__(self, name: str) -> str:
-        reason = self._environment.untold_reason(name)
+        reason = self._environment.why_unknown(name)
         if reason is not None:
             raise Undetermined(reason, self._environment.place(name))
         return self._known[name]
@@ -93,7 +119,7 @@ class ToldVariables(Mapping[str, str]):
 
 
 class Target(NamedTuple):
-    """The job that is judged: its interpreter and its environment, or the reason why one of them cannot be told."""
+    """The job that is judged: its interpreter and its environment, or the reason why one of them is unknown."""
 
     options: TargetOptions
     python: Optional[PythonTarget]
@@ -101,7 +127,7 @@ class Target(NamedTuple):
     environment: JobEnvironment
 
     def interpreter(self) -> PythonTarget:
-        """The interpreter; `Undetermined` with the reason when it cannot be told."""
+        """Return the interpreter; raises Undetermined with the reason when it is unknown."""
         if self.python is None:
             reason = self.python_reason or Message("no Python was found")
             pid = self.options.pid
@@ -109,9 +135,12 @@ class Target(NamedTuple):
         return self.python
 
     def variables(self) -> Mapping[str, str]:
-        """The environment of the job; `Undetermined` with the reason when it, or the variable asked for, is untold."""
+        """Return the environment of the job.
+
+        Raises Undetermined when all of it is unknown; looking up a variable that is unknown raises it, too.
+        """
         environment = self.environment
         if environment.variables is None:
             reason = environment.reason or Message("the job's environment was not read")
-            raise Undetermined(reason, environment.source, right=environment.right)
-        return ToldVariables(environment)
+            raise Undetermined(reason, environment.source, needs_privilege=environment.needs_privilege)
+        return KnownVariables(environment)

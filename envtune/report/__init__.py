@@ -1,1 +1,1 @@
-"""Reports: a `Report` as text for a person or as JSON for a program."""
+"""Render reports, plans and diagnoses as text for a person or as JSON for a program."""

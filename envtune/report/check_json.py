@@ -1,4 +1,4 @@
-"""`envtune.report/1`: the report as data. The schema is published in docs/schema/report.json."""
+"""Render a report as data, `envtune.report/1`. The schema is published in docs/schema/report.json."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Mapping, Optional
 from envtune import __version__
 from envtune.audit import summary
 from envtune.messages import Text
-from envtune.model import Finding, Outcome, Report
+from envtune.model import Finding, Outcome, Report, Source
 
 SCHEMA = "envtune.report/1"
 
 
 def report_data(report: Report, lang: str) -> dict[str, Any]:
-    """The report as plain data, texts in `lang`."""
+    """Return the report as plain data, its sentences in `lang`."""
     return {
         "schema": SCHEMA,
         "envtune": __version__,
@@ -28,16 +28,16 @@ def report_data(report: Report, lang: str) -> dict[str, Any]:
     }
 
 
-def _target(target: Mapping[str, str], lang: str) -> dict[str, str]:
-    """The target with its sentences in `lang` only."""
-    words = {key: value for key, value in target.items() if not key.endswith("_zh")}
-    if lang == "zh":
-        words.update({key[:-3]: value for key, value in target.items() if key.endswith("_zh")})
-    return words
+def _target(target: Mapping[str, Source], lang: str) -> dict[str, str]:
+    """Return the target; the source of its environment is an identifier and stays English, like that of evidence."""
+    return {
+        name: str(value) if isinstance(value, str) or name == "environment" else value.to(lang)
+        for name, value in target.items()
+    }
 
 
 def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
-    """One finding as plain data."""
+    """Return one finding as plain data."""
     return {
         "id": finding.id,
         "name": finding.check.name,
@@ -47,14 +47,14 @@ def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
         "actual": _to(finding.actual, lang),
         "expected": _to(finding.expected, lang),
         "reason": _to(finding.reason, lang),
-        "evidence": {"source": finding.evidence.source, "text": finding.evidence.text},
+        "evidence": {"source": str(finding.evidence.source), "text": finding.evidence.text},
         "remedy": remedy_text(finding, lang),
         "faq": list(finding.check.faq),
     }
 
 
 def remedy_text(finding: Finding, lang: str) -> Optional[str]:
-    """What to do, with the commands; None where nothing is to be done."""
+    """Return what to do, with the commands; None where nothing is to be done."""
     if finding.outcome is not Outcome.FAIL:
         return None
     parts = [] if finding.check.remedy is None else [finding.check.remedy.to(lang)]
@@ -66,5 +66,5 @@ def _to(text: Optional[Text], lang: str) -> Optional[str]:
 
 
 def render(report: Report, lang: str) -> str:
-    """The report as one JSON document."""
+    """Return the report as one JSON document."""
     return json.dumps(report_data(report, lang), ensure_ascii=False, indent=1)

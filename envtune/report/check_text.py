@@ -1,15 +1,14 @@
-"""The report a person reads: what is wrong first, what could not be told and why, a line per family, one verdict."""
+"""Render a report as text: what is wrong first, what is unknown and why, a line per family, one verdict."""
 
 from __future__ import annotations
 
-import re
 from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune import __version__
 from envtune.audit import summary
 from envtune.catalog.families import family_title
-from envtune.messages import Bilingual, Literal, Message, Text, in_context
-from envtune.model import Finding, Outcome, Report, Severity
+from envtune.messages import Joined, Literal, Message, Text, enumerated, in_context, listed
+from envtune.model import Finding, Outcome, Report, Severity, Source
 from envtune.report.layout import Paint, display_width, indent, pad, printable
 
 SEVERITIES: Mapping[Severity, Text] = {
@@ -35,7 +34,7 @@ _COLOUR: Mapping[Severity, str] = {
     Severity.LOW: "cyan",
     Severity.INFO: "cyan",
 }
-SHOWN = 6  # subjects of one failed check that are told one by one
+MAX_SUBJECTS = 6  # of one failed check that are shown one by one
 _HEADER = ("host", "npu", "cann", "python", "job")
 _LABELS: Mapping[str, Text] = {
     "host": Message("Host"),
@@ -49,21 +48,21 @@ _LABELS: Mapping[str, Text] = {
     "fix": Message("fix"),
     "where": Message("where"),
     "wrong": Message("What is wrong"),
-    "untold": Message("What could not be told"),
+    "unknown": Message("What could not be told"),
     "families": Message("All checks"),
 }
 
 
 def render(report: Report, lang: str, *, width: int = 100, colour: bool = False, verbose: bool = False) -> str:
-    """The whole report, in `lang`, at most `width` columns wide where words allow it."""
-    page = _Page(lang, max(width, 60), Paint(colour))
-    lines = [*page.header(report), "", *page.wrong(report.findings), *page.untold(report.findings)]
-    lines += [*page.families(report.findings, verbose), "", *page.verdict(report.findings)]
+    """Return the whole report in `lang`, at most `width` columns wide where words allow it."""
+    renderer = _Renderer(lang, max(width, 60), Paint(colour))
+    lines = [*renderer.header(report), "", *renderer.failures(report.findings), *renderer.unknown(report.findings)]
+    lines += [*renderer.families(report.findings, verbose), "", *renderer.verdict(report.findings)]
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
-class _Page:
-    """The parts of the page; each returns its lines."""
+class _Renderer:
+    """The parts of the report; each yields its lines."""
 
     def __init__(self, lang: str, width: int, paint: Paint) -> None:
         self.lang, self.width, self.paint = lang, width, paint
@@ -80,22 +79,22 @@ class _Page:
         for key in _HEADER:
             yield from indent(self._to(texts[key]), self.width, "  " + pad(self._to(_LABELS[key]), 8), " " * 10)
 
-    def wrong(self, findings: Sequence[Finding]) -> Iterator[str]:
-        bad = [f for f in findings if f.outcome in (Outcome.FAIL, Outcome.ERROR)]
-        if not bad:
+    def failures(self, findings: Sequence[Finding]) -> Iterator[str]:
+        failed = [f for f in findings if f.outcome in (Outcome.FAIL, Outcome.ERROR)]
+        if not failed:
             return
         yield self._heading("wrong")
-        bad.sort(key=lambda f: -f.severity.rank)
-        for family in dict.fromkeys(f.check.family for f in bad):
+        failed.sort(key=lambda f: -f.severity.rank)
+        for family in dict.fromkeys(f.check.family for f in failed):
             yield ""
             yield "  " + self.paint(f"{family}  {self._to(family_title(family))}".rstrip(), "bold")
-            own = [f for f in bad if f.check.family == family]
-            for identifier in dict.fromkeys(f.id for f in own):
-                yield from self._defect([f for f in own if f.id == identifier])
+            of_family = [f for f in failed if f.check.family == family]
+            for identifier in dict.fromkeys(f.id for f in of_family):
+                yield from self._failure([f for f in of_family if f.id == identifier])
         yield ""
 
-    def _defect(self, group: Sequence[Finding]) -> Iterator[str]:
-        """One check that failed, for all its subjects: what differs is said for each, what is the same once."""
+    def _failure(self, group: Sequence[Finding]) -> Iterator[str]:
+        """Yield one check that failed, for all its subjects: what differs for each, what is the same once."""
         check, severity = group[0].check, group[0].severity
         alone = f" [{printable(group[0].subject)}]" if len(group) == 1 and group[0].subject else ""
         first = f"  {pad(check.id, 8)} "
@@ -103,22 +102,27 @@ class _Page:
         title = indent(label + self._to(check.title) + alone, self.width, first, " " * display_width(first + label))
         yield first + self.paint(label, _COLOUR[severity]) + title[0][len(first + label) :]
         yield from title[1:]
-        expected = dict.fromkeys(self._to(f.expected) for f in group)
-        for finding in group[:SHOWN]:
-            found = finding.reason if finding.outcome is Outcome.ERROR else finding.actual
-            subject = f"{printable(finding.subject)}: " if len(group) > 1 and finding.subject else ""
-            yield from self._row("found", subject + self._to(found))
-            if len(expected) > 1:
-                yield from self._row("expected", self._to(finding.expected))
-        if len(group) > SHOWN:
-            yield from self._row("found", self._to(Message("and {count} more", count=len(group) - SHOWN)))
-        if len(expected) == 1:
-            yield from self._row("expected", next(iter(expected)))
-        yield from self._row("where", ", ".join(dict.fromkeys(self._source(f) for f in group[:SHOWN])))
+        yield from self._values(group)
+        shown = group[:MAX_SUBJECTS]
+        yield from self._row("where", ", ".join(dict.fromkeys(self._source(f) for f in shown)))
         yield from self._row("why", self._to(check.rationale))
         yield from self._row("fix", self._to(check.remedy))
-        for command in dict.fromkeys(f.commands[0] for f in group[:SHOWN] if f.commands):
+        for command in dict.fromkeys(f.commands[0] for f in shown if f.commands):
             yield " " * 22 + self.paint("$ " + command, "green")
+
+    def _values(self, group: Sequence[Finding]) -> Iterator[str]:
+        """Yield what was found for each subject and what was expected, that once where it is the same for all."""
+        expected = dict.fromkeys(self._to(f.expected) for f in group)
+        for finding in group[:MAX_SUBJECTS]:
+            actual = finding.reason if finding.outcome is Outcome.ERROR else finding.actual
+            subject = f"{printable(finding.subject)}: " if len(group) > 1 and finding.subject else ""
+            yield from self._row("found", subject + self._to(actual))
+            if len(expected) > 1:
+                yield from self._row("expected", self._to(finding.expected))
+        if len(group) > MAX_SUBJECTS:
+            yield from self._row("found", self._to(Message("and {count} more", count=len(group) - MAX_SUBJECTS)))
+        if len(expected) == 1:
+            yield from self._row("expected", next(iter(expected)))
 
     def _row(self, key: str, text: str) -> Iterator[str]:
         if text:
@@ -126,14 +130,14 @@ class _Page:
             for number, line in enumerate(indent(text, self.width, " " * 22, " " * 22)):
                 yield label + line[22:] if number == 0 else line
 
-    def untold(self, findings: Sequence[Finding]) -> Iterator[str]:
+    def unknown(self, findings: Sequence[Finding]) -> Iterator[str]:
         reasons: dict[str, list[Finding]] = {}
         for finding in findings:
             if finding.outcome is Outcome.UNKNOWN:
                 reasons.setdefault(self._to(finding.reason), []).append(finding)
         if not reasons:
             return
-        yield self._heading("untold")
+        yield self._heading("unknown")
         for reason, group in reasons.items():
             names = ", ".join(dict.fromkeys(_subject_id(f) for f in group))
             yield from indent(reason, self.width, "  ? ", "    ")
@@ -143,13 +147,13 @@ class _Page:
     def families(self, findings: Sequence[Finding], verbose: bool) -> Iterator[str]:
         yield self._heading("families")
         for family in dict.fromkeys(f.check.family for f in findings):
-            own = [f for f in findings if f.check.family == family]
-            counts = summary(own)
-            words = [f"{counts[o.value]} {self._to(OUTCOMES[o])}" for o in Outcome if counts[o.value]]
+            of_family = [f for f in findings if f.check.family == family]
+            counts = summary(of_family)
+            numbers = listed(f"{counts[o.value]} {self._to(OUTCOMES[o])}" for o in Outcome if counts[o.value])
             name = pad(family, 6) + pad(self._to(family_title(family)), 28)
-            yield from indent((", " if self.lang == "en" else "，").join(words), self.width, f"  {name}", " " * 36)
+            yield from indent(self._to(numbers), self.width, f"  {name}", " " * 36)
             if verbose:
-                yield from self._all(own)
+                yield from self._all(of_family)
 
     def _all(self, findings: Iterable[Finding]) -> Iterator[str]:
         for finding in findings:
@@ -160,7 +164,7 @@ class _Page:
             yield from indent(self._source(finding), self.width, " " * 31, " " * 31)
 
     def _source(self, finding: Finding) -> str:
-        return printable(self._to(source_text(finding.evidence.source)))
+        return self._to(_as_text(finding.evidence.source))
 
     def verdict(self, findings: Sequence[Finding]) -> list[str]:
         text, style = verdict_text(findings)
@@ -173,42 +177,43 @@ def _subject_id(finding: Finding) -> str:
 
 
 def verdict_text(findings: Sequence[Finding]) -> tuple[Text, str]:
-    """The one line that says it all, and its colour."""
+    """Return the one line that sums it up, and its colour."""
     failed = [f for f in findings if f.outcome in (Outcome.FAIL, Outcome.ERROR)]
-    untold = [f for f in findings if f.outcome is Outcome.UNKNOWN]
-    rights = sum(1 for f in untold if f.right)
-    passed = sum(1 for f in findings if f.outcome is Outcome.PASS)
-    en, zh = [], []
-    for severity in sorted(SEVERITIES, key=lambda s: -s.rank):
-        number = sum(1 for f in failed if f.severity is severity)
-        if number:
-            en.append(f"{number} {SEVERITIES[severity].en}")
-            zh.append(f"{number} 项{SEVERITIES[severity].zh}")
-    serious = any(f.severity.rank >= Severity.MEDIUM.rank for f in failed)
-    head = _head(serious, bool(failed), [f for f in untold if f.severity.rank >= Severity.MEDIUM.rank])
-    problems = Bilingual(", ".join(en) or "no problems", "、".join(zh) or "没有问题")
-    root = Message(" ({rights} for want of a right: run as root)", rights=rights)
-    more = root if rights else Literal("")
+    unknown = [f for f in findings if f.outcome is Outcome.UNKNOWN]
+    privileged = sum(1 for f in unknown if f.needs_privilege)
+    serious = any(_is_serious(f) for f in failed)
+    root = Message(" ({count} for want of a right: run as root)", count=privileged) if privileged else Literal("")
     return Message(
-        "{head}: {problems}; {passed} passed; {count} could not be told{more}",
-        head=head,
-        problems=problems,
-        passed=passed,
-        count=len(untold),
-        more=more,
-    ), "red" if serious else "yellow" if failed or untold else "green"
+        "{verdict}: {problems}; {passed} passed; {unknown} could not be told{root}",
+        verdict=_verdict(serious, bool(failed), any(_is_serious(f) for f in unknown)),
+        problems=_problems(failed),
+        passed=sum(1 for f in findings if f.outcome is Outcome.PASS),
+        unknown=len(unknown),
+        root=root,
+    ), "red" if serious else "yellow" if failed or unknown else "green"
 
 
-def _head(serious: bool, failed: bool, untold: Sequence[Finding]) -> Text:
+def _is_serious(finding: Finding) -> bool:
+    return finding.severity.rank >= Severity.MEDIUM.rank
+
+
+def _verdict(serious: bool, failed: bool, unknown: bool) -> Text:
     if serious:
         return Message("NOT READY")
-    if untold:
+    if unknown:
         return Message("NOT SURE")
     return Message("READY, with advice") if failed else Message("READY")
 
 
+def _problems(failed: Sequence[Finding]) -> Text:
+    """Return how many checks failed, by severity."""
+    counts = ((s, sum(1 for f in failed if f.severity is s)) for s in sorted(SEVERITIES, key=lambda s: -s.rank))
+    parts = [Message("{count} {severity}", count=count, severity=SEVERITIES[s]) for s, count in counts if count]
+    return enumerated(parts) if parts else Message("no problems")
+
+
 def header_texts(report: Report) -> Mapping[str, Text]:
-    """The lines of the header from facts and target."""
+    """Return the lines of the header, made of facts and target."""
     facts = {fact.name: fact for fact in report.facts}
 
     def show(name: str) -> Text:
@@ -228,74 +233,44 @@ def header_texts(report: Report) -> Mapping[str, Text]:
         kind = Message("virtual machine")
     elif container is None or container.value is None or virtual is None or virtual.value is None:
         kind = Message("kind of machine unknown")
+    cpus = Message("{count} CPUs", count=show("cpus"))
     return {
-        "host": _join([show("os"), show("os_version")], kind, [show("arch"), show("kernel"), _cpus(show("cpus"))]),
+        "host": listed([Joined([show("os"), show("os_version")], " "), kind, show("arch"), show("kernel"), cpus]),
         "npu": _npu(show("npu"), show("npu_count"), show("driver"), show("firmware")),
-        "cann": _none(show("cann"), Message("none installed")),
+        "cann": _unless_none(show("cann"), Message("none installed")),
         "python": _python(report.target),
         "job": _job(report.target),
     }
 
 
-def _join(name: Sequence[Text], kind: Text, rest: Sequence[Text]) -> Text:
-    en = ", ".join([" ".join(n.en for n in name), kind.en, *(r.en for r in rest)])
-    return Bilingual(en, "，".join([" ".join(n.zh for n in name), kind.zh, *(r.zh for r in rest)]))
-
-
-def _cpus(count: Text) -> Text:
-    return Message("{count} CPUs", count=count)
-
-
-def _none(text: Text, words: Text) -> Text:
-    return words if text.en == "none" else text
+def _unless_none(value: Text, none: Text) -> Text:
+    return none if value.en == "none" else value
 
 
 def _npu(model: Text, count: Text, driver: Text, firmware: Text) -> Text:
     if model.en == "none":
         return Message("none")
-    driver, firmware = _none(driver, Message("none")), _none(firmware, Message("none"))
     return Message(
         "{count} x {model}, driver {driver}, firmware {firmware}",
         count=count,
         model=model,
-        driver=driver,
-        firmware=firmware,
+        driver=_unless_none(driver, Message("none")),
+        firmware=_unless_none(firmware, Message("none")),
     )
 
 
-def _python(target: Mapping[str, str]) -> Text:
+def _python(target: Mapping[str, Source]) -> Text:
     if "python" not in target:
-        reason_en, reason_zh = target.get("python_reason", ""), target.get("python_reason_zh", "")
-        return Bilingual(f"unknown: {reason_en}", f"未知：{reason_zh or reason_en}")
-    return Bilingual(
-        f"{target.get('python_version', '?')}  {target['python']}  ({target.get('python_chosen', '')})",
-        f"{target.get('python_version', '?')}  {target['python']}（{target.get('python_chosen_zh', '')}）",
-    )
+        return Message("unknown: {reason}", reason=target.get("python_reason", ""))
+    version, reason = target.get("python_version", "?"), target.get("python_chosen", "")
+    return Message("{version}  {path}  ({reason})", version=version, path=target["python"], reason=reason)
 
 
-_SOURCE_ZH = (
-    (re.compile(r"^environment of (.+)$"), r"\1 的环境变量"),
-    (re.compile(r"\bthis shell\b"), "当前 shell"),
-    (re.compile(r"\bprocess (?=\d+\b)"), "进程 "),
-    (re.compile(r"^(\S+) over (.+)$"), r"\1（其余取自\2）"),
-    (re.compile(r"^(\S+) alone$"), r"仅 \1"),
-)
-
-
-def source_text(source: str) -> Text:
-    """A source of evidence in both languages: paths and commands stand for themselves, `this shell` does not."""
-    zh = source
-    for pattern, words in _SOURCE_ZH:
-        zh = pattern.sub(words, zh)
-    return Bilingual(source, zh)
-
-
-def _job(target: Mapping[str, str]) -> Text:
-    source = source_text(target.get("environment", "?"))
+def _job(target: Mapping[str, Source]) -> Text:
     if "environment_reason" in target:
-        return Bilingual(
-            f"environment unknown: {target['environment_reason']}",
-            f"环境变量未知：{target.get('environment_reason_zh', target['environment_reason'])}",
-        )
-    gap = " " if source.zh.isascii() else ""
-    return Bilingual(f"environment of {source.en}", f"环境变量来自{gap}{source.zh}")
+        return Message("environment unknown: {reason}", reason=target["environment_reason"])
+    return in_context("job", "environment of {source}", source=target.get("environment", "?"))
+
+
+def _as_text(source: Source) -> Text:
+    return Literal(source) if isinstance(source, str) else source

@@ -1,4 +1,4 @@
-"""One entry of the catalogue as a page: `explain` prints it on a terminal, docs/generate.py as Markdown."""
+"""Describe an entry of the catalogue in sections: `explain` prints them on a terminal, docs/generate.py as Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
 from envtune.catalog import Catalogue
 from envtune.expect import describe, value_text
-from envtune.messages import Bilingual, Literal, Message, Text, in_context
+from envtune.messages import Joined, Literal, Message, Text, in_context, listed
 from envtune.model import Check, FaqEntry, Playbook
 from envtune.report.check_text import SEVERITIES
 from envtune.report.layout import Paint, indent, printable, wrap
@@ -49,37 +49,37 @@ class Section:
 
 
 def head(entry: Entry) -> Text:
-    """The line under the title: how much it matters and what it is for."""
+    """Return the line below the title: how much it matters and what it is for."""
     if isinstance(entry, Check):
         severity, status = SEVERITIES[entry.severity], STATUS[entry.status]
         tags = ", ".join(entry.tags)
-        words = [severity, status, *([Literal(tags)] if tags else [])]
+        parts = [severity, status, *([Literal(tags)] if tags else [])]
     elif isinstance(entry, FaqEntry):
-        words = [Message("to be done by {SIDES}", SIDES=SIDES[entry.side])]
+        parts = [Message("to be done by {who}", who=SIDES[entry.side])]
     else:
-        words = [SAFETY[entry.safety], DISRUPTION[entry.disruption]]
-        words += [in_context("entry", "needs root")] if entry.root else []
-    return Bilingual(" · ".join(w.en for w in words), " · ".join(w.zh for w in words))
+        parts = [SAFETY[entry.safety], DISRUPTION[entry.disruption]]
+        parts += [in_context("entry", "needs root")] if entry.root else []
+    return Joined(parts, " · ")
 
 
 def label(entry: Entry) -> str:
-    """The id, and the name where there is one."""
+    """Return the id, and the name where there is one."""
     return entry.id if isinstance(entry, Playbook) else f"{entry.id}  {entry.name}"
 
 
 def sections(entry: Entry, catalogue: Catalogue) -> tuple[Section, ...]:
-    """Everything the catalogue says about an entry, without empty sections."""
+    """Return everything the catalogue says about an entry, without empty sections."""
     if isinstance(entry, Check):
-        found = _check(entry, catalogue)
+        own = _check(entry, catalogue)
     elif isinstance(entry, FaqEntry):
-        found = _faq(entry, catalogue)
+        own = _faq(entry, catalogue)
     else:
-        found = _playbook(entry, catalogue)
-    return tuple(section for section in (*found, *_sources(entry)) if section.lines)
+        own = _playbook(entry, catalogue)
+    return tuple(section for section in (*own, *_sources(entry)) if section.lines)
 
 
 def terminal_page(entry: Entry, catalogue: Catalogue, lang: str, *, width: int, colour: bool) -> str:
-    """The page for a terminal of `width` columns."""
+    """Return the entry for a terminal of `width` columns."""
     paint = Paint(colour)
     title = wrap(printable(entry.title.to(lang)), width)
     summary = (paint(line, "dim") for line in wrap(head(entry).to(lang), width))
@@ -91,12 +91,12 @@ def terminal_page(entry: Entry, catalogue: Catalogue, lang: str, *, width: int, 
 
 def _terminal(section: Section, lang: str, width: int) -> Iterator[str]:
     for number, line in enumerate(section.lines, 1):
-        words = printable(line.to(lang))
+        text = printable(line.to(lang))
         if section.kind == "code":
-            yield f"    {words}"
+            yield f"    {text}"
             continue
         mark = {"text": "", "list": "- ", "steps": f"{number}. "}[section.kind]
-        yield from indent(words, width, "  " + mark, "  " + " " * len(mark))
+        yield from indent(text, width, "  " + mark, "  " + " " * len(mark))
 
 
 def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
@@ -104,7 +104,10 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     yield Section(Message("What is read"), "text", _probe(check))
     yield Section(Message("Expected"), "text", (describe(check.expect),))
     yield Section(Message("Applies to"), "list", tuple(_facts(check.applies)))
-    rows = (_severity_row(when, SEVERITIES[severity]) for when, severity in check.severity_by)
+    rows = (
+        Message("{severity} where {facts}", severity=SEVERITIES[severity], facts=listed(_facts(facts)))
+        for facts, severity in check.severity_by
+    )
     yield Section(Message("Severity elsewhere"), "list", tuple(rows))
     yield Section(Message("How to fix it"), "text", (check.remedy,) if check.remedy else ())
     lines = [*check.commands, *(line for _, commands in check.commands_by for line in commands)]
@@ -121,26 +124,34 @@ def _probe(check: Check) -> tuple[Text, ...]:
 
     arguments = ", ".join(f"{name}: {value_text(value)}" for name, value in check.arguments.items())
     call = f"{check.probe} ({arguments})" if arguments else check.probe
-    words = " ".join((find_probe(check.probe).__doc__ or "").split("\n\n")[0].split())
-    return (Bilingual(f"{call}: {words}" if words else call, call),)
+    summary = " ".join((find_probe(check.probe).__doc__ or "").split("\n\n")[0].split())
+    return (_Probe(call, summary),)
+
+
+class _Probe(Text):
+    """The call of a probe; in English with the summary of its docstring, which has no translation."""
+
+    __slots__ = ("call", "summary")
+
+    def __init__(self, call: str, summary: str) -> None:
+        self.call, self.summary = call, summary
+
+    def to(self, lang: str) -> str:
+        """Return the call, and its summary where `lang` is the language of the code."""
+        return f"{self.call}: {self.summary}" if self.summary and lang == "en" else self.call
 
 
 def _facts(applies: Mapping[str, Any]) -> Iterator[Text]:
-    for fact, wanted in applies.items():
-        if isinstance(wanted, Mapping):
-            yield Bilingual(f"{fact}: not {_any(wanted['not'], ' or ')}", f"{fact}：不是 {_any(wanted['not'], ' 或 ')}")
+    for fact, condition in applies.items():
+        if isinstance(condition, Mapping):
+            yield Message("{fact}: not {values}", fact=fact, values=_any(condition["not"]))
         else:
-            yield Bilingual(f"{fact}: {_any(wanted, ' or ')}", f"{fact}：{_any(wanted, ' 或 ')}")
+            yield Message("{fact}: {values}", fact=fact, values=_any(condition))
 
 
-def _any(wanted: Any, joint: str) -> str:
-    return joint.join(value_text(one) for one in wanted) if isinstance(wanted, (list, tuple)) else value_text(wanted)
-
-
-def _severity_row(when: Mapping[str, Any], severity: Text) -> Text:
-    facts = list(_facts(when))
-    en, zh = ", ".join(f.en for f in facts), "，".join(f.zh for f in facts)
-    return Bilingual(f"{severity.en} where {en}", f"{zh} 时为{severity.zh}")
+def _any(values: Any) -> Text:
+    several = values if isinstance(values, (list, tuple)) else (values,)
+    return Joined(map(value_text, several), Message(" or "))
 
 
 def _link(id_: str, title: Optional[Text]) -> Text:
@@ -176,7 +187,7 @@ def _steps(playbook: Playbook) -> Iterator[Text]:
             yield from step.lines
         else:
             arguments = ", ".join(f"{name}: {value_text(value)}" for name, value in step.arguments.items())
-            yield Literal(f"{step.kind} {arguments}")
+            yield Literal(f"{step.kind} {arguments}".rstrip())
 
 
 def _sources(entry: Entry) -> Iterable[Section]:

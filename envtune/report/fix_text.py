@@ -1,4 +1,4 @@
-"""What a fix did: every finding it started from, and what the same check says now."""
+"""Render what a fix did: every finding it started from, and what the same check says now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from envtune.fix.document import plan_data
 from envtune.fix.executor_messages import result_message
 from envtune.fix.outcome import Written
 from envtune.fix.plan import Plan
-from envtune.messages import Bilingual, Message, Text, in_context
+from envtune.messages import Joined, Message, Text, clauses, in_context, plural
 from envtune.model import Finding, Outcome
 from envtune.report.check_json import finding_data
 from envtune.report.layout import Paint, indent, pad, printable
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from envtune.executor.history import RecordedRun
 
 SCHEMA = "envtune.fix/1"
-_HELD = (
-    ("root", "change needs root", "changes need root", "需要 root"),
-    ("consent", "change awaits consent", "changes await consent", "待确认"),
-)
-_WORDS: Mapping[Outcome, Text] = {
+_OUTCOMES: Mapping[Outcome, Text] = {
     Outcome.FIXED: Message("fixed"),
     Outcome.FAIL: Message("still wrong"),
     Outcome.ERROR: Message("error"),
@@ -41,26 +37,28 @@ _RESULTS: Mapping[str, Text] = {
 def render(
     before: Sequence[Finding], after: Sequence[Finding], written: Written, lang: str, width: int, colour: bool = False
 ) -> str:
-    """A line per finding that was wrong or is, then how it ended and how to take it back."""
+    """Return a line per finding that was or is wrong, then how it ended and how to undo it."""
     paint = Paint(colour)
-    was = {finding.id for finding in before if finding.outcome is Outcome.FAIL}
+    failed = {finding.id for finding in before if finding.outcome is Outcome.FAIL}
     lines = []
     for finding in after:
-        if finding.outcome not in _WORDS or (finding.outcome is Outcome.UNKNOWN and finding.id not in was):
-            continue
-        words = _WORDS[finding.outcome].to(lang)
-        subject = f" [{printable(finding.subject)}]" if finding.subject else ""
-        text = f"{finding.id}{subject}  {printable(_told(finding).to(lang))}"
-        painted = indent(text, width, f"  {pad(words, 12)}", " " * 14)
-        painted[0] = "  " + paint(pad(words, 12), _COLOURS[finding.outcome]) + painted[0][2 + len(pad(words, 12)) :]
-        lines += painted
-    lines += ["", paint(_verdict(after, was, written).to(lang), "bold")]
+        if finding.outcome in _OUTCOMES and (finding.outcome is not Outcome.UNKNOWN or finding.id in failed):
+            lines += _finding_lines(finding, lang, width, paint)
+    lines += ["", paint(_verdict(after, failed, written).to(lang), "bold")]
     if written.run:
-        lines.append(_way_back(written, lang))
+        lines.append(Message("Run {run}. To take it back: envtune undo {run}", run=written.run).to(lang))
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
-def _told(finding: Finding) -> Text:
+def _finding_lines(finding: Finding, lang: str, width: int, paint: Paint) -> list[str]:
+    label = pad(_OUTCOMES[finding.outcome].to(lang), 12)
+    subject = f" [{printable(finding.subject)}]" if finding.subject else ""
+    text = f"{finding.id}{subject}  {printable(_statement(finding).to(lang))}"
+    lines = indent(text, width, f"  {label}", " " * 14)
+    return ["  " + paint(label, _COLOURS[finding.outcome]) + lines[0][2 + len(label) :], *lines[1:]]
+
+
+def _statement(finding: Finding) -> Text:
     title = finding.check.title
     if finding.outcome is Outcome.FIXED:
         return title if finding.actual is None else finding.actual
@@ -69,36 +67,28 @@ def _told(finding: Finding) -> Text:
     return Message("{title}: {reason}", title=title, reason=finding.reason)
 
 
-def _verdict(after: Iterable[Finding], was: set[str], written: Written) -> Text:
-    by: dict[Outcome, set[str]] = {}
+def _verdict(after: Iterable[Finding], failed: set[str], written: Written) -> Text:
+    by_outcome: dict[Outcome, set[str]] = {}
     for finding in after:
-        by.setdefault(finding.outcome, set()).add(finding.id)
-    wrong = by.get(Outcome.FAIL, set()) | by.get(Outcome.ERROR, set())
-    fixed = by.get(Outcome.FIXED, set()) - wrong
-    untold = (by.get(Outcome.UNKNOWN, set()) & was) - wrong
-    en, zh = [f"{len(fixed)} fixed"], [f"{len(fixed)} 项已修复"]
+        by_outcome.setdefault(finding.outcome, set()).add(finding.id)
+    wrong = by_outcome.get(Outcome.FAIL, set()) | by_outcome.get(Outcome.ERROR, set())
+    fixed = by_outcome.get(Outcome.FIXED, set()) - wrong
+    unknown = (by_outcome.get(Outcome.UNKNOWN, set()) & failed) - wrong
+    parts = [Message("{count} fixed", count=len(fixed))]
     if wrong:
-        en.append(f"{len(wrong)} still wrong")
-        zh.append(f"{len(wrong)} 项仍有问题")
-    if untold:
-        en.append(f"{len(untold)} could not be told")
-        zh.append(f"{len(untold)} 项无法判断")
-    for why, one, more, chinese in _HELD:
-        number = sum(1 for held in written.held if held.why == why)
-        if number:
-            en.append(f"{number} {one if number == 1 else more}")
-            zh.append(f"{number} 项改动{chinese}")
-    return Bilingual("; ".join(en), "；".join(zh))
-
-
-def _way_back(written: Written, lang: str) -> str:
-    if lang == "zh":
-        return f"运行 {written.run}。撤销：envtune undo {written.run}"
-    return f"Run {written.run}. To take it back: envtune undo {written.run}"
+        parts.append(Message("{count} still wrong", count=len(wrong)))
+    if unknown:
+        parts.append(Message("{count} could not be told", count=len(unknown)))
+    needs_root, awaits_consent = (sum(1 for held in written.held if held.why == why) for why in ("root", "consent"))
+    if needs_root:
+        parts.append(plural("{count} change needs root", "{count} changes need root", needs_root))
+    if awaits_consent:
+        parts.append(plural("{count} change awaits consent", "{count} changes await consent", awaits_consent))
+    return clauses(parts)
 
 
 def render_json(plan: Plan, findings: Sequence[Finding], written: Written, lang: str) -> str:
-    """`envtune.fix/1`: the plan, the result of every change, the findings afterwards."""
+    """Return `envtune.fix/1`: the plan, the result of every change, the findings afterwards."""
     held = [{"change": one.change.id, "why": one.why, "reason": one.reason.to(lang)} for one in written.held]
     data = {
         "schema": SCHEMA,
@@ -112,21 +102,21 @@ def render_json(plan: Plan, findings: Sequence[Finding], written: Written, lang:
 
 
 def result_lines(results: Iterable[Mapping[str, Any]], lang: str, past: RecordedRun, width: int = 100) -> Iterator[str]:
-    """A line per change of a run that was finished, or per step of one that was undone; `past` is that run."""
+    """Yield a line per change of a run that was finished, or per step of one that was undone; `past` is that run."""
     targets = {change["id"]: change.get("target", "") for change in past.plan["changes"]}
     for result in results:
-        words = pad(_RESULTS[result["status"]].to(lang), 9)
+        label = pad(_RESULTS[result["status"]].to(lang), 9)
         step = past.steps.get((result["change"], result.get("number", -1)), {}).get("operation")
         target = targets.get(result["change"], "")
-        thing = printable(_thing(step, target) if step else target)
-        error = printable(result_message(result).to(lang)) if result["error"] else ""
-        colon = "：" if lang == "zh" else ": "
-        text = colon.join(word for word in (thing, error) if word)
-        yield from (line.rstrip() for line in indent(text, width, f"  {words} {pad(result['change'], 4)} ", " " * 17))
+        subject = _subject(step, target) if step else target
+        error = [result_message(result)] if result["error"] else []
+        text = Joined([part for part in (subject, *error) if part], in_context("before an error", ": "))
+        first = f"  {label} {pad(result['change'], 4)} "
+        yield from (line.rstrip() for line in indent(printable(text.to(lang)), width, first, " " * 17))
 
 
-def _thing(operation: Mapping[str, Any], target: str) -> str:
-    """What an operation is about: one of several of a change that is about `target`."""
+def _subject(operation: Mapping[str, Any], target: str) -> str:
+    """Return what an operation is about: one of several of a change that is about `target`."""
     if operation["op"] == "run":
         return " ".join(operation["argv"])
     return str(operation["path"]) if operation["op"] == "file" else target

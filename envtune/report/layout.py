@@ -1,4 +1,4 @@
-"""Text on a terminal: widths of Chinese and Latin characters, line breaking, colour.
+"""Lay text out on a terminal: widths of Chinese and Latin characters, line breaking, colour.
 
 A Chinese character takes two columns and a line may break before or after it, but no line begins with closing
 punctuation (the rule typesetters call kinsoku).
@@ -18,7 +18,7 @@ COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36
 
 
 def display_width(text: str) -> int:
-    """Columns the text takes on a terminal."""
+    """Return the columns the text takes on a terminal."""
     if _PLAIN.fullmatch(text):
         return len(text)
     return sum(_columns(character) for character in text)
@@ -31,12 +31,12 @@ def _columns(character: str) -> int:
 
 
 def printable(text: str) -> str:
-    """The text with control characters (escape sequences of a hostile host, bidi marks) made visible."""
+    """Return the text with control characters (escape sequences of a hostile host, bidi marks) made visible."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\t", " "))
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` columns; a word longer than a line stands alone and may run over."""
+    """Return the text in lines of at most `width` columns; a longer word gets a line of its own."""
     lines: list[str] = []
     for paragraph in text.splitlines() or [""]:
         lines.extend(_wrap_paragraph(paragraph, max(width, 1)))
@@ -57,7 +57,7 @@ def _wrap_paragraph(text: str, width: int) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Pieces between which a line may break: a Latin word with its blanks, or a wide character."""
+    """Yield the pieces between which a line may break: a Latin word with its blanks, or a wide character."""
     piece = ""
     for character in text:
         wide = _columns(character) == 2
@@ -70,25 +70,25 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _ends(piece: str) -> bool:
-    """Whether a break is allowed after this piece."""
+    """Return whether a line may break after this piece."""
     if piece[-1] == " ":
         return True
     return any(_columns(c) == 2 for c in piece[-1:]) and piece[-1] not in "（《「『【“‘"
 
 
-def indent(text: str, width: int, first: str, rest: str) -> list[str]:
-    """The text wrapped to `width` columns, its first line after `first` and the others after `rest`."""
-    room = width - max(display_width(first), display_width(rest))
-    return [(first if number == 0 else rest) + line for number, line in enumerate(wrap(text, room))]
+def indent(text: str, width: int, first: str, others: str) -> list[str]:
+    """Return the text wrapped to `width` columns, its first line after `first` and the others after `others`."""
+    room = width - max(display_width(first), display_width(others))
+    return [(first if number == 0 else others) + line for number, line in enumerate(wrap(text, room))]
 
 
 def pad(text: str, width: int) -> str:
-    """The text filled with blanks to `width` columns."""
+    """Return the text filled with blanks to `width` columns."""
     return text + " " * max(0, width - display_width(text))
 
 
 class Paint:
-    """Colours the text when told to; otherwise returns it as it is."""
+    """Colours text, or with `colour` False returns it as it is."""
 
     def __init__(self, colour: bool) -> None:
         self._colour = colour

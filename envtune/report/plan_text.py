@@ -1,13 +1,13 @@
-"""A plan for a person: per change what it cures, the diff, and everything that matters for consenting to it."""
+"""Render a plan as text: per change what it fixes, the diff, and everything that matters for consenting to it."""
 
 from __future__ import annotations
 
 import difflib
-from typing import Iterable, Iterator, Mapping, Optional, Sequence
+from typing import Iterable, Iterator, Mapping, Sequence
 
 from envtune.fix.plan import Plan, SkippedFinding, cured
 from envtune.fix.shell_commands import commands
-from envtune.messages import Literal, Message, Text, in_context
+from envtune.messages import Literal, Message, Text, in_context, listed
 from envtune.model import Change
 from envtune.report.layout import Paint, display_width, indent, pad, printable
 
@@ -37,41 +37,40 @@ _LABELS: Mapping[str, Text] = {
     "note": Message("note"),
 }
 _PLANNED = Message("What would be changed")
-_LEFT = Message("What this plan does not repair")
+_NOT_REPAIRED = Message("What this plan does not repair")
 _NOTHING = Message("Nothing to change.")
-DIFF_LINES = 40
+MAX_DIFF = 40  # lines
+MAX_COMMANDS = 8  # of one change
 
 
 def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False) -> str:
-    """The whole plan, in `lang`."""
-    page = _Page(lang, max(width, 60), Paint(colour))
-    lines = [*page.changes(plan.changes), *page.skipped(plan.skipped)]
+    """Return the whole plan in `lang`."""
+    renderer = _Renderer(lang, max(width, 60), Paint(colour))
+    lines = [*renderer.changes(plan.changes), *renderer.skipped(plan.skipped)]
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
 def table(changes: Sequence[Change], lang: str, width: int) -> Iterator[str]:
-    """One line per group of like changes: what is asked consent for."""
+    """Yield one line per group of similar changes: what consent is asked for."""
     for group in groups(changes):
         first = group[0]
-        words = [SAFETY[first.safety], DISRUPTION[first.disruption], _root(first), _undoable(first)]
-        told = (", " if lang == "en" else "，").join(word.to(lang) for word in words if word.en)
-        line = f"{first.finding}  {targets(group, lang)}: {_gist(first, lang)}  ({told})"
+        line = f"{first.finding}  {targets(group, lang)}: {_summary(first).to(lang)}  ({_safety(first).to(lang)})"
         start = f"  {pad(ids(group), 9)} "
         yield from indent(line, width, start, " " * display_width(start))
 
 
 def groups(changes: Iterable[Change]) -> list[list[Change]]:
-    """Changes that differ in nothing but their target, together."""
-    found: dict[object, list[Change]] = {}
+    """Return the changes, those that differ in nothing but their target together."""
+    similar: dict[object, list[Change]] = {}
     for change in changes:
         kinds = tuple(operation["op"] for operation in change.operations)
-        alike = change._replace(id="", target="", subject="", operations=(), cures=(), verify={})
-        found.setdefault((repr(alike), kinds), []).append(change)
-    return list(found.values())
+        common = change._replace(id="", target="", subject="", operations=(), cures=(), verify={})
+        similar.setdefault((repr(common), kinds), []).append(change)
+    return list(similar.values())
 
 
-class _Page:
-    """The parts of the page; each yields its lines."""
+class _Renderer:
+    """The parts of the plan; each yields its lines."""
 
     def __init__(self, lang: str, width: int, paint: Paint) -> None:
         self.lang, self.width, self.paint = lang, width, paint
@@ -95,9 +94,7 @@ class _Page:
         yield from self._diff(first)
         yield from self._does(group)
         yield from self._row("view", VIEWS[first.view].to(self.lang))
-        words = [SAFETY[first.safety], DISRUPTION[first.disruption], _root(first), _undoable(first)]
-        told = (", " if self.lang == "en" else "，").join(word.to(self.lang) for word in words if word.en)
-        yield from self._row("safety", told)
+        yield from self._row("safety", _safety(first).to(self.lang))
         for rival in first.rivals:
             yield from self._row("rivals", printable(rival.to(self.lang)))
         if first.note is not None:
@@ -116,19 +113,19 @@ class _Page:
             yield from ("        " + self.paint(row, style) for row in rows)
 
     def _does(self, group: Sequence[Change]) -> Iterator[str]:
-        """The operations themselves: what a plan says about itself need not be so, what it does is."""
-        for line in list(commands(group[0]))[:8]:
+        """Yield the operations themselves: what a plan says about itself may be wrong, what it does is not."""
+        for line in list(commands(group[0]))[:MAX_COMMANDS]:
             yield from self._row("does", printable(line))
 
     def skipped(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
         if not skipped:
             return
-        yield self.paint(_LEFT.to(self.lang), "bold")
-        alike: dict[tuple[Text, tuple[Text, ...]], list[str]] = {}
-        for one in skipped:
-            name = f"{one.finding} [{printable(one.subject)}]" if one.subject else one.finding
-            alike.setdefault((one.reason, one.steps), []).append(name)
-        for (reason, steps), names in alike.items():
+        yield self.paint(_NOT_REPAIRED.to(self.lang), "bold")
+        by_reason: dict[tuple[Text, tuple[Text, ...]], list[str]] = {}
+        for finding in skipped:
+            name = f"{finding.finding} [{printable(finding.subject)}]" if finding.subject else finding.finding
+            by_reason.setdefault((finding.reason, finding.steps), []).append(name)
+        for (reason, steps), names in by_reason.items():
             yield from indent(", ".join(names), self.width, "  ", "  ")
             yield from indent(printable(reason.to(self.lang)), self.width, " " * 6, " " * 6)
             for number, step in enumerate(steps, 1):
@@ -138,39 +135,38 @@ class _Page:
 
 
 def diff(before: str, after: str) -> list[str]:
-    """The lines that go (`-`) and come (`+`), with a little of what stays around them."""
-    found = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
-    lines = [printable(line) for line in found if not line.startswith("@@")]
-    more = len(lines) - DIFF_LINES
-    return lines if more <= 0 else [*lines[:DIFF_LINES], f"  ... {more}"]
+    """Return the removed (`-`) and added (`+`) lines, with two lines of context."""
+    rows = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
+    lines = [printable(line) for line in rows if not line.startswith("@@")]
+    more = len(lines) - MAX_DIFF
+    return lines if more <= 0 else [*lines[:MAX_DIFF], f"  ... {more}"]
 
 
 def ids(group: Sequence[Change]) -> str:
-    """`C03`, or `C03-C98 (96)`."""
+    """Return `C03`, or `C03-C98 (96)`."""
     return group[0].id if len(group) == 1 else f"{group[0].id}-{group[-1].id} ({len(group)})"
 
 
 def targets(group: Sequence[Change], lang: str) -> str:
-    """The target, or the first and the last of many."""
-    shown = printable(group[0].target)
+    """Return the target, or the first and the last of several."""
+    first, last = printable(group[0].target), printable(group[-1].target)
     if len(group) == 1:
-        return shown
-    last, rest = printable(group[-1].target), len(group)
-    return f"{shown} ... {last} ({rest})" if lang == "en" else f"{shown} …… {last}（共 {rest} 个）"
+        return first
+    return Message("{first} ... {last} ({count})", first=first, last=last, count=len(group)).to(lang)
 
 
 def _writes_files(change: Change) -> bool:
     return any(operation["op"] == "file" for operation in change.operations)
 
 
-def _gist(change: Change, lang: str) -> str:
-    """Before and after where each is a line, else how many lines go and come."""
-    if max(len(change.before.splitlines()), len(change.after.splitlines())) <= 1:
-        return f"{_short(change.before)} -> {_short(change.after)}"
-    rows = [*difflib.ndiff(change.before.splitlines(), change.after.splitlines())]
+def _summary(change: Change) -> Text:
+    """Return before and after where each is a line, else how many lines are removed and added."""
+    before, after = change.before.splitlines(), change.after.splitlines()
+    if max(len(before), len(after)) <= 1:
+        return Literal(f"{_short(change.before)} -> {_short(change.after)}")
+    rows = [*difflib.ndiff(before, after)]
     counts = ((mark, sum(row.startswith(mark) for row in rows)) for mark in "-+")
-    told = " ".join(f"{mark}{count}" for mark, count in counts if count) or "0"
-    return f"{told} 行" if lang == "zh" else f"{told} lines"
+    return Message("{counts} lines", counts=" ".join(f"{mark}{count}" for mark, count in counts if count) or "0")
 
 
 def _short(text: str, limit: int = 40) -> str:
@@ -178,14 +174,13 @@ def _short(text: str, limit: int = 40) -> str:
     return (line if len(line) <= limit else line[: limit - 3] + "...") or "-"
 
 
-def _root(change: Change) -> Text:
-    return Message("needs root") if change.root else Literal("")
-
-
-def _undoable(change: Change) -> Text:
-    return Message("can be undone") if change.undoable else Message("CANNOT be undone")
-
-
-def change_text(change: Optional[Change], lang: str) -> str:
-    """One change in a line of progress."""
-    return "" if change is None else f"{change.id} {change.finding} {printable(change.target)}"
+def _safety(change: Change) -> Text:
+    """Return what a person has to know before consenting."""
+    return listed(
+        [
+            SAFETY[change.safety],
+            DISRUPTION[change.disruption],
+            *([Message("needs root")] if change.root else []),
+            Message("can be undone") if change.undoable else Message("CANNOT be undone"),
+        ]
+    )

@@ -52,11 +52,11 @@ def apply(
     """
     from envtune.context.open import open_context
     from envtune.host import LocalHost
-    from envtune.job.target import JobEnvironment, TargetOptions
+    from envtune.job.target import THIS_SHELL, JobEnvironment, TargetOptions
     from envtune.resources.environment.simulate import with_environment
 
     host = LocalHost()
-    ours = JobEnvironment(dict(os.environ), "this shell")
+    ours = JobEnvironment(dict(os.environ), THIS_SHELL)
     options = TargetOptions(python=interpreter(argv, os.environ))
     context = with_environment(open_context(host, options, expectations), ours)
     given, notes = child_environment(context, profile, keep)
@@ -118,8 +118,8 @@ def _changes(before: JobEnvironment, after: JobEnvironment, settings: Sequence[S
             continue
         reason = named.get(name) or sourced.get(after.places.get(name, "").partition(":")[0])
         yield _change(name, old.get(name), new.get(name), reason or Literal("-"))
-    for name in sorted(set(after.untold) - set(before.untold)):
-        yield _left(old, name, after.untold[name])
+    for name in sorted(set(after.unknown) - set(before.unknown)):
+        yield _left(old, name, after.unknown[name])
 
 
 def _left(known: Mapping[str, str], name: str, reason: Text) -> Text:
@@ -151,7 +151,7 @@ def _of_the_job(context: Context, argv: Sequence[str], given: JobEnvironment) ->
 
     line = " ".join(shlex.quote(word) for word in argv)
     read = text_environment(context.host, os.path.join(os.getcwd(), "command line"), line, given)
-    return read._replace(source="this shell and the command") if read != given else given
+    return read._replace(source=Message("this shell and the command")) if read != given else given
 
 
 def interpreter(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[str]:

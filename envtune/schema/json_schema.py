@@ -1,136 +1,97 @@
-"""The tables of schema.py as JSON Schema (draft 2020-12), for editors that complete and check YAML.
+"""The types of types.py as JSON Schema (draft 2020-12), for editors and for programs that read what envtune writes.
 
-The loader checks more than JSON Schema can say: probe arguments against Python, references between files, and the
-words that YAML 1.1 would change.
+The validator refuses more than JSON Schema can say: probe arguments against Python, references between files.
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable, Mapping
 
-from envtune import expect
-from envtune.context.registry import fact_names, probe_names
-from envtune.schema import types as schema
-from envtune.schema.types import Bilingual, Bool, ListOf, MapOf, Number, Record, Special, Str
+from envtune.schema import types
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-TITLES: Mapping[str, str] = {
-    "checks": "envtune check (checks/<family>/<ID>-<name>.yaml)",
-    "faq": "envtune FAQ entry (checks/faq/<ID>-<name>.yaml)",
-    "playbooks": "envtune playbook (playbooks/<family>/<id>.yaml)",
-}
-_SCALAR: dict[str, Any] = {"type": ["string", "integer", "boolean"]}
 
 
-def document(kind: str) -> dict[str, Any]:
-    """The schema of one kind: checks, faq or playbooks."""
-    return {"$schema": DRAFT, "title": TITLES[kind], **_of(schema.TABLES[kind])}
+def document(title: str, type_: types.Type) -> dict[str, Any]:
+    """Return the schema of a whole document."""
+    return {"$schema": DRAFT, "title": title, **_of(type_)}
 
 
-def _of(type_: schema.Type) -> dict[str, Any]:
+def _of(type_: types.Type) -> dict[str, Any]:
     return _RULES[type(type_)](type_)
 
 
-def _str(type_: Str) -> dict[str, Any]:
+def _str(type_: types.Str) -> dict[str, Any]:
     if type_.choices:
         return {"enum": list(type_.choices)}
-    if type_.regex:
-        return {"type": "string", "format": "regex"}
-    return {"type": "string", "pattern": f"^{type_.pattern}$"} if type_.pattern else {"type": "string", "minLength": 1}
+    said: dict[str, Any] = {"type": ["string", "number"] if type_.numbers else "string"}
+    if type_.pattern:
+        said["pattern"] = f"^{type_.pattern}$"
+    elif type_.least and not type_.keywords:
+        said["minLength"] = type_.least
+    return {**said, **type_.keywords}
 
 
-def _number(type_: Number) -> dict[str, Any]:
-    return {"type": "integer" if type_.whole else "number", "minimum": type_.least, "maximum": type_.most}
+def _number(type_: types.Number) -> dict[str, Any]:
+    bounds = {"minimum": type_.least, "maximum": type_.most}
+    said = {name: bound for name, bound in bounds.items() if bound is not None}
+    return {"type": "integer" if type_.whole else "number", **said}
 
 
-def _bilingual(type_: Bilingual) -> dict[str, Any]:
-    text = {"type": "string", "minLength": 1}
-    return _closed({"en": text, "zh": text}, ["en", "zh"])
+def _list(type_: types.ListOf) -> dict[str, Any]:
+    said = {"type": "array", "items": _of(type_.item)}
+    return {**said, "minItems": type_.least} if type_.least else said
 
 
-def _list(type_: ListOf) -> dict[str, Any]:
-    return {"type": "array", "items": _of(type_.item), "minItems": type_.least}
+def _map(type_: types.MapOf) -> dict[str, Any]:
+    said: dict[str, Any] = {"type": "object"}
+    names = {word: value for word, value in _of(type_.key).items() if word != "type"}
+    if names:
+        said["propertyNames"] = names
+    return {**said, "additionalProperties": _of(type_.value), **_sizes(type_)}
 
 
-def _map(type_: MapOf) -> dict[str, Any]:
-    keys = {"pattern": f"^{type_.key.pattern}$"}
-    return {"type": "object", "propertyNames": keys, "additionalProperties": _of(type_.value), "minProperties": 1}
-
-
-def _record(type_: Record) -> dict[str, Any]:
-    described = {f.name: {**_of(f.type), **({"description": f.doc} if f.doc else {})} for f in type_.fields}
-    return _closed(described, [field.name for field in type_.fields if field.required])
-
-
-def _closed(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "object", "properties": dict(properties), "additionalProperties": False}
-    return {**found, "required": required} if required else found
-
-
-def _special(type_: Special) -> dict[str, Any]:
-    return _FORMS[type_.name]()
-
-
-def _probe() -> dict[str, Any]:
+def _sizes(type_: types.MapOf | types.Record) -> dict[str, Any]:
     return {
-        "type": "object",
-        "propertyNames": {"enum": list(probe_names())},
-        "additionalProperties": {"type": ["object", "null"]},
-        "minProperties": 1,
-        "maxProperties": 1,
+        **({"minProperties": type_.least} if type_.least else {}),
+        **({} if type_.most is None else {"maxProperties": type_.most}),
     }
 
 
-def _matchers() -> dict[str, Any]:
-    wants: dict[str, Any] = dict.fromkeys(expect.MATCHERS, _SCALAR)
-    wants.update({name: {"type": "number"} for name in ("lt", "le", "gt", "ge")})
-    wants.update({name: {"type": "array", "items": _SCALAR, "minItems": 1} for name in ("in", "not_in")})
-    wants.update(matches={"type": "string", "format": "regex"}, empty={"type": "boolean"})
-    return {**_closed(wants, []), "minProperties": 1}
+def _record(type_: types.Record) -> dict[str, Any]:
+    said: dict[str, Any] = {"type": "object"}
+    if type_.fields:
+        said["properties"] = {
+            field.name: {**_of(field.type), **({"description": field.doc} if field.doc else {})}
+            for field in type_.fields
+        }
+    if type_.closed:
+        said["additionalProperties"] = False
+    required = [field.name for field in type_.fields if field.required]
+    if required:
+        said["required"] = required
+    return {**said, **_sizes(type_)}
 
 
-def _expect() -> dict[str, Any]:
-    quantified = [_closed({name: _matchers()}, [name]) for name in ("all", "any")]
-    alone = [_closed({name: {"const": value}}, [name]) for name, value in (("same", True), ("profile", "train"))]
-    return {"anyOf": [_matchers(), *quantified, *alone]}
+def _any_of(type_: types.AnyOf) -> dict[str, Any]:
+    options = [_of(option) for option in type_.options if not isinstance(option, types.Bytes)]
+    if all(set(option) == {"type"} for option in options):
+        names = [option["type"] for option in options]
+        return {"type": [one for name in names for one in ([name] if isinstance(name, str) else name)]}
+    return {"anyOf": options}
 
 
-def _applies() -> dict[str, Any]:
-    one: dict[str, Any] = {"type": ["string", "boolean"]}
-    several = {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
-    wanted = {"anyOf": [*several["anyOf"], _closed({"not": several}, ["not"])]}
-    return {**_closed(dict.fromkeys(fact_names(), wanted), []), "minProperties": 1}
-
-
-def _example() -> dict[str, Any]:
-    return _closed({name: {} for name in schema.EXAMPLE_KEYS}, [])
-
-
-def _steps() -> dict[str, Any]:
-    lines = _list(ListOf(Str()))
-    kinds: dict[str, Any] = {name: {"type": "object", "description": doc} for name, doc in schema.STEPS.items()}
-    kinds["instructions"] = {
-        **_closed({"en": lines, "zh": lines}, ["en", "zh"]),
-        "description": schema.STEPS["instructions"],
-    }
-    step = {**_closed(kinds, []), "minProperties": 1, "maxProperties": 1}
-    return {"type": "array", "items": step, "minItems": 1}
-
-
-_FORMS: Mapping[str, Callable[[], dict[str, Any]]] = {
-    "probe": _probe,
-    "expect": _expect,
-    "applies": _applies,
-    "example": _example,
-    "steps": _steps,
-}
 _RULES: Mapping[type, Callable[[Any], dict[str, Any]]] = {
-    Str: _str,
-    Bool: lambda type_: {"type": "boolean"},
-    Number: _number,
-    Bilingual: _bilingual,
-    ListOf: _list,
-    MapOf: _map,
-    Record: _record,
-    Special: _special,
+    types.Str: _str,
+    types.Bool: lambda type_: {"type": "boolean"},
+    types.Null: lambda type_: {"type": "null"},
+    types.Number: _number,
+    types.Scalar: lambda type_: {"type": ["string", "integer", "boolean"]},
+    types.Const: lambda type_: {"const": type_.value},
+    types.Anything: lambda type_: {},
+    types.ListOf: _list,
+    types.MapOf: _map,
+    types.AnyOf: _any_of,
+    types.Record: _record,
+    types.Special: lambda type_: _of(type_.published()),
 }

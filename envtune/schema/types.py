@@ -1,229 +1,167 @@
-"""The fields of the three kinds of catalogue entries, as tables: what `validate` checks and the JSON Schema says.
+"""The algebra of document forms: what catalogue files, snapshots, plans, reports and diagnoses are described with.
 
-The order of the fields is the order in which a file gives them.
+A table in these types is read twice: `validate` judges documents by it, `json_schema` publishes it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Mapping, Union
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Union
 
-ID = "[A-Z]{2,9}[0-9]{3}"
-FAQ_ID = "[A-Z][0-9]{2,3}"
-NAME = "[a-z0-9]+([.-][a-z0-9]+)*"
-KINDS = ("checks", "faq", "playbooks")
+from envtune.messages import Message, Text
+
+KNOWN_KEY = Message("a key that is known here")
 
 
-@dataclass(frozen=True)
-class Str:
-    """A text; `pattern` must match all of it, `form` says in words what it should look like."""
+class Str(NamedTuple):
+    """A text; `pattern` must match all of it, `least=1` refuses an empty or blank one."""
 
     pattern: str = ""
-    form: str = ""
+    form: str = ""  # what it looks like: an example, or a word for it
     choices: tuple[str, ...] = ()
-    regex: bool = False  # the text itself must be a regular expression
+    least: int = 0
+    name: Optional[Text] = None  # what such a text is called, where "a text" says too little
+    check: Optional[Callable[[str], bool]] = None  # what a pattern cannot say; may raise ValueError with the reason
+    keywords: Mapping[str, Any] = {}  # JSON Schema's words for `check`
+    numbers: bool = False  # a number is meant as text
 
 
-@dataclass(frozen=True)
-class Bool:
+class Bool(NamedTuple):
     """true or false."""
 
 
-@dataclass(frozen=True)
-class Number:
+class Null(NamedTuple):
+    """null."""
+
+
+class Number(NamedTuple):
     """A number between two bounds, both included; `whole` refuses fractions."""
 
-    least: float
-    most: float
+    least: Optional[float] = None
+    most: Optional[float] = None
     whole: bool = False
 
 
-@dataclass(frozen=True)
-class Bilingual:
-    """`{en: ..., zh: ...}`, both there and not empty."""
+class Scalar(NamedTuple):
+    """A text, a whole number, true or false: what it looks like decides."""
 
 
-@dataclass(frozen=True)
-class ListOf:
+class Const(NamedTuple):
+    """Exactly this value."""
+
+    value: Any
+
+
+class Bytes(NamedTuple):
+    """Bytes, which only data in memory holds; JSON and YAML have no form for them."""
+
+
+class Anything(NamedTuple):
+    """Whatever somebody else judges."""
+
+
+class ListOf(NamedTuple):
     """A list of at least `least` items."""
 
     item: Type
-    least: int = 1
+    least: int = 0
 
 
-@dataclass(frozen=True)
-class MapOf:
+class MapOf(NamedTuple):
     """A mapping with free keys."""
 
-    key: Str
     value: Type
-    least: int = 1
+    key: Str = Str()
+    least: int = 0
+    most: Optional[int] = None
 
 
-@dataclass(frozen=True)
-class Record:
-    """A mapping with known keys."""
+class AnyOf:
+    """One of several types, told apart by the kind of the value; `name` is what they are called together."""
 
-    fields: tuple[Field, ...]
+    __slots__ = ("by_kind", "name", "options")
 
-
-@dataclass(frozen=True)
-class Special:
-    """A form with rules of its own; `name` is probe, expect, applies, example or steps."""
-
-    name: str
-
-
-Type = Union[Str, Bool, Number, Bilingual, ListOf, MapOf, Record, Special]
+    def __init__(self, *options: Type, name: Optional[Text] = None) -> None:
+        self.options, self.name = options, name
+        self.by_kind: dict[str, Type] = {}
+        for option in options:
+            for kind in kinds_of(option):
+                self.by_kind.setdefault(kind, option)
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """One key of a record."""
 
     name: str
     type: Type
-    doc: str
+    doc: str = ""
     required: bool = False
+    missing: Optional[Text] = None  # what to say when it is required and not there
 
 
-SEVERITY = Str(choices=("info", "low", "medium", "high", "critical"))
-ORIGIN = Str(choices=("seed", "inferred", "outside"))
-TEXTS = ListOf(Bilingual())
-LINES = ListOf(Str())
-_LINES = "[0-9]+(-[0-9]+)?"
-SEED = Str(f"[0-9]{{3}}:{_LINES}([,;] ?([0-9]{{3}}:)?{_LINES})*", "003:1349-1403")
+class Record:
+    """A mapping with known keys; the order of the fields is the order in which a file gives them.
 
-_IDENTITY = (
-    Field("name", Str(NAME, "lower-case-words"), "States the defect; used in --select and in the file name.", True),
-    Field("title", Bilingual(), "One line for people.", True),
-)
+    `closed` refuses other keys, `key` is what a key is called then; `form` shows what the mapping looks like.
+    """
 
-CHECK = Record(
-    (
-        Field("id", Str(ID, "CPU001"), "Family and number; never used again for something else.", True),
-        *_IDENTITY,
-        Field("status", Str(choices=("experimental", "stable", "deprecated")), "Only stable checks run unasked.", True),
-        Field("severity", SEVERITY, "How much a failure matters.", True),
-        Field(
-            "severity_by",
-            ListOf(Record((Field("when", Special("applies"), "", True), Field("severity", SEVERITY, "", True)))),
-            "Another severity where facts say so; the first row that holds wins.",
-        ),
-        Field(
-            "origin",
-            ORIGIN,
-            "seed: the porting guide says it; inferred: follows from it; outside: other sources.",
-            True,
-        ),
-        Field("seed", SEED, "Where the porting guide says it: document:lines."),
-        Field("rationale", Bilingual(), "Why it matters for training.", True),
-        Field("references", LINES, "Pages or documents that say so."),
-        Field("tags", ListOf(Str(NAME, "preflight")), "What the check is used for: preflight, fleet, troubleshoot."),
-        Field("applies", Special("applies"), "Facts the host must have, otherwise the check is not applicable."),
-        Field("probe", Special("probe"), "What reads the host: {kind: {arguments}}.", True),
-        Field("expect", Special("expect"), "What the values read must meet.", True),
-        Field("falsepositives", TEXTS, "When a failure is right and yet not a problem."),
-        Field("remedy", Bilingual(), "What to do, and why it is safe."),
-        Field("commands", LINES, "Exact commands to paste."),
-        Field(
-            "commands_by",
-            ListOf(Record((Field("when", Special("applies"), "", True), Field("commands", LINES, "", True)))),
-            "Other commands where facts say so; the first row that holds wins.",
-        ),
-        Field("playbook", Str(NAME, "set-cpu-governor"), "Former field: a playbook names its checks in `fixes`."),
-        Field("faq", ListOf(Str(FAQ_ID, "F06")), "Former field: an FAQ entry names its checks in `named_by`."),
-        Field("volatile", Bool(), "Former field, without effect."),
-        Field("deadline", Number(0.1, 300), "Seconds after which the check is given up."),
-        Field(
-            "examples",
-            Record(
-                tuple(Field(o, ListOf(Special("example")), "") for o in ("pass", "fail", "notapplicable", "unknown"))
-            ),
-            "Small recorded hosts; they run as tests.",
-        ),
-    )
-)
+    __slots__ = ("by_name", "closed", "fields", "form", "key", "least", "most")
 
-SIGNATURE = Record(
-    (
-        Field("regex", Str(regex=True), "Python regular expression; named groups become evidence.", True),
-        Field("strength", Str(choices=("strong", "weak")), "strong: only this entry; weak: needs a second sign.", True),
-        Field("origin", ORIGIN, "Whether the porting guide shows this text.", True),
-        Field("multiline", Bool(), "The expression spans lines."),
-        Field(
-            "requires",
-            ListOf(Str(regex=True)),
-            "All must be told, too: by the inputs or the job's variables (NAME=value).",
-        ),
-        Field("unless", ListOf(Str(regex=True)), "None may be told: by the same file or those variables."),
-    )
-)
+    def __init__(
+        self,
+        *fields: Field,
+        closed: bool = True,
+        key: Text = KNOWN_KEY,
+        form: str = "",
+        least: int = 0,
+        most: Optional[int] = None,
+    ) -> None:
+        self.fields, self.closed, self.key, self.least, self.most = fields, closed, key, least, most
+        self.by_name: Mapping[str, Field] = {field.name: field for field in fields}
+        self.form = form or ", ".join([*list(self.by_name)[:4], "..."])
 
-FAQ = Record(
-    (
-        Field("id", Str(FAQ_ID, "F06"), "F: the porting guide's FAQ chapter; X: a symptom told elsewhere.", True),
-        *_IDENTITY,
-        Field("aliases", ListOf(Str(FAQ_ID, "F10")), "Entries that say the same thing."),
-        Field("signatures", ListOf(SIGNATURE), "How the error looks in a log.", True),
-        Field("precedence", Number(0, 1000, whole=True), "Where several entries match a line, the highest wins."),
-        Field(
-            "role",
-            Str(choices=("cause", "waiting", "wrapper", "consequence")),
-            "waiting: another rank did not come; wrapper: says that, not why; consequence: never the answer.",
-        ),
-        Field("cause", Bilingual(), "Why it happens.", True),
-        Field("remedy", Bilingual(), "What to do.", True),
-        Field("confirm", ListOf(Str(ID, "CANN005")), "Checks whose failure confirms the cause."),
-        Field("named_by", ListOf(Str(ID, "CANN005")), "Checks whose findings name this entry, the most telling first."),
-        Field("side", Str(choices=("host", "code", "escalate", "ignore")), "Who has to act.", True),
-        Field("versions", MapOf(Str(NAME, "cann"), Str()), "Component -> version range it applies to."),
-        Field("seed", SEED, "Where the porting guide says it: document:lines."),
-        Field("references", LINES, "Pages or documents that say so."),
-        Field(
-            "examples",
-            Record(
-                (Field("match", LINES, "Texts that must match."), Field("near_miss", LINES, "Texts that must not."))
-            ),
-            "They run as tests.",
-        ),
-    )
-)
 
-STEPS: Mapping[str, str] = {
-    "cpu.set_governor": "Write a value to a file below /sys.",
-    "sysctl.set": "Set a kernel parameter now and for the next boot.",
-    "file.dropin": "Put a file of our own into a configuration directory.",
-    "environment.export": "Export a variable from the job's environment file.",
-    "images.install_pillow": "Replace the Pillow of the job's Python by the build that fits the CPU.",
-    "images.install_opencv": "Keep one of several OpenCV distributions of the job's Python.",
-    "cann.install_te": "Replace te, topi and hccl of the job's Python by what the active CANN ships.",
-    "images.patch_torchvision": "Change a known line of an installed Python file.",
-    "packages.install": "Install packages with the system's package manager.",
-    "cpu.enable_at_boot": "Enable and start a system service.",
-    "firewall.allow": "Allow ports between the peers.",
-    "processes.terminate": "End a process.",
-    "instructions": "Steps that a person does: {en: [...], zh: [...]}.",
+class Special(NamedTuple):
+    """A form with rules of its own: `judge(validator, value)` gives the data, `published()` the type to publish."""
+
+    judge: Callable[[Any, Any], Any]
+    published: Callable[[], Type]
+
+
+Type = Union[Str, Bool, Null, Number, Scalar, Const, Bytes, Anything, ListOf, MapOf, AnyOf, Record, Special]
+
+
+_KINDS: Mapping[type, tuple[str, ...]] = {
+    Str: ("text",),
+    Bool: ("bool",),
+    Null: ("null",),
+    Number: ("int", "float"),
+    Scalar: ("text", "int", "bool"),
+    Bytes: ("bytes",),
+    ListOf: ("list",),
+    MapOf: ("mapping",),
+    Record: ("mapping",),
 }
+_CONST_KINDS: Mapping[type, str] = {str: "text", bool: "bool", int: "int"}
 
-PLAYBOOK = Record(
-    (
-        Field("id", Str(NAME, "set-cpu-governor"), "Also the file name.", True),
-        Field("title", Bilingual(), "One line for people.", True),
-        Field("fixes", ListOf(Str(ID, "CPU001")), "Checks whose failure it repairs.", True),
-        Field("safety", Str(choices=("safe", "confirm", "manual")), "manual: shown, never run.", True),
-        Field("disruption", Str(choices=("none", "job", "service", "reboot")), "What it interrupts.", True),
-        Field("requires", Record((Field("root", Bool(), "Needs root."),)), "Rights it needs."),
-        Field("steps", Special("steps"), "What is done, in order: [{kind: {arguments}}].", True),
-        Field("seed", SEED, "Where the porting guide says it: document:lines."),
-        Field("references", LINES, "Pages or documents that say so."),
-    )
-)
 
-TABLES: Mapping[str, Record] = {"checks": CHECK, "faq": FAQ, "playbooks": PLAYBOOK}
-# what an example may hold: a snapshot's keys (docs/snapshot.md), `like` and `arch` of examples.py, and what to expect
-EXAMPLE_KEYS = (
-    *("expect", "like", "arch", "options", "host", "uname", "euid", "cwd", "now", "taken", "environ", "covered"),
-    *("files", "commands", "processes", "listeners", "interfaces", "disks", "target"),
-)
-EXAMPLE_EXPECT = ("subject", "actual", "severity", "reason")
+def kinds_of(type_: Type) -> tuple[str, ...]:
+    """Return the kinds of value (values.py) that a type may take."""
+    if isinstance(type_, AnyOf):
+        return tuple(type_.by_kind)
+    if isinstance(type_, Const):
+        return (_CONST_KINDS[type(type_.value)],)
+    if isinstance(type_, Str) and type_.numbers:
+        return ("text", "int", "float")
+    if isinstance(type_, Number) and type_.whole:
+        return ("int",)
+    return _KINDS[type(type_)]
+
+
+def optional(type_: Type) -> AnyOf:
+    """Return the type that also takes null."""
+    return AnyOf(*(type_.options if isinstance(type_, AnyOf) else (type_,)), Null())
+
+
+def record_of(fields: Mapping[str, Type]) -> Record:
+    """Return the record that has all of these keys."""
+    return Record(*(Field(name, type_, "", True) for name, type_ in fields.items()))

@@ -1,194 +1,287 @@
-"""Judges one catalogue file against the tables of schema.py: every complaint with its place and the way out."""
+"""Judges a document against the types of types.py, whatever format it has, and gives it back as data.
+
+The schema decides what a scalar is: where it says text, an unquoted `7.10` of a YAML file is the text `7.10`; where it
+says number, it is 7.1.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import posixpath
 import re
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, Optional
 
-from envtune.catalog.selection import nearest
-from envtune.catalog.yaml import Complaints, Node
-from envtune.messages import Joined, Message, Text, enumerated
-from envtune.schema import types as schema
-from envtune.schema.types import Bilingual, Bool, Field, ListOf, MapOf, Number, Record, Special, Str
+from envtune.messages import Joined, Literal, Message, Text, enumerated, nearest
+from envtune.schema import types
+from envtune.schema.values import KINDS, Value
 
-_KIND_NAMES: Mapping[str, Text] = {
-    "mapping": Message("a mapping"),
-    "list": Message("a list"),
-    "text": Message("a text"),
-    "int": Message("a number"),
-    "float": Message("a number"),
-    "bool": Message("true or false"),
-    "null": Message("nothing"),
-}
-Rule = Callable[[Node, Any, Complaints], None]
+LARGEST = 1 << 63  # a whole number has at most 63 bits
+_NUMBERS = ("int", "float")
+_WHOLE, _NUMBER = Message("a whole number"), Message("a number")
+_SCALAR = Message("a text, a whole number, true or false")
 
 
-def validate(node: Node, kind: str, complaints: Complaints) -> None:
-    """Judge the document of one file as an entry of `kind` (checks, faq or playbooks)."""
-    judge(node, schema.TABLES[kind], complaints)
-    if kind == "checks":
-        _seed_is_cited(node, complaints)
+class Validator:
+    """Judges values; `report(value, message)` is told what is wrong, and may raise."""
+
+    def __init__(self, report: Callable[[Any, Text], None]) -> None:
+        self.report = report
+
+    def judge(self, value: Value, type_: types.Type) -> Any:
+        """Return the data of a value of this type; None, once reported, where it is not."""
+        return _JUDGES[type(type_)](self, value, type_)
+
+    def wrong(self, value: Value, type_: types.Type) -> None:
+        """Report a value that is not of this type."""
+        self.report(value, value.mismatch(name_of(type_)))
+
+    def filled(self, value: Value, kind: str, form: str = "", least: int = 1) -> bool:
+        """Return whether the value is a mapping or list (`kind`) that is not too short; report it otherwise."""
+        named = _with_form(KINDS[kind], form)
+        if value.kind != kind:
+            self.report(value, value.mismatch(named))
+        elif least and len(list(value.members() if kind == "mapping" else value.items())) < least:
+            self.empty(value, named)
+        else:
+            return True
+        return False
+
+    def empty(self, value: Value, name: Text) -> None:
+        """Report a value that says nothing; `name` is what it should be."""
+        self.report(value, Message("empty; write {name}, or leave the key out", name=name))
+
+    def unknown_word(self, value: Value, what: Text, known: Iterable[str], *, names_all: bool = False) -> None:
+        """Report a word that is not in a closed list, naming the nearest or all of a short list.
+
+        `names_all`: `what` names the whole list already.
+        """
+        names, word = list(known), value.text or str(value.plain())
+        near = nearest(word, names)
+        if not near and len(names) <= 16 and not names_all:
+            near = names
+        if near:
+            guess = Joined(near, Message(" or "))
+            message = Message("{word} is not {what}; did you mean {guess}?", word=word, what=what, guess=guess)
+        else:
+            message = Message("{word} is not {what}", word=word, what=what)
+        self.report(value, message)
 
 
-def judge(node: Node, type_: schema.Type, complaints: Complaints) -> None:
-    """Judge one node against its type."""
-    _RULES[type(type_)](node, type_, complaints)
+def name_of(type_: types.Type) -> Text:
+    """Return what a value of this type is called in a message."""
+    return _NAMES[type(type_)](type_)
 
 
-def wanted(node: Node, kind: str, complaints: Complaints, form: str = "") -> bool:
-    """Whether the node is of that kind and not empty; complains otherwise."""
-    if node.kind == kind and (kind in ("bool", "int") or node.value not in ((), "")):
-        return True
-    kind_name = _KIND_NAMES[kind]
-    like = f" ({form})" if form else ""
-    if node.kind == kind or node.kind == "null":
-        complaints.about(node, Message("empty; write {kind}{like}, or leave the key out", kind=kind_name, like=like))
-    elif kind == "text" and node.kind in ("int", "float", "bool"):
-        complaints.about(node, Message('{raw} is not a text in YAML; write "{raw}" with quotes', raw=node.raw))
+def _with_form(name: Text, form: str) -> Text:
+    return Message("{name} ({form})", name=name, form=form) if form else name
+
+
+# ---------------------------------------------------------------------- scalars
+
+
+def _str(validator: Validator, value: Value, type_: types.Str) -> Optional[str]:
+    text = value.text
+    if type_.numbers and text is None and value.kind in _NUMBERS:
+        return str(validator.judge(value, types.Number()))
+    if text is None or value.kind == "null":
+        validator.wrong(value, type_)
+        return None
+    return text if _is_accepted(validator, value, text, type_) else None
+
+
+def _is_accepted(validator: Validator, value: Value, text: str, type_: types.Str) -> bool:
+    if not text.isascii() and _has_half_a_pair(text):
+        validator.report(value, Message("half a surrogate pair is not text"))
+    elif not text and (type_.least or type_.form or type_.choices):
+        validator.empty(value, name_of(type_))
+    elif type_.choices:
+        return _is_choice(validator, value, text, type_.choices)
+    elif type_.pattern and not re.fullmatch(type_.pattern, text):
+        form = Message("{value}: must look like {form}", value=text, form=type_.form)
+        validator.report(value, form if type_.name is None else value.mismatch(type_.name))
+    elif type_.least and not text.strip():
+        validator.report(value, Message("empty; write something, or leave the key out"))
     else:
-        found = _KIND_NAMES[node.kind]
-        complaints.about(
-            node, Message("this is {found}; it must be {kind}{like}", found=found, kind=kind_name, like=like)
-        )
+        return _holds(validator, value, text, type_)
     return False
 
 
-def unknown_word(
-    node: Node, what: Text, known: Iterable[str], complaints: Complaints, *, names_all: bool = False
-) -> None:
-    """Complain about a word that is not in a closed list, naming the nearest or all of a short list.
-
-    `names_all`: `what` names the whole list already.
-    """
-    names = list(known)
-    near = nearest(node.raw or str(node.value), names)
-    if not near and len(names) <= 16 and not names_all:
-        near = names
-    if near:
-        guess = Joined(near, Message(" or "))
-        message = Message("{word} is not {what}; did you mean {guess}?", word=node.value, what=what, guess=guess)
-    else:
-        message = Message("{word} is not {what}", word=node.value, what=what)
-    complaints.about(node, message)
+def _is_choice(validator: Validator, value: Value, text: str, choices: tuple[str, ...]) -> bool:
+    if text not in choices:
+        validator.unknown_word(value, Message("one of {choices}", choices=enumerated(choices)), choices, names_all=True)
+    return text in choices
 
 
-def known_keys(node: Node, names: Iterable[str], complaints: Complaints) -> None:
-    """Complain about every key of a mapping that is not one of the names."""
-    allowed = list(names)
-    for key, value in node.value:
-        if key.value not in allowed and value.kind == "null" and not value.raw:
-            complaints.about(
-                key,
-                Message("{value} has become a key; quote the text before it, which holds a comma", value=key.value),
-            )
-        elif key.value not in allowed:
-            unknown_word(key, Message("a key that is known here"), allowed, complaints)
-
-
-def regex(node: Node, complaints: Complaints) -> None:
-    """Complain when a text is not a regular expression of Python."""
+def _has_half_a_pair(text: str) -> bool:
     try:
-        re.compile(node.value)
-    except (re.error, OverflowError, RecursionError) as error:
-        complaints.about(node, Message("not a regular expression: {error}", error=error))
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
-def _str(node: Node, type_: Str, complaints: Complaints) -> None:
-    if not wanted(node, "text", complaints, type_.form) or node.spoiled:
-        return
-    if type_.choices and node.value not in type_.choices:
-        what = Message("one of {choices}", choices=enumerated(type_.choices))
-        unknown_word(node, what, type_.choices, complaints, names_all=True)
-    elif type_.pattern and not re.fullmatch(type_.pattern, node.value):
-        complaints.about(node, Message("{value}: must look like {form}", value=node.value, form=type_.form))
-    elif type_.regex:
-        regex(node, complaints)
-    elif not node.value.strip():
-        complaints.about(node, Message("empty; write something, or leave the key out"))
-
-
-def _bool(node: Node, type_: Bool, complaints: Complaints) -> None:
-    wanted(node, "bool", complaints)
-
-
-def _number(node: Node, type_: Number, complaints: Complaints) -> None:
-    if node.kind not in ("int", "float"):
-        complaints.about(node, Message("this is {found}; it must be a number", found=_KIND_NAMES[node.kind]))
-    elif type_.whole and node.kind == "float":
-        complaints.about(node, Message("{raw}: write a whole number", raw=node.raw))
-    elif not type_.least <= node.value <= type_.most:
-        span = f"{type_.least:g} .. {type_.most:g}"
-        complaints.about(node, Message("{raw}: must lie in {span}", raw=node.raw, span=span))
-
-
-def _bilingual(node: Node, type_: Bilingual, complaints: Complaints) -> None:
-    form = "{en: ..., zh: ...}"
-    if not wanted(node, "mapping", complaints, form):
-        return
-    known_keys(node, ("en", "zh"), complaints)
-    for lang, name in (("en", Message("English")), ("zh", Message("Chinese"))):
-        text = node.get(lang)
-        if text is None:
-            complaints.about(
-                node, Message("{lang} is missing; write the {language} text, too", lang=lang, language=name)
-            )
-        else:
-            _str(text, Str(), complaints)
-
-
-def _list(node: Node, type_: ListOf, complaints: Complaints) -> None:
-    if wanted(node, "list", complaints, "[...]"):
-        for item in node.value:
-            judge(item, type_.item, complaints)
-
-
-def _map(node: Node, type_: MapOf, complaints: Complaints) -> None:
-    if wanted(node, "mapping", complaints, "{...}"):
-        for key, value in node.value:
-            judge(key, type_.key, complaints)
-            judge(value, type_.value, complaints)
-
-
-def _record(node: Node, type_: Record, complaints: Complaints) -> None:
-    names = [field.name for field in type_.fields]
-    if not wanted(node, "mapping", complaints, ", ".join(names[:4]) + ", ..."):
-        return
-    known_keys(node, names, complaints)
-    for field in type_.fields:
-        value = node.get(field.name)
-        if value is not None:
-            judge(value, field.type, complaints)
-        elif field.required:
-            _missing(node, field, complaints)
-
-
-def _missing(node: Node, field: Field, complaints: Complaints) -> None:
-    if field.doc:
-        message = Message("the key {name} is missing: {doc}", name=field.name, doc=field.doc)
+def _holds(validator: Validator, value: Value, text: str, type_: types.Str) -> bool:
+    try:
+        if type_.check is None or type_.check(text):
+            return True
+    except ValueError as error:
+        validator.report(value, Message("not {name}: {error}", name=name_of(type_), error=error))
     else:
-        message = Message("the key {name} is missing", name=field.name)
-    complaints.about(node, message)
+        validator.wrong(value, type_)
+    return False
 
 
-def _special(node: Node, type_: Special, complaints: Complaints) -> None:
-    from envtune.catalog import forms as validate_forms
+def regular_expression(text: str) -> bool:
+    """Return True for a regular expression of Python; ValueError says why it is none."""
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return True
 
-    validate_forms.FORMS[type_.name](node, complaints)
+
+def is_normal_path(text: str) -> bool:
+    """Return whether a text is an absolute path without `.`, `..`, `//` or a final `/`."""
+    return text.startswith("/") and not text.startswith("//") and "\0" not in text and posixpath.normpath(text) == text
 
 
-_RULES: Mapping[type, Rule] = {
-    Str: _str,
-    Bool: _bool,
-    Number: _number,
-    Bilingual: _bilingual,
-    ListOf: _list,
-    MapOf: _map,
-    Record: _record,
-    Special: _special,
+def _number(validator: Validator, value: Value, type_: types.Number) -> Any:
+    number = value.plain() if value.kind in _NUMBERS else None
+    if (
+        number is None
+        or (type_.whole and value.kind == "float")
+        or not (math.isfinite(number) if value.kind == "float" else abs(number) < LARGEST)
+    ):
+        validator.wrong(value, type_)
+        return None
+    least = -math.inf if type_.least is None else type_.least
+    most = math.inf if type_.most is None else type_.most
+    if not least <= number <= most:
+        span = f"{least:g} .. {most:g}"
+        validator.report(value, Message("{number}: must lie in {span}", number=value.text or number, span=span))
+        return None
+    return number
+
+
+def _scalar(validator: Validator, value: Value, type_: types.Scalar) -> Any:
+    if value.kind == "float":
+        shown = value.text or value.plain()
+        validator.report(
+            value, Message('{shown} can be a number or a version; write "{shown}" with quotes', shown=shown)
+        )
+    elif value.kind in ("text", "int", "bool"):
+        return value.plain()
+    else:
+        validator.wrong(value, type_)
+    return None
+
+
+def _const(validator: Validator, value: Value, type_: types.Const) -> Any:
+    found = value.text if isinstance(type_.value, str) else value.plain()
+    if type(found) is not type(type_.value) or found != type_.value:
+        validator.report(value, Message("must be {wanted}", wanted=name_of(type_)))
+    return type_.value
+
+
+def _of_kind(kind: str) -> Callable[[Validator, Value, Any], Any]:
+    def judge(validator: Validator, value: Value, type_: types.Type) -> Any:
+        if value.kind == kind:
+            return value.plain()
+        validator.wrong(value, type_)
+        return None
+
+    return judge
+
+
+# ---------------------------------------------------------------------- structures
+
+
+def _list(validator: Validator, value: Value, type_: types.ListOf) -> Any:
+    if not validator.filled(value, "list", least=type_.least):
+        return None
+    return [validator.judge(item, type_.item) for item in value.items()]
+
+
+def _map(validator: Validator, value: Value, type_: types.MapOf) -> Any:
+    if not validator.filled(value, "mapping", least=type_.least):
+        return None
+    return {validator.judge(key, type_.key): validator.judge(inner, type_.value) for key, inner in value.members()}
+
+
+def _record(validator: Validator, value: Value, type_: types.Record) -> Any:
+    if not validator.filled(value, "mapping", type_.form, type_.least):
+        return None
+    data: dict[str, Any] = {}
+    for key, inner in value.members():
+        field = type_.by_name.get(key.text or "")
+        if field is not None:
+            data[field.name] = validator.judge(inner, field.type)
+        elif type_.closed:
+            _unknown_key(validator, key, inner, type_)
+    for field in type_.fields:
+        if field.required and field.name not in data:
+            validator.report(value.at(field.name), field.missing or _missing(field))
+    return data
+
+
+def _unknown_key(validator: Validator, key: Value, inner: Value, type_: types.Record) -> None:
+    if inner.kind == "null" and inner.text == "":
+        message = Message("{key} has become a key; quote the text before it, which holds a comma", key=key.text)
+        validator.report(key, message)
+    else:
+        validator.unknown_word(key, type_.key, type_.by_name)
+
+
+def _missing(field: types.Field) -> Text:
+    if field.doc:
+        return Message("the key {name} is missing: {doc}", name=field.name, doc=field.doc)
+    return Message("the key {name} is missing", name=field.name)
+
+
+def _any_of(validator: Validator, value: Value, type_: types.AnyOf) -> Any:
+    option = type_.by_kind.get(value.kind)
+    if option is None and value.text is not None:
+        option = type_.by_kind.get("text")  # what looks like something else may be a text here
+    if option is None:
+        return validator.wrong(value, type_)
+    return validator.judge(value, option)
+
+
+def _any_of_name(type_: types.AnyOf) -> Text:
+    if type_.name is not None:
+        return type_.name
+    return Joined(
+        [name_of(option) for option in type_.options if not isinstance(option, (types.Null, types.Bytes))],
+        Message(" or "),
+    )
+
+
+_JUDGES: Mapping[type, Callable[[Validator, Value, Any], Any]] = {
+    types.Str: _str,
+    types.Bool: _of_kind("bool"),
+    types.Null: _of_kind("null"),
+    types.Number: _number,
+    types.Scalar: _scalar,
+    types.Const: _const,
+    types.Bytes: _of_kind("bytes"),
+    types.Anything: lambda validator, value, type_: value.plain(),
+    types.ListOf: _list,
+    types.MapOf: _map,
+    types.AnyOf: _any_of,
+    types.Record: _record,
+    types.Special: lambda validator, value, type_: type_.judge(validator, value),
 }
-
-
-def _seed_is_cited(node: Node, complaints: Complaints) -> None:
-    origin = node.get("origin")
-    if origin is not None and origin.value == "seed" and node.get("seed") is None:
-        complaints.about(origin, Message("origin seed needs the citation in `seed`"))
+_NAMES: Mapping[type, Callable[[Any], Text]] = {
+    types.Str: lambda type_: type_.name or _with_form(KINDS["text"], type_.form),
+    types.Bool: lambda type_: KINDS["bool"],
+    types.Null: lambda type_: KINDS["null"],
+    types.Number: lambda type_: _WHOLE if type_.whole else _NUMBER,
+    types.Scalar: lambda type_: _SCALAR,
+    types.Const: lambda type_: Literal(json.dumps(type_.value)),
+    types.ListOf: lambda type_: KINDS["list"],
+    types.MapOf: lambda type_: KINDS["mapping"],
+    types.AnyOf: _any_of_name,
+    types.Record: lambda type_: KINDS["mapping"],
+    types.Special: lambda type_: name_of(type_.published()),
+}

@@ -1,70 +1,76 @@
-"""The shell's own commands: what they do to the variables of a script."""
+"""Execute the shell's own commands: what they do to the variables of a script."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING, Callable, Mapping, Optional, Sequence
+from typing import Mapping, Sequence
 
 from envtune.errors import HostError, Missing
 from envtune.messages import Message, Text
-from envtune.shell.assignments import Assigned, absolute, appended, calculate
+from envtune.shell.assignments import UnknownAssignment, appended, invalidate_calculated
 from envtune.shell.conditions import bracket
 from envtune.shell.expansion import Value, unknown
-from envtune.shell.programs import program
+from envtune.shell.interpreter import Builtin, Interpreter, Status
+from envtune.shell.programs import start_program
 from envtune.shell.state import State
 
-if TYPE_CHECKING:
-    from envtune.shell.interpreter import Run
+MAX_SOURCED = 8  # times that one file is sourced
+_SET_BY_CONDA = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "CONDA_PREFIX",
+    "CONDA_DEFAULT_ENV",
+    "CONDA_SHLVL",
+    "VIRTUAL_ENV",
+)
 
-Status = Optional[bool]
-_CONDA = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "CONDA_SHLVL", "VIRTUAL_ENV")
+
+def _export(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    return _declare(interpreter, arguments, state, export="-n" not in arguments, unexport="-n" in arguments)
 
 
-def _export(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    return _declare(run, arguments, state, export="-n" not in arguments, unexport="-n" in arguments)
-
-
-def _typeset(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    options = "".join(one for one in arguments if isinstance(one, str) and one.startswith("-"))
+def _typeset(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    options = "".join(argument for argument in arguments if isinstance(argument, str) and argument.startswith("-"))
     if "f" in options or "F" in options:
         return True
-    if run.frame.function and "g" not in options:
-        _hide(run, arguments, state)
-    return _declare(run, arguments, state, export="x" in options, array="a" in options or "A" in options)
+    if interpreter.frame.is_function and "g" not in options:
+        _make_local(interpreter, arguments, state)
+    return _declare(interpreter, arguments, state, export="x" in options, array="a" in options or "A" in options)
 
 
-def _local(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    _hide(run, arguments, state)
-    return _declare(run, arguments, state, export=any(one == "-x" for one in arguments))
+def _local(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    _make_local(interpreter, arguments, state)
+    return _declare(interpreter, arguments, state, export=any(argument == "-x" for argument in arguments))
 
 
-def _hide(run: Run, arguments: Sequence[Value], state: State) -> None:
-    for one in arguments:
-        name = str(one).partition("=")[0] if isinstance(one, str) else "-"
-        if not name.startswith("-") and name not in run.frame.hidden:
-            run.frame.hidden[name] = (state.values.get(name), name in state.exported)
+def _make_local(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> None:
+    for argument in arguments:
+        name = str(argument).partition("=")[0] if isinstance(argument, str) else "-"
+        if not name.startswith("-") and name not in interpreter.frame.locals:
+            interpreter.frame.locals[name] = (state.values.get(name), name in state.exported)
 
 
-def _readonly(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    return _declare(run, arguments, state)
+def _readonly(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    return _declare(interpreter, arguments, state)
 
 
 def _declare(
-    run: Run,
+    interpreter: Interpreter,
     arguments: Sequence[Value],
     state: State,
     export: bool = False,
     unexport: bool = False,
     array: bool = False,
 ) -> Status:
-    for one in arguments:
-        if isinstance(one, Text):  # export $(cat .env): names and values are not known
-            state.forget(one)
+    for argument in arguments:
+        if isinstance(argument, Text):  # export $(cat .env): names and values are unknown
+            state.invalidate(argument)
             return None
-        if one.startswith("-") and not isinstance(one, Assigned):
+        if argument.startswith("-") and not isinstance(argument, UnknownAssignment):
             continue
-        name = _declared(run, one, state, array)
+        name = _declared(interpreter, argument, state, array)
         if export:
             state.exported.add(name)
         if unexport:
@@ -72,181 +78,181 @@ def _declare(
     return True
 
 
-def _declared(run: Run, field: str, state: State, array: bool) -> str:
-    """Follow one argument, `A=b` or `A`; the name."""
-    name, equals, value = field.partition("=")
+def _declared(interpreter: Interpreter, field: str, state: State, array: bool) -> str:
+    """Execute one argument, `A=b` or `A`; return the name."""
+    name, equals, text = field.partition("=")
     if equals:
-        told: Value = field.reason if isinstance(field, Assigned) else value
+        value: Value = field.reason if isinstance(field, UnknownAssignment) else text
         if name.endswith("+"):
             name = name[:-1]
-            told = appended(state.lookup(name), told)
-        state.set(name, unknown(f"{name}=(...)", run.place) if array else told, run.place)
-    elif name not in state.values and state.rest is not None and re.fullmatch(r"[A-Za-z_]\w*", name):
-        state.values[name] = state.rest
+            value = appended(state.lookup(name), value)
+        state.set(name, unknown(f"{name}=(...)", interpreter.place) if array else value, interpreter.place)
+    elif name not in state.values and state.unknown_by_default is not None and re.fullmatch(r"[A-Za-z_]\w*", name):
+        state.values[name] = state.unknown_by_default
     return name
 
 
-def _unset(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _unset(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     functions = "-f" in arguments
-    for one in arguments:
-        if isinstance(one, Text):
-            state.forget(one)
+    for argument in arguments:
+        if isinstance(argument, Text):
+            state.invalidate(argument)
         elif functions:
-            state.functions.pop(one, None)
-        elif not one.startswith("-"):
-            state.unset(one, run.place)
+            state.functions.pop(argument, None)
+        elif not argument.startswith("-"):
+            state.unset(argument, interpreter.place)
     return True
 
 
-def _source(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _source(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     if not arguments:
         return False
     path = arguments[0]
     if isinstance(path, Text):
-        state.forget(path)
+        state.invalidate(path)
         return None
     if posixpath.basename(path) == "activate" and "/" not in path:
-        return _conda(run, ["activate"], state)
-    where = absolute(path, state.cwd)
-    if where is None:
-        state.forget(unknown(f"source {path}", run.place))
+        return _conda(interpreter, ["activate"], state)
+    file = state.absolute(path)
+    if file is None:
+        state.invalidate(unknown(f"source {path}", interpreter.place))
         return None
     try:
-        text = run.host.read(where)
+        text = interpreter.machine.read(file)
     except Missing:
         return False
     except HostError as error:
-        reason = Message(
-            "{where} is sourced and cannot be read: {error} ({place})", where=where, error=error, place=run.place
-        )
-        state.forget(reason)
+        state.invalidate(_unreadable(file, error, interpreter.place))
         return None
-    if where in (frame.path for frame in run.frames) or run.files.count(where) > 8:
-        state.forget(Message("{where} sources itself ({place})", where=where, place=run.place))
+    if file in (frame.path for frame in interpreter.frames) or interpreter.files.count(file) > MAX_SOURCED:
+        state.invalidate(Message("{file} sources itself ({place})", file=file, place=interpreter.place))
         return None
-    return run.source(where, text, arguments[1:] or None, state)
+    return interpreter.source(file, text, arguments[1:] or None, state)
 
 
-def _set(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    words = [one if isinstance(one, str) else "" for one in arguments]
+def _unreadable(file: str, error: HostError, place: str) -> Text:
+    return Message("{file} is sourced and cannot be read: {error} ({place})", file=file, error=error, place=place)
+
+
+def _set(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    words = [argument if isinstance(argument, str) else "" for argument in arguments]
     for number, word in enumerate(words):
         if word == "--":
             state.arguments = list(arguments[number + 1 :])
             break
-        named = word[1:].endswith("o") and words[number + 1 : number + 2] == ["allexport"]
-        if re.fullmatch(r"[-+][A-Za-z]+", word) and (named or "a" in word[1:]):
+        by_name = word[1:].endswith("o") and words[number + 1 : number + 2] == ["allexport"]
+        if re.fullmatch(r"[-+][A-Za-z]+", word) and (by_name or "a" in word[1:]):
             state.allexport = word[0] == "-"
     return True
 
 
-def _cd(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _cd(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     target: Value = arguments[-1] if arguments else state.lookup("HOME") or ""
-    goal = None if isinstance(target, Text) or target in ("-", "") else absolute(target, state.cwd)
+    directory = None if isinstance(target, Text) or target in ("-", "") else state.absolute(target)
     try:
-        found = goal is not None and run.host.stat(goal).kind == "dir"
-    except Missing:  # stays where it is, unless the script has made the directory itself
+        is_directory = directory is not None and interpreter.machine.stat(directory).kind == "dir"
+    except Missing:  # the working directory stays, unless the script has made the directory itself
         state.cwd = None
         return None
     except HostError:
-        found = False
-    state.cwd = goal
-    return found or None
+        is_directory = False
+    state.cwd = directory
+    return is_directory or None
 
 
-def _popd(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _popd(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     state.cwd = None
     return None
 
 
-def _eval(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    for one in arguments:
-        if isinstance(one, Text):
-            if re.search(r"\b(conda|mamba|micromamba|pyenv)\b", one.en):
-                return _conda(run, ["activate"], state)
-            state.forget(one)
+def _eval(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    for argument in arguments:
+        if isinstance(argument, Text):
+            if re.search(r"\b(conda|mamba|micromamba|pyenv)\b", argument.en):
+                return _conda(interpreter, ["activate"], state)
+            state.invalidate(argument)
             return None
-    run.follow(" ".join(str(one) for one in arguments), state)
+    interpreter.execute(" ".join(str(argument) for argument in arguments), state)
     return None
 
 
-def _conda(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _conda(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     if arguments[:1] in (["activate"], ["deactivate"], ["shell"]):
-        for name in _CONDA:
-            state.set(name, unknown("conda activate", run.place), run.place)
+        for name in _SET_BY_CONDA:
+            state.set(name, unknown("conda activate", interpreter.place), interpreter.place)
             state.exported.add(name)
     return None
 
 
-def _module(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _module(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     if arguments[:1] not in (["list"], ["avail"]):
-        state.forget(unknown("module load", run.place))
+        state.invalidate(unknown("module load", interpreter.place))
     return None
 
 
-def _read(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    for one in arguments:
-        if isinstance(one, str) and re.fullmatch(r"[A-Za-z_]\w*", one):
-            state.set(one, unknown(f"read {one}", run.place), run.place)
+def _read(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    for argument in arguments:
+        if isinstance(argument, str) and re.fullmatch(r"[A-Za-z_]\w*", argument):
+            state.set(argument, unknown(f"read {argument}", interpreter.place), interpreter.place)
     return None
 
 
-def _getopts(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    return _read(run, [*arguments[1:2], "OPTARG", "OPTIND"], state)
+def _getopts(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    return _read(interpreter, [*arguments[1:2], "OPTARG", "OPTIND"], state)
 
 
-def _printf(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _printf(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     if arguments[:1] == ["-v"]:
-        _read(run, arguments[1:2], state)
+        _read(interpreter, arguments[1:2], state)
     return True
 
 
-def _let(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    for one in arguments:
-        if isinstance(one, str):
-            calculate(run, one, state)
+def _let(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    for argument in arguments:
+        if isinstance(argument, str):
+            invalidate_calculated(argument, state, interpreter.place)
     return None
 
 
-def _exit(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _exit(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     state.alive = False
     return None
 
 
-def _return(run: Run, arguments: Sequence[Value], state: State) -> Status:
-    if len(run.frames) > 1:
-        run.frame.returns.append(state.copy())
+def _return(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
+    if len(interpreter.frames) > 1:
+        interpreter.frame.returns.append(state.copy())
     state.alive = False
     return None
 
 
-def _exec(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _exec(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     if arguments:
-        program(run, arguments, state.copy())
+        start_program(interpreter, arguments, state.copy())
         state.alive = False
     return True
 
 
-def _shift(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _shift(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     if state.arguments is not None:
         count = int(arguments[0]) if arguments and isinstance(arguments[0], str) and arguments[0].isdigit() else 1
         state.arguments = list(state.arguments)[count:]
     return True
 
 
-def _bracket(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _bracket(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     fields = list(arguments)
-    return bracket(fields[:-1] if fields[-1:] == ["]"] else fields, run.host, state.cwd)
+    return bracket(fields[:-1] if fields[-1:] == ["]"] else fields, interpreter.machine, state.cwd)
 
 
-def _same_command(run: Run, arguments: Sequence[Value], state: State) -> Status:
+def _same_command(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     builtin = BUILTINS.get(arguments[0]) if arguments and isinstance(arguments[0], str) else None
     if builtin is not None:
-        return builtin(run, arguments[1:], state)
-    program(run, arguments, state.copy())
+        return builtin(interpreter, arguments[1:], state)
+        start_program(interpreter, arguments, state.copy())
     return None
 
 
-Builtin = Callable[["Run", Sequence[Value], State], Status]
 BUILTINS: Mapping[str, Builtin] = {
     "export": _export,
     "declare": _typeset,
@@ -279,8 +285,8 @@ BUILTINS: Mapping[str, Builtin] = {
     "test": _bracket,
     "command": _same_command,
     "builtin": _same_command,
-    "true": lambda run, arguments, state: True,
-    ":": lambda run, arguments, state: True,
-    "echo": lambda run, arguments, state: True,
-    "false": lambda run, arguments, state: False,
+    "true": lambda interpreter, arguments, state: True,
+    ":": lambda interpreter, arguments, state: True,
+    "echo": lambda interpreter, arguments, state: True,
+    "false": lambda interpreter, arguments, state: False,
 }

@@ -1,4 +1,4 @@
-"""Conditions of a shell script that can be told by reading: `[ -f x ]`, `[[ $a == b ]]`, true and false."""
+"""Evaluate the conditions of a shell script that reading can decide: `[ -f x ]`, `[[ $a == b ]]`. None: unknown."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import re
 from typing import Callable, Mapping, Optional, Sequence
 
 from envtune.errors import HostError, Missing
-from envtune.host import Host
 from envtune.messages import Text
 from envtune.shell.expansion import Shell, Value, pattern_of, value_of
 from envtune.shell.lexer import Token
+from envtune.shell.machine import Machine
 
 _INTEGERS: Mapping[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,
@@ -24,32 +24,32 @@ _INTEGERS: Mapping[str, Callable[[int, int], bool]] = {
 _KINDS = {"-f": "file", "-d": "dir", "-e": "", "-a": "", "-s": "file", "-L": "link", "-h": "link"}
 
 
-def bracket(fields: Sequence[Value], host: Host, cwd: Optional[str]) -> Optional[bool]:
-    """`[ ... ]` without its brackets; None when it cannot be told."""
+def bracket(fields: Sequence[Value], machine: Machine, cwd: Optional[str]) -> Optional[bool]:
+    """Evaluate `[ ... ]`, given without its brackets."""
     for operator, stop in (("-o", True), ("-a", False)):
         if (operator in fields[1:-1] and len(fields) > 4) or (operator in fields[1:-1] and fields[1] == operator):
             at = list(fields).index(operator, 1)
-            return _either(bracket(fields[:at], host, cwd), bracket(fields[at + 1 :], host, cwd), stop)
+            return _either(bracket(fields[:at], machine, cwd), bracket(fields[at + 1 :], machine, cwd), stop)
     if fields and fields[0] == "!" and len(fields) > 1:
-        inner = bracket(fields[1:], host, cwd)
+        inner = bracket(fields[1:], machine, cwd)
         return None if inner is None else not inner
     if len(fields) == 1:
         return None if isinstance(fields[0], Text) else bool(fields[0])
     if len(fields) == 2 and isinstance(fields[0], str):
-        return _unary(fields[0], fields[1], host, cwd)
+        return _unary(fields[0], fields[1], machine, cwd)
     if len(fields) == 3 and isinstance(fields[1], str):
         return _binary(fields[0], fields[1], fields[2])
     return False if not fields else None
 
 
-def _either(left: Optional[bool], right: Optional[bool], stop: bool) -> Optional[bool]:
-    """Or (`stop` True) and and (`stop` False) with unknowns."""
-    if stop in (left, right):
+def _either(first: Optional[bool], second: Optional[bool], stop: bool) -> Optional[bool]:
+    """Evaluate `or` (`stop` True) and `and` (`stop` False) over results that may be unknown."""
+    if stop in (first, second):
         return stop
-    return None if None in (left, right) else not stop
+    return None if None in (first, second) else not stop
 
 
-def _unary(operator: str, operand: Value, host: Host, cwd: Optional[str]) -> Optional[bool]:
+def _unary(operator: str, operand: Value, machine: Machine, cwd: Optional[str]) -> Optional[bool]:
     if isinstance(operand, Text):
         return None
     if operator in ("-z", "-n"):
@@ -59,20 +59,20 @@ def _unary(operator: str, operand: Value, host: Host, cwd: Optional[str]) -> Opt
     if not operand:
         return False
     path = operand if operand.startswith("/") else cwd and posixpath.join(cwd, operand)
-    return _file_test(operator, path, host) if path else None
+    return _file_test(operator, path, machine) if path else None
 
 
-def _file_test(operator: str, path: str, host: Host) -> Optional[bool]:
+def _file_test(operator: str, path: str, machine: Machine) -> Optional[bool]:
     try:
-        found = host.stat(path, follow=operator not in ("-L", "-h"))
+        status = machine.stat(path, follow=operator not in ("-L", "-h"))
     except Missing:
         return False
     except HostError:
         return None
     if operator not in _KINDS:
-        return None  # whether the job may read, write or run it is not ours to say
-    wanted = _KINDS[operator]
-    return (not wanted or found.kind == wanted) and (operator != "-s" or found.size > 0)
+        return None  # whether the job may read, write or execute it depends on its user
+    kind = _KINDS[operator]
+    return (not kind or status.kind == kind) and (operator != "-s" or status.size > 0)
 
 
 def _binary(left: Value, operator: str, right: Value) -> Optional[bool]:
@@ -88,39 +88,39 @@ def _binary(left: Value, operator: str, right: Value) -> Optional[bool]:
     return compare(int(left), int(right))
 
 
-def double_bracket(words: Sequence[Token], shell: Shell, host: Host, cwd: Optional[str]) -> Optional[bool]:
-    """`[[ ... ]]` without its brackets; None when it cannot be told."""
+def double_bracket(words: Sequence[Token], shell: Shell, machine: Machine, cwd: Optional[str]) -> Optional[bool]:
+    """Evaluate `[[ ... ]]`, given without its brackets."""
     texts = [token.text for token in words]
     if "(" in texts:
         return None
     for operator, stop in (("||", True), ("&&", False)):
         if operator in texts:
             at = texts.index(operator)
-            left = double_bracket(words[:at], shell, host, cwd)
-            return _either(left, double_bracket(words[at + 1 :], shell, host, cwd), stop)
+            first = double_bracket(words[:at], shell, machine, cwd)
+            return _either(first, double_bracket(words[at + 1 :], shell, machine, cwd), stop)
     if texts[:1] == ["!"]:
-        inner = double_bracket(words[1:], shell, host, cwd)
+        inner = double_bracket(words[1:], shell, machine, cwd)
         return None if inner is None else not inner
     if any(token.kind == "op" for token in words) or "=~" in texts:
         return None
-    return _single_test(texts, shell, host, cwd)
+    return _single_test(texts, shell, machine, cwd)
 
 
-def _single_test(texts: Sequence[str], shell: Shell, host: Host, cwd: Optional[str]) -> Optional[bool]:
-    """One comparison or test of `[[ ]]`: the right side of `==` is a pattern."""
+def _single_test(texts: Sequence[str], shell: Shell, machine: Machine, cwd: Optional[str]) -> Optional[bool]:
+    """Evaluate one comparison or test of `[[ ]]`; the right side of `==` is a pattern."""
     if len(texts) == 3 and texts[1] in ("=", "==", "!="):
-        left, pattern = value_of(texts[0], shell), pattern_of(texts[2], shell)
-        if isinstance(left, Text) or isinstance(pattern, Text):
+        value, pattern = value_of(texts[0], shell), pattern_of(texts[2], shell)
+        if isinstance(value, Text) or isinstance(pattern, Text):
             return None
-        return fnmatch.fnmatchcase(left, pattern) is (texts[1] != "!=")
+        return fnmatch.fnmatchcase(value, pattern) is (texts[1] != "!=")
     if texts[:1] == ["-v"] and len(texts) == 2:
-        value = shell.lookup(texts[1])
-        return None if isinstance(value, Text) else value is not None
-    return bracket([value_of(text, shell) for text in texts], host, cwd)
+        variable = shell.lookup(texts[1])
+        return None if isinstance(variable, Text) else variable is not None
+    return bracket([value_of(text, shell) for text in texts], machine, cwd)
 
 
-def chosen_branch(word: str, patterns: Sequence[str], shell: Shell) -> Optional[bool]:
-    """Whether the word of a `case` matches one of a branch's patterns."""
+def matches_branch(word: str, patterns: Sequence[str], shell: Shell) -> Optional[bool]:
+    """Return whether the word of a `case` matches one of a branch's patterns; None: unknown."""
     value = value_of(word, shell)
     answers: list[Optional[bool]] = []
     for raw in patterns:

@@ -1,7 +1,7 @@
-"""Expands the words of a shell script as far as they are known: quotes, `$A`, `${A:-x}`, `~`, field splitting.
+"""Expand the words of a shell script as far as they are known: quotes, `$A`, `${A:-x}`, `~`, field splitting.
 
-What is not known (an argument of the script, the output of a command) is a `Text` that says why, and so is everything
-it goes into.
+An unknown value (an argument of the script, the output of a command) is a `Text` that says why, and so is everything
+it becomes part of.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Callable, Iterator, Optional, Sequence, Union
 
 from envtune.messages import Message, Text
-from envtune.shell.lexer import Broken, end_of_parens, end_of_quoted
+from envtune.shell.lexer import ShellSyntaxError, end_of_parens, end_of_quoted
 
 Value = Union[str, Text]
-LENGTH = 131072  # bytes of one variable that Linux passes to a program (MAX_ARG_STRLEN)
+MAX_LENGTH = 131072  # bytes of one variable that Linux passes to a program (MAX_ARG_STRLEN)
+MAX_CUT = 4096  # characters of a value from which a pattern is cut; matching takes quadratic time
 _PLAIN = re.compile(r"[^'\"\\$`]+")
 _PLAIN_QUOTED = re.compile(r'[^"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -26,26 +27,25 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 
 
 def unknown(raw: str, place: str) -> Text:
-    """Why something that only the running job has is not known; `place` is the file:line that uses it."""
-    short = raw if len(raw) <= 60 else raw[:60] + "..."
-    return Message("{short} is not known before the job runs ({place})", short=short, place=place)
+    """Return why something that only the running job has is unknown; `place` is the file:line that uses it."""
+    word = raw if len(raw) <= 60 else raw[:60] + "..."
+    return Message("{word} is not known before the job runs ({place})", word=word, place=place)
 
 
 @dataclass(frozen=True)
 class Shell:
-    """What expansion asks the running script for. Every answer may be a Text: not known, and why."""
+    """What expansion asks the running script for. Every answer may be a Text: unknown, and why."""
 
     lookup: Callable[[str], Optional[Value]]  # None: not set
     assign: Callable[[str, Value], None]
     output: Callable[[str], Value]  # of a command substitution
-    arguments: Optional[Sequence[Value]]  # None: not known
+    arguments: Optional[Sequence[Value]]  # None: unknown
     script: str  # $0
     place: str  # file:line
 
-    def untold(self, raw: str) -> Text:
-        """The reason for a part that is not followed."""
-        short = raw if len(raw) <= 60 else raw[:60] + "..."
-        return Message("{short} is not known before the job runs ({place})", short=short, place=self.place)
+    def unknown(self, raw: str) -> Text:
+        """Return why a part that is not expanded is unknown."""
+        return unknown(raw, self.place)
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class _Part:
 
 
 def value_of(raw: str, shell: Shell) -> Value:
-    """The word as one string, as on the right of an assignment."""
+    """Return the word as one string, as on the right of an assignment."""
     return _joined(list(_parts(_with_home(raw, shell), shell, assignment=True)), shell)
 
 
 def pattern_of(raw: str, shell: Shell) -> Value:
-    """The word as a pattern for fnmatch: quoted characters stand for themselves."""
+    """Return the word as a pattern for fnmatch, in which quoted characters match themselves."""
     parts = [
         part if isinstance(part.text, Text) or not (part.quoted and part.literal) else _Part(_escaped(part.text), True)
         for part in _parts(raw, shell)
@@ -74,17 +74,17 @@ def _escaped(text: str) -> str:
 
 
 def fields_of(raw: str, shell: Shell) -> list[Value]:
-    """The fields the word becomes on a command line; an unquoted expansion may become none or several."""
+    """Return the fields the word becomes on a command line; an unquoted expansion may become none or several."""
     if raw in ('"$@"', "$@", '"$*"', "$*"):
-        return list(shell.arguments) if shell.arguments is not None else [shell.untold("$@")]
-    own = shell.lookup("IFS")
-    separators = own if isinstance(own, str) else ""
+        return list(shell.arguments) if shell.arguments is not None else [shell.unknown("$@")]
+    ifs = shell.lookup("IFS")
+    separators = ifs if isinstance(ifs, str) else ""
     fields: list[Optional[Value]] = [None]  # None: no field begun yet
     for part in _parts(_with_home(raw, shell), shell):
         if part.literal or part.quoted or isinstance(part.text, Text):
             fields[-1] = _added(fields[-1], part.text)
         elif separators and set(part.text) & {*separators, *_BLANKS}:
-            fields[-1] = shell.untold(raw)  # split by the script's own IFS
+            fields[-1] = shell.unknown(raw)  # split by the script's own IFS
         else:
             for number, piece in enumerate(re.split(r"[ \t\n]+", part.text)):
                 fields += [None] if number else []
@@ -92,10 +92,10 @@ def fields_of(raw: str, shell: Shell) -> list[Value]:
     return [field for field in fields if field is not None]
 
 
-def _added(left: Optional[Value], right: Value) -> Value:
-    if isinstance(left, Text) or left is None:
-        return right if left is None else left
-    return right if isinstance(right, Text) else left + right
+def _added(field: Optional[Value], part: Value) -> Value:
+    if isinstance(field, Text) or field is None:
+        return part if field is None else field
+    return part if isinstance(part, Text) else field + part
 
 
 def _joined(parts: Sequence[_Part], shell: Shell) -> Value:
@@ -105,17 +105,17 @@ def _joined(parts: Sequence[_Part], shell: Shell) -> Value:
             return part.text
         texts.append(part.text)
     whole = "".join(texts)
-    return whole if len(whole) <= LENGTH else shell.untold(f"a value of {len(whole)} characters")
+    return whole if len(whole) <= MAX_LENGTH else shell.unknown(f"a value of {len(whole)} characters")
 
 
 def _with_home(raw: str, shell: Shell) -> str:
-    """A leading `~` written out as `$HOME`."""
+    """Return the word with a leading `~` written as `$HOME`."""
     return "$HOME" + raw[1:] if raw == "~" or raw.startswith("~/") else raw
 
 
 def _parts(raw: str, shell: Shell, assignment: bool = False) -> Iterator[_Part]:
     if raw.startswith(("<(", ">(")):
-        yield _Part(shell.untold(raw), True)
+        yield _Part(shell.unknown(raw), True)
         return
     at = 0
     while at < len(raw):
@@ -126,8 +126,8 @@ def _parts(raw: str, shell: Shell, assignment: bool = False) -> Iterator[_Part]:
             continue
         try:
             end = end_of_quoted(raw, at)
-        except Broken:
-            yield _Part(shell.untold(raw[at:]), True)
+        except ShellSyntaxError:
+            yield _Part(shell.unknown(raw[at:]), True)
             return
         piece, at = raw[at:end], end
         if piece[0] in "\"'\\":
@@ -138,15 +138,15 @@ def _parts(raw: str, shell: Shell, assignment: bool = False) -> Iterator[_Part]:
 
 
 def _with_homes(text: str, shell: Shell) -> Value:
-    """`~/` behind a colon, as in the search paths that are assigned."""
+    """Expand `~/` after a colon, as in the search paths that are assigned."""
     if ":~/" not in text:
         return text
     home = shell.lookup("HOME")
-    return text.replace(":~/", f":{home}/") if isinstance(home, str) else shell.untold("~")
+    return text.replace(":~/", f":{home}/") if isinstance(home, str) else shell.unknown("~")
 
 
 def _quoted(piece: str, shell: Shell) -> Iterator[_Part]:
-    """The parts of `"..."`, `'...'` or an escaped character."""
+    """Yield the parts of `"..."`, `'...'` or an escaped character."""
     if piece[0] == '"':
         yield _Part("", True)
         yield from _double(piece[1:-1], shell)
@@ -157,7 +157,7 @@ def _quoted(piece: str, shell: Shell) -> Iterator[_Part]:
 
 
 def _double(inner: str, shell: Shell) -> Iterator[_Part]:
-    """The parts between double quotes."""
+    """Yield the parts between double quotes."""
     at = 0
     while at < len(inner):
         plain = _PLAIN_QUOTED.match(inner, at)
@@ -177,15 +177,15 @@ def _double(inner: str, shell: Shell) -> Iterator[_Part]:
             continue
         try:
             end = end_of_quoted(inner, at)
-        except Broken:
-            yield _Part(shell.untold(inner[at:]), True)
+        except ShellSyntaxError:
+            yield _Part(shell.unknown(inner[at:]), True)
             return
         text, at = _dollar(inner, inner[at:end], end, shell)
         yield _Part(text, True, False)
 
 
 def _dollar(raw: str, piece: str, at: int, shell: Shell) -> tuple[Value, int]:
-    """The value of the expansion `piece` that ends at `at`, and where it really ends."""
+    """Return the value of the expansion `piece` that ends at `at`, and where it really ends."""
     if piece.startswith("`"):
         return shell.output(re.sub(r"\\([`$\\])", r"\1", piece[1:-1])), at
     if piece.startswith("$(("):
@@ -205,16 +205,16 @@ def _dollar(raw: str, piece: str, at: int, shell: Shell) -> tuple[Value, int]:
 
 
 def _ansi(piece: str, shell: Shell) -> Value:
-    """`$'...'`; escapes by number are not followed."""
+    """Expand `$'...'`; numeric escapes are not expanded."""
     if any(escaped not in _ESCAPES for escaped in re.findall(r"\\(.)", piece[2:-1], re.DOTALL)):
-        return shell.untold(piece)
+        return shell.unknown(piece)
     return re.sub(r"\\(.)", lambda m: _ESCAPES[m[1]], piece[2:-1])
 
 
 def parameter(name: str, shell: Shell) -> Value:
-    """`$name`; empty when it is not set."""
-    found = _parameter(name, shell)
-    return "" if found is None else found
+    """Return the value of `$name`; empty when it is not set."""
+    value = _parameter(name, shell)
+    return "" if value is None else value
 
 
 def _parameter(name: str, shell: Shell) -> Optional[Value]:
@@ -222,14 +222,14 @@ def _parameter(name: str, shell: Shell) -> Optional[Value]:
         return shell.script
     if name.isdigit():
         if shell.arguments is None:
-            return shell.untold(f"${name}")
+            return shell.unknown(f"${name}")
         return shell.arguments[int(name) - 1] if int(name) <= len(shell.arguments) else None
     if name == "#" and shell.arguments is not None:
         return str(len(shell.arguments))
     if name in ("@", "*") and shell.arguments is not None:
         return _joined([_Part(" ", True)], shell) if not shell.arguments else _spaced(shell.arguments)
     if not _NAME.fullmatch(name):
-        return shell.untold(f"${name}")
+        return shell.unknown(f"${name}")
     return shell.lookup(name)
 
 
@@ -241,7 +241,7 @@ def _spaced(arguments: Sequence[Value]) -> Value:
 
 
 def _arithmetic(piece: str, shell: Shell) -> Value:
-    """`$((a + 1))` with one operator over whole numbers; everything longer is not followed."""
+    """Evaluate `$((a + 1))` with at most one operator over whole numbers; everything longer is unknown."""
     inner = piece[3:-2].strip()
     if _NAME.search(inner) and not re.search(r"[`'\"({\[]", inner):
         for name in sorted(set(_NAME.findall(inner)), key=len, reverse=True):
@@ -249,28 +249,28 @@ def _arithmetic(piece: str, shell: Shell) -> Value:
             if isinstance(value, Text):
                 return value
             inner = re.sub(rf"\$?\b{name}\b", value or "0", inner)
-    found = re.fullmatch(r"(-?\d{1,15})(?:\s*([-+*])\s*(\d{1,15}))?", inner)
-    if found is None:
-        return shell.untold(piece)
-    left, right = int(found[1]), int(found[3] or 0)
-    return str({"+": left + right, "-": left - right, "*": left * right}.get(found[2], left))
+    parsed = re.fullmatch(r"(-?\d{1,15})(?:\s*([-+*])\s*(\d{1,15}))?", inner)
+    if parsed is None:
+        return shell.unknown(piece)
+    first, second = int(parsed[1]), int(parsed[3] or 0)
+    return str({"+": first + second, "-": first - second, "*": first * second}.get(parsed[2], first))
 
 
 def _braces(piece: str, shell: Shell) -> Value:
-    """`${name}` and its operators."""
-    found = _PARAMETER.fullmatch(piece[2:-1])
-    if found is None:
-        return shell.untold(piece)
-    length, name, index, rest = found.groups()
+    """Expand `${name}` and its operators."""
+    parsed = _PARAMETER.fullmatch(piece[2:-1])
+    if parsed is None:
+        return shell.unknown(piece)
+    length, name, index, suffix = parsed.groups()
     if index is not None and not (name == "BASH_SOURCE" and index in ("[0]", "[@]", "[-1]")):
-        return shell.untold(piece)
+        return shell.unknown(piece)
     value = _parameter(name, shell)
     if length:
-        return value if isinstance(value, Text) else shell.untold(piece) if rest else str(len(value or ""))
-    operator = _PARAMETER_OPERATOR.match(rest)
+        return value if isinstance(value, Text) else shell.unknown(piece) if suffix else str(len(value or ""))
+    operator = _PARAMETER_OPERATOR.match(suffix)
     if operator is None:
-        return shell.untold(piece) if rest else value or ""
-    word = rest[operator.end() :]
+        return shell.unknown(piece) if suffix else value or ""
+    word = suffix[operator.end() :]
     if operator.group() in _DEFAULTS:
         return _default(operator.group(), name, value, word, shell)
     return value if isinstance(value, Text) else _cut(operator.group(), value or "", word, piece, shell)
@@ -282,13 +282,13 @@ _DEFAULTS = ("-", ":-", "=", ":=", "+", ":+", "?", ":?")
 def _default(operator: str, name: str, value: Optional[Value], word: str, shell: Shell) -> Value:
     if isinstance(value, Text):
         return value
-    there = bool(value) if operator.startswith(":") else value is not None
+    is_set = bool(value) if operator.startswith(":") else value is not None
     if operator.endswith("+"):
-        return _word(word, shell) if there else ""
-    if there:
+        return _word(word, shell) if is_set else ""
+    if is_set:
         return value or ""
     if operator.endswith("?"):
-        return shell.untold(f"${{{name}{operator}{word}}}")
+        return shell.unknown(f"${{{name}{operator}{word}}}")
     default = _word(word, shell)
     if operator.endswith("="):
         shell.assign(name, default)
@@ -301,29 +301,29 @@ def _word(raw: str, shell: Shell) -> Value:
 
 def _cut(operator: str, value: str, word: str, piece: str, shell: Shell) -> Value:
     if operator == ":":
-        found = re.fullmatch(r"\s*(\d{1,9})\s*(?::\s*(\d{1,9})\s*)?", word)
-        if found is None:
-            return shell.untold(piece)
-        return value[int(found[1]) :][: int(found[2]) if found[2] else None]
+        bounds = re.fullmatch(r"\s*(\d{1,9})\s*(?::\s*(\d{1,9})\s*)?", word)
+        if bounds is None:
+            return shell.unknown(piece)
+        return value[int(bounds[1]) :][: int(bounds[2]) if bounds[2] else None]
     if operator in ("/", "//"):
-        old, _, new = word.partition("/")
-        pattern, replacement = _word(old, shell), _word(new, shell)
-        if (
-            isinstance(pattern, Text)
-            or isinstance(replacement, Text)
-            or re.search(r"[*?\[\\#%]", pattern)
-            or not pattern
-        ):
-            return shell.untold(piece)
-        return value.replace(pattern, replacement, -1 if operator == "//" else 1)
+        return _replaced(operator, value, word, piece, shell)
     pattern = pattern_of(word, shell)
     if isinstance(pattern, Text):
         return pattern
-    return value if len(value) > 4096 else _without(operator, value, pattern)
+    return value if len(value) > MAX_CUT else _without(operator, value, pattern)
+
+
+def _replaced(operator: str, value: str, word: str, piece: str, shell: Shell) -> Value:
+    """Expand `${A/old/new}` and `${A//old/new}` where `old` is no pattern."""
+    old, _, new = word.partition("/")
+    text, replacement = _word(old, shell), _word(new, shell)
+    if isinstance(text, Text) or isinstance(replacement, Text) or not text or re.search(r"[*?\[\\#%]", text):
+        return shell.unknown(piece)
+    return value.replace(text, replacement, -1 if operator == "//" else 1)
 
 
 def _without(operator: str, value: str, pattern: str) -> str:
-    """`value` less the shortest (# %) or longest (## %%) beginning or end that matches."""
+    """Return `value` without the shortest (# %) or longest (## %%) beginning or end that matches."""
     test = re.compile(fnmatch.translate(pattern)).fullmatch
     if operator[0] == "#":
         ends = range(len(value) + 1) if operator == "#" else range(len(value), -1, -1)
@@ -332,9 +332,9 @@ def _without(operator: str, value: str, pattern: str) -> str:
     return next((value[:start] for start in starts if test(value[start:])), value)
 
 
-def array_assignment(raw: str) -> bool:
-    """Whether the right side of an assignment is an array, `(1 2 3)`."""
+def is_array(raw: str) -> bool:
+    """Return whether the right side of an assignment is an array, `(1 2 3)`."""
     try:
         return raw.startswith("(") and end_of_parens(raw, 0) == len(raw)
-    except Broken:
+    except ShellSyntaxError:
         return False

@@ -1,21 +1,23 @@
-"""Follows a shell script: which variables it has set when it starts the job. Nothing is run.
+"""Execute a shell script abstractly: which variables it has set when it starts the job. Nothing is run.
 
-A branch whose condition cannot be told is followed both ways, and what the two ways differ in is not known. A loop over
-known words is followed word by word, any other until nothing changes. Subshells and pipelines change nothing outside.
+A branch whose condition is unknown is executed both ways, and what the two ways differ in is unknown afterwards. A loop
+over known words is executed word by word, any other until nothing changes. Subshells and pipelines change nothing
+outside.
 """
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, field
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
-from envtune.host import Host
-from envtune.messages import Message
-from envtune.shell import commands
-from envtune.shell.assignments import calculate, restore
-from envtune.shell.conditions import chosen_branch, double_bracket
+from envtune.errors import HostError
+from envtune.messages import Message, Text
+from envtune.shell.assignments import assign, command_fields, invalidate_calculated, split_assignments
+from envtune.shell.conditions import double_bracket, matches_branch
 from envtune.shell.expansion import Shell, Value, fields_of, unknown
-from envtune.shell.lexer import Broken
+from envtune.shell.lexer import ShellSyntaxError, Token
+from envtune.shell.machine import Machine
 from envtune.shell.nodes import (
     AndOr,
     Arithmetic,
@@ -33,28 +35,45 @@ from envtune.shell.nodes import (
 from envtune.shell.parser import statements
 from envtune.shell.state import Launch, State, merge
 
-STEPS = 20000  # commands followed in one script, loops and sourced files included
-NESTING = 12  # scripts sourced by scripts, and functions that call functions
-UNROLLED = 16  # words of a for loop followed one by one
-Status = Optional[bool]  # whether a command succeeds; None: not known
+MAX_STEPS = 20000  # commands executed in one script, loops and sourced files included
+MAX_NESTING = 12  # scripts sourced by scripts, and functions that call functions
+MAX_UNROLLED = 16  # words of a for loop executed one by one
+MAX_ROUNDS = 4  # of any other loop, if its outcome does not settle before
+Status = Optional[bool]  # whether a command succeeds; None: unknown
+Builtin = Callable[["Interpreter", Sequence[Value], State], Status]
+Starter = Callable[["Interpreter", Sequence[Value], State], None]
+# bash sets these itself, to values that only the running shell has
+_SET_BY_BASH = frozenset(
+    (
+        *("BASH", "BASH_VERSION", "BASHPID", "BASHOPTS", "BASH_VERSINFO", "SHELLOPTS", "SHLVL", "UID", "EUID", "PPID"),
+        *("RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "LINENO", "FUNCNAME", "PIPESTATUS", "IFS"),
+        *("HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "OPTIND", "GROUPS", "DIRSTACK"),
+    )
+)
 
 
 @dataclass
 class Frame:
-    """A script or function that is being followed. `path` is where its lines are."""
+    """A script or function that is being executed. `path` is the file that holds its lines."""
 
     path: str
     script: str  # $0
     returns: list[State] = field(default_factory=list)
-    hidden: dict[str, tuple[Optional[Value], bool]] = field(default_factory=dict)  # what `local` covers
-    function: bool = False
+    locals: dict[str, tuple[Optional[Value], bool]] = field(default_factory=dict)  # the outer value and its export
+    is_function: bool = False
 
 
 @dataclass
-class Run:
-    """One script being followed on one host."""
+class Interpreter:
+    """One script executed against one machine.
 
-    host: Host
+    The commands are given to it: `builtins` by name, `start_program` for everything else.
+    """
+
+    machine: Machine
+    real_path: Callable[[str], str]  # a path with every symbolic link followed; raises HostError
+    builtins: Mapping[str, Builtin]
+    start_program: Starter
     frames: list[Frame]
     launches: list[Launch] = field(default_factory=list)
     files: list[str] = field(default_factory=list)  # read, in order
@@ -68,202 +87,269 @@ class Run:
 
     @property
     def place(self) -> str:
-        """file:line of the command at hand."""
+        """file:line of the current command."""
         return f"{self.frame.path}:{self.line}"
 
     def shell(self, state: State) -> Shell:
-        """What expansion asks in this state."""
+        """Return what expansion asks in this state."""
 
         def lookup(name: str) -> Optional[Value]:
             if name == "BASH_SOURCE":
                 return self.frame.path
             if name == "PWD":
                 return state.cwd if state.cwd is not None else unknown("$PWD", self.place)
-            if name not in state.values and name in _OF_THE_SHELL:
+            if name not in state.values and name in _SET_BY_BASH:
                 return unknown(f"${name}", self.place)
             return state.lookup(name)
 
-        def assign(name: str, value: Value) -> None:
+        def assign_default(name: str, value: Value) -> None:
             state.set(name, value, self.place)
 
         def output(text: str) -> Value:
-            return commands.output_of(self, state, text)
+            return self._output_of(text, state)
 
-        return Shell(lookup, assign, output, state.arguments, self.frame.script, self.place)
+        return Shell(lookup, assign_default, output, state.arguments, self.frame.script, self.place)
 
     # ------------------------------------------------------------------ text and bodies
 
-    def follow(self, text: str, state: State) -> None:
-        """Follow a script's text; where it cannot be read on, nothing is known behind that line."""
+    def execute(self, text: str, state: State) -> None:
+        """Execute a script's text; after a line that cannot be parsed nothing is known any more."""
         try:
             for statement in statements(text):
                 if not state.alive:
                     return
-                self.and_or(statement, state)
-        except Broken as problem:
-            place = f"{self.frame.path}:{problem.line}"
-            reason = problem.reason
+                self._statement(statement, state)
+        except ShellSyntaxError as error:
+            place, reason = f"{self.frame.path}:{error.line}", error.reason
             if "\r\n" in text:  # for a shell the carriage return belongs to the word: `fi` is not `fi` then
                 reason = Message("{reason} (the file has Windows line ends)", reason=reason)
-            state.forget(Message("{place} cannot be followed: {reason}", place=place, reason=reason))
+            state.invalidate(Message("{place} cannot be followed: {reason}", place=place, reason=reason))
         except RecursionError:
-            place = self.frame.path
-            state.forget(Message("{place} is nested too deeply", place=place))
+            state.invalidate(Message("{place} is nested too deeply", place=self.frame.path))
 
-    def body(self, body: Body, state: State) -> Status:
-        """Follow statements; the status of the last."""
+    def _body(self, body: Body, state: State) -> Status:
+        """Execute statements; return the status of the last."""
         status: Status = True
         for statement in body:
             if not state.alive:
                 break
-            status = self.and_or(statement, state)
+            status = self._statement(statement, state)
         return status
 
-    def and_or(self, statement: AndOr, state: State) -> Status:
-        """Follow one statement."""
+    def _statement(self, statement: AndOr, state: State) -> Status:
         if statement.background:
-            state, status = state.copy(), True
-            self._chain(statement, state)
-            return status
-        return self._chain(statement, state)
+            self._and_or(statement, state.copy())
+            return True
+        return self._and_or(statement, state)
 
-    def _chain(self, statement: AndOr, state: State) -> Status:
-        status = self.pipeline(statement.first, state)
-        for operator, pipeline in statement.rest:
+    def _and_or(self, statement: AndOr, state: State) -> Status:
+        status = self._pipeline(statement.first, state)
+        for operator, pipeline in statement.others:
             if not state.alive:
                 break
             if status is (operator == "||"):
                 continue
             if status is not None:
-                status = self.pipeline(pipeline, state)
+                status = self._pipeline(pipeline, state)
                 continue
             before, taken = state.copy(), state.copy()
-            self.pipeline(pipeline, taken)
-            state.become(merge([taken, state], before))
+            self._pipeline(pipeline, taken)
+            state.assign_from(merge([taken, state], before))
         return status
 
-    def pipeline(self, pipeline: Pipeline, state: State) -> Status:
-        """Follow commands joined by `|`: each in a subshell when there are several."""
+    def _pipeline(self, pipeline: Pipeline, state: State) -> Status:
+        """Execute commands joined by `|`: each in a subshell when there are several."""
         if len(pipeline.commands) > 1:
             for command in pipeline.commands:
-                self.command(command, state.copy())
+                self._command(command, state.copy())
             return None
-        status = self.command(pipeline.commands[0], state)
+        status = self._command(pipeline.commands[0], state)
         return status if status is None or not pipeline.negated else not status
 
-    def command(self, command: Command, state: State) -> Status:
-        """Follow one command."""
+    def _command(self, command: Command, state: State) -> Status:
         self.steps += 1
-        if self.steps > STEPS:
-            raise Broken(self.line, Message("the script does too much to follow"))
+        if self.steps > MAX_STEPS:
+            raise ShellSyntaxError(self.line, Message("the script does too much to follow"))
         self.line = getattr(command, "line", self.line)
-        follow: Any = _FOLLOWERS[type(command)]
-        status: Status = follow(self, command, state)
+        handler: Any = _HANDLERS[type(command)]
+        status: Status = handler(self, command, state)
         return status
+
+    # ------------------------------------------------------------------ simple commands
+
+    def _simple(self, command: Simple, state: State) -> Status:
+        assignments, words = split_assignments(command.words)
+        fields = command_fields(words, self.shell(state))
+        if not fields:
+            for token in assignments:
+                assign(token.text, state, self.shell(state))
+            return None if any("$(" in token.text or "`" in token.text for token in assignments) else True
+        name = fields[0]
+        if isinstance(name, str) and name in state.functions:
+            return self._call(state.functions[name], fields[1:], state)
+        if isinstance(name, str) and name in self.builtins:
+            return self.builtins[name](self, fields[1:], state)
+        self.start_program(self, fields, self._with_prefix(assignments, state))
+        return None
+
+    def _with_prefix(self, assignments: Sequence[Token], state: State) -> State:
+        """Return the state that `A=b program` gives the program."""
+        prefixed = state.copy()
+        for token in assignments:
+            name = assign(token.text, prefixed, self.shell(prefixed))
+            if name is not None:
+                prefixed.exported.add(name)
+        return prefixed
+
+    def _output_of(self, text: str, state: State) -> Value:
+        """Return what `$(...)` prints, where that depends on nothing unknown: the script's own directory."""
+        inside, printed, nothing = state.copy(), "", unknown(f"$({text})", self.place)
+        try:
+            parsed = list(statements(text))
+        except (ShellSyntaxError, RecursionError):
+            return nothing
+        for statement in parsed:
+            for pipeline in (statement.first, *(part for operator, part in statement.others if operator == "&&")):
+                command = pipeline.commands[0]
+                if len(pipeline.commands) > 1 or not isinstance(command, Simple) or statement.background:
+                    return nothing
+                if any(operator == "||" for operator, _ in statement.others):
+                    return nothing
+                output = self._printed(command_fields(command.words, self.shell(inside)), inside)
+                if isinstance(output, Text) or output is None:
+                    return output or nothing
+                printed += output
+        return printed.rstrip("\n")
+
+    def _printed(self, fields: Sequence[Value], state: State) -> Optional[Value]:
+        """Return the output of one command that is known without running it; None for every other."""
+        for value in fields:
+            if isinstance(value, Text):
+                return value
+        words = [str(value) for value in fields if value != "--"]
+        if words in (["pwd"], ["pwd", "-P"], ["pwd", "-L"]):
+            return None if state.cwd is None else state.cwd + "\n"
+        if words in (["arch"], ["uname", "-m"]):
+            return self.machine.uname.get("machine") or None
+        if words[:1] == ["echo"] and words[1:2] != ["-e"] and not any("\\" in word for word in words):
+            return " ".join(words[1:] if words[1:2] != ["-n"] else words[2:]) + "\n"
+        return self._printed_path(words[:-1], words[-1], state) if words else None
+
+    def _printed_path(self, command: Sequence[str], path: str, state: State) -> Optional[str]:
+        """Return what a command that takes one path prints; `cd` moves and prints nothing."""
+        if command == ["cd"]:
+            return "" if self.builtins["cd"](self, [path], state) is not False and state.cwd is not None else None
+        if command == ["dirname"]:
+            return (posixpath.dirname(path.rstrip("/") or "/") or ".") + "\n"
+        if command == ["basename"]:
+            return posixpath.basename(path.rstrip("/")) + "\n"
+        if command not in (["readlink", "-f"], ["realpath"]):
+            return None
+        absolute = state.absolute(path)
+        try:
+            return None if absolute is None else self.real_path(absolute) + "\n"
+        except HostError:
+            return None
 
     # ------------------------------------------------------------------ blocks
 
-    def _simple(self, command: Simple, state: State) -> Status:
-        return commands.simple(self, command, state)
-
     def _group(self, group: Group, state: State) -> Status:
-        return self.body(group.body, state.copy() if group.subshell else state)
+        return self._body(group.body, state.copy() if group.subshell else state)
 
     def _if(self, block: If, state: State) -> Status:
         before, outcomes = state.copy(), []
         current: Optional[State] = state.copy()
         for condition, body in block.branches:
             assert current is not None
-            status = self.body(condition, current)
+            status = self._body(condition, current)
             if not current.alive:
                 break
             if status is not False:
                 taken = current if status else current.copy()
-                self.body(body, taken)
+                self._body(body, taken)
                 outcomes.append(taken)
                 if status:
                     current = None
                     break
         if current is not None:
-            self.body(block.other, current)
+            self._body(block.other, current)
             outcomes.append(current)
-        state.become(merge(outcomes, before))
+        state.assign_from(merge(outcomes, before))
         return None
 
     def _case(self, block: Case, state: State) -> Status:
         before, outcomes = state.copy(), []
         for patterns, body in block.branches:
-            chosen = chosen_branch(block.word.text, [token.text for token in patterns], self.shell(state))
-            if chosen is False:
+            matches = matches_branch(block.word.text, [token.text for token in patterns], self.shell(state))
+            if matches is False:
                 continue
             taken = state.copy()
-            self.body(body, taken)
+            self._body(body, taken)
             outcomes.append(taken)
-            if chosen:
+            if matches:
                 break
         else:
             outcomes.append(state.copy())
-        state.become(merge(outcomes, before))
+        state.assign_from(merge(outcomes, before))
         return None
 
     def _loop(self, loop: Loop, state: State) -> Status:
-        words = self._words(loop, state)
+        words = self._loop_words(loop, state)
         if words is not None:
             for word in words:
                 if state.alive:
                     state.set(loop.variable, word, self.place)
-                    self.body(loop.body, state)
+                    self._body(loop.body, state)
             return None
         before = state.copy()
-        if loop.condition and self.body(loop.condition, state) is loop.until:
+        if loop.condition and self._body(loop.condition, state) is loop.until:
             return None  # never entered
-        for _ in range(4):
+        for _ in range(MAX_ROUNDS):
             taken, started = state.copy(), state.copy()
             if loop.variable:
                 taken.set(loop.variable, unknown(f"${loop.variable}", self.place), self.place)
-            self.body(loop.body, taken)
-            self.body(loop.condition, taken)
-            state.become(merge([taken, state], before))
+            self._body(loop.body, taken)
+            self._body(loop.condition, taken)
+            state.assign_from(merge([taken, state], before))
             if (state.values, state.exported) == (started.values, started.exported):
                 break
         return None
 
-    def _words(self, loop: Loop, state: State) -> Optional[list[Value]]:
-        """The words of a for loop that can be followed one by one; None for every other loop."""
-        if loop.words is None or not loop.variable or any(leaves_early(one) for one in loop.body):
+    def _loop_words(self, loop: Loop, state: State) -> Optional[list[Value]]:
+        """Return the words of a for loop that can be executed one by one; None for every other loop."""
+        if loop.words is None or not loop.variable or any(leaves_early(statement) for statement in loop.body):
             return None
-        words = [one for token in loop.words for one in fields_of(token.text, self.shell(state))]
+        words = [word for token in loop.words for word in fields_of(token.text, self.shell(state))]
         known = all(isinstance(word, str) and not set(word) & set("*?[{") for word in words)
-        return words if known and len(words) <= UNROLLED else None
+        return words if known and len(words) <= MAX_UNROLLED else None
 
     def _function(self, function: Function, state: State) -> Status:
         state.functions[function.name] = function
         return True
 
     def _test(self, test: Test, state: State) -> Status:
-        return double_bracket(test.words, self.shell(state), self.host, state.cwd)
+        return double_bracket(test.words, self.shell(state), self.machine, state.cwd)
 
     def _arithmetic(self, command: Arithmetic, state: State) -> Status:
-        calculate(self, command.text, state)
+        invalidate_calculated(command.text, state, self.place)
         return None
 
     # ------------------------------------------------------------------ functions and files
 
-    def call(self, function: Function, arguments: Sequence[Value], state: State) -> Status:
-        """Follow a function; its `local` variables are put back behind it."""
-        frame = Frame(self.frame.path, self.frame.script, function=True)
-        return self._enter(frame, state, arguments, lambda: self.command(function.body, state))
+    def _call(self, function: Function, arguments: Sequence[Value], state: State) -> Status:
+        """Execute a function; its `local` variables are restored afterwards."""
+        frame = Frame(self.frame.path, self.frame.script, is_function=True)
+        return self._enter(frame, state, arguments, lambda: self._command(function.body, state))
 
     def source(self, path: str, text: str, arguments: Optional[Sequence[Value]], state: State) -> Status:
-        """Follow a sourced file in the same shell."""
+        """Execute a sourced file in the same shell."""
         self.files.append(path)
         frame = Frame(path, self.frame.script)
-        given = arguments or state.arguments
-        return self._enter(frame, state, given, lambda: self.follow(text, state))
+        return self._enter(frame, state, arguments or state.arguments, lambda: self.execute(text, state))
 
     def _enter(self, frame: Frame, state: State, arguments: Optional[Sequence[Value]], body: Any) -> Status:
-        if len(self.frames) > NESTING:
-            state.forget(Message("{place}: nested too deeply", place=self.place))
+        if len(self.frames) > MAX_NESTING:
+            state.invalidate(Message("{place}: nested too deeply", place=self.place))
             return None
         outer, line, before = state.arguments, self.line, state.copy()
         state.arguments = arguments
@@ -271,48 +357,42 @@ class Run:
         body()
         self.frames.pop()
         if frame.returns:
-            state.become(merge([*frame.returns, state], before))
+            state.assign_from(merge([*frame.returns, state], before))
         state.arguments, self.line = outer, line
-        for name, (value, exported) in frame.hidden.items():
-            restore(state, name, value, exported)
+        for name, (value, exported) in frame.locals.items():
+            state.restore(name, value, exported)
         return None
 
-    def script(self, path: str, text: str, arguments: Sequence[Value], state: State) -> None:
-        """Follow a script that runs in a shell of its own: it gets what is exported and gives nothing back."""
-        if len(self.frames) > NESTING:
+    def start_script(self, path: str, text: str, arguments: Sequence[Value], state: State) -> None:
+        """Execute a script in a shell of its own: it gets what is exported and gives nothing back."""
+        if len(self.frames) > MAX_NESTING:
             return
-        child = State(state.environment(), set(state.exported), dict(state.places), state.rest, cwd=state.cwd)
+        child = State(
+            state.environment(), set(state.exported), dict(state.places), state.unknown_by_default, cwd=state.cwd
+        )
         child.arguments = arguments
         self.files.append(path)
         line = self.line
         self.frames.append(Frame(path, path))
-        self.follow(text, child)
+        self.execute(text, child)
         self.frames.pop()
         self.line = line
 
 
-_FOLLOWERS = {
-    Simple: Run._simple,
-    Group: Run._group,
-    If: Run._if,
-    Loop: Run._loop,
-    Case: Run._case,
-    Function: Run._function,
-    Test: Run._test,
-    Arithmetic: Run._arithmetic,
+_HANDLERS = {
+    Simple: Interpreter._simple,
+    Group: Interpreter._group,
+    If: Interpreter._if,
+    Loop: Interpreter._loop,
+    Case: Interpreter._case,
+    Function: Interpreter._function,
+    Test: Interpreter._test,
+    Arithmetic: Interpreter._arithmetic,
 }
-# bash sets these itself, to values that only the running shell has
-_OF_THE_SHELL = frozenset(
-    (
-        *("BASH", "BASH_VERSION", "BASHPID", "BASHOPTS", "BASH_VERSINFO", "SHELLOPTS", "SHLVL", "UID", "EUID", "PPID"),
-        *("RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "LINENO", "FUNCNAME", "PIPESTATUS", "IFS"),
-        *("HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "OPTIND", "GROUPS", "DIRSTACK"),
-    )
-)
 
 
 def leaves_early(node: Any) -> bool:
-    """Whether break or continue stands anywhere in a statement."""
+    """Return whether a statement contains `break` or `continue` anywhere."""
     return any(word in ("break", "continue") for word in _first_words(node))
 
 
@@ -321,8 +401,8 @@ def _first_words(node: Any) -> Iterator[str]:
         if node.words:
             yield node.words[0].text
     elif isinstance(node, tuple):
-        for one in node:
-            yield from _first_words(one)
+        for part in node:
+            yield from _first_words(part)
     elif hasattr(node, "__dataclass_fields__") and not isinstance(node, Test):
         for name in node.__dataclass_fields__:
             yield from _first_words(getattr(node, name))

@@ -1,6 +1,7 @@
-"""Cuts the text of a shell script into tokens, quotes and substitutions kept as they are written.
+"""Split the text of a shell script into tokens, quotes and substitutions kept as they are written.
 
-Every error ends in `Broken`; what comes before it can still be used, as a shell runs a script up to its syntax error.
+Every error raises `ShellSyntaxError`; the tokens before it can still be used, as a shell runs a script up to its
+syntax error.
 Time is linear in the length of the text.
 """
 
@@ -13,7 +14,7 @@ from typing import Optional
 
 from envtune.messages import Message, Text
 
-DEPTH = 60  # nesting of quotes, substitutions and blocks; real scripts stay below ten
+MAX_DEPTH = 60  # nesting of quotes, substitutions and blocks; real scripts stay below ten
 REDIRECTIONS = frozenset(("<", ">", ">>", "<<", "<<-", "<<<", "<>", ">|", ">&", "<&", "&>", "&>>"))
 _PLAIN = re.compile(r"[^ \t\n|&;()<>'\"\\$`]+")  # a carriage return is a character like any other
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
@@ -22,8 +23,8 @@ _INSIDE = re.compile(r"[^'\"\\$`(){}]+")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=$")
 
 
-class Broken(Exception):
-    """The text cannot be followed from `line` on; `reason` says why."""
+class ShellSyntaxError(Exception):
+    """The text cannot be parsed from `line` on; `reason` says why."""
 
     def __init__(self, line: int, reason: Text) -> None:
         super().__init__(reason)
@@ -33,7 +34,7 @@ class Broken(Exception):
 
 @dataclass(frozen=True)
 class Token:
-    """A word (raw, with its quotes), an operator, a line end, `((...))`, or the point where reading ended."""
+    """A word (raw, with its quotes), an operator, a line end, `((...))`, or the point at which reading stopped."""
 
     kind: str  # word | op | nl | arith | end
     text: str
@@ -41,21 +42,21 @@ class Token:
     problem: Optional[Text] = None
 
 
-def tokens(text: str) -> list[Token]:
-    """The tokens of a script; the last one is `end`, its text empty or its `problem` what is wrong there."""
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens of a script; the last one is `end`, whose `problem` says what is wrong there, if anything."""
     ends = [at.start() for at in re.finditer("\n", text)]
-    found: list[Token] = []
+    tokens: list[Token] = []
     try:
-        _scan(text, ends, found)
-    except Broken as problem:
-        found.append(Token("end", "", bisect_right(ends, problem.line - 1) + 1, problem.reason))
+        _scan(text, ends, tokens)
+    except ShellSyntaxError as error:
+        tokens.append(Token("end", "", bisect_right(ends, error.line - 1) + 1, error.reason))
     else:
-        found.append(Token("end", "", len(ends) + 1))
-    return found
+        tokens.append(Token("end", "", len(ends) + 1))
+    return tokens
 
 
-def _scan(text: str, ends: list[int], found: list[Token]) -> None:
-    """Append the tokens; a Broken raised here carries the offset, not the line."""
+def _scan(text: str, ends: list[int], tokens: list[Token]) -> None:
+    """Append the tokens; a ShellSyntaxError raised here carries the offset, not the line."""
     at, size = 0, len(text)
     documents: list[tuple[str, bool]] = []
     while at < size:
@@ -70,17 +71,17 @@ def _scan(text: str, ends: list[int], found: list[Token]) -> None:
         kind, end = _token_at(text, at)
         token = Token(kind, text[at + 2 : end - 2] if kind == "arith" else text[at:end], bisect_right(ends, at - 1) + 1)
         at = end
-        if kind == "word" and found and found[-1].text in ("<<", "<<-") and found[-1].kind == "op":
-            documents.append((re.sub(r"['\"\\]", "", token.text), found[-1].text == "<<-"))
+        if kind == "word" and tokens and tokens[-1].text in ("<<", "<<-") and tokens[-1].kind == "op":
+            documents.append((re.sub(r"['\"\\]", "", token.text), tokens[-1].text == "<<-"))
         elif kind == "word" and token.text.isdigit() and text[at : at + 1] in ("<", ">"):
             continue  # the descriptor of a redirection
         elif kind == "nl":
             at = _after_documents(text, at, documents)
-        found.append(token)
+        tokens.append(token)
 
 
 def _token_at(text: str, at: int) -> tuple[str, int]:
-    """Kind of the token at `at`, and its end."""
+    """Return the kind of the token at `at`, and its end."""
     if text[at] == "\n":
         return "nl", at + 1
     if text.startswith("((", at) and text.startswith("))", end_of_parens(text, at) - 2):
@@ -92,12 +93,12 @@ def _token_at(text: str, at: int) -> tuple[str, int]:
         return "op", operator.end()
     end = _end_of_word(text, at)
     if end == at:
-        raise Broken(at, Message("unexpected {text!r}", text=text[at]))
+        raise ShellSyntaxError(at, Message("unexpected {text!r}", text=text[at]))
     return "word", end
 
 
 def _after_documents(text: str, at: int, documents: list[tuple[str, bool]]) -> int:
-    """The offset behind the here-documents that were announced on the line just ended."""
+    """Return the offset after the here-documents that were announced on the line just ended."""
     while documents:
         delimiter, tabs = documents.pop(0)
         while at < len(text):
@@ -124,9 +125,9 @@ def _end_of_word(text: str, start: int) -> int:
 
 
 def end_of_quoted(text: str, at: int, depth: int = 0) -> int:
-    """The offset behind the quote, escape, substitution or dollar sign at `at`."""
-    if depth > DEPTH:
-        raise Broken(at, Message("nested too deeply"))
+    """Return the offset after the quote, escape, substitution or dollar sign at `at`."""
+    if depth > MAX_DEPTH:
+        raise ShellSyntaxError(at, Message("nested too deeply"))
     if text[at] == "\\":
         return min(at + 2, len(text))
     if text[at] == "'":
@@ -151,15 +152,15 @@ def _end_of_dollar(text: str, at: int, depth: int) -> int:
 def _closing(text: str, at: int, quote: str) -> int:
     end = text.find(quote, at + 1)
     if end < 0:
-        raise Broken(at, Message("the quote {quote} is never closed", quote=quote))
+        raise ShellSyntaxError(at, Message("the quote {quote} is never closed", quote=quote))
     return end + 1
 
 
 def _closing_escaped(text: str, at: int, quote: str) -> int:
-    found = re.compile(rf"(?:[^\\{quote}]|\\.)*{quote}", re.DOTALL).match(text, at + 1)
-    if found is None:
-        raise Broken(at, Message("the quote {quote} is never closed", quote=quote))
-    return found.end()
+    closing = re.compile(rf"(?:[^\\{quote}]|\\.)*{quote}", re.DOTALL).match(text, at + 1)
+    if closing is None:
+        raise ShellSyntaxError(at, Message("the quote {quote} is never closed", quote=quote))
+    return closing.end()
 
 
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
@@ -177,11 +178,11 @@ def _end_of_double(text: str, start: int, depth: int) -> int:
             at += 1  # no quote inside double quotes
         else:
             at = end_of_quoted(text, at, depth + 1)
-    raise Broken(start, Message('the quote " is never closed'))
+    raise ShellSyntaxError(start, Message('the quote " is never closed'))
 
 
 def end_of_parens(text: str, start: int, depth: int = 0) -> int:
-    """The offset behind the `)` that closes the `(` at `start`."""
+    """Return the offset after the `)` that closes the `(` at `start`."""
     at, level = start, 0
     while at < len(text):
         plain = _INSIDE.match(text, at)
@@ -200,7 +201,7 @@ def end_of_parens(text: str, start: int, depth: int = 0) -> int:
             at += 1
         else:
             at = end_of_quoted(text, at, depth + 1)
-    raise Broken(start, Message("a ( is never closed"))
+    raise ShellSyntaxError(start, Message("a ( is never closed"))
 
 
 def _end_of_braces(text: str, start: int, depth: int) -> int:
@@ -215,4 +216,4 @@ def _end_of_braces(text: str, start: int, depth: int) -> int:
             at += 1
         else:
             at = end_of_quoted(text, at, depth + 1)
-    raise Broken(start, Message("a ${ is never closed"))
+    raise ShellSyntaxError(start, Message("a ${ is never closed"))

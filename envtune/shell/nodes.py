@@ -1,4 +1,4 @@
-"""The parts a shell script is made of, as the parser gives them and the interpreter follows them."""
+"""The parts a shell script is made of, as the parser returns them and the interpreter executes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Group:
 
 @dataclass(frozen=True)
 class If:
-    """Conditions with their bodies, and what is run when none holds."""
+    """Conditions with their bodies, and what is executed when none holds."""
 
     branches: tuple[tuple[Body, Body], ...]
     other: Body
@@ -46,7 +46,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Case:
-    """A word and its branches: patterns and what is run."""
+    """A word and its branches: patterns with their bodies."""
 
     word: Token
     branches: tuple[tuple[tuple[Token, ...], Body], ...]
@@ -89,7 +89,7 @@ class AndOr:
     """Pipelines joined by `&&` and `||`, in the background or not."""
 
     first: Pipeline
-    rest: tuple[tuple[str, Pipeline], ...]
+    others: tuple[tuple[str, Pipeline], ...]  # `&&` or `||`, and what follows it
     background: bool
 
 

@@ -1,4 +1,4 @@
-"""The commands of a POSIX shell or bash script, from its tokens; nothing is run and nothing expanded here.
+"""Parse the tokens of a POSIX shell or bash script into commands; nothing is run and nothing expanded here.
 
 Covers what launch scripts use: lists, pipelines, redirections, here-documents, if, for, while, until, select, case,
 groups, subshells, functions, `[[ ]]` and `(( ))`.
@@ -10,7 +10,7 @@ import re
 from typing import Callable, Iterator, Mapping
 
 from envtune.messages import Message
-from envtune.shell.lexer import DEPTH, REDIRECTIONS, Broken, Token, tokens
+from envtune.shell.lexer import MAX_DEPTH, REDIRECTIONS, ShellSyntaxError, Token, tokenize
 from envtune.shell.nodes import (
     AndOr,
     Arithmetic,
@@ -30,30 +30,33 @@ _CLOSERS = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 
 
 def statements(text: str) -> Iterator[AndOr]:
-    """The top-level statements one after the other; raises Broken where the text cannot be followed."""
-    parser = _Parser(tokens(text))
+    """Yield the top-level statements one after the other; raises ShellSyntaxError where the text cannot be parsed."""
+    parser = _Parser(tokenize(text))
     parser.skip_separators()
     while not parser.at_end():
         yield parser.and_or()
         parser.separator()
 
 
-def starts(text: str) -> list[int]:
-    """The lines on which a top-level statement begins and before which a line can be put; raises Broken as above."""
-    parser = _Parser(tokens(text))
-    found: list[int] = []
+def statement_lines(text: str) -> list[int]:
+    """Return the lines before which a line can be inserted: those on which a top-level statement begins.
+
+    Raises ShellSyntaxError where the text cannot be parsed.
+    """
+    parser = _Parser(tokenize(text))
+    lines: list[int] = []
     parser.skip_separators()
     while not parser.at_end():
         if parser.at_line_start():
-            found.append(parser.line)
+            lines.append(parser.line)
         parser.and_or()
         parser.separator()
-    return found
+    return lines
 
 
 class _Parser:
-    def __init__(self, found: list[Token]) -> None:
-        self._tokens = found
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
         self._at = 0
         self._depth = 0
 
@@ -67,63 +70,63 @@ class _Parser:
             self._at += 1
         return token
 
-    def _fail(self) -> Broken:
+    def _unexpected(self) -> ShellSyntaxError:
         token = self._next
         if token.kind == "end":
-            return Broken(token.line, token.problem or Message("the script ends inside a block"))
+            return ShellSyntaxError(token.line, token.problem or Message("the script ends inside a block"))
         word = token.text.strip()[:40] or "end of line"
-        return Broken(token.line, Message("unexpected `{word}`", word=word))
+        return ShellSyntaxError(token.line, Message("unexpected `{word}`", word=word))
 
     def _is(self, *texts: str, kind: str = "op") -> bool:
         return self._next.kind == kind and self._next.text in texts
 
     def _need(self, text: str, kind: str = "word") -> Token:
         if not self._is(text, kind=kind):
-            raise self._fail()
+            raise self._unexpected()
         return self._take()
 
     def at_end(self) -> bool:
-        """Whether everything was read; raises Broken when reading ended before."""
+        """Return whether everything was read; raises ShellSyntaxError when the tokens end before the text does."""
         if self._next.kind == "end" and self._next.problem is not None:
-            raise self._fail()
+            raise self._unexpected()
         return self._next.kind == "end"
 
     @property
     def line(self) -> int:
-        """The line of the next token."""
+        """The line number of the next token."""
         return self._next.line
 
     def at_line_start(self) -> bool:
-        """Whether nothing stands before the next token on its line."""
+        """Return whether the next token is the first on its line."""
         return self._at == 0 or self._tokens[self._at - 1].kind == "nl"
 
     def skip_separators(self) -> None:
-        """Step over line ends and `;`."""
+        """Skip line ends and `;`."""
         while self._next.kind == "nl" or self._is(";"):
             self._take()
 
-    def _lines(self) -> None:
+    def _skip_line_ends(self) -> None:
         while self._next.kind == "nl":
             self._take()
 
     def separator(self) -> None:
-        """What must follow a statement: `;`, `&` (taken already), a line end or the end."""
-        before = self._tokens[self._at - 1] if self._at else None
-        if self._next.kind not in ("nl", "end") and not self._is(";") and not (before and before.text == "&"):
-            raise self._fail()
+        """Take what must follow a statement: `;`, `&` (taken already), a line end or the end."""
+        previous = self._tokens[self._at - 1] if self._at else None
+        if self._next.kind not in ("nl", "end") and not self._is(";") and not (previous and previous.text == "&"):
+            raise self._unexpected()
         self.skip_separators()
 
     def and_or(self) -> AndOr:
-        """One statement."""
-        first, rest = self._pipeline(), []
+        """Parse one statement."""
+        first, others = self._pipeline(), []
         while self._is("&&", "||"):
             operator = self._take().text
-            self._lines()
-            rest.append((operator, self._pipeline()))
+            self._skip_line_ends()
+            others.append((operator, self._pipeline()))
         background = self._is("&")
         if background:
             self._take()
-        return AndOr(first, tuple(rest), background)
+        return AndOr(first, tuple(others), background)
 
     def _pipeline(self) -> Pipeline:
         negated = False
@@ -132,25 +135,25 @@ class _Parser:
         commands = [self._command()]
         while self._is("|", "|&"):
             self._take()
-            self._lines()
+            self._skip_line_ends()
             commands.append(self._command())
         return Pipeline(tuple(commands), negated)
 
     def _body(self, *closers: str) -> Body:
-        """Statements up to one of the closing words, which is left."""
+        """Parse statements up to one of the closing words, which is not taken."""
         self._depth += 1
-        if self._depth > DEPTH:
-            raise Broken(self._next.line, Message("nested too deeply"))
-        found: list[AndOr] = []
+        if self._depth > MAX_DEPTH:
+            raise ShellSyntaxError(self._next.line, Message("nested too deeply"))
+        body: list[AndOr] = []
         self.skip_separators()
         while not self._is(*closers, kind="word") and not self._is(*closers):
             if self._next.kind == "end":
-                raise self._fail()
-            found.append(self.and_or())
+                raise self._unexpected()
+            body.append(self.and_or())
             if not self._is(*closers):
                 self.separator()
         self._depth -= 1
-        return tuple(found)
+        return tuple(body)
 
     def _command(self) -> Command:
         token = self._next
@@ -169,7 +172,7 @@ class _Parser:
             return self._simple()
         if self._is(*REDIRECTIONS):
             return self._simple()
-        raise self._fail()
+        raise self._unexpected()
 
     def _group(self, opener: str, closer: str, kind: str) -> Group:
         self._need(opener, kind)
@@ -182,7 +185,7 @@ class _Parser:
         while self._is(*REDIRECTIONS):
             self._take()
             if self._next.kind != "word":
-                raise self._fail()
+                raise self._unexpected()
             self._take()
 
     def _simple(self) -> Command:
@@ -203,9 +206,9 @@ class _Parser:
         return self._function_body(name)
 
     def _function_body(self, name: str) -> Function:
-        self._lines()
+        self._skip_line_ends()
         if self._next.text not in ("{", "(", "[[", "if", "for", "while", "until", "case", "select"):
-            raise self._fail()
+            raise self._unexpected()
         return Function(name, self._command())
 
     def _named_function(self) -> Function:
@@ -242,15 +245,18 @@ class _Parser:
             self.skip_separators()
             return Loop(names[0] if names else "", None, (), self._loop_body(), line)
         name, words = self._take().text, None
-        self._lines()
+        self._skip_line_ends()
         if self._is("in", kind="word"):
             self._take()
-            found = []
-            while self._next.kind == "word":
-                found.append(self._take())
-            words = tuple(found)
+            words = self._words()
         self.skip_separators()
         return Loop(name, words, (), self._loop_body(), line)
+
+    def _words(self) -> tuple[Token, ...]:
+        words = []
+        while self._next.kind == "word":
+            words.append(self._take())
+        return tuple(words)
 
     def _loop_body(self) -> Body:
         if self._is("{", kind="word"):
@@ -263,9 +269,9 @@ class _Parser:
     def _case(self) -> Case:
         self._take()
         word = self._take()
-        self._lines()
+        self._skip_line_ends()
         self._need("in")
-        self._lines()
+        self._skip_line_ends()
         branches = []
         while not self._is("esac", kind="word"):
             if self._is("("):
@@ -278,7 +284,7 @@ class _Parser:
             branches.append((tuple(patterns), self._body(";;", ";&", ";;&", "esac")))
             if not self._is("esac", kind="word"):
                 self._take()
-            self._lines()
+            self._skip_line_ends()
         self._take()
         return Case(word, tuple(branches))
 
@@ -287,7 +293,7 @@ class _Parser:
         words: list[Token] = []
         while not self._is("]]", kind="word"):
             if self._next.kind in ("nl", "end"):
-                raise self._fail()
+                raise self._unexpected()
             words.append(self._take())
         self._take()
         return Test(tuple(words), line)

@@ -1,21 +1,18 @@
-"""Which commands of a script start the job, and with which environment."""
+"""Recognise the commands of a script that start the job, and the environment they give it."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING, Optional, Sequence
+from typing import Optional, Sequence
 
 from envtune.errors import HostError, Missing
 from envtune.messages import Message, Text
-from envtune.shell.assignments import ASSIGNMENT, absolute
+from envtune.shell.assignments import ASSIGNMENT
 from envtune.shell.expansion import Value, unknown
+from envtune.shell.interpreter import Interpreter
 from envtune.shell.state import Launch, State
 
-if TYPE_CHECKING:
-    from envtune.shell.interpreter import Run
-
-Status = Optional[bool]
 # What starts a training job; every other program leaves the variables of the script as they are.
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*|ipython3?")
 _STARTERS = frozenset(
@@ -38,130 +35,132 @@ _NO_JOB = frozenset(("-c", "-V", "--version", "-h", "--help"))
 _NO_JOB_MODULES = frozenset(("pip", "venv", "virtualenv", "ensurepip", "compileall", "site", "json.tool"))
 
 
-def launch(run: Run, state: State, reason: Optional[Text] = None) -> None:
-    """Record a line that starts the job, with what it gets; `reason`: why that is not known at all."""
-    values = state.environment()
-    rest = state.rest
-    if reason is not None:
-        values, rest = dict.fromkeys(values, reason), reason
-    run.launches.append(Launch(run.place, values, dict(state.places), rest))
-
-
-def program(run: Run, fields: Sequence[Value], state: State) -> None:
-    """A program is started: the job, a shell script, something that starts one of them, or something else."""
-    left = list(fields)
-    while left:
-        first = left[0]
+def start_program(interpreter: Interpreter, fields: Sequence[Value], state: State) -> None:
+    """Execute a program: the job, a shell script, something that starts one of them, or something else."""
+    words = list(fields)
+    while words:
+        first = words[0]
         if isinstance(first, Text):  # $PYTHON train.py: taken to be the job
-            return launch(run, state)
+            return _record_launch(interpreter, state)
         name = posixpath.basename(first)
         if name == "env":
-            left = _env(run, left[1:], state)
+            words = _env(interpreter, words[1:], state)
         elif name in _WRAPPERS:
-            left = _wrapped(left[1:])
+            words = _wrapped(words[1:])
         else:
-            return _started(run, name, first, left[1:], state)
+            return _start(interpreter, name, first, words[1:], state)
 
 
-def _started(run: Run, name: str, path: str, arguments: Sequence[Value], state: State) -> None:
+def _record_launch(interpreter: Interpreter, state: State, reason: Optional[Text] = None) -> None:
+    """Record a line that starts the job, with what it gets; `reason`: why all of that is unknown."""
+    values = state.environment()
+    unknown_by_default = state.unknown_by_default
+    if reason is not None:
+        values, unknown_by_default = dict.fromkeys(values, reason), reason
+    interpreter.launches.append(Launch(interpreter.place, values, dict(state.places), unknown_by_default))
+
+
+def _start(interpreter: Interpreter, name: str, path: str, arguments: Sequence[Value], state: State) -> None:
     if _PYTHON.fullmatch(name):
-        if not _does_something_else(arguments):
-            launch(run, state)
+        if not _starts_no_job(arguments):
+            _record_launch(interpreter, state)
     elif name in _SHELLS:
-        _shell_script(run, arguments, state)
+        _start_shell(interpreter, arguments, state)
     elif name in _OUTSIDE:
-        _started_outside(run, name, arguments, state)
+        _start_outside(interpreter, name, arguments, state)
     elif name in _STARTERS:
-        scripts = [one for one in arguments if isinstance(one, str) and one.endswith(".sh")]
+        scripts = [word for word in arguments if isinstance(word, str) and word.endswith(".sh")]
         if scripts:
-            _nested(run, scripts[0], [], state)
+            _start_script(interpreter, scripts[0], [], state)
         else:
-            launch(run, state)
+            _record_launch(interpreter, state)
     elif "/" in path or name.endswith(".sh"):
-        _nested(run, path, arguments, state)
+        _start_script(interpreter, path, arguments, state)
 
 
-def _does_something_else(arguments: Sequence[Value]) -> bool:
-    """Whether python was started for a line of code, its version or pip, and not for a job."""
-    words = [one for one in arguments if isinstance(one, str)]
-    options = [word for word in words[:1] if word in _NO_JOB]
-    return (
-        bool(options) or not arguments or (words[:1] == ["-m"] and words[1:2] and words[1] in _NO_JOB_MODULES) is True
-    )
+def _starts_no_job(arguments: Sequence[Value]) -> bool:
+    """Return whether python is started for a line of code, its version or pip, and not for a job."""
+    words = [argument for argument in arguments if isinstance(argument, str)]
+    if not arguments or (words and words[0] in _NO_JOB):
+        return True
+    return words[:1] == ["-m"] and len(words) > 1 and words[1] in _NO_JOB_MODULES
 
 
 def _wrapped(arguments: Sequence[Value]) -> list[Value]:
-    """What a wrapper such as `taskset -c 0-3` starts: the first word that looks like a program of ours."""
-    for number, one in enumerate(arguments):
-        if isinstance(one, Text):
+    """Return what a wrapper such as `taskset -c 0-3` starts: from the first word on that names a known program."""
+    for number, argument in enumerate(arguments):
+        if isinstance(argument, Text):
             continue
-        name = posixpath.basename(one)
+        name = posixpath.basename(argument)
         if _PYTHON.fullmatch(name) or name in _STARTERS | _SHELLS | _WRAPPERS | _OUTSIDE or name.endswith(".sh"):
             return list(arguments[number:])
     return []
 
 
-def _env(run: Run, arguments: Sequence[Value], state: State) -> list[Value]:
-    """`env [-i] [-u NAME] A=b... program`: sets the variables; the program and its arguments are left."""
-    left = list(arguments)
-    while left and isinstance(left[0], str):
-        word = left.pop(0)
+def _env(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> list[Value]:
+    """Execute `env [-i] [-u NAME] A=b... program`; return the program and its arguments."""
+    words = list(arguments)
+    while words and isinstance(words[0], str):
+        word = words.pop(0)
         assert isinstance(word, str)
-        found = ASSIGNMENT.match(word)
-        if found is not None:
-            state.set(found[1], found[4], run.place)
-            state.exported.add(found[1])
+        assignment = ASSIGNMENT.match(word)
+        if assignment is not None:
+            state.set(assignment[1], assignment[4], interpreter.place)
+            state.exported.add(assignment[1])
         elif word in ("-i", "-", "--ignore-environment"):
-            state.exported, state.rest = set(), None
-        elif word in ("-u", "--unset") and left and isinstance(left[0], str):
-            state.unset(str(left.pop(0)), run.place)
+            state.exported, state.unknown_by_default = set(), None
+        elif word in ("-u", "--unset") and words and isinstance(words[0], str):
+            state.unset(str(words.pop(0)), interpreter.place)
         elif word.startswith("--unset="):
-            state.unset(word[8:], run.place)
+            state.unset(word[8:], interpreter.place)
         elif not word.startswith("-"):
-            return [word, *left]
-    return left
+            return [word, *words]
+    return words
 
 
-def _started_outside(run: Run, name: str, arguments: Sequence[Value], state: State) -> None:
-    """docker, ssh, sudo: what runs there does not get the script's environment."""
-    if name == "sudo" and any(one in ("-E", "--preserve-env") for one in arguments):
-        return program(run, _wrapped(arguments), state)
-    words = " ".join(one for one in arguments if isinstance(one, str))
+def _start_outside(interpreter: Interpreter, name: str, arguments: Sequence[Value], state: State) -> None:
+    """Execute docker, ssh or sudo: what they run does not get the script's environment."""
+    if name == "sudo" and any(argument in ("-E", "--preserve-env") for argument in arguments):
+        return start_program(interpreter, _wrapped(arguments), state)
+    words = " ".join(argument for argument in arguments if isinstance(argument, str))
     if re.search(r"(?:^|[\s/'\";&])(?:python[0-9.]*|torchrun|[\w.-]+\.sh)(?=$|[\s'\";&])", words):
         reason = Message(
-            "{place} starts the job by {name}, which does not pass this environment on", place=run.place, name=name
+            "{place} starts the job by {name}, which does not pass this environment on",
+            place=interpreter.place,
+            name=name,
         )
-        launch(run, state, reason)
+        _record_launch(interpreter, state, reason)
 
 
-def _shell_script(run: Run, arguments: Sequence[Value], state: State) -> None:
-    """`bash [options] file` and `bash -c text`."""
-    left = list(arguments)
-    while left and isinstance(left[0], str) and left[0].startswith(("-", "+")):
-        option = str(left.pop(0))
+def _start_shell(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> None:
+    """Execute `bash [options] file` and `bash -c text`."""
+    words = list(arguments)
+    while words and isinstance(words[0], str) and words[0].startswith(("-", "+")):
+        option = str(words.pop(0))
         if option.endswith("c") and not option.startswith("--"):
             child = state.copy()
-            if left and isinstance(left[0], str):
-                run.follow(left[0], child)
-            elif left:
-                launch(run, child, unknown("bash -c", run.place))
+            if words and isinstance(words[0], str):
+                interpreter.execute(words[0], child)
+            elif words:
+                _record_launch(interpreter, child, unknown("bash -c", interpreter.place))
             return
-    if left:
-        if isinstance(left[0], Text):
-            return launch(run, state, left[0])
-        _nested(run, left[0], left[1:], state)
+    if words:
+        if isinstance(words[0], Text):
+            return _record_launch(interpreter, state, words[0])
+        _start_script(interpreter, words[0], words[1:], state)
 
 
-def _nested(run: Run, path: str, arguments: Sequence[Value], state: State) -> None:
-    """A script that this one starts: followed when it can be read, otherwise what it starts is not known."""
-    where = absolute(path, state.cwd)
+def _start_script(interpreter: Interpreter, path: str, arguments: Sequence[Value], state: State) -> None:
+    """Execute a script that this one starts; where it cannot be read, what it starts is unknown."""
+    file = state.absolute(path)
     try:
-        if where is None:
+        if file is None:
             raise Missing(path)
-        if run.host.read_bytes(where)[:4] == b"\x7fELF":
+        if interpreter.machine.read_bytes(file)[:4] == b"\x7fELF":
             return
-        run.script(where, run.host.read(where), arguments, state)
+        interpreter.start_script(file, interpreter.machine.read(file), arguments, state)
     except Missing:
         return
     except HostError as error:
-        launch(run, state, Message("{place} starts {path}: {error}", place=run.place, path=path, error=error))
+        reason = Message("{place} starts {path}: {error}", place=interpreter.place, path=path, error=error)
+        _record_launch(interpreter, state, reason)

@@ -1,8 +1,9 @@
-"""What a shell script has set at one point of its run, and what several possible runs have in common."""
+"""What a shell script has set at one point of its execution, and what several possible executions have in common."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import posixpath
+from dataclasses import dataclass, field, replace
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune.messages import Message, Text
@@ -11,41 +12,37 @@ from envtune.shell.expansion import Value
 
 @dataclass
 class State:
-    """Variables (a Text: not known, and why), which of them are exported, and where each was set last."""
+    """Variables (a Text: unknown, and why), which of them are exported, and where each was set last."""
 
     values: dict[str, Value] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
     places: dict[str, str] = field(default_factory=dict)
-    rest: Optional[Text] = None  # why a variable that is not in `values` may be set all the same
+    unknown_by_default: Optional[Text] = None  # why a variable that is not in `values` may be set all the same
     functions: dict[str, Any] = field(default_factory=dict)
     arguments: Optional[Sequence[Value]] = None
-    cwd: Optional[str] = None  # None: not known
+    cwd: Optional[str] = None  # None: unknown
     allexport: bool = False
-    alive: bool = True  # False behind exit, exec or return
+    alive: bool = True  # False after exit, exec or return
     removed: dict[str, str] = field(default_factory=dict)  # variable -> where it was unset
 
     def copy(self) -> State:
-        """A state of its own."""
-        return State(
-            dict(self.values),
-            set(self.exported),
-            dict(self.places),
-            self.rest,
-            dict(self.functions),
-            self.arguments,
-            self.cwd,
-            self.allexport,
-            self.alive,
-            dict(self.removed),
+        """Return a state that shares nothing mutable with this one."""
+        return replace(
+            self,
+            values=dict(self.values),
+            exported=set(self.exported),
+            places=dict(self.places),
+            functions=dict(self.functions),
+            removed=dict(self.removed),
         )
 
-    def become(self, other: State) -> None:
+    def assign_from(self, other: State) -> None:
         """Take over everything of `other`."""
         self.__dict__.update(other.__dict__)
 
     def lookup(self, name: str) -> Optional[Value]:
-        """The value; None when the variable is not set."""
-        return self.values.get(name, self.rest)
+        """Return the value; None when the variable is not set."""
+        return self.values.get(name, self.unknown_by_default)
 
     def set(self, name: str, value: Value, place: str) -> None:
         """Assign; under `set -a` also export."""
@@ -62,26 +59,42 @@ class State:
         self.exported.discard(name)
         self.removed[name] = place
 
-    def forget(self, reason: Text) -> None:
-        """Anything may have been set: nothing is known any more."""
+    def restore(self, name: str, value: Optional[Value], exported: bool) -> None:
+        """Give the variable back the value it had before `local`; None: it was not set."""
+        self.exported.discard(name)
+        if value is None:
+            self.values.pop(name, None)
+        else:
+            self.values[name] = value
+            if exported:
+                self.exported.add(name)
+
+    def invalidate(self, reason: Text) -> None:
+        """Anything may have been set: no variable is known any more."""
         self.values = dict.fromkeys(self.values, reason)
         self.exported |= set(self.values)
         self.removed = {}
-        self.rest = reason
+        self.unknown_by_default = reason
 
     def environment(self) -> dict[str, Value]:
-        """What a program started now gets."""
+        """Return what a program started now gets."""
         return {name: value for name, value in self.values.items() if name in self.exported}
 
     def place(self, name: str) -> str:
-        """Where the variable was set or unset last."""
+        """Return where the variable was set or unset last."""
         return self.places.get(name) or self.removed.get(name, "")
+
+    def absolute(self, path: str) -> Optional[str]:
+        """Return a path of the script, resolved against its working directory; None when that is unknown."""
+        if path.startswith("/"):
+            return posixpath.normpath(path)
+        return None if self.cwd is None else posixpath.normpath(posixpath.join(self.cwd, path))
 
 
 def merge(states: Sequence[State], before: State) -> State:
-    """What holds whichever of the states is the real one; a variable they differ in is not known.
+    """Return what holds whichever of the states is the real one; a variable they differ in is unknown.
 
-    `before` is the state that all of them come from: it tells which of them touched a variable. States behind an exit
+    `before` is the state that all of them come from: it shows which of them touched a variable. States after an exit
     do not count, unless all are.
     """
     alive = [state for state in states if state.alive]
@@ -94,7 +107,7 @@ def merge(states: Sequence[State], before: State) -> State:
             common.values[name] = _differs(name, alive, before)
             if any(name in state.exported for state in alive):
                 common.exported.add(name)
-    common.rest = next((state.rest for state in alive if state.rest is not None), None)
+    common.unknown_by_default = _first_text(state.unknown_by_default for state in alive)
     for state in alive[1:]:
         common.functions.update(state.functions)
         common.cwd = common.cwd if state.cwd == common.cwd else None
@@ -122,11 +135,11 @@ class Launch:
     place: str
     values: Mapping[str, Value]
     places: Mapping[str, str]
-    rest: Optional[Text]
+    unknown_by_default: Optional[Text]
 
 
-def agreed(launches: Sequence[Launch]) -> Launch:
-    """What all launch lines have in common; a variable they differ in is not known."""
+def intersection(launches: Sequence[Launch]) -> Launch:
+    """Return what all launch lines have in common; a variable they differ in is unknown."""
     first, last = launches[0], launches[-1]
     if len(launches) == 1:
         return first
@@ -137,15 +150,14 @@ def agreed(launches: Sequence[Launch]) -> Launch:
             values[name] = first.values[name]
         else:
             other = next(launch for launch in launches if launch.values.get(name) != seen[0])
-            values[name] = _text_of(seen) or Message(
+            values[name] = _first_text(seen) or Message(
                 "not the same in the lines that start the job ({place}, {other_place})",
                 place=first.place,
                 other_place=other.place,
             )
-    rest = next((launch.rest for launch in launches if launch.rest is not None), None)
     places = {name: place for launch in launches for name, place in launch.places.items()}
-    return Launch(last.place, values, places, rest)
+    return Launch(last.place, values, places, _first_text(launch.unknown_by_default for launch in launches))
 
 
-def _text_of(values: Iterable[Optional[Value]]) -> Optional[Text]:
+def _first_text(values: Iterable[Optional[Value]]) -> Optional[Text]:
     return next((value for value in values if isinstance(value, Text)), None)

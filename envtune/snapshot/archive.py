@@ -75,7 +75,7 @@ def read_archive(
 
 
 def _name(member: tarfile.TarInfo) -> str:
-    """The member's name without `./`; "" for the top directory itself; refused when it points elsewhere."""
+    """Return the member's name without `./`; "" for the top directory itself; refused when it points elsewhere."""
     try:
         member.name.encode("utf-8")
     except UnicodeEncodeError:
@@ -114,7 +114,7 @@ def _content(
 def _linked(
     member: tarfile.TarInfo, name: str, account: Callable[[str, int], None], seen: dict[str, Union[bytes, str, None]]
 ) -> bytes:
-    """A hard link: another name of a file that came before."""
+    """Return the content of a hard link, which is another name of a file that came before."""
     target = "/".join(part for part in member.linkname.split("/") if part not in ("", "."))
     content = seen.get(target)
     if not isinstance(content, bytes):

@@ -46,7 +46,7 @@ class SnapshotHost:
         self._tree = Tree(files, data["covered"])
 
     def _programs(self, files: Mapping[str, Any]) -> set[str]:
-        """Where the programs lie that have answered, on a host written by hand that does not say so."""
+        """Return where the programs that answered lie, on a host written by hand that does not say so."""
         found = set()
         for argv, row in self._commands.items():
             if "error" not in row and "/" not in argv[0]:
@@ -132,7 +132,7 @@ class SnapshotHost:
         return tuple(Interface(**row) for row in self._table("interfaces"))
 
     def disk(self, path: str) -> Disk:
-        """The recorded file system with the longest prefix of `path`; Missing and Denied as on a host.
+        """Return the recorded file system with the longest prefix of `path`; Missing and Denied as on a host.
 
         Where a snapshot written by hand does not mention `path`, the directory is taken to exist.
         """

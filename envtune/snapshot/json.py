@@ -18,7 +18,7 @@ class _Refused(Exception):
 
 
 def read_json(member: str, content: bytes) -> Any:
-    """The value in `content`; raises SnapshotError naming `member`."""
+    """Return the value in `content`; raises SnapshotError naming `member`."""
     try:
         return json.loads(
             content[3 if content.startswith(codecs.BOM_UTF8) else 0 :].decode("utf-8"),

@@ -55,7 +55,7 @@ def too_large(name: str, limit: int) -> SnapshotError:
 
 
 def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
-    """The recorded host in `path`; raises SnapshotError, which names the file and the member that is wrong."""
+    """Return the recorded host in `path`; raises SnapshotError, which names the file and the member that is wrong."""
     place = os.fspath(path)
     try:
         kind = os.stat(place).st_mode
@@ -75,7 +75,7 @@ def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
 
 
 def assembled(members: dict[str, Member]) -> dict[str, Any]:
-    """The one mapping that the members stand for."""
+    """Return the one mapping that the members make up."""
     members = _without_top_folder(members)
     manifest = members.get(MANIFEST)
     if not isinstance(manifest, bytes):
@@ -107,7 +107,7 @@ def assembled(members: dict[str, Member]) -> dict[str, Any]:
 
 
 def _without_top_folder(members: dict[str, Member]) -> dict[str, Member]:
-    """`tar czf host.tar.gz host/` puts everything below `host/`; the members as if it were not there."""
+    """Return the members without the directory that `tar czf host.tar.gz host/` puts everything below."""
     if MANIFEST in members:
         return members
     tops = {name.split("/")[0] for name in members}
@@ -118,7 +118,7 @@ def _without_top_folder(members: dict[str, Member]) -> dict[str, Member]:
 
 
 def _add_tree(data: dict[str, Any], members: dict[str, Member]) -> None:
-    """What lies below `files/` is a root file system; files.json adds what a tree cannot say."""
+    """Add what lies below `files/`, a root file system; files.json says what a tree cannot."""
     tree: dict[str, Any] = {}
     for name, member in members.items():
         if name.startswith("files/"):
@@ -142,7 +142,7 @@ def _entry(name: str, member: Member) -> Any:
 
 
 def _merged(content: Any, entry: Any) -> Any:
-    """Mode, owner and time from files.json for a file whose content is in the tree; else what files.json says."""
+    """Return what files.json says; the content from the tree where it says only mode, owner and time."""
     if isinstance(entry, dict) and isinstance(content, bytes) and set(entry) <= {"mode", "uid", "gid", "mtime", "size"}:
         import base64
 
@@ -154,7 +154,7 @@ def _merged(content: Any, entry: Any) -> Any:
 
 
 def _inside(name: str, target: str) -> str:
-    """The text of a recorded link; refused when it climbs above the recorded root."""
+    """Return the text of a recorded link; refused when it climbs above the recorded root."""
     depth = name.count("/") - 1  # files/etc/x lies one directory below the recorded root
     for part in target.split("/") if not target.startswith("/") else ():
         depth += -1 if part == ".." else 0 if part in ("", ".") else 1
@@ -166,7 +166,7 @@ def _inside(name: str, target: str) -> str:
 
 
 def _add_commands(data: dict[str, Any], members: dict[str, Member]) -> None:
-    """Each file of `commands/` is the standard output of the command it is called after."""
+    """Add the files of `commands/`: each is the standard output of the command it is called after."""
     found = {
         name[len("commands/") :]: member
         for name, member in members.items()
@@ -251,7 +251,7 @@ def _walk(parent: int, name: str, shown: str, budget: _Budget) -> Iterator[tuple
 
 
 def _one(folder: int, name: str, shown: str, budget: _Budget) -> Member:
-    """A file or link of a directory; anything else is refused."""
+    """Return a file or link of a directory; refuse anything else."""
     found = os.lstat(name, dir_fd=folder)
     if stat.S_ISLNK(found.st_mode) and shown.startswith("files/"):
         budget.member(shown)
@@ -273,7 +273,7 @@ def _one(folder: int, name: str, shown: str, budget: _Budget) -> Member:
 
 
 def _named(name: str, shown: Optional[str] = None) -> str:
-    """The name, when it is text."""
+    """Return the name, when it is text."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

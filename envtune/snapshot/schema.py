@@ -1,270 +1,250 @@
-"""Whether a snapshot mapping has the shape that docs/snapshot.md describes. Checked once, so that nothing trips later.
+"""The form of a snapshot, as docs/snapshot.md describes it. Judged once, so that nothing trips later.
 
 `normalised` gives a mapping in which every table is in its full form and every value of its type, or raises
-`SnapshotError` naming the place: `processes[3].pid: a whole number is expected, not "x"`. Keys that are not known are
-left alone at the top and in the tables (a later collector may say more); in file entries and commands, which people
-write by hand, they are refused, because a misspelt key would silently mean "not recorded".
+`SnapshotError` naming the place: `processes[3].pid: a whole number is expected, not 'x'`. Keys that are not known are
+ignored at the top and in the tables (a later collector may say more); in file entries and commands, which people write
+by hand, they are refused, because a misspelt key would silently mean "not recorded".
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Iterable, Mapping, NoReturn
 
 from envtune.errors import SnapshotError
-from envtune.messages import Bilingual, Message
-from envtune.snapshot.values import (
-    entry_path,
-    mapping,
-    number,
-    optional_mapping,
-    path,
-    refused,
-    text,
-    texts,
-    whole,
-    word,
-)
+from envtune.messages import Message, Text
+from envtune.schema.types import AnyOf, Bool, Bytes, Const, Field, ListOf, MapOf, Null, Number, Record, Str, optional
+from envtune.schema.validate import Validator, is_normal_path
+from envtune.schema.values import Data
 
 SCHEMA = "envtune.snapshot/1"
 KINDS = ("char", "block", "fifo", "socket")
-ENTRY_KEYS = frozenset(
-    ("link", "dir", "text", "base64", "size", "mode", "uid", "gid", "mtime", "error", "record_digest", "head", *KINDS)
-)
-COMMAND_KEYS = frozenset(("argv", "rc", "stdout", "stderr", "error", "seconds"))
-COMMAND_ERRORS = {"ENOENT": "missing", "EACCES": "denied", "EPERM": "denied", "ETIMEDOUT": "timeout"}
 TABLES = ("processes", "listeners", "interfaces", "disks")
+COMMAND_ERRORS = {"ENOENT": "missing", "EACCES": "denied", "EPERM": "denied", "ETIMEDOUT": "timeout"}
+
+
+def _is_base64(text: str) -> bool:
+    import base64
+
+    return base64.b64decode(text, validate=True) is not None
+
+
+def _is_hexadecimal(text: str) -> bool:
+    return bytes.fromhex(text) is not None
+
+
+def _is_file_name(text: str) -> bool:
+    return text not in ("", ".", "..") and "/" not in text and "\0" not in text
+
+
+_TEXT, _TEXTS, _WHOLE, _NUMBER = Str(), ListOf(Str()), Number(whole=True), Number()
+_WORD = Str(numbers=True)  # a number written without quotes is meant as text
+_PATH = Str("/[^\0]*", name=Message("an absolute path"))
+_FILE_PATH = Str(
+    name=Message("an absolute path with no `..`, `//` or final `/`"), check=is_normal_path, keywords={"pattern": "^/"}
+)
+_FILE_NAME = Str(name=Message("the name of a file"), check=_is_file_name, keywords={"pattern": "^[^/]+$"})
+_MODE = Str("[0-7]{1,5}", name=Message('an octal mode in quotes ("0644")'))
+_HEXADECIMAL = Str(name=Message("hexadecimal digits"), check=_is_hexadecimal, keywords={"contentEncoding": "base16"})
+_BASE64 = Str(name=Message("base64"), check=_is_base64, keywords={"contentEncoding": "base64"})
+_WORDS = AnyOf(_TEXT, _TEXTS)
+
+ENTRY = Record(
+    Field("link", _TEXT, "Where a symbolic link leads."),
+    Field("dir", AnyOf(Null(), Const(True), ListOf(_FILE_NAME)), "The names in a directory; null: not recorded."),
+    Field("text", _TEXT, "What a file holds."),
+    Field("base64", _BASE64, "What a file holds, where it is not UTF-8."),
+    Field("size", _WHOLE, "Size of a file in bytes."),
+    Field("mode", _MODE, "Permissions, octal."),
+    Field("uid", _WHOLE, "Number of the owner."),
+    Field("gid", _WHOLE, "Number of the group."),
+    Field("mtime", _NUMBER, "When it was changed, in seconds since 1970."),
+    Field("error", _TEXT, "The error that reading met: EACCES, EIO, ETIMEDOUT, ..."),
+    Field("record_digest", _TEXT, "Digest of a wheel's or an installation's RECORD."),
+    Field("head", _HEXADECIMAL, "The first bytes of a file."),
+    *(Field(kind, Const(True)) for kind in KINDS),
+)
+_OUTPUT = (
+    Field("rc", _WHOLE, "Exit status; 0 when it is absent."),
+    Field("stdout", _TEXT, "Standard output."),
+    Field("stderr", _TEXT, "Standard error."),
+    Field(
+        "error",
+        optional(Str(choices=("missing", "denied", "timeout", *COMMAND_ERRORS))),
+        "Why there is no output: there is no such program, this user may not run it, it did not answer.",
+    ),
+    Field("seconds", _NUMBER, "How long it was waited for."),
+)
+_ARGV = Field("argv", _WORDS, "The command: its words, or the line.")
+COMMAND = Record(_ARGV._replace(required=True), *_OUTPUT)
+_COMMANDS = AnyOf(MapOf(AnyOf(_TEXT, Record(_ARGV, *_OUTPUT))), ListOf(COMMAND))
+_PID = Field("pid", _WHOLE, "Number of the process.", True)
+_PROCESS = Record(
+    _PID,
+    Field("ppid", _WHOLE, "Number of its parent."),
+    Field("user", _WORD, "Whose it is."),
+    Field("name", optional(_TEXT), "Its name; the program's when it is absent."),
+    Field("argv", optional(_WORDS), "Its command line."),
+    Field("state", _TEXT, "One letter, as in ps."),
+    Field("started", _NUMBER, "When it was started, in seconds since 1970."),
+    Field("devices", optional(_TEXTS), "The NPU nodes it holds open."),
+    Field("opaque", Bool(), "Its open files could not be read."),
+    closed=False,
+)
+_LISTENER = Record(
+    Field("address", _TEXT, "The address it listens on.", True),
+    Field("port", Number(0, 65535, whole=True), "The TCP port.", True),
+    Field("pid", optional(_WHOLE), "The process that listens, where it is known."),
+    Field("process", optional(_TEXT), "Its name."),
+    closed=False,
+)
+_INTERFACE = Record(
+    Field("name", _TEXT, "Name of the interface.", True),
+    Field("addresses", optional(_TEXTS), "Its addresses, with or without prefix length."),
+    Field("up", Bool(), "Whether it is up."),
+    closed=False,
+)
+_DISK = Record(
+    Field("path", _PATH, "Where the file system is mounted.", True),
+    Field("total", _WHOLE, "Its size in bytes.", True),
+    Field("free", _WHOLE, "What is free of it, in bytes.", True),
+    closed=False,
+)
+_TARGET = Record(
+    Field("python", optional(_TEXT), "The Python of the job."),
+    Field("script", optional(_TEXT), "The script that launches it."),
+    Field("env_file", optional(_TEXT), "The file that sets its variables."),
+    Field("pid", optional(_WHOLE), "Number of its running process."),
+    Field("peers", optional(_TEXTS), "The addresses of the other hosts."),
+    closed=False,
+)
+
+
+def _table(row: Record) -> AnyOf:
+    error = Record(Field("error", _TEXT, "Why there are no rows: EACCES, ...", True), closed=False)
+    return AnyOf(ListOf(row), error, Null(), name=Message('a list, or {"error": "EACCES"}'))
+
+
+SNAPSHOT = Record(
+    Field("schema", Const(SCHEMA), "Name and version of this form.", True),
+    Field("collector", optional(_WORD), "Version of the recorder."),
+    Field("host", optional(_TEXT), "Name of the host."),
+    Field("taken", optional(_TEXT), "When it was recorded, for people."),
+    Field("now", _NUMBER, "When it was recorded, in seconds since 1970."),
+    Field("uname", optional(MapOf(optional(_TEXT))), "sysname, nodename, release and machine, as in uname."),
+    Field("euid", _WHOLE, "The user who recorded it; 0 is root."),
+    Field("cwd", optional(_PATH), "The working directory."),
+    Field("environ", optional(MapOf(optional(_WORD))), "Variables of the shell the job is started from."),
+    Field("target", optional(_TARGET), "The job, as the options name it."),
+    Field("covered", optional(ListOf(_PATH)), "Patterns of the paths that were looked at; a final /** is all below."),
+    Field("files", optional(MapOf(AnyOf(_TEXT, Null(), ENTRY, Bytes()), _FILE_PATH)), "The recorded tree."),
+    Field("commands", optional(_COMMANDS), "What commands said."),
+    Field("processes", _table(_PROCESS), "The process table."),
+    Field("listeners", _table(_LISTENER), "The listening TCP sockets."),
+    Field("interfaces", _table(_INTERFACE), "The network interfaces."),
+    Field("disks", _table(_DISK), "The file systems."),
+    closed=False,
+)
+
+
+def _refuse(value: Data, message: Text) -> NoReturn:
+    raise SnapshotError(value.path, message)
 
 
 def normalised(data: Any) -> dict[str, Any]:
-    """The mapping in its full form; raises SnapshotError naming what is not as it should be."""
-    found = dict(mapping("snapshot", data))
-    schema = found.get("schema", SCHEMA)
-    if schema != SCHEMA:
-        raise refused("schema", SCHEMA, schema)
-    for key in ("host", "taken", "cwd"):
-        found[key] = text(key, found.get(key) or "")
-    found["cwd"] = path("cwd", found["cwd"] or "/")
-    found["euid"] = whole("euid", found.get("euid", 0))
-    found["now"] = number("now", found.get("now", 0))
-    found["uname"] = {k: text(f"uname.{k}", v) for k, v in optional_mapping("uname", found).items() if v is not None}
-    environ = optional_mapping("environ", found)
-    found["environ"] = {text("environ", k): word(f"environ.{k}", v) for k, v in environ.items() if v is not None}
-    found["target"] = _target(optional_mapping("target", found))
-    found["covered"] = _covered(found.get("covered"))
-    found["files"] = {entry_path(k): entry(k, v) for k, v in optional_mapping("files", found).items()}
-    if found.get("commands") is not None:
-        found["commands"] = list(command_rows(found["commands"]))
-    for name in TABLES:
-        if found.get(name) is not None:
-            found[name] = _table(name, found[name])
-    return found
-
-
-# ---------------------------------------------------------------------------------------------------- structures
-
-
-def _target(value: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        key: text(f"target.{key}", value[key]) for key in ("python", "script", "env_file") if value.get(key) is not None
+    """Return the mapping, which may lack `schema`, in its full form; SnapshotError names what is wrong with it."""
+    named = {"schema": SCHEMA, **data} if isinstance(data, Mapping) else data
+    found: dict[str, Any] = Validator(_refuse).judge(Data(named, name="snapshot"), SNAPSHOT)
+    for key in ("uname", "environ"):
+        found[key] = {name: value for name, value in (found.get(key) or {}).items() if value is not None}
+    target = found.get("target") or {}
+    commands = found.get("commands")
+    return {
+        **found,
+        "host": found.get("host") or "",
+        "taken": found.get("taken") or "",
+        "cwd": found.get("cwd") or "/",
+        "euid": found.get("euid", 0),
+        "now": float(found.get("now", 0)),
+        "target": {name: value for name, value in target.items() if value is not None},
+        "covered": found.get("covered"),
+        "files": {path: _entry(entry) for path, entry in (found.get("files") or {}).items()},
+        **({} if commands is None else {"commands": [*_commands(commands)]}),
+        **{name: _table_rows(name, found[name]) for name in TABLES if found.get(name) is not None},
     }
-    if value.get("pid") is not None:
-        found["pid"] = whole("target.pid", value["pid"])
-    if value.get("peers") is not None:
-        found["peers"] = texts("target.peers", value["peers"])
-    return found
 
 
-def _covered(value: Any) -> Optional[list[str]]:
-    if value is None:
-        return None
-    return [path(f"covered[{place}]", one) for place, one in enumerate(texts("covered", value))]
+def _entry(entry: Any) -> Any:
+    if isinstance(entry, dict):
+        if entry.get("dir") is True:
+            entry["dir"] = None
+        if "mtime" in entry:
+            entry["mtime"] = float(entry["mtime"])
+    return entry
 
 
-def entry(where: str, value: Any) -> Any:
-    """One entry of `files`: null, text, bytes or a mapping of known keys."""
-    where = f"files: {where}"
-    if value is None or isinstance(value, bytes):
-        return value
-    if not isinstance(value, Mapping):
-        return text(where, value)
-    _only(where, value, ENTRY_KEYS)
-    made: dict[str, Any] = {}
-    for key, one in value.items():
-        made[key] = _ENTRY_FORMS[key](f"{where}: {key}", one)
-    return made
-
-
-def _only(where: str, value: Mapping[str, Any], known: frozenset[str]) -> None:
-    for key in mapping(where, value):
-        if key not in known:
-            raise SnapshotError(
-                where,
-                Bilingual(
-                    f"{key} is not one of {', '.join(sorted(known))}", f"{key} 不在 {'、'.join(sorted(known))} 之中"
-                ),
-            )
-
-
-def _names(where: str, value: Any) -> Optional[list[str]]:
-    if value is None or value is True:
-        return None
-    names = texts(where, value)
-    for name in names:
-        if not name or "/" in name or name in (".", "..") or "\0" in name:
-            raise refused(where, "the name of a file", name)
-    return names
-
-
-def _mode(where: str, value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch("[0-7]{1,5}", value):
-        raise refused(where, 'an octal mode in quotes ("0644")', value)
-    return value
-
-
-def _true(where: str, value: Any) -> bool:
-    if value is not True:
-        raise refused(where, "true", value)
-    return True
-
-
-def _hexadecimal(where: str, value: Any) -> str:
-    try:
-        bytes.fromhex(text(where, value))
-    except ValueError:
-        raise refused(where, "hexadecimal digits", value) from None
-    return str(value)
-
-
-def _base64(where: str, value: Any) -> str:
-    import base64
-
-    try:
-        base64.b64decode(text(where, value), validate=True)
-    except ValueError:
-        raise refused(where, "base64", value) from None
-    return str(value)
-
-
-_ENTRY_FORMS: Mapping[str, Callable[[str, Any], Any]] = {
-    "link": text,
-    "dir": _names,
-    "text": text,
-    "base64": _base64,
-    "size": whole,
-    "mode": _mode,
-    "uid": whole,
-    "gid": whole,
-    "mtime": number,
-    "error": text,
-    "record_digest": text,
-    "head": _hexadecimal,
-    **dict.fromkeys(KINDS, _true),
-}
-
-
-def command_rows(value: Any) -> Iterator[dict[str, Any]]:
-    """Rows of `commands`, which are a list of rows, or short: `{"npu-smi info": "text"}`, `{...: {rc: 1}}`."""
-    if isinstance(value, Mapping):
-        for line, result in mapping("commands", value).items():
-            row = {"stdout": result} if isinstance(result, str) else dict(mapping(f"commands: {line}", result))
-            yield _command(f"commands: {line}", {"argv": line.split(), **row})
+def _commands(commands: Any) -> Iterable[dict[str, Any]]:
+    """Return rows of `commands`, which are a list of rows, or short: `{"npu-smi info": "text"}`, `{...: {rc: 1}}`."""
+    if isinstance(commands, list):
+        for number, row in enumerate(commands):
+            yield _command(f"commands[{number}]", row)
         return
-    if not isinstance(value, (list, tuple)):
-        raise refused("commands", "a mapping or a list", value)
-    for place, one in enumerate(value):
-        yield _command(f"commands[{place}]", dict(mapping(f"commands[{place}]", one)))
+    for line, result in commands.items():
+        row = {"stdout": result} if isinstance(result, str) else result
+        yield _command(f"commands: {line}", {"argv": line, **row})
 
 
-def _command(where: str, row: dict[str, Any]) -> dict[str, Any]:
-    _only(where, row, COMMAND_KEYS)
-    argv = row.get("argv")
-    made: dict[str, Any] = {"argv": argv.split() if isinstance(argv, str) else texts(f"{where}.argv", argv)}
-    if not made["argv"]:
+def _command(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    argv = _words(row["argv"])
+    if not argv:
         raise SnapshotError(where, Message("a command has at least one word"))
-    if row.get("error") is not None:
-        said = text(f"{where}.error", row["error"])
-        made["error"] = COMMAND_ERRORS.get(said, said)
-        if made["error"] not in ("missing", "denied", "timeout"):
-            raise refused(f"{where}.error", "missing, denied or timeout", said)
-        made["seconds"] = number(f"{where}.seconds", row.get("seconds", 0))
-        return made
-    made["rc"] = whole(f"{where}.rc", row.get("rc", 0))
-    for key in ("stdout", "stderr"):
-        made[key] = text(f"{where}.{key}", row.get(key, ""))
-    return made
+    error = row.get("error")
+    if error is not None:
+        return {"argv": argv, "error": COMMAND_ERRORS.get(error, error), "seconds": float(row.get("seconds", 0))}
+    return {"argv": argv, "rc": row.get("rc", 0), "stdout": row.get("stdout", ""), "stderr": row.get("stderr", "")}
 
 
-# ---------------------------------------------------------------------------------------------------- tables
+def _words(argv: Any) -> list[str]:
+    return argv.split() if isinstance(argv, str) else list(argv or ())
 
 
-def _table(name: str, value: Any) -> Any:
-    if isinstance(value, Mapping):
-        if "error" not in value:
-            raise refused(name, 'a list, or {"error": "EACCES"}', value)
-        return {"error": text(f"{name}.error", value["error"])}
-    if not isinstance(value, (list, tuple)):
-        raise refused(name, "a list", value)
-    form = _ROWS[name]
-    return [form(f"{name}[{place}]", mapping(f"{name}[{place}]", row)) for place, row in enumerate(value)]
+def _table_rows(name: str, table: Any) -> Any:
+    return [_ROWS[name](row) for row in table] if isinstance(table, list) else table
 
 
-def _need(where: str, row: Mapping[str, Any], key: str) -> Any:
-    if row.get(key) is None:
-        raise SnapshotError(where, Message("{key} is missing", key=key))
-    return row[key]
-
-
-def _process(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    argv = row.get("argv") or ()
-    words = argv.split() if isinstance(argv, str) else texts(f"{where}.argv", argv)
+def _process(row: Mapping[str, Any]) -> dict[str, Any]:
+    argv = _words(row.get("argv"))
     return {
-        "pid": whole(f"{where}.pid", _need(where, row, "pid")),
-        "ppid": whole(f"{where}.ppid", row.get("ppid", 0)),
-        "user": word(f"{where}.user", row.get("user", "")),
-        "name": text(f"{where}.name", row.get("name") or posixpath.basename(words[0] if words else "")),
-        "argv": tuple(words),
-        "state": text(f"{where}.state", row.get("state", "S")),
-        "started": number(f"{where}.started", row.get("started", 0)),
-        "devices": tuple(texts(f"{where}.devices", row.get("devices") or ())),
-        "opaque": bool(row.get("opaque", False)),
+        "pid": row["pid"],
+        "ppid": row.get("ppid", 0),
+        "user": row.get("user", ""),
+        "name": row.get("name") or posixpath.basename(argv[0] if argv else ""),
+        "argv": tuple(argv),
+        "state": row.get("state", "S"),
+        "started": float(row.get("started", 0)),
+        "devices": tuple(row.get("devices") or ()),
+        "opaque": row.get("opaque", False),
     }
 
 
-def _listener(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    port = whole(f"{where}.port", _need(where, row, "port"))
-    if not 0 <= port <= 65535:
-        raise refused(f"{where}.port", "a port", port)
-    pid = row.get("pid")
+def _listener(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "address": text(f"{where}.address", _need(where, row, "address")).strip("[]"),
-        "port": port,
-        "pid": None if pid is None else whole(f"{where}.pid", pid),
-        "process": text(f"{where}.process", row.get("process") or ""),
+        "address": row["address"].strip("[]"),
+        "port": row["port"],
+        "pid": row.get("pid"),
+        "process": row.get("process") or "",
     }
 
 
-def _interface(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    addresses = texts(f"{where}.addresses", row.get("addresses") or ())
-    return {
-        "name": text(f"{where}.name", _need(where, row, "name")),
-        "addresses": tuple(re.split("[/%]", one)[0] for one in addresses),
-        "up": bool(row.get("up", True)),
-    }
+def _interface(row: Mapping[str, Any]) -> dict[str, Any]:
+    addresses = tuple(re.split("[/%]", address)[0] for address in row.get("addresses") or ())
+    return {"name": row["name"], "addresses": addresses, "up": row.get("up", True)}
 
 
-def _disk(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "path": path(f"{where}.path", _need(where, row, "path")),
-        "total": whole(f"{where}.total", _need(where, row, "total")),
-        "free": whole(f"{where}.free", _need(where, row, "free")),
-    }
-
-
-_ROWS: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
+_ROWS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "processes": _process,
     "listeners": _listener,
     "interfaces": _interface,
-    "disks": _disk,
+    "disks": dict,
 }

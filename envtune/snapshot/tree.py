@@ -21,7 +21,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 class Tree:
-    """The recorded tree. `entries` and `covered` are normalised (snapshot_shape.py)."""
+    """The recorded tree. `entries` and `covered` are normalised (schema.py)."""
 
     def __init__(self, entries: Mapping[str, Optional[Entry]], covered: Optional[Sequence[str]]) -> None:
         self._entries = entries
@@ -41,7 +41,7 @@ class Tree:
             path = parent
 
     def locate(self, path: str, follow: bool = True) -> str:
-        """The recorded path behind `path`, with the links of its directories (and its own, if `follow`) resolved."""
+        """Return the recorded path behind `path`, the links on the way resolved, and its own if `follow`."""
         try:
             return resolve(path, self._link, follow)
         except LinkLoop:
@@ -52,7 +52,7 @@ class Tree:
         return entry.get("link") if isinstance(entry, Mapping) else None
 
     def entry(self, path: str) -> Entry:
-        """The entry at exactly `path`; raises what the recorder met there."""
+        """Return the entry at exactly `path`; raises what the recorder met there."""
         entry = self._entries.get(path)
         if entry is None:
             if path in self._entries or path not in self._children:
@@ -63,7 +63,7 @@ class Tree:
         return entry
 
     def _absence(self, path: str) -> HostError:
-        """Missing, NotRecorded, or the error of a closed directory above."""
+        """Return Missing, NotRecorded, or the error of a closed directory above."""
         if path in self._entries:
             return Missing(path)
         name = path
@@ -79,7 +79,7 @@ class Tree:
         return NotRecorded(path, "the snapshot does not say")
 
     def _said_above(self, parent: str, base: str, path: str) -> Optional[HostError]:
-        """What the entry of a directory above `path` says about it; `base` is the name in it on the way to `path`."""
+        """Return what a directory above says about `path`; `base` is the name in it on the way to `path`."""
         above = self._entries[parent]
         if not isinstance(above, Mapping) or not ("dir" in above or "error" in above):
             return Missing(path)  # nothing, or a file, is where a directory would have to be
@@ -93,7 +93,7 @@ class Tree:
         return NotRecorded(path, "the snapshot holds only its name") if only_name else None
 
     def content(self, path: str) -> bytes:
-        """What the regular file at `path` holds."""
+        """Return what the regular file at `path` holds."""
         entry = self.entry(self.locate(path))
         if isinstance(entry, bytes):
             return entry
@@ -110,7 +110,7 @@ class Tree:
         raise NotRecorded(path, "its content was not recorded")
 
     def names(self, path: str) -> tuple[str, ...]:
-        """The names in the directory at `path`."""
+        """Return the names in the directory at `path`."""
         where = self.locate(path)
         entry = self.entry(where)
         if not isinstance(entry, Mapping) or "dir" not in entry:
@@ -126,7 +126,7 @@ class Tree:
         return any(covers(pattern, posixpath.join(folder, _ANY_NAME)) for pattern in self._covered or ())
 
     def matches(self, pattern: str) -> tuple[str, ...]:
-        """The sorted paths that match a shell pattern; NotRecorded where the recorder did not look."""
+        """Return the sorted paths that match a shell pattern; NotRecorded where the recorder did not look."""
         complete = self._covered is None or self._looked_for(pattern)
         return tuple(sorted(self._matches("/", [p for p in pattern.split("/") if p], pattern, complete)))
 
@@ -181,7 +181,7 @@ _ANY_NAME = "\x01"  # a name that only a wildcard matches
 
 
 def covers(pattern: str, path: str) -> bool:
-    """Whether a covered pattern speaks of `path`: segments match one by one, a final `**` covers everything below."""
+    """Return whether a pattern covers `path`: segments match one by one, a final `**` is everything below."""
     want, have = pattern.strip("/").split("/"), path.strip("/").split("/")
     if want[-1] == "**":
         want, have = want[:-1], have[: len(want) - 1]
@@ -189,7 +189,7 @@ def covers(pattern: str, path: str) -> bool:
 
 
 def recorded_error(code: str, path: str) -> HostError:
-    """What the recorder met: EACCES, ENOENT, ETIMEDOUT, ... (or denied, missing, timeout)."""
+    """Return what the recorder met: EACCES, ENOENT, ETIMEDOUT, ... (or denied, missing, timeout)."""
     if code in ("EACCES", "EPERM", "denied"):
         return Denied(path)
     if code in ("ENOENT", "ENOTDIR", "ENODEV", "ENXIO", "missing"):

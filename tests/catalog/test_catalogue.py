@@ -10,10 +10,9 @@ import pytest
 from helpers.entries import entries
 from helpers.examples import ROOT
 
-from envtune.catalog import load
+from envtune.catalog import load, schema
 from envtune.catalog.compile import compile_rows
 from envtune.catalog.layers import Layer, content, sources
-from envtune.schema import types as schema
 
 KNOWN_TAGS = {"preflight", "fleet", "troubleshoot"}
 CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff5e]")  # punctuation, too: some remedies are code

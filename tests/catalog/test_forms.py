@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Optional
+from typing import Any, Mapping, Optional
 
 import pytest
 import yaml
@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.catalog import yaml as yaml_reader
-from envtune.catalog.compile import compile_rows
+from envtune.catalog.compile import compile_rows, entry_of
+from envtune.catalog.forms import EXAMPLE_HOST
 from envtune.catalog.layers import Layer, content, sources
-from envtune.catalog.yaml import Complaints, read_yaml
+from envtune.catalog.yaml import Diagnostics, read_yaml
 from envtune.errors import CatalogError
-from envtune.schema.validate import validate
+from envtune.schema.validate import Validator
 
 CHECK, FAQ, PLAYBOOK = (
     "checks/cpu/CPU900-governor-odd.yaml",
@@ -27,14 +28,14 @@ CHECK, FAQ, PLAYBOOK = (
 )
 
 
-def complaints_about(root: Path) -> list[str]:
+def diagnostics_of(root: Path) -> list[str]:
     """`path:line:column: message` below `root`, of every file there."""
     files = sources(Layer(str(root)))
     try:
         compile_rows([(file, content(file)) for file in files], {})
     except CatalogError as error:
         assert len(error.to("zh").split("\n")) == len(error.diagnostics)
-        return [complaint.replace(f"{root}/", "") for complaint in error.diagnostics]
+        return [diagnostic.replace(f"{root}/", "") for diagnostic in error.diagnostics]
     return []
 
 
@@ -47,45 +48,81 @@ def check_with(line: str, instead_of: Optional[str] = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_good_files_have_no_complaint(tmp_path: Path) -> None:
+def test_good_files_have_no_diagnostic(tmp_path: Path) -> None:
     write_catalogue(tmp_path, check=GOOD_CHECK, faq=GOOD_FAQ, playbook=GOOD_PLAYBOOK)
-    assert complaints_about(tmp_path) == []
+    assert diagnostics_of(tmp_path) == []
 
 
-TRAPS = [
-    ("7.10", "a number in YAML (7.1)"),
-    ("1.0", "a number in YAML"),
-    ("NO", "a truth value in YAML"),
-    ("yes", "a truth value in YAML"),
-    ("on", "a truth value in YAML"),
-    ("Off", "a truth value in YAML"),
-    ("22:22", "a number of base 60 in YAML (1342)"),
-    ("190:20:30", "a number of base 60 in YAML (685230)"),
-    ("0644", "an octal number in YAML (420)"),
-    ("0x19e5", "a hexadecimal number in YAML"),
-    ("0b1", "a binary number in YAML"),
-    ("1_000", "a number in YAML (1000)"),
-    ("2021-03-04", "a date in YAML"),
-    ("2021-03-04 10:00:00", "a date in YAML"),
-    (".inf", "not a number one can compare with"),
-    ("<<", "a special word of YAML"),
+def row_with(line: str, root: Path) -> Mapping[str, Any]:
+    """The compiled row of the good check with one line replaced."""
+    write_catalogue(root, check=check_with(line))
+    files = sources(Layer(str(root)))
+    (row,) = compile_rows([(file, content(file)) for file in files], {})["checks"]
+    return row
+
+
+# what YAML 1.1 makes something else of
+WORDS = [
+    *("NO", "yes", "on", "Off", "22:22", "190:20:30", "0644", "0x19e5", "0b1", "1_000", "2021-03-04"),
+    *("2021-03-04 10:00:00", ".inf", "<<", "="),
 ]
 
 
-@pytest.mark.parametrize(("word", "why"), TRAPS, ids=[word for word, _ in TRAPS])
-def test_what_yaml_would_silently_change_is_refused(word: str, why: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("word", [*WORDS, "7.10", "1.0", "8", "true", "1e3"])
+def test_a_text_needs_no_quotes_where_the_schema_says_text(word: str, tmp_path: Path) -> None:
+    assert row_with(f"references: [{word}]", tmp_path)["references"] == [word]
+    assert row_with(f'references: ["{word}"]', tmp_path)["references"] == [word]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_where_the_type_is_open_what_is_no_json_scalar_is_a_text(word: str, tmp_path: Path) -> None:
+    assert row_with(f"expect: {{eq: {word}}}", tmp_path)["expect"] == {"eq": word}
+    assert row_with(f'expect: {{eq: "{word}"}}', tmp_path)["expect"] == {"eq": word}
+
+
+def test_where_the_type_is_open_json_scalars_are_what_they_look_like(tmp_path: Path) -> None:
+    wanted = row_with('expect: {in: [8, -1, true, false, "8", "true", "7.10"]}', tmp_path)["expect"]["in"]
+    assert wanted == [8, -1, True, False, "8", "true", "7.10"]
+    assert [type(word) for word in wanted] == [int, int, bool, bool, str, str, str]
+
+
+@pytest.mark.parametrize("word", ["7.10", "1.0", "-0.5", "1e3"])
+def test_what_could_be_a_number_or_a_version_is_refused_where_the_type_is_open(word: str, tmp_path: Path) -> None:
     write_catalogue(tmp_path, check=check_with(f"expect: {{eq: {word}}}"))
-    (complaint,) = complaints_about(tmp_path)
-    assert complaint.startswith(f"{CHECK}:12:14: ")
-    assert word in complaint
-    assert "quotes" in complaint
-    assert why in complaint or word == "1.0"
+    (diagnostic,) = diagnostics_of(tmp_path)
+    assert diagnostic == f'{CHECK}:12:14: {word} can be a number or a version; write "{word}" with quotes'
 
 
-@pytest.mark.parametrize("word", [word for word, _ in TRAPS])
-def test_the_same_in_quotes_is_fine(word: str, tmp_path: Path) -> None:
-    write_catalogue(tmp_path, check=check_with(f'expect: {{eq: "{word}"}}'))
-    assert complaints_about(tmp_path) == []
+def test_a_number_is_a_number_where_the_schema_says_number(tmp_path: Path) -> None:
+    assert row_with("tags: [preflight]\ndeadline: 7.10", tmp_path)["deadline"] == 7.1
+    assert row_with("expect: {ge: 1e3, le: 2000}", tmp_path)["expect"] == {"ge": 1000.0, "le": 2000}
+
+
+def test_a_fact_is_a_text_or_a_truth_value(tmp_path: Path) -> None:
+    row = row_with("applies: {container: false, cann: [7.10, 8.0], npu_count: {not: 8}, os: NO}", tmp_path)
+    assert row["applies"] == {"container": False, "cann": ["7.10", "8.0"], "npu_count": {"not": "8"}, "os": "NO"}
+
+
+def test_the_arguments_of_a_probe_are_of_the_types_of_its_signature(tmp_path: Path) -> None:
+    assert row_with("probe: {system.fact: {name: 7.10}}", tmp_path)["probe"] == {"system.fact": {"name": "7.10"}}
+    row = row_with("probe: {system.hardware_models: {aarch64: {0x48: 920}, x86_64: {85: NO}}}", tmp_path)
+    assert row["probe"] == {"system.hardware_models": {"aarch64": {"0x48": "920"}, "x86_64": {"85": "NO"}}}
+
+
+def test_an_example_is_a_snapshot_and_read_as_one() -> None:
+    text = b"""{environ: {RANK: 0, OMP: 07, GONE: null}, commands: {id -u: 0, ls: {rc: 2}}, euid: 7,
+        files: {/etc/version: 7.10, /x: {mode: 0644, uid: 7}, /none: null}, covered: [/etc/*], expect: {actual: 8}}"""
+    diagnostics = Diagnostics("x.yaml")
+    node = read_yaml(text, diagnostics)
+    assert Validator(diagnostics.report).judge(node, EXAMPLE_HOST) == {
+        "environ": {"RANK": "0", "OMP": "07", "GONE": None},
+        "commands": {"id -u": "0", "ls": {"rc": 2}},
+        "euid": 7,
+        "files": {"/etc/version": "7.10", "/x": {"mode": "0644", "uid": 7}, "/none": None},
+        "covered": ["/etc/*"],
+        "expect": {"actual": "8"},
+    }
+    assert diagnostics.found == []
 
 
 WRONG = {
@@ -120,7 +157,11 @@ WRONG = {
         "11:23: nam is not a key that is known here; did you mean name",
     ),
     "missing argument": ("probe: {system.fact: {}}", None, "11:9: the argument name is missing"),
-    "argument of wrong type": ("probe: {system.fact: {name: 3}}", None, "11:29: name must be str"),
+    "argument of wrong type": (
+        "probe: {system.fact: {name: [arch]}}",
+        None,
+        "11:29: this is a list; it must be a text",
+    ),
     "two probes": ("probe: {system.fact: {name: arch}, cpu.governors: {}}", None, "11:8: a check has one probe"),
     "no probe": ("probe: {}", None, "11:8: empty; write a mapping ({kind: {argument: value}})"),
     "empty expectation": ("expect: {}", None, "12:9: empty; write a mapping"),
@@ -135,11 +176,12 @@ WRONG = {
     "quantifier in quantifier": ("expect: {all: {any: {eq: a}}}", None, "12:16: any is not a matcher"),
     "not a regular expression": ("expect: {matches: '('}", None, "12:19: not a regular expression: missing )"),
     "list wanted": ("expect: {in: performance}", None, "12:14: this is a text; it must be a list"),
-    "number wanted": ("expect: {ge: many}", None, "12:14: write a number"),
-    "same must be true": ("expect: {same: false}", None, "12:16: write `same: true`"),
-    "unquoted version": ("applies: {cann: 7.1}", None, '10:17: 7.1 is not a text in YAML; write "7.1" with quotes'),
+    "number wanted": ("expect: {ge: many}", None, "12:14: this is a text; it must be a number"),
+    "number in quotes": ("expect: {ge: '7'}", None, "12:14: this is a text; it must be a number"),
+    "octal number": ("expect: {ge: 0644}", None, "12:14: this is a text; it must be a number"),
+    "same must be true": ("expect: {same: false}", None, "12:16: must be true"),
+    "list expected": ("expect: {eq: [1]}", None, "12:14: this is a list; it must be a text, a whole number, true or"),
     "unknown fact": ("applies: {contaner: false}", None, "10:11: contaner is not a fact; did you mean container"),
-    "number for a fact": ("applies: {npu_count: 8}", None, '10:22: 8 is not a text in YAML; write "8" with quotes'),
     "odd negation": (
         "applies: {arch: {nto: x86_64}}",
         None,
@@ -166,8 +208,14 @@ WRONG = {
     ),
     "anchor": ("tags: &t [preflight]", None, "9:7: &t: anchors and aliases are not used in the catalogue"),
     "tag": ("tags: [!!python/name:os.system preflight]", None, "9:8: !!python/name:os.system: tags are not used"),
-    "number as key": ("applies: {1: false}", None, '10:11: a key must be text; quote it "1"'),
-    "list as key": ("applies: {[a]: false}", None, "10:11: a key must be text; quote it"),
+    "number as key": ("applies: {1: false}", None, "10:11: 1 is not a fact"),
+    "list as key": ("applies: {[a]: false}", None, "10:11: a key must be text"),
+    "nothing as key": ("applies: {~: false}", None, "10:11: a key must be text"),
+    "unknown key of an example": (
+        "tags: [preflight]\nexamples: {pass: [{files: {/x: {contents: a}}}]}",
+        "tags",
+        "10:33: contents is not a key that is known here",
+    ),
     "tab": ("probe:\n\tcpufreq.governors: {}", None, "12:1: not YAML: found character that cannot start any token"),
     "colon in a text": ("tags: a: b", None, "9:8: not YAML: mapping values are not allowed"),
     "open bracket": ("expect: {all: {eq: performance}", None, "13:1: not YAML: "),
@@ -179,8 +227,8 @@ WRONG = {
 def test_a_mistake_is_told_with_its_place_and_the_way_out(case: str, tmp_path: Path) -> None:
     line, instead_of, told = WRONG[case]
     write_catalogue(tmp_path, check=check_with(line, instead_of))
-    complaints = complaints_about(tmp_path)
-    assert any(complaint.startswith(f"{CHECK}:{told}") for complaint in complaints), complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert any(diagnostic.startswith(f"{CHECK}:{told}") for diagnostic in diagnostics), diagnostics
 
 
 FAQ_WRONG = {
@@ -198,6 +246,11 @@ FAQ_WRONG = {
     ),
 }
 PLAYBOOK_WRONG = {
+    "truth value by word": (
+        "safety: manual",
+        "safety: manual\nrequires: {root: yes}",
+        f"{PLAYBOOK}:5:18: this is a text; it must be true or false",
+    ),
     "unknown step": (
         "- instructions",
         "- instruction",
@@ -226,16 +279,16 @@ PLAYBOOK_WRONG = {
 def test_a_mistake_in_an_faq_entry(case: str, tmp_path: Path) -> None:
     old, new, told = FAQ_WRONG[case]
     write_catalogue(tmp_path, check=GOOD_CHECK, faq=GOOD_FAQ.replace(old, new))
-    complaints = complaints_about(tmp_path)
-    assert any(complaint.startswith(told) for complaint in complaints), complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert any(diagnostic.startswith(told) for diagnostic in diagnostics), diagnostics
 
 
 @pytest.mark.parametrize("case", list(PLAYBOOK_WRONG))
 def test_a_mistake_in_a_playbook(case: str, tmp_path: Path) -> None:
     old, new, told = PLAYBOOK_WRONG[case]
     write_catalogue(tmp_path, check=GOOD_CHECK, playbook=GOOD_PLAYBOOK.replace(old, new))
-    complaints = complaints_about(tmp_path)
-    assert any(complaint.startswith(told) for complaint in complaints), complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert any(diagnostic.startswith(told) for diagnostic in diagnostics), diagnostics
 
 
 def test_all_mistakes_of_all_files_are_told_at_once(tmp_path: Path) -> None:
@@ -243,13 +296,13 @@ def test_all_mistakes_of_all_files_are_told_at_once(tmp_path: Path) -> None:
         GOOD_CHECK.replace("medium", "grave").replace("eq: performance", "eq: 7.10").replace("container", "contaner")
     )
     write_catalogue(tmp_path, check=check, faq=GOOD_FAQ.replace("side: host", "side: hosts"))
-    places = [":".join(complaint.split(":")[:3]) for complaint in complaints_about(tmp_path)]
+    places = [":".join(diagnostic.split(":")[:3]) for diagnostic in diagnostics_of(tmp_path)]
     assert places == [f"{CHECK}:5:11", f"{CHECK}:10:11", f"{CHECK}:12:20", f"{FAQ}:8:7"]
 
 
 def test_every_missing_key_is_named(tmp_path: Path) -> None:
     write_catalogue(tmp_path, check="id: CPU900\n")
-    told = " ".join(complaints_about(tmp_path))
+    told = " ".join(diagnostics_of(tmp_path))
     for key in ("name", "title", "status", "severity", "origin", "rationale", "probe", "expect"):
         assert f"{CHECK}:1:1: the key {key} is missing" in told
 
@@ -262,10 +315,10 @@ def test_an_id_is_used_once_and_so_is_a_name(tmp_path: Path) -> None:
     (tmp_path / "checks" / "cpu" / "CPU901-governor-odd.yaml").write_text(
         GOOD_CHECK.replace("CPU900", "CPU901"), "utf-8"
     )
-    complaints = complaints_about(tmp_path)
-    assert f"checks/network/CPU900-governor-odd.yaml:1:5: the id CPU900 is taken by {CHECK}" in complaints
-    assert "checks/network/CPU900-governor-odd.yaml:1:5: CPU900 belongs into the folder cpu/" in complaints
-    assert "checks/cpu/CPU901-governor-odd.yaml:2:7: CPU900 has the same name; choose another" in complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert f"checks/network/CPU900-governor-odd.yaml:1:5: the id CPU900 is taken by {CHECK}" in diagnostics
+    assert "checks/network/CPU900-governor-odd.yaml:1:5: CPU900 belongs into the folder cpu/" in diagnostics
+    assert "checks/cpu/CPU901-governor-odd.yaml:2:7: CPU900 has the same name; choose another" in diagnostics
 
 
 @pytest.mark.parametrize(
@@ -289,8 +342,8 @@ def test_a_file_that_is_no_entry_at_all(text: bytes, told: str, tmp_path: Path) 
     path = tmp_path / CHECK
     path.parent.mkdir(parents=True)
     path.write_bytes(text)
-    complaints = complaints_about(tmp_path)
-    assert any(words in complaint for complaint in complaints for words in told.split("|")), complaints
+    diagnostics = diagnostics_of(tmp_path)
+    assert any(words in diagnostic for diagnostic in diagnostics for words in told.split("|")), diagnostics
 
 
 def test_aliases_cannot_blow_up(tmp_path: Path) -> None:
@@ -299,7 +352,7 @@ def test_aliases_cannot_blow_up(tmp_path: Path) -> None:
     )
     write_catalogue(tmp_path, check=bomb)
     began = time.monotonic()
-    assert any("anchors and aliases are not used" in complaint for complaint in complaints_about(tmp_path))
+    assert any("anchors and aliases are not used" in diagnostic for diagnostic in diagnostics_of(tmp_path))
     assert time.monotonic() - began < 5
 
 
@@ -315,18 +368,18 @@ def test_both_parsers_name_the_same_place(case: str, parser: None, tmp_path: Pat
     line, instead_of, told = WRONG[case]
     write_catalogue(tmp_path, check=check_with(line, instead_of))
     place = ":".join(told.split(":")[:2])
-    assert any(complaint.startswith(f"{CHECK}:{place}: ") for complaint in complaints_about(tmp_path))
+    assert any(diagnostic.startswith(f"{CHECK}:{place}: ") for diagnostic in diagnostics_of(tmp_path))
 
 
 def examine(text: bytes, kind: str) -> None:
     """What the loader does with one file; must end, and must not raise."""
-    complaints = Complaints("x.yaml")
-    node = read_yaml(text, complaints)
+    diagnostics = Diagnostics("x.yaml")
+    node = read_yaml(text, diagnostics)
     if node is None:
-        assert complaints.made
+        assert diagnostics.found
         return
-    validate(node, kind, complaints)
-    assert all(c.line >= 1 and c.column >= 1 and c.text.en and c.text.zh for c in complaints.made)
+    entry_of(node, kind, diagnostics)
+    assert all(c.line >= 1 and c.column >= 1 and c.text.en and c.text.zh for c in diagnostics.found)
 
 
 FUZZ = search(300)

@@ -306,7 +306,7 @@ def test_a_profile_stands_for_the_values_of_the_table() -> None:
 @pytest.mark.parametrize(
     ("expectation", "probe", "message"),
     [
-        ("{profile: debug}", "environment.variable: {name: DUMP_GE_GRAPH}", "write `profile: train`"),
+        ("{profile: debug}", "environment.variable: {name: DUMP_GE_GRAPH}", "debug is not one of train"),
         ("{profile: train, eq: 1}", "environment.variable: {name: DUMP_GE_GRAPH}", "profile stands alone"),
         ("{profile: train}", "environment.variable: {name: OMP_NUM_THREADS}", "the table of variables has no profile"),
         ("{profile: train}", "cpu.governors: {}", "the table of variables has no profile"),

@@ -165,7 +165,7 @@ ELSEWHERE: Mapping[str, str] = {
     "install-te-of-cann": "resources/python/test_replace.py::test_te_040_is_replaced_by_the_te_040_of_this_cann",
     "keep-one-opencv": "resources/python/test_replace.py::test_of_several_opencvs_the_recommended_one_is_left_whole",
     "set-cpu-governor": "resources/cpu/test_set_governor.py::test_192_policies_some_of_which_refuse",
-    "set-governor-at-boot": "resources/cpu/test_enable_at_boot.py::test_enabled_and_undone_by_systemctl",
+    "set-governor-at-boot": "resources/cpu/test_set_governor_at_boot.py::test_enabled_and_undone_by_systemctl",
 }
 
 LIMIT = 20  # hosts a playbook is written on; set-job-variables has 70, which differ in little

@@ -1,4 +1,4 @@
-"""From what a log and the host say to the answer: verdicts, our own journal as a witness, and the wording."""
+"""From what a log and the host say to the answer: verdicts, our own journal as a host, and the wording."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from helpers.json_schema import conforms
 from helpers.killed_runs import change, write
 
 from envtune.catalog import load
-from envtune.diagnose.diagnosis import Answer, answer, verdict
-from envtune.diagnose.past_fixes import Cure, cures, with_cures
+from envtune.diagnose.diagnosis import DiagnosisReport, report_diagnoses, verdict
+from envtune.diagnose.past_fixes import PastFix, fixed_checks, mark_fixed
 from envtune.diagnose.rank import resolve
 from envtune.executor.recover import undo_run
 from envtune.executor.run import apply_plan
 from envtune.messages import Bilingual, Literal
 from envtune.model import Evidence, Finding, Outcome, Severity
 from envtune.report.diagnosis.content import ranges
-from envtune.report.diagnosis.json import data
+from envtune.report.diagnosis.json import diagnosis_data
 from envtune.report.diagnosis.markdown import render_markdown
 from envtune.report.diagnosis.placeholders import fill
 from envtune.report.diagnosis.text import clipped, render_text
@@ -38,18 +38,18 @@ def finding(outcome: Outcome, id_: str = "CANN003") -> Finding:
     return Finding(check, outcome, Severity.HIGH, "te", Literal("0.4.0"), None, None, Evidence("", ""))
 
 
-class Witness:
-    """A host whose findings and journal the test tells."""
+class StatedHost:
+    """A host whose findings and journal the test states."""
 
     name = "node1"
 
-    def __init__(self, *told: Finding, known: Optional[Mapping[str, Cure]] = None) -> None:
+    def __init__(self, *told: Finding, known: Optional[Mapping[str, PastFix]] = None) -> None:
         self._told, self._known = told, known or {}
 
     def findings(self, ids: Sequence[str]) -> Sequence[Finding]:
-        return with_cures([f for f in self._told if f.id in ids], self._known)
+        return mark_fixed([f for f in self._told if f.id in ids], self._known)
 
-    def cures(self) -> Mapping[str, Cure]:
+    def past_fixes(self) -> Mapping[str, PastFix]:
         return self._known
 
     def concerns(self, host: str) -> bool:
@@ -59,13 +59,15 @@ class Witness:
         return ""
 
 
-def asked(text: str, witness: Optional[Witness] = None, path: str = "train.log", modified: float = 0.0) -> Answer:
+def asked(
+    text: str, host: Optional[StatedHost] = None, path: str = "train.log", modified: float = 0.0
+) -> DiagnosisReport:
     """The answer about a file with this text."""
     found = found_in(text)
     for number, hit in enumerate(found.hits):
         file = hit.file.__class__(path, modified=modified)
         found.hits[number] = hit.__class__(hit.pattern, file, hit.line, hit.groups, hit.context)
-    return answer([path], found, resolve(found, entries()), witness)
+    return report_diagnoses([path], found, resolve(found, entries()), host)
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -108,19 +110,19 @@ def state(tmp_path: Path) -> Path:
 
 
 def test_the_journal_knows_what_was_cured_for_whom_and_whether_that_still_stands(state: Path) -> None:
-    known = cures(str(state), "node1", "/opt/job/bin/python")
+    known = fixed_checks(str(state), "node1", "/opt/job/bin/python")
     (run,) = os.listdir(state / "runs")
-    assert {check: (cure.run, cure.undone) for check, cure in known.items()} == {
+    assert {check: (fix.run, fix.undone) for check, fix in known.items()} == {
         "CANN003": (run, False),
         "CANN004": (run, False),
     }
     assert abs(known["CANN003"].seconds - time.time()) < 60
-    assert set(cures(str(state), "node1", None)) == {"CANN003", "CANN004"}
-    assert cures(str(state), "node2", "/opt/job/bin/python") == {}  # a home that several hosts share
-    assert cures(str(state), "node1", "/usr/bin/python3") == {}  # another job's Python
-    assert cures(str(state / "nowhere"), "node1", None) == {}
+    assert set(fixed_checks(str(state), "node1", None)) == {"CANN003", "CANN004"}
+    assert fixed_checks(str(state), "node2", "/opt/job/bin/python") == {}  # a home that several hosts share
+    assert fixed_checks(str(state), "node1", "/usr/bin/python3") == {}  # another job's Python
+    assert fixed_checks(str(state / "nowhere"), "node1", None) == {}
     undo_run(str(state), run)
-    assert {cure.undone for cure in cures(str(state), "node1", None).values()} == {True}
+    assert {fix.undone for fix in fixed_checks(str(state), "node1", None).values()} == {True}
 
 
 def test_a_change_that_was_refused_cured_nothing(tmp_path: Path) -> None:
@@ -129,49 +131,49 @@ def test_a_change_that_was_refused_cured_nothing(tmp_path: Path) -> None:
     made = change("C01", write(target, b"bad\n", b"good\n"))
     made.update(finding="CANN003")
     apply_plan({"host": "node1", "target": {}, "changes": [made]}, str(tmp_path / "state"))
-    assert cures(str(tmp_path / "state"), "node1", None) == {}
+    assert fixed_checks(str(tmp_path / "state"), "node1", None) == {}
 
 
-CURE = Cure("20250102-030405", "2025-01-02T03:04:05Z", False)
+FIX = PastFix("20250102-030405", "2025-01-02T03:04:05Z", False)
 TVM = "2025-01-01 10:00:00 epoch 1\nRuntimeError: TVM/te/cce error.\n"
 
 
 def test_what_was_so_and_was_cured_is_said_to_be_fixed() -> None:
     told = [finding(PASS), finding(PASS, "CANN004"), finding(NA, "CANN012")]
-    (row,) = asked(TVM, Witness(*told, known={"CANN003": CURE})).diagnoses
-    assert (row.verdict, row.history, row.cure) == ("refuted", "fixed", CURE)
+    (row,) = asked(TVM, StatedHost(*told, known={"CANN003": FIX})).diagnoses
+    assert (row.verdict, row.history, row.past_fix) == ("refuted", "fixed", FIX)
     assert [f.outcome for f in row.confirm] == [FIXED, PASS, NA]
     # one of several checks is still open: not refuted, and still said to be fixed
     told[1] = finding(UNKNOWN, "CANN004")
-    (row,) = asked(TVM, Witness(*told, known={"CANN003": CURE})).diagnoses
+    (row,) = asked(TVM, StatedHost(*told, known={"CANN003": FIX})).diagnoses
     assert (row.verdict, row.history) == ("unknown", "fixed")
 
 
 def test_what_was_cured_and_is_so_again_is_confirmed_again() -> None:
     for undone, words in ((True, "was undone"), (False, "it is so again")):
-        known = {"CANN003": CURE._replace(undone=undone)}
-        found = asked(TVM, Witness(finding(FAIL), known=known))
+        known = {"CANN003": FIX._replace(undone=undone)}
+        found = asked(TVM, StatedHost(finding(FAIL), known=known))
         assert (found.diagnoses[0].verdict, found.diagnoses[0].history) == ("confirmed", "again")
         text = " ".join(render_text(found, "en").split())
         assert "confirmed again" in text and words in text and "$ envtune fix --faq F08" in text
     # the check of the cure passes, another one fails: confirmed by that one, and nothing is called fixed
-    found = asked(TVM, Witness(finding(PASS), finding(FAIL, "CANN004"), known={"CANN003": CURE}))
+    found = asked(TVM, StatedHost(finding(PASS), finding(FAIL, "CANN004"), known={"CANN003": FIX}))
     assert (found.diagnoses[0].verdict, found.diagnoses[0].history) == ("confirmed", "")
     assert "fixed now" not in render_text(found, "en")
 
 
 def test_a_log_that_is_younger_than_the_cure_has_another_cause() -> None:
     text = TVM.replace("RuntimeError", "2025-01-09 10:00:00 RuntimeError")
-    late = CURE.seconds + 9 * 86400
-    (row,) = asked(text, Witness(finding(PASS), known={"CANN003": CURE}), modified=late).diagnoses
+    late = FIX.seconds + 9 * 86400
+    (row,) = asked(text, StatedHost(finding(PASS), known={"CANN003": FIX}), modified=late).diagnoses
     assert row.history == "before"
-    found = asked(text, Witness(finding(PASS), known={"CANN003": CURE}), modified=late)
+    found = asked(text, StatedHost(finding(PASS), known={"CANN003": FIX}), modified=late)
     assert "the cause must be another one" in " ".join(render_text(found, "en").split())
     assert "原因应在别处" in render_text(found, "zh")
     # a copy is younger than its lines, and a line's clock may be of another zone: both must say so
-    (row,) = asked(TVM, Witness(finding(PASS), known={"CANN003": CURE}), modified=late).diagnoses
+    (row,) = asked(TVM, StatedHost(finding(PASS), known={"CANN003": FIX}), modified=late).diagnoses
     assert row.history == "fixed"
-    (row,) = asked(text, Witness(finding(PASS), known={"CANN003": CURE}), modified=CURE.seconds - 60).diagnoses
+    (row,) = asked(text, StatedHost(finding(PASS), known={"CANN003": FIX}), modified=FIX.seconds - 60).diagnoses
     assert row.history == "fixed"
 
 
@@ -210,7 +212,7 @@ def test_every_entrys_own_examples_give_an_answer_that_keeps_the_schema_in_every
         entry, text = parameter.values
         made = asked(text)
         for lang in ("en", "zh"):
-            rows: Any = data(made, lang)
+            rows: Any = diagnosis_data(made, lang)
             assert conforms(rows, schema) == [], entry
             page = render_text(made, lang, width=72)
             assert "{" not in page.replace(text, "") or "{" in text, entry
@@ -219,7 +221,7 @@ def test_every_entrys_own_examples_give_an_answer_that_keeps_the_schema_in_every
 
 def test_a_page_in_chinese_speaks_chinese() -> None:
     """Every label and sentence of ours; names, values and commands stay."""
-    found = asked(TVM, Witness(finding(FAIL)))
+    found = asked(TVM, StatedHost(finding(FAIL)))
     page = render_text(found, "zh")
     for word in ("日志", "原因", "主机", "处理", "已确认", "未通过"):
         assert word in page

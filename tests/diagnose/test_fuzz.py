@@ -12,11 +12,11 @@ from typing import Callable, Sequence
 import pytest
 from helpers.faq import FILES, entries
 
-from envtune.diagnose.diagnosis import answer
+from envtune.diagnose.diagnosis import report_diagnoses
 from envtune.diagnose.logs.files import LogFile
-from envtune.diagnose.patterns import Matcher, choose, patterns_of
+from envtune.diagnose.patterns import Matcher, patterns_of, select_prefilter
 from envtune.diagnose.rank import resolve
-from envtune.diagnose.scan import Window, scan
+from envtune.diagnose.scan import TimeWindow, scan
 from envtune.report.diagnosis.json import render_json
 from envtune.report.diagnosis.markdown import render_markdown
 from envtune.report.diagnosis.text import render_text
@@ -128,10 +128,10 @@ def numbers(rng: random.Random, log: bytes) -> bytes:
 MUTATIONS: Sequence[Mutation] = (cut, swap, flip, nuls, one_line, colours, head, packed, utf_16, binary, numbers)
 
 
-def diagnose(content: bytes, window: Window) -> None:
+def diagnose(content: bytes, window: TimeWindow) -> None:
     file = LogFile("rank3.log", content=content)
-    found = scan([file], MATCHER, choose(PATTERNS, [file]), window)
-    made = answer(["rank3.log"], found, resolve(found, entries()), None)
+    found = scan([file], MATCHER, select_prefilter(PATTERNS, [file]), window)
+    made = report_diagnoses(["rank3.log"], found, resolve(found, entries()), None)
     assert isinstance(render_text(made, "en"), str)
     assert render_json(made, "zh").startswith("{")
     assert isinstance(render_markdown(made, "zh"), str)
@@ -140,14 +140,14 @@ def diagnose(content: bytes, window: Window) -> None:
 def run(number: int, seed: int) -> None:
     rng = random.Random(seed)
     logs = fixture_logs()
-    diagnose(logs[0], Window())
+    diagnose(logs[0], TimeWindow())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(number):
         log = rng.choice(logs)
         mutations = rng.choices(MUTATIONS, k=rng.randrange(1, 4))
         for mutation in mutations:
             log = mutation(rng, log)
-        window = Window(1717236005.0, 1717236010.0) if rng.random() < 0.1 else Window()
+        window = TimeWindow(1717236005.0, 1717236010.0) if rng.random() < 0.1 else TimeWindow()
         start = time.process_time()
         diagnose(log, window)
         took = time.process_time() - start
@@ -169,7 +169,7 @@ def test_thousands_of_mutated_logs() -> None:
 )
 def test_megabytes_of_one_thing(unit: bytes) -> None:
     start = time.process_time()
-    diagnose(unit * (3_000_000 // len(unit)), Window())
+    diagnose(unit * (3_000_000 // len(unit)), TimeWindow())
     assert time.process_time() - start < 4 * LONGEST
 
 
@@ -177,5 +177,5 @@ def test_a_file_that_is_no_log(tmp_path: Path) -> None:
     path = tmp_path / "core.log"
     path.write_bytes(random.Random(3).randbytes(2_000_000))
     file = LogFile(str(path), size=2_000_000)
-    found = scan([file], MATCHER, choose(PATTERNS, [file]))
+    found = scan([file], MATCHER, select_prefilter(PATTERNS, [file]))
     assert not [hit for hit in found.hits if hit.pattern.strength == "strong"]

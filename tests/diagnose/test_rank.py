@@ -13,8 +13,8 @@ from typing import Iterable, Optional
 import pytest
 
 from envtune.cli.diagnose import diagnose
-from envtune.diagnose.diagnosis import Answer
-from envtune.diagnose.scan import Window
+from envtune.diagnose.diagnosis import DiagnosisReport
+from envtune.diagnose.scan import TimeWindow
 from envtune.report.diagnosis.text import render_text
 
 OOM = "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 3; 60.97 GiB total capacity; 58.10 GiB used)"
@@ -65,8 +65,8 @@ class Logs:
         path.write_text("".join(text if text.endswith("\n") else text + "\n" for text in texts))
         return str(path)
 
-    def ask(self, arguments: Iterable[str]) -> Answer:
-        self.answer = diagnose(list(arguments), (), Window())
+    def ask(self, arguments: Iterable[str]) -> DiagnosisReport:
+        self.answer = diagnose(list(arguments), (), TimeWindow())
         return self.answer
 
     def first(self, *arguments: str) -> tuple[str, Optional[int], str]:
@@ -212,7 +212,9 @@ def test_two_hosts_fail_within_seconds_and_the_answer_says_that_clocks_cannot_te
     logs.write("nodeB/rank9.log", start(9), f"[ERROR] 2024-06-01-10:05:{second} (PID:109, Device:1, RankID:9) {OOM}")
     assert logs.first() == (("R106", 0, "nodeA") if sure else ("F13", 9, "nodeB"))
     assert len(logs.answer.diagnoses) == 2
-    assert logs.answer.close == ("their clocks decide nothing" in render_text(logs.answer, "en")) == (not sure)
+    assert (
+        logs.answer.undecided_order == ("their clocks decide nothing" in render_text(logs.answer, "en")) == (not sure)
+    )
 
 
 def test_ranks_that_are_known_from_the_names_of_their_files_only(logs: Logs) -> None:

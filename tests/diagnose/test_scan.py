@@ -12,8 +12,8 @@ import pytest
 from envtune.diagnose.logs import blocks
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import rank_of
-from envtune.diagnose.patterns import Matcher, Pattern, choose
-from envtune.diagnose.prefilter.templates import Candidate, Shapes
+from envtune.diagnose.patterns import Matcher, Pattern, select_prefilter
+from envtune.diagnose.prefilter.templates import CandidateLine, TemplateFilter
 from envtune.diagnose.scan import Scan, scan
 
 BIND = Pattern("PORT", r"bind failed, port (?P<port>\d+)")
@@ -29,7 +29,7 @@ def logs(*contents: bytes | str, path: str = "log{}") -> list[LogFile]:
 
 def found(*contents: bytes | str) -> Scan:
     files = logs(*contents)
-    return scan(files, Matcher(PATTERNS), choose(PATTERNS, files))
+    return scan(files, Matcher(PATTERNS), select_prefilter(PATTERNS, files))
 
 
 def told(result: Scan) -> list[tuple[str, int, dict[str, str]]]:
@@ -118,7 +118,7 @@ def test_memory_stays_flat_while_hits_repeat(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"bind failed, port {n} link is down\n" for n in range(20_000)), "utf-8")
     tracemalloc.start()
-    result = scan([LogFile(str(log))], Matcher(PATTERNS), choose(PATTERNS, ()))
+    result = scan([LogFile(str(log))], Matcher(PATTERNS), select_prefilter(PATTERNS, ()))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert result.counts == {("PORT", str(log)): 20_000, ("WEAK", str(log)): 20_000}
@@ -133,7 +133,7 @@ def test_what_begins_like_a_signature_hundreds_of_times_costs_little() -> None:
 
 
 def test_hits_of_a_hostile_log_are_kept_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envtune.diagnose.scan.ROOM", 1 << 20)
+    monkeypatch.setattr("envtune.diagnose.scan.MAX_CHARACTERS", 1 << 20)
     padding = "y" * 16_000
     result = found("".join(f"[rank{rank}]: bind failed, port {rank} {padding}\n" for rank in range(200)))
     assert result.counts == {("PORT", "log0"): 200}
@@ -282,7 +282,7 @@ def test_a_line_that_is_known_to_be_harmless_is_not_the_first_error() -> None:
     harmless = Pattern("NOISE", r"ErrorNo: -1\(failed\)", harmless=True)
     text = "[ERROR] GE(1,python) ErrorNo: -1(failed)\n" + ordinary(1) + "[ERROR] GE(1,python) real\n"
     files = logs(text)
-    error = scan(files, Matcher([harmless]), choose([harmless], files)).first_error
+    error = scan(files, Matcher([harmless]), select_prefilter([harmless], files)).first_error
     assert error is not None and error.line.number == 3
 
 
@@ -292,7 +292,7 @@ def test_a_line_that_is_known_to_be_harmless_is_not_the_first_error() -> None:
 def test_what_is_required_may_come_later_and_is_noted_once_per_file() -> None:
     needed = Pattern("", r"QUEUE\s*=\s*0", role="requires")
     files = logs("bind failed, port 1\n" + ordinary(5) + "export QUEUE = 0\nQUEUE=0\n", "bind failed, port 2\n")
-    result = scan(files, Matcher([BIND, needed]), choose([BIND, needed], files))
+    result = scan(files, Matcher([BIND, needed]), select_prefilter([BIND, needed], files))
     assert result.present == {(needed.regex, "log0")}
     assert len(result.hits) == 2
 
@@ -300,19 +300,19 @@ def test_what_is_required_may_come_later_and_is_noted_once_per_file() -> None:
 def test_an_expression_of_which_nothing_is_certain_is_found_all_the_same() -> None:
     pattern = Pattern("SITE", r"\b\d{4}-[XY]\d\b")
     files = logs(ordinary(100) + "code 4711-X3\n" + ordinary(100))
-    assert told(scan(files, Matcher([pattern]), choose([pattern], files))) == [("SITE", 101, {})]
+    assert told(scan(files, Matcher([pattern]), select_prefilter([pattern], files))) == [("SITE", 101, {})]
 
 
 def test_a_word_of_hexadecimal_letters_is_found() -> None:
     pattern = Pattern("SITE", r"(?i)\bdecade\b")
     files = logs(ordinary(100) + "what a Decade 0xfeed\n" + ordinary(100))
-    assert told(scan(files, Matcher([pattern]), choose([pattern], files))) == [("SITE", 101, {})]
+    assert told(scan(files, Matcher([pattern]), select_prefilter([pattern], files))) == [("SITE", 101, {})]
 
 
-def test_shapes_of_a_log_that_never_repeats_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envtune.diagnose.prefilter.templates.MANY", 100_000)
-    chooser = Shapes(())
+def test_templates_of_a_log_that_never_repeats_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("envtune.diagnose.prefilter.templates.MAX_REMEMBERED", 100_000)
+    prefilter = TemplateFilter(())
     blocks_ = ["".join(f"{chr(97 + n % 26) * (n % 90)}g{b}\n" for n in range(500)).encode() for b in range(50)]
     for block in blocks_:
-        assert not list(chooser.candidates(block))
-    assert list(chooser.candidates(b"x\nERROR y\n")) == [Candidate(2, 9, (0,))]
+        assert not list(prefilter.candidates(block))
+    assert list(prefilter.candidates(b"x\nERROR y\n")) == [CandidateLine(2, 9, (0,))]

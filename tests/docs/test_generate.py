@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -19,6 +20,7 @@ from envtune.catalog.families import folders_of
 from envtune.context.open import describe_target
 from envtune.model import Report
 from envtune.report.check_json import report_data
+from envtune.snapshot.open import open_snapshot
 
 DOCS = ROOT / "docs"
 
@@ -97,6 +99,31 @@ def test_a_report_keeps_the_published_schema(made: dict[str, str]) -> None:
     report = Report("bare", "2026-11-21T00:00:00Z", 0.1, describe_target(context.target), facts, findings)
     for lang in ("en", "zh"):
         assert conforms(report_data(report, lang), schema) == []
+
+
+CONTRACTS = sorted((ROOT / "tests" / "contracts").glob("*.tar.gz"))
+
+
+@pytest.mark.parametrize("path", CONTRACTS, ids=lambda path: path.name)
+def test_a_recorded_snapshot_keeps_the_published_schema(path: Path, made: dict[str, str]) -> None:
+    recorded = json.loads(json.dumps(open_snapshot(path).data))
+    assert conforms(recorded, json.loads(made["schema/snapshot.json"])) == []
+
+
+def test_the_schema_of_a_snapshot_refuses_what_opening_it_refuses(made: dict[str, str]) -> None:
+    schema, named = json.loads(made["schema/snapshot.json"]), {"schema": "envtune.snapshot/1"}
+    assert conforms({**named, "files": {"/x": "text"}, "environ": {"RANK": 0}, "processes": None}, schema) == []
+    for broken in (
+        {},
+        {"schema": "envtune.snapshot/2"},
+        {**named, "files": {"/x": {"contents": "a"}}},
+        {**named, "files": {"x": "a"}},
+        {**named, "files": {"/x": {"mode": "0999"}}},
+        {**named, "commands": [{"rc": 0}]},
+        {**named, "processes": [{"name": "init"}]},
+        {**named, "euid": "0"},
+    ):
+        assert conforms(broken, schema) != [], broken
 
 
 def test_faq_and_playbook_forms_of_the_tests_are_of_the_published_form(made: dict[str, str]) -> None:

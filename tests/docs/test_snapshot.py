@@ -13,7 +13,7 @@ import pytest
 from helpers.examples import ROOT
 
 from envtune.snapshot.open import LIMITS, TABLES, open_snapshot
-from envtune.snapshot.schema import COMMAND_KEYS, ENTRY_KEYS
+from envtune.snapshot.schema import COMMAND, ENTRY, SNAPSHOT
 
 PAGE = (ROOT / "docs" / "snapshot.md").read_text("utf-8")
 
@@ -60,7 +60,7 @@ def test_every_json_on_the_page_is_json() -> None:
 
 
 def test_every_key_is_on_the_page() -> None:
-    for name in [*ENTRY_KEYS, *COMMAND_KEYS, *TABLES, "covered", "target", "taken", "now", "euid", "uname", "cwd"]:
+    for name in [*ENTRY.by_name, *COMMAND.by_name, *TABLES, *SNAPSHOT.by_name]:
         assert re.search(rf"\b{name}\b", PAGE), name
     assert f"{LIMITS.member >> 20} MiB" in PAGE and f"{LIMITS.total >> 20} MiB" in PAGE
     assert f"{LIMITS.members:,} members" in PAGE and f"{LIMITS.depth} directories" in PAGE

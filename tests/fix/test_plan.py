@@ -21,7 +21,7 @@ from envtune.errors import Denied, PlanError, Skipped, Undetermined
 from envtune.executor.files import digest
 from envtune.executor.plan import OPERATIONS
 from envtune.fix.consent import Consent, sort_changes, unknown_changes
-from envtune.fix.document import load_plan, plan_data, plan_schema, render
+from envtune.fix.document import PLAN, load_plan, plan_data, render
 from envtune.fix.outcome import Written, exit_status, settle
 from envtune.fix.plan import Plan, SkippedFinding, make_plan, raised
 from envtune.fix.policy import refusal
@@ -29,6 +29,7 @@ from envtune.fix.shell_commands import commands, shell_lines
 from envtune.messages import Bilingual, Literal
 from envtune.model import Change, Evidence, Finding, FixOptions, Outcome, Playbook, Severity
 from envtune.report import plan_text as report
+from envtune.schema.json_schema import document
 
 
 def finding(id_: str, outcome: Outcome = Outcome.FAIL, severity: Severity = Severity.MEDIUM, **more: Any) -> Finding:
@@ -36,8 +37,10 @@ def finding(id_: str, outcome: Outcome = Outcome.FAIL, severity: Severity = Seve
     row.update(severity="medium", rationale={"en": "r", "zh": "由"}, origin="outside", probe={"x.y": {}})
     row.update(expect={"eq": "x"}, remedy={"en": "Do it by hand.", "zh": "请手动处理。"}, commands=["do-it --now"])
     reason = more.pop("reason", None)
-    right = more.pop("right", False)
-    return Finding(check_from(row), outcome, severity, "it", Literal("a"), Literal("b"), reason, Evidence("x"), right)
+    needs_privilege = more.pop("needs_privilege", False)
+    return Finding(
+        check_from(row), outcome, severity, "it", Literal("a"), Literal("b"), reason, Evidence("x"), needs_privilege
+    )
 
 
 def playbook(id_: str, *steps: Any, fixes: Sequence[str] = ("SYS001",), **more: Any) -> Playbook:
@@ -247,7 +250,7 @@ def test_like_changes_are_one_block_and_control_characters_are_shown(lang: str) 
 
 def test_a_long_diff_is_cut_and_says_so() -> None:
     lines = report.diff("", "\n".join(map(str, range(1000))))
-    assert len(lines) == report.DIFF_LINES + 1 and "960" in lines[-1]
+    assert len(lines) == report.MAX_DIFF + 1 and "960" in lines[-1]
 
 
 # ---------------------------------------------------------------------- as data, and back
@@ -274,7 +277,7 @@ def test_a_plan_survives_being_a_file(saved: dict[str, Any]) -> None:
 
 
 def test_the_published_schema_names_exactly_the_members_there_are(saved: dict[str, Any]) -> None:
-    schema = plan_schema()
+    schema = document("envtune.plan/1", PLAN)
     assert set(schema["properties"]) == set(saved) == set(schema["required"])
     for name in ("changes", "skipped"):
         items = schema["properties"][name]["items"]
@@ -421,7 +424,7 @@ def test_every_finding_says_what_became_of_it() -> None:
         ([finding("A1", Outcome.ERROR)], [result("C01")], 1),
         ([finding("A1", Outcome.FIXED)], [result("C01"), result("C02", "failed")], 1),
         ([finding("A1", Outcome.UNKNOWN)], [], 3),
-        ([finding("A1", Outcome.UNKNOWN, right=True)], [], 0),
+        ([finding("A1", Outcome.UNKNOWN, needs_privilege=True)], [], 0),
     ],
 )
 def test_the_exit_status_tells_how_it_ended(findings: list[Finding], results: list[Any], status: int) -> None:
@@ -542,11 +545,11 @@ def test_what_playbooks_need_is_allowed(operation: dict[str, Any]) -> None:
 
 def test_shipped_playbooks_hold_no_shell() -> None:
     """Typed steps of the closed list, and arguments that are names and values, never a line for a shell."""
-    from envtune.schema.types import STEPS
+    from envtune.catalog.forms import STEP_KINDS
 
     for book in load().playbooks:
         for step in book.steps:
-            assert step.kind in STEPS, book.id
+            assert step.kind in STEP_KINDS, book.id
             for word in words(step.arguments):
                 assert not set(word) & set(";|&`<>\n") and "$(" not in word, (book.id, word)
                 assert word.split(" ")[0] not in {"sh", "bash", "sudo", "rm", "pkill", "kill", "reboot"}, (

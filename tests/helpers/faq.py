@@ -9,7 +9,7 @@ import pytest
 
 from envtune.catalog.entries import faq_from
 from envtune.diagnose.logs.files import LogFile
-from envtune.diagnose.patterns import Chooser, Matcher, choose, patterns_of
+from envtune.diagnose.patterns import Matcher, Prefilter, patterns_of, select_prefilter
 from envtune.diagnose.scan import Scan, scan
 from envtune.model import FaqEntry
 from helpers.examples import ROOT
@@ -29,12 +29,12 @@ def matcher() -> Matcher:
 
 
 @cache
-def chooser() -> Chooser:
-    return choose(matcher().patterns, [])
+def prefilter() -> Prefilter:
+    return select_prefilter(matcher().patterns, [])
 
 
 def found_in(text: str) -> Scan:
-    return scan([LogFile("log", content=(text + "\n").encode("utf-8"))], matcher(), chooser())
+    return scan([LogFile("log", content=(text + "\n").encode("utf-8"))], matcher(), prefilter())
 
 
 def examples(kind: str) -> Iterator[Any]:

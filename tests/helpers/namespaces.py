@@ -16,11 +16,9 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import pytest
 
-from envtune import intervals as regions
-from envtune.resources.firewall.evaluate import connect
-from envtune.resources.firewall.listings import RuleSets, rule_sets, without_dormant
-from envtune.resources.firewall.match import Packet
-from envtune.resources.firewall.model import Table
+from envtune import intervals
+from envtune.firewall import Connections, Table, reachability
+from envtune.resources.firewall.listings import RuleSets, remove_dormant, rule_sets
 from envtune.snapshot.host import SnapshotHost
 
 SERVER, PEERS = "10.77.0.2", ("10.77.0.1", "10.77.0.3")
@@ -160,14 +158,14 @@ class Pair:
 
 def verdicts(tables: Sequence[Table], peers: Sequence[str] = PEERS) -> dict[tuple[str, int], str]:
     """open, closed or unknown for each peer and port, by the evaluator, in one walk."""
-    addresses = regions.intervals((regions.number(peer, 4),) * 2 for peer in peers)
-    everything = regions.box(regions.intervals((port, port) for port in PORTS), addresses)
-    own = ((regions.number(SERVER, 4),) * 2,)
+    addresses = intervals.union((intervals.address_number(peer, 4),) * 2 for peer in peers)
+    own = ((intervals.address_number(SERVER, 4),) * 2,)
+    ports = intervals.union((port, port) for port in PORTS)
     found: dict[tuple[str, int], str] = {}
-    for one in connect(tables, Packet(everything, 4, False, frozenset(), "new", "eth0", own)):
+    for one in reachability(tables, Connections(ports, addresses, 4, "eth0", own)):
         for low, high, inside in one.part:
             for peer, port in itertools.product(peers, PORTS):
-                number = regions.number(peer, 4)
+                number = intervals.address_number(peer, 4)
                 if low <= port <= high and any(first <= number <= last for first, last in inside):
                     assert (peer, port) not in found, "every connection has one outcome"
                     found[peer, port] = one.verdict
@@ -189,5 +187,5 @@ def told(pair: Pair) -> RuleSets:
     """The server's rule sets, as the evaluator reads them."""
     host = pair.recorded()
     found = rule_sets(host, 4)
-    without_dormant(host, found)
+    remove_dormant(host, found)
     return found

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Optional, Sequence
+from typing import Optional, Sequence
 
-from envtune import intervals as regions
-from envtune.resources.firewall.evaluate import connect
-from envtune.resources.firewall.match import Packet
-from envtune.resources.firewall.model import Table
+from envtune import intervals
+from envtune.firewall import Connections, Region, Table, reachability, regions
 
-RULESETS = Path(__file__).parents[1] / "resources" / "firewall" / "rulesets"
+RULESETS = Path(__file__).parents[1] / "firewall" / "rulesets"
 PORTS = ((29688, 29688), (60000, 60031))
+ALL = intervals.port_text(PORTS)
 
 
 def recorded(name: str) -> str:
     """A rule set as the tool wrote it."""
     return (RULESETS / name).read_text("utf-8")
+
+
+def one_address(address: str, family: int = 4) -> intervals.Intervals:
+    """A single address as a set."""
+    return ((intervals.address_number(address, family),) * 2,)
 
 
 def walk(
@@ -28,21 +32,16 @@ def walk(
     family: int = 4,
 ) -> dict[str, str]:
     """{"open": "29688, 60000-60031"}: the ports of each verdict; "part" where it depends on the peer's address."""
-    addresses = ((regions.number(peer, family),) * 2,) if peer else regions.peers(family)
-    mine = ((regions.number(own, family),) * 2,) if own else None
-    everything = regions.box(regions.intervals(ports), addresses)
-    found: dict[str, Any] = {}
-    for one in connect(tables, Packet(everything, family, False, frozenset(), "new", interface, mine)):
-        found[one.verdict] = regions.join(found.get(one.verdict, ()), one.part)
+    peers = one_address(peer, family) if peer else intervals.unicast_addresses(family)
+    mine = one_address(own, family) if own else None
+    parts: dict[str, Region] = {}
+    for outcome in reachability(tables, Connections(intervals.union(ports), peers, family, interface, mine)):
+        parts[outcome.verdict] = regions.union(parts.get(outcome.verdict, ()), outcome.part)
+    rows = [(verdict, row) for verdict, part in parts.items() for row in part]
     whole = {
-        verdict: regions.intervals((low, high) for low, high, inside in part if inside == addresses)
-        for verdict, part in found.items()
+        verdict: intervals.union(row[:2] for other, row in rows if other == verdict and row[2] == peers)
+        for verdict in parts
     }
-    rest = regions.intervals(
-        (low, high) for part in found.values() for low, high, inside in part if inside != addresses
-    )
-    named = {verdict: regions.port_text(ports_) for verdict, ports_ in whole.items() if ports_}
-    return {**named, **({"part": regions.port_text(rest)} if rest else {})}
-
-
-ALL = regions.port_text(PORTS)
+    partly = intervals.union(row[:2] for _, row in rows if row[2] != peers)
+    named = {verdict: intervals.port_text(found) for verdict, found in whole.items() if found}
+    return {**named, **({"part": intervals.port_text(partly)} if partly else {})}

@@ -1,4 +1,4 @@
-"""The shipped YAML files, each parsed once per test process."""
+"""The shipped YAML files, each read once per test process, as the catalogue's own reader reads them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from envtune.catalog.compile import entry_of
+from envtune.catalog.forms import EXAMPLE_HOST
+from envtune.catalog.yaml import Diagnostics, read_yaml
+from envtune.schema.validate import Validator
 
-# libyaml's parser where the wheel brings it: the same documents in a tenth of the time.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_HOSTS = ("examples", "hosts")
 
 
 def parsed(path: Path) -> Any:
-    """What a shipped file holds, by YAML alone; the catalogue's own reader is stricter and has tests of its own.
+    """What a shipped file holds: a check, an FAQ entry, a playbook, or a host of checks/examples or tests/hosts.
 
     Every caller gets a copy of its own: a test that changes a host must not change it for the others.
     """
@@ -23,4 +25,13 @@ def parsed(path: Path) -> Any:
 
 @cache
 def _kept(path: Path) -> bytes:
-    return pickle.dumps(yaml.load(path.read_text("utf-8"), Loader=_LOADER))
+    diagnostics = Diagnostics(str(path))
+    node = read_yaml(path.read_bytes(), diagnostics)
+    assert node is not None, diagnostics.found
+    if path.parent.name in _HOSTS:
+        data = Validator(diagnostics.report).judge(node, EXAMPLE_HOST)
+    else:
+        kind = "playbooks" if "playbooks" in path.parts else "faq" if path.parent.name == "faq" else "checks"
+        data = entry_of(node, kind, diagnostics)
+    assert not diagnostics.found, [diagnostic.message().en for diagnostic in diagnostics.found]
+    return pickle.dumps(data)

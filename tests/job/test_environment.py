@@ -35,7 +35,7 @@ def reading(machine: SnapshotHost, **options: Any) -> JobEnvironment:
 
 def test_this_shell() -> None:
     found = reading(host({"A": "1"}))
-    assert (found.variables, found.source, found.reason) == ({"A": "1"}, "this shell", None)
+    assert (found.variables, str(found.source), found.reason) == ({"A": "1"}, "this shell", None)
 
 
 @pytest.mark.parametrize("environ", [SUDO, {"SUDO_COMMAND": "/bin/bash"}, {"SUDO_USER": "li"}])
@@ -60,7 +60,7 @@ def test_what_a_named_script_takes_over_from_a_shell_that_is_not_seen(environ: M
     script = "export PATH=/opt/npu/bin:$PATH\nexport TASK_QUEUE_ENABLE=1\npython3 train.py\n"
     found = reading(host(environ, train_sh=script), script="/job/train.sh")
     assert found.variables is not None and found.variables["TASK_QUEUE_ENABLE"] == "1"
-    reason = found.untold_reason("PATH")
+    reason = found.why_unknown("PATH")
     assert reason is not None
     assert f"run envtune {way}, or name the running job with --pid" in reason.en
     assert "--script" not in reason.en + reason.zh
@@ -80,16 +80,16 @@ def process(data: Any) -> SnapshotHost:
 def test_a_process_is_taken_as_it_is() -> None:
     found = reading(process("PATH=/usr/bin\0TASK_QUEUE_ENABLE=0\0EMPTY=\0"), pid=4711)
     assert found.variables == {"PATH": "/usr/bin", "TASK_QUEUE_ENABLE": "0", "EMPTY": ""}
-    assert found.source == "process 4711"
+    assert str(found.source) == "process 4711"
 
 
 def test_a_process_of_somebody_else() -> None:
     found = reading(process({"error": "EACCES"}), pid=4711)
     assert found.variables is None
-    assert found.right
+    assert found.needs_privilege
     with pytest.raises(Undetermined) as caught:
         Target(TargetOptions(pid=4711), None, None, found).variables()
-    assert caught.value.right
+    assert caught.value.needs_privilege
     assert "root" in caught.value.reason.en
 
 
@@ -97,7 +97,7 @@ def test_a_process_that_is_gone() -> None:
     found = reading(process(None), pid=4711)
     assert found.reason is not None
     assert found.reason.en == "there is no process 4711"
-    assert not found.right
+    assert not found.needs_privilege
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_env_file_with_windows_line_ends_and_a_byte_order_mark() -> None:
 def test_env_file_over_this_shell() -> None:
     found = reading(host({"A": "0", "B": "2", "PASSED": "p"}, job_env="A=1\nPASSED\nABSENT\n"), env_file="/job/job.env")
     assert found.variables == {"A": "1", "B": "2", "PASSED": "p"}
-    assert found.source == "/job/job.env over this shell"
+    assert str(found.source) == "/job/job.env over this shell"
     assert found.place("A") == "/job/job.env:1"
-    assert found.place("B") == "environment of /job/job.env over this shell"
+    assert str(found.place("B")) == "environment of /job/job.env over this shell"
 
 
 def test_env_file_for_a_shell() -> None:
@@ -169,10 +169,10 @@ def test_env_file_for_a_shell() -> None:
 def test_env_file_alone_under_sudo() -> None:
     found = reading(host(SUDO, job_env="A=1\nPASSED\n"), env_file="/job/job.env")
     assert found.variables == {"A": "1"}
-    assert found.source == "/job/job.env alone"
-    assert found.untold_reason("SUDO_USER") is None
+    assert str(found.source) == "/job/job.env alone"
+    assert found.why_unknown("SUDO_USER") is None
     assert "SUDO_USER" not in found.variables
-    reason = found.untold_reason("PASSED")
+    reason = found.why_unknown("PASSED")
     assert reason is not None
     assert "sudo" in reason.en
 
@@ -180,7 +180,7 @@ def test_env_file_alone_under_sudo() -> None:
 def test_env_file_that_cannot_be_read() -> None:
     found = reading(host({}, job_env={"error": "EACCES"}), env_file="/job/job.env")
     assert found.variables is None
-    assert found.right
+    assert found.needs_privilege
     assert reading(host({}), env_file="/job/gone.env").reason is not None
     assert reading(host({}, job_env=b"\xff\xfe\0"), env_file="/job/job.env").variables is None
 
@@ -197,19 +197,19 @@ def test_script_over_env_file_over_this_shell() -> None:
     found = reading(machine, script="/job/train.sh", env_file="/job/job.env")
     assert found.variables == {"A": "shell", "B": "file", "C": "scriptshell"}
     assert found.place("C") == "/job/train.sh:1"
-    assert found.place("B") == "/job/job.env:1"
+    assert str(found.place("B")) == "/job/job.env:1"
 
 
 def test_script_under_sudo_is_judged_alone() -> None:
     """What it sets is known, what it inherits is not, and what it never names is not set by it."""
     text = "export A=1\nexport LD_LIBRARY_PATH=/opt/lib:$LD_LIBRARY_PATH\npython3 train.py\n"
     found = reading(host(SUDO, train_sh=text), script="/job/train.sh")
-    assert found.source == "/job/train.sh alone"
+    assert str(found.source) == "/job/train.sh alone"
     assert found.variables == {"A": "1"}
-    reason = found.untold_reason("LD_LIBRARY_PATH")
+    reason = found.why_unknown("LD_LIBRARY_PATH")
     assert reason is not None
     assert "sudo" in reason.en
-    assert found.untold_reason("TASK_QUEUE_ENABLE") is None
+    assert found.why_unknown("TASK_QUEUE_ENABLE") is None
 
 
 def test_a_process_wins_over_the_script_it_came_from() -> None:

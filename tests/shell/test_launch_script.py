@@ -17,8 +17,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from envtune.host import LocalHost
-from envtune.job.script import follow, script_environment
-from envtune.job.target import JobEnvironment
+from envtune.job.script import read_script, script_environment
+from envtune.job.target import THIS_SHELL, JobEnvironment
 from envtune.snapshot.host import SnapshotHost
 
 BASE = {"PATH": "/usr/bin:/bin", "HOME": "/root", "OLD": "keep"}
@@ -28,13 +28,13 @@ OF_BASH = {"_", "SHLVL", "PWD", "OLDPWD"}  # bash sets these for itself
 def told(text: str, files: Optional[Mapping[str, str]] = None, base: Mapping[str, str] = BASE) -> JobEnvironment:
     """What /job/train.sh of that text gives the job."""
     host = SnapshotHost({"files": {"/job/train.sh": text, **(files or {})}, "uname": {"machine": "aarch64"}})
-    return script_environment(host, "/job/train.sh", JobEnvironment(dict(base), "this shell"))
+    return script_environment(host, "/job/train.sh", JobEnvironment(dict(base), THIS_SHELL))
 
 
 def value(text: str, name: str = "A", files: Optional[Mapping[str, str]] = None) -> Optional[str]:
     """One variable: its value, None when it is not set, and `?` when it cannot be told."""
     environment = told(text, files)
-    if environment.untold_reason(name) is not None:
+    if environment.why_unknown(name) is not None:
         return "?"
     assert environment.variables is not None
     return environment.variables.get(name)
@@ -118,7 +118,7 @@ def test_what_the_job_gets(text: str, wanted: Optional[str]) -> None:
     ],
 )
 def test_what_cannot_be_told_has_a_reason_with_its_line(text: str, line: int) -> None:
-    reason = told(text).untold_reason("A")
+    reason = told(text).why_unknown("A")
     assert reason is not None
     assert f"/job/train.sh:{line}" in reason.en
     assert f"/job/train.sh:{line}" in reason.zh
@@ -128,8 +128,8 @@ def test_only_the_variable_in_doubt_is_untold() -> None:
     environment = told('[ "$1" = x ] && export A=1\nexport B=2 C=$(date)\npython3 train.py')
     assert environment.variables is not None
     assert environment.variables["B"] == "2"
-    assert set(environment.untold) == {"A", "C"}
-    assert environment.rest is None
+    assert set(environment.unknown) == {"A", "C"}
+    assert environment.unknown_by_default is None
 
 
 def test_two_launch_lines_that_differ() -> None:
@@ -137,7 +137,7 @@ def test_two_launch_lines_that_differ() -> None:
     environment = told(text)
     assert environment.variables is not None
     assert environment.variables["B"] == "1"
-    reason = environment.untold_reason("A")
+    reason = environment.why_unknown("A")
     assert reason is not None
     assert "/job/train.sh:3" in reason.en
     assert "/job/train.sh:5" in reason.en
@@ -147,7 +147,7 @@ def test_place_of_a_value() -> None:
     environment = told("#!/bin/bash\n\nexport A=1\nsource ./env.sh\npython3 train.py", {"/job/env.sh": "export B=2\n"})
     assert environment.place("A") == "/job/train.sh:3"
     assert environment.place("B") == "/job/env.sh:1"
-    assert environment.place("OLD") == "environment of /job/train.sh over this shell"
+    assert str(environment.place("OLD")) == "environment of /job/train.sh over this shell"
 
 
 # ------------------------------------------------------------------ sourced files and other scripts
@@ -170,7 +170,7 @@ def test_set_env_of_cann() -> None:
     assert environment.variables["ASCEND_AICPU_PATH"] == home
     assert environment.variables["PATH"] == f"{home}/bin:{home}/compiler/ccec_compiler/bin:/usr/bin:/bin"
     assert environment.variables["LD_LIBRARY_PATH"].endswith("driver/lib64/common:")  # the empty entry is real
-    assert environment.untold == {}
+    assert environment.unknown == {}
 
 
 def test_model_zoo_layout() -> None:
@@ -217,7 +217,7 @@ def test_loop_over_set_env_files() -> None:
     environment = told(text, {TOOLKIT: SET_ENV, nnal: "export ATB_HOME_PATH=/usr/local/Ascend/nnal/atb/latest/atb\n"})
     assert environment.variables is not None
     assert environment.variables["ATB_HOME_PATH"] == "/usr/local/Ascend/nnal/atb/latest/atb"
-    assert environment.untold == {}
+    assert environment.unknown == {}
 
 
 def test_script_that_starts_a_script() -> None:
@@ -243,10 +243,10 @@ def test_sourced_file_that_may_not_be_read_makes_the_rest_unknown() -> None:
     host = SnapshotHost(
         {"files": {"/job/train.sh": "export A=1\n. ./s.sh\nexport B=1\npython3 t.py", "/job/s.sh": {"error": "EACCES"}}}
     )
-    environment = script_environment(host, "/job/train.sh", JobEnvironment({}, "this shell"))
+    environment = script_environment(host, "/job/train.sh", JobEnvironment({}, THIS_SHELL))
     assert environment.variables == {"B": "1"}
     for name in ("A", "ANYTHING"):
-        reason = environment.untold_reason(name)
+        reason = environment.why_unknown(name)
         assert reason is not None
         assert "/job/s.sh" in reason.en
 
@@ -255,8 +255,8 @@ def test_conda_activate_leaves_the_search_paths_untold() -> None:
     environment = told('eval "$(conda shell.bash hook)"\nconda activate npu\nexport A=1\npython3 train.py')
     assert environment.variables is not None
     assert environment.variables["A"] == "1"
-    assert environment.untold_reason("PATH") is not None
-    assert environment.untold_reason("OLD") is None
+    assert environment.why_unknown("PATH") is not None
+    assert environment.why_unknown("OLD") is None
 
 
 def test_virtual_environment() -> None:
@@ -309,8 +309,8 @@ def test_a_script_that_cannot_be_followed_is_unknown_from_there(text: str) -> No
     began = time.process_time()
     environment = told(text)
     assert time.process_time() - began < 3
-    assert environment.untold_reason("A") is not None
-    assert environment.untold_reason("ANYTHING") is not None
+    assert environment.why_unknown("A") is not None
+    assert environment.why_unknown("ANYTHING") is not None
 
 
 def test_what_ran_before_the_error_counts() -> None:
@@ -320,7 +320,7 @@ def test_what_ran_before_the_error_counts() -> None:
 def test_windows_line_ends_are_part_of_the_value() -> None:
     """bash hands `1\\r` to the job: torch_npu refuses it, and nobody sees why."""
     assert value("export A=1\r\npython3 train.py\r\n") == "1\r"
-    reason = told("if true; then\r\n  export A=1\r\nfi\r\npython3 train.py\r\n").untold_reason("A")
+    reason = told("if true; then\r\n  export A=1\r\nfi\r\npython3 train.py\r\n").why_unknown("A")
     assert reason is not None
     assert "Windows line ends" in reason.en
 
@@ -328,20 +328,20 @@ def test_windows_line_ends_are_part_of_the_value() -> None:
 def test_script_that_sources_itself() -> None:
     began = time.process_time()
     assert value("source ./train.sh\nexport A=1\npython3 train.py") == "1"
-    assert told("source ./train.sh\npython3 train.py").untold_reason("A") is not None
+    assert told("source ./train.sh\npython3 train.py").why_unknown("A") is not None
     assert time.process_time() - began < 3
 
 
 def test_scripts_that_source_each_other() -> None:
     files = {"/job/a.sh": ". ./b.sh\n. ./b.sh\n", "/job/b.sh": ". ./a.sh\n. ./a.sh\n"}
     began = time.process_time()
-    assert told(". ./a.sh\npython3 train.py", files).untold_reason("A") is not None
+    assert told(". ./a.sh\npython3 train.py", files).why_unknown("A") is not None
     assert time.process_time() - began < 3
 
 
 def test_function_that_calls_itself() -> None:
     began = time.process_time()
-    assert told("f() { f; f; }\nf\npython3 train.py").untold_reason("A") is not None
+    assert told("f() { f; f; }\nf\npython3 train.py").why_unknown("A") is not None
     assert time.process_time() - began < 5
 
 
@@ -373,13 +373,13 @@ def test_loop_without_end() -> None:
 
 def test_binary_and_absent_scripts() -> None:
     host = SnapshotHost({"files": {"/job/a": b"\x7fELF\0\0\x01", "/job/b": {"error": "EACCES"}}})
-    under = JobEnvironment({}, "this shell")
+    under = JobEnvironment({}, THIS_SHELL)
     for path, word in (("/job/a", "cannot be understood"), ("/job/b", "may not be read"), ("/job/c", "is not there")):
         environment = script_environment(host, path, under)
         assert environment.variables is None
         assert environment.reason is not None
         assert word in environment.reason.en
-        assert environment.right is (path == "/job/b")
+        assert environment.needs_privilege is (path == "/job/b")
 
 
 @search(300)
@@ -407,11 +407,11 @@ def differs_from_bash(text: str, folder: Path) -> dict[str, tuple[Optional[str],
     """Variables of which we say something else than bash does."""
     path = folder / "train.sh"
     path.write_bytes(text.encode("utf-8"))
-    launch, _ = follow(LocalHost(), str(path), text, JobEnvironment(dict(BASE), "this shell"))
+    launch, _ = read_script(LocalHost(), str(path), text, JobEnvironment(dict(BASE), THIS_SHELL))
     real = exported_by_bash(path)
     wrong: dict[str, tuple[Optional[str], Optional[str]]] = {}
     for name in {*real, *launch.values} - OF_BASH:
-        ours = launch.values.get(name, launch.rest)
+        ours = launch.values.get(name, launch.unknown_by_default)
         if (ours is None or isinstance(ours, str)) and ours != real.get(name):
             wrong[name] = (ours, real.get(name))
     return wrong
@@ -580,7 +580,7 @@ def test_most_of_it_is_told(tmp_path: Path) -> None:
     unknown = []
     for text in AS_BASH:
         (tmp_path / "train.sh").write_text(text)
-        launch, _ = follow(LocalHost(), str(tmp_path / "train.sh"), text, JobEnvironment(dict(BASE), "this shell"))
+        launch, _ = read_script(LocalHost(), str(tmp_path / "train.sh"), text, JobEnvironment(dict(BASE), THIS_SHELL))
         unknown += [name for name, found in launch.values.items() if not isinstance(found, str)]
     assert unknown == ["A", "C"]  # $1 under an IFS of its own, C={a,b}
 

@@ -1,4 +1,4 @@
-"""The content of a log as blocks of whole, clean lines, in bounded memory: gzip unpacked, UTF-16 recoded."""
+"""Read a log as blocks of whole, clean lines, in bounded memory: gzip unpacked, UTF-16 recoded."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 31  # zlib: a gzip head and its check sum
 
 
-class Damaged(OSError):
-    """The input ends or breaks in the middle; what came before was handed out."""
+class DamagedError(OSError):
+    """The input ends or breaks in the middle; what comes before was yielded."""
 
 
 class Block(NamedTuple):
@@ -31,10 +31,10 @@ class Block(NamedTuple):
 
 
 def blocks(file: LogFile) -> Iterator[Block]:
-    """The content in blocks that end with a line end (the last one may not).
+    """Yield the content in blocks that end with a line end (the last one may not).
 
-    Raises OSError when it cannot be read, and Damaged after the last block when what follows is broken. A line that is
-    cut because it is too long is cut by a carriage return, which does not count as a line end.
+    Raises OSError when it cannot be read, and DamagedError after the last block when what follows is broken. A line
+    that is too long is split by a carriage return, which does not count as a line end.
     """
     if file.content is not None:
         yield from _clean(io.BytesIO(file.content))
@@ -46,7 +46,7 @@ def blocks(file: LogFile) -> Iterator[Block]:
 
 
 class LineEnds:
-    """How many line ends stand before a block: counted while reading, or only when asked where a big file is plain.
+    """The number of line ends before a block: counted while reading, or in a big plain file only when needed.
 
     Counting them costs as much as looking for all signatures.
     """
@@ -70,14 +70,14 @@ class LineEnds:
         return None if self._path else self._count
 
     def before(self) -> int:
-        """The line ends before this block. Raises OSError."""
+        """Return the line ends before this block; raises OSError."""
         if self._path and self._counted < self._place:
             with open(self._path, "rb", buffering=0) as raw:
                 raw.seek(self._counted)
                 while self._counted < self._place:
                     piece = raw.read(min(BLOCK, self._place - self._counted))
                     if not piece:
-                        break  # it was cut meanwhile
+                        break  # it was truncated meanwhile
                     self._counted += len(piece)
                     self._count += piece.count(b"\n")
         return self._count
@@ -92,7 +92,7 @@ def _clean(raw: BinaryIO | io.RawIOBase) -> Iterator[Block]:
 
 
 def _is_plain(raw: io.FileIO) -> bool:
-    """Whether it is a file that can be read at any place, and neither packed nor UTF-16."""
+    """Return whether it is a seekable file that is neither packed nor UTF-16."""
     if not raw.seekable():
         return False
     head = raw.read(SAMPLE)
@@ -101,12 +101,12 @@ def _is_plain(raw: io.FileIO) -> bool:
 
 
 def _read(raw: BinaryIO | io.RawIOBase) -> bytes:
-    """What is there next; of a pipe as much as is written, empty only at the end."""
+    """Read what comes next; of a pipe as much as was written, empty only at the end."""
     return raw.read(BLOCK) or b""
 
 
 def _unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
-    """The bytes of a stream, unpacked if it is gzip (one member after the other)."""
+    """Yield the bytes of a stream, unpacked if it is gzip (one member after the other)."""
     chunk = _read(raw)
     if not chunk.startswith(_GZIP):
         while chunk:
@@ -118,7 +118,7 @@ def _unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
         try:
             yield member.decompress(chunk, BLOCK)
         except zlib.error as error:
-            raise Damaged(f"damaged gzip, read up to there ({error})") from error
+            raise DamagedError(f"damaged gzip, read up to there ({error})") from error
         if member.eof:  # another member may follow, padded with zeros
             chunk = member.unused_data.lstrip(b"\0") or _read(raw).lstrip(b"\0")
             member = zlib.decompressobj(_GZIP_WINDOW) if chunk else member
@@ -127,12 +127,12 @@ def _unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
     while not member.eof:
         rest = member.decompress(b"", BLOCK)
         if not rest:
-            raise Damaged("the gzip file is cut short, read up to there")
+            raise DamagedError("the gzip file is cut short, read up to there")
         yield rest
 
 
 def _decoded(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The stream as bytes of an ASCII-compatible encoding: UTF-16 (Windows terminals) is recoded."""
+    """Yield the stream in an ASCII-compatible encoding: UTF-16 (Windows terminals) is recoded."""
     first = next(chunks, b"")
     encoding = _utf16(first)
     if encoding is None:
@@ -146,7 +146,7 @@ def _decoded(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _utf16(head: bytes) -> Optional[str]:
-    """The encoding by the byte order mark, or by zeros in every other byte, which no other text has."""
+    """Return the encoding by the byte order mark, or by zeros in every other byte, which no other text has."""
     if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return "utf-16"
     sample = head[:SAMPLE]
@@ -158,7 +158,7 @@ def _utf16(head: bytes) -> Optional[str]:
 
 
 def _lines_of_plain(raw: io.FileIO) -> Iterator[bytes]:
-    """The same as `_whole_lines` at three times the speed: what is read too much is not copied but read again."""
+    """Yield the same as `_whole_lines` at three times the speed: excess bytes are not copied but read again."""
     while True:
         block = raw.read(BLOCK)
         if not block:
@@ -186,11 +186,11 @@ def _rest_of_line(raw: io.FileIO, most: int) -> bytes:
 
 def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
     rest = b""
-    damage: Optional[Damaged] = None
+    damage: Optional[DamagedError] = None
     while True:
         try:
             chunk = next(chunks, None)
-        except Damaged as error:
+        except DamagedError as error:
             chunk, damage = None, error
         if chunk is None:
             break

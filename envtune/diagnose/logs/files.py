@@ -1,8 +1,8 @@
-"""Where log text comes from: files, directories, standard input (blocks.py reads them).
+"""Find log files: the files, directories and standard input that were named (blocks.py reads them).
 
 A directory is searched for the log trees of every generation (facts D9): `$HOME/ascend/log/{debug,run}/plog`,
 `device-<id>`, `/var/log/npu/slog/host-0`; the newest run first. What is not a log by its name or its first bytes is
-left out.
+skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envtune.errors import UsageError
 from envtune.messages import Message
 
 BIG = 8 << 20  # bytes of input from which speed is worth an effort
-PLOGS = 64  # files of one run that are looked at, the newest
+MAX_PLOGS = 64  # files of one run that are read, the newest
 _LOG_NAME = re.compile(
     r"\.(log|txt|out|err|stdout|stderr|gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"
 )
@@ -40,7 +40,10 @@ class LogFile:
 
 
 def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
-    """The inputs behind the arguments, in their order; files of a directory newest run first. May raise UsageError."""
+    """Return the inputs that the arguments name, in their order; files of a directory newest run first.
+
+    Raises UsageError for a file that does not exist and for a directory without logs.
+    """
     found: list[LogFile] = []
     hosts = _hosts([argument for argument in arguments if argument != "-" and os.path.isdir(argument)])
     for argument in arguments:
@@ -55,33 +58,32 @@ def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
             found.append(_log_file(argument, ""))
         else:
             raise UsageError(Message("{path}: no such file", path=argument))
-    return tuple({os.path.realpath(file.path) if file.path != "-" else "-": file for file in reversed(found)}.values())[
-        ::-1
-    ]
+    distinct = {os.path.realpath(file.path) if file.path != "-" else "-": file for file in reversed(found)}
+    return tuple(distinct.values())[::-1]
 
 
 def _hosts(folders: Sequence[str]) -> Mapping[str, str]:
-    """What tells several directories apart: of a/ascend/log and b/ascend/log the a and the b. One needs no name."""
-    parts = {folder: list(Path(folder).resolve().parts) for folder in folders}
-    if len({tuple(own) for own in parts.values()}) < 2:
+    """Return what tells several directories apart: of a/ascend/log and b/ascend/log the a and the b; of one nothing."""
+    paths = {folder: list(Path(folder).resolve().parts) for folder in folders}
+    if len({tuple(parts) for parts in paths.values()}) < 2:
         return dict.fromkeys(folders, "")
-    while len({own[-1] for own in parts.values()}) == 1 and all(len(own) > 1 for own in parts.values()):
-        for own in parts.values():
-            own.pop()
-    return {folder: own[-1] for folder, own in parts.items()}
+    while len({parts[-1] for parts in paths.values()}) == 1 and all(len(parts) > 1 for parts in paths.values()):
+        for parts in paths.values():
+            parts.pop()
+    return {folder: parts[-1] for folder, parts in paths.items()}
 
 
 def find_plogs(environ: Mapping[str, str], since: float) -> tuple[LogFile, ...]:
-    """The plog files that were written since a moment (seconds since the epoch); none where there is no log tree.
+    """Return the plog files written since a moment (seconds since the epoch); none where there is no log tree.
 
-    Source of the places: facts D9, ASCEND_PROCESS_LOG_PATH before $HOME/ascend/log.
+    Source of the paths: facts D9, ASCEND_PROCESS_LOG_PATH before $HOME/ascend/log.
     """
     roots = [environ.get("ASCEND_PROCESS_LOG_PATH"), os.path.join(environ.get("HOME", "/root"), "ascend", "log")]
     found: list[LogFile] = []
     for root in roots:
         if root and os.path.isdir(root):
             found.extend(file for file in _in_directory(root, "") if file.modified >= since)
-    return tuple(found[:PLOGS])
+    return tuple(found[:MAX_PLOGS])
 
 
 def _in_directory(folder: str, host: str) -> list[LogFile]:
@@ -96,7 +98,7 @@ def _in_directory(folder: str, host: str) -> list[LogFile]:
 
 
 def _run_time(file: LogFile) -> float:
-    """Seconds; a plog's name holds the start of its process, which a copied file keeps while its mtime does not."""
+    """Return seconds; a plog's name holds the start of its process, which a copy keeps while its mtime is lost."""
     named = _PLOG_NAME.match(os.path.basename(file.path))
     if named is None:
         return file.modified

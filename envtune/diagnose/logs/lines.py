@@ -1,6 +1,6 @@
-"""One line of a log: its text without colours, and what its prefixes say of rank, process, device, time and level.
+"""Parse one line of a log: its text without colours, and the rank, process, device, time and level of its prefixes.
 
-Formats (facts D9 of the project's sources; all of them occur mixed in one file):
+Formats (facts D9 of the project's sources; one file may mix all of them):
 
     [ERROR] HCCL(148,python):2024-03-28-10:25:48.427.201 [topoinfo.cc:91][2168] ...     plog, slog
     [ERROR] 2024-03-07-01:31:48 (PID:116072, Device:0, RankID:-1) ERR00002 PTA ...      torch_npu on the screen
@@ -51,8 +51,8 @@ _ERROR = re.compile(ERROR)
 _LEVEL = re.compile(r"\b(DEBUG|INFO|EVENT|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b")
 
 
-# What launchers put before each line of a process, so that lines of several can stand in one file: torchrun, a Python
-# traceback of torch.distributed, mpirun --tag-output, vLLM and Ray workers, srun --label.
+# What launchers prefix each line of a process with, so that several can share a file: torchrun, a Python traceback of
+# torch.distributed, mpirun --tag-output, vLLM and Ray workers, srun --label.
 _STREAM = re.compile(
     r"(?:(?:\[default\d+\]:|\[rank ?_?\d+\]:|\[\d+,\d+\]<std(?:out|err|diag)>:"
     r"|\(\w+ (?:rank=\d+ )?pid=\d+(?:, ip=[^)]*)?\)|\[\d{1,5}\]:|\d{1,5}:(?= )) ?){1,3}"
@@ -73,36 +73,36 @@ class Line:
 
 
 def clean(raw: bytes) -> str:
-    """The text of a line: invalid UTF-8 replaced, colours and carriage returns removed, cut at LINE_LIMIT."""
+    """Return the text of a line: invalid UTF-8 replaced, colours and carriage returns removed, cut at LINE_LIMIT."""
     text = without_noise(raw[: 4 * LINE_LIMIT]).decode("utf-8", "replace").rstrip("\r\n")
     return text.replace("\r", " ")[:LINE_LIMIT]
 
 
 def without_noise(block: bytes) -> bytes:
-    """Without colours and other terminal sequences and without NUL bytes; what is a line stays one."""
+    """Return the block without colours, other terminal sequences and NUL bytes; its lines stay lines."""
     if b"\x1b" in block:
         block = _ANSI.sub(b"", block)
     return block.replace(b"\0", b"") if b"\0" in block else block
 
 
 def split_stream(text: str) -> tuple[str, str]:
-    """The prefix that says whose line it is (empty when there is none), and the rest of the line."""
+    """Return the prefix that says whose line it is (empty when there is none), and the message after it."""
     found = _STREAM.match(text)
     return ("", text) if found is None else (found[0].rstrip(), text[found.end() :])
 
 
 def is_error(text: str) -> bool:
-    """Whether a line tells of an error, known or not; a line that is marked INFO or WARNING does not."""
+    """Return whether a line reports an error, known or not; a line that is marked INFO or WARNING does not."""
     return _ERROR.search(text) is not None and level_of(text) not in _BENIGN
 
 
 def parse(number: int, text: str) -> Line:
-    """The line with what its prefixes tell; what they do not tell is None."""
+    """Return the line with what its prefixes say; what they do not say is None."""
     return Line(number, text, rank_of(text), pid_of(text), _number(_DEVICE, text), time_of(text), level_of(text))
 
 
 def rank_of(text: str) -> Optional[int]:
-    """The rank that printed the line, None when it does not say (`RankID:-1` does not say)."""
+    """Return the rank that printed the line, None when it does not say (`RankID:-1` does not)."""
     head = text[:400]
     found = _number(_RANK, head) if head[:1] in _RANK_BEGINS else None
     if found is None:
@@ -113,18 +113,18 @@ def rank_of(text: str) -> Optional[int]:
 
 
 def pid_of(text: str) -> Optional[int]:
-    """The process that printed the line, None when it does not say."""
+    """Return the process that printed the line, None when it does not say."""
     return _number(_PID, text[:400])
 
 
 def level_of(text: str) -> str:
-    """The first level word near the beginning, empty when there is none."""
+    """Return the first level word near the beginning, empty when there is none."""
     found = _LEVEL.search(text[:160])
     return found[1] if found else ""
 
 
 def time_of(text: str) -> Optional[float]:
-    """The first timestamp in seconds, None when there is none or it is no date."""
+    """Return the first timestamp in seconds, None when there is none or it is no date."""
     found = _TIME.search(text[:400])
     if found is None:
         return None
@@ -141,12 +141,12 @@ def time_of(text: str) -> Optional[float]:
 
 
 def year_of(time: float) -> int:
-    """The year of a time in seconds."""
+    """Return the year of a time in seconds."""
     return clock.gmtime(time).tm_year
 
 
 def in_year(time: float, year: int) -> float:
-    """The same day and hour in another year, in seconds."""
+    """Return the same day and hour in another year, in seconds."""
     return calendar.timegm((year, *clock.gmtime(time)[1:6])) + time % 1
 
 

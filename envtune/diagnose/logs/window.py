@@ -1,7 +1,7 @@
 """A block of a log with its neighbours: the line at a place, its number, and the lines around it.
 
-What a reader of one line needs stands in other lines: the rest of a signature that spans lines, the time that a
-traceback does not carry itself. Those may lie in the block before or after, and lines of other ranks may stand between.
+Other lines complete what one line says: the rest of a signature that spans lines, the time that a traceback does not
+have itself. They may be in the block before or after, and lines of other ranks may be between them.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from typing import Callable, Iterator, Optional
 from envtune.diagnose.logs.lines import LINE_LIMIT, pid_of, rank_of, split_stream, time_of
 
 AHEAD = 256 << 10  # bytes in which the lines of a window are looked for
-FOLLOWING = 12  # lines a multi-line signature may run on
-AMONG = 1000  # lines of all processes among which those of one are looked for
+MAX_FOLLOWING = 12  # lines over which a multi-line signature may continue
+MAX_INTERLEAVED = 1000  # lines of all processes among which those of one are looked for
 BACK = 64 << 10  # bytes in which the time of a line without one is looked for
 OVERLAP = 2048  # bytes; a signature is shorter
 
 
-class Page:
+class LineWindow:
     """`block` holds whole lines; `before` is the end of the block before, `after` the next block, or empty."""
 
     def __init__(self, before: bytes, block: bytes, after: bytes, ends: Callable[[], int]) -> None:
-        """`ends` tells how many line ends stand before the block."""
+        """`ends` returns the number of line ends before the block."""
         self.block = block
         self._before = before
         self._after = after
         self._ends = ends
 
     def number(self, at: int) -> int:
-        """The number, from 1 on, of the line at a place."""
+        """Return the number, from 1 on, of the line at a place."""
         return self._ends() + self.block.count(b"\n", 0, at) + 1
 
     def text(self, start: int, end: int) -> str:
-        """The text of a line; of a very long one the beginning."""
+        """Return the text of a line; of a very long one the beginning."""
         return _text(self.block[start : min(end, start + 4 * LINE_LIMIT)])
 
     def parts(self, start: int, end: int) -> list[str]:
-        """A line in parts of LINE_LIMIT that overlap, so that in a line of megabytes, too, everything is found."""
+        """Return a line in overlapping parts of LINE_LIMIT, so that everything is found in a line of megabytes, too."""
         if end - start <= LINE_LIMIT:
             return [self.block[start:end].decode("utf-8", "replace")]
         places = range(start, end, LINE_LIMIT - OVERLAP)
         return [self.block[at : min(end, at + LINE_LIMIT)].decode("utf-8", "replace") for at in places]
 
     def following(self, end: int) -> Iterator[str]:
-        """The lines after the one that ends there, at most what fits in AHEAD bytes."""
+        """Yield the lines after the one that ends there, at most what fits in AHEAD bytes."""
         left = AHEAD
         for block, at in ((self.block, end + 1), (self._after, 0)):
             while left > 0 and at < len(block):
@@ -55,7 +55,7 @@ class Page:
                 at = stop + 1
 
     def preceding(self, start: int, since: int = 0) -> Iterator[str]:
-        """The lines before the one that starts there, the nearest first; at most what fits in BACK bytes.
+        """Yield the lines before the one that starts there, the nearest first; at most what fits in BACK bytes.
 
         With `since`: none before that place of the block.
         """
@@ -69,27 +69,27 @@ class Page:
                 yield from map(_text, reversed(block[max(at, end - BACK) : end].splitlines()))
                 end = at - 1
 
-    def windows(self, text: str, end: int, among: bool = True) -> Iterator[str]:
-        """The line with the next ones of the same process, as a signature that spans lines wants them.
+    def windows(self, text: str, end: int, interleaved: bool = True) -> Iterator[str]:
+        """Yield the line with the following ones of the same process, which a signature that spans lines needs.
 
-        First the lines as they stand, then (`among`) without those of other processes, by their prefix, rank or pid.
+        First the lines as they are, then (`interleaved`) without those of other processes, by prefix, rank or pid.
         """
-        stream, own = split_stream(text)
+        stream, message = split_stream(text)
         if not stream:
-            yield "\n".join([own, *islice(self.following(end), FOLLOWING)])
-        if not among:
+            yield "\n".join([message, *islice(self.following(end), MAX_FOLLOWING)])
+        if not interleaved:
             return
         kept = []
-        for line in islice(self.following(end), AMONG):
-            theirs, rest = split_stream(line)
-            if theirs == stream and (stream or _same_process(text, line)):
-                kept.append(rest)
-                if len(kept) == FOLLOWING:
+        for line in islice(self.following(end), MAX_INTERLEAVED):
+            other_stream, other_message = split_stream(line)
+            if other_stream == stream and (stream or _same_process(text, line)):
+                kept.append(other_message)
+                if len(kept) == MAX_FOLLOWING:
                     break
-        yield "\n".join([own, *kept])
+        yield "\n".join([message, *kept])
 
     def time_at(self, text: str, start: int, since: int = 0) -> Optional[float]:
-        """Seconds; a line without a time belongs to the nearest one before it that has one, down to `since`."""
+        """Return seconds; a line without a time has that of the nearest one before it, down to `since`."""
         time = time_of(text)
         if time is None:
             times = (time_of(line) for line in self.preceding(start, since))
@@ -102,6 +102,6 @@ def _text(raw: bytes) -> str:
 
 
 def _same_process(first: str, other: str) -> bool:
-    """Whether the other line may belong to the process of the first: it does not say that it is another's."""
+    """Return whether the other line may belong to the process of the first: it does not say that it is another's."""
     pid, rank = pid_of(other), rank_of(other)
     return (pid is None or pid == pid_of(first)) and (rank is None or rank == rank_of(first))

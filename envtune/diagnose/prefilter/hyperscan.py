@@ -1,6 +1,6 @@
-"""The chooser of the `fast` extra: all expressions in one hyperscan database, kept in the cache directory.
+"""The prefilter of the `fast` extra: all expressions in one hyperscan database, kept in the cache directory.
 
-The database is native code's data: one that somebody else could have written is never loaded (catalog/cache.py has the
+The database is data of native code: one that somebody else could have written is never loaded (catalog/cache.py has the
 rules), nor one made from other expressions, by another hyperscan or for another processor.
 """
 
@@ -13,108 +13,109 @@ import re
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.catalog import cache
+from envtune.catalog.layers import why_untrusted
 from envtune.diagnose.prefilter.literals import ORDINARY, Literals, ordinary, required_literals, shortest
-from envtune.diagnose.prefilter.relax import ignores_case, loosened
-from envtune.diagnose.prefilter.templates import ANY_ERROR, Candidate, Expression, Numbers, Shapes
+from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
+from envtune.diagnose.prefilter.templates import ANY_ERROR, CandidateLine, Expression, Numbers, TemplateFilter
 
 NAME = "signatures.hyperscan"
-LONG_ENOUGH = 3  # bytes of a literal that, where it is not ordinary, stands for its expression
+SHORTEST_LITERAL = 3  # bytes of a literal that, where it is not ordinary, replaces its expression
 HEXADECIMAL = set("0123456789abcdef")
 FORMAT = 1  # to be raised when other rows are made from the same expressions
-SELDOM = 1 << 20  # added to the number of a row of which one match a block is reported
-TAIL = 8  # bytes by which hyperscan decides whether to look closer
-SOME, MANY = 40, 4096  # rows of one line that are remembered; how many such sets are
+ONCE = 1 << 20  # added to the number of a row of which one match per block is reported
+TAIL = 8  # bytes by which hyperscan decides whether to confirm a match
+MAX_ROWS, MAX_ROW_SETS = 40, 4096  # rows of one line that are remembered as a set; such sets
 
 
 class Row(NamedTuple):
-    """An expression or a literal as hyperscan gets it."""
+    """An expression or a literal, as hyperscan gets it."""
 
     text: bytes
     flags: int
     once: bool
 
 
-class Unusable(Exception):
+class UnusableError(Exception):
     """There is no hyperscan here, or it cannot take the expressions."""
 
 
-class Automaton:
-    """Finds the lines in which hyperscan sees a match of an expression, or of what is certain of it.
+class HyperscanFilter:
+    """Finds the lines in which hyperscan sees a match of an expression, or of its literals.
 
-    Of an expression of which one match in a file is enough, hyperscan reports one a block; where in the block it
-    stands, and whether it is one, the pure-Python chooser tells.
+    Of an expression of which one match in a file is enough, hyperscan reports one per block; the pure-Python prefilter
+    finds where in the block it is, and whether it is one.
     """
 
     def __init__(self, expressions: Sequence[Expression]) -> None:
-        """Raises Unusable."""
+        """Raises UnusableError."""
         try:
             import hyperscan
         except Exception as error:  # a package for another processor fails in its own ways
-            raise Unusable(str(error)) from error
+            raise UnusableError(str(error)) from error
         everything = (*expressions, ANY_ERROR)
         self._once = [number for number, expression in enumerate(everything) if expression.once]
-        self._seldom: Optional[Shapes] = None
+        self._once_filter: Optional[TemplateFilter] = None
         self._expressions = everything
         self._numbers: dict[tuple[int, ...], tuple[int, ...]] = {}  # rows that matched -> expressions to try
         try:
             self._database, self._rows = _database(hyperscan, everything)
         except (hyperscan.error, MemoryError) as error:
-            raise Unusable(str(error)) from error
+            raise UnusableError(str(error)) from error
 
-    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[Candidate]:
-        """The candidate lines of a block of whole lines, in order; none for what is known of the file already."""
-        found: list[tuple[int, int]] = []
+    def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[CandidateLine]:
+        """Return the candidate lines of a block of whole lines, in order; none for what is known of the file."""
+        matches: list[tuple[int, int]] = []
         once: list[int] = []
 
-        def note(row: int, start: int, end: int, flags: int, context: object) -> None:
-            if row < SELDOM:
-                found.append((end, row))
+        def record(row: int, start: int, end: int, flags: int, context: object) -> None:
+            if row < ONCE:
+                matches.append((end, row))
             else:
-                once.append(row - SELDOM)
+                once.append(row - ONCE)
 
-        self._database.scan(block, match_event_handler=note)
-        wanted = self._lines(block, found) if found else {}
-        open_ones = {number for row in once for number in self._rows[row]}.difference(known) if once else ()
-        if not open_ones:
-            return iter(wanted.values())
-        for start, end, numbers in self._seldom_in(block, set(open_ones)):
-            before = wanted.get(start)
-            wanted[start] = Candidate(start, end, tuple(sorted({*numbers, *(before.numbers if before else ())})))
-        return iter([wanted[start] for start in sorted(wanted)])
+        self._database.scan(block, match_event_handler=record)
+        lines = self._lines(block, matches) if matches else {}
+        missing = {number for row in once for number in self._rows[row]}.difference(known) if once else ()
+        if not missing:
+            return iter(lines.values())
+        for start, end, numbers in self._once_in(block, set(missing)):
+            line = lines.get(start)
+            lines[start] = CandidateLine(start, end, tuple(sorted({*numbers, *(line.numbers if line else ())})))
+        return iter([lines[start] for start in sorted(lines)])
 
-    def _seldom_in(self, block: bytes, wanted: Numbers) -> Iterator[Candidate]:
-        if self._seldom is None:
-            self._seldom = Shapes(self._expressions[number] for number in self._once[:-1])
-        known = {place for place, number in enumerate(self._once) if number not in wanted}
-        for start, end, places in self._seldom.candidates(block, known):
-            yield Candidate(start, end, tuple(self._once[place] for place in places if place not in known))
+    def _once_in(self, block: bytes, missing: Numbers) -> Iterator[CandidateLine]:
+        if self._once_filter is None:
+            self._once_filter = TemplateFilter(self._expressions[number] for number in self._once[:-1])
+        known = {place for place, number in enumerate(self._once) if number not in missing}
+        for start, end, places in self._once_filter.candidates(block, known):
+            yield CandidateLine(start, end, tuple(self._once[place] for place in places if place not in known))
 
-    def _lines(self, block: bytes, found: Sequence[tuple[int, int]]) -> dict[int, Candidate]:
-        """The lines in which the matches end, by their beginning."""
-        lines: dict[int, Candidate] = {}
+    def _lines(self, block: bytes, matches: Sequence[tuple[int, int]]) -> dict[int, CandidateLine]:
+        """Return the lines in which the matches end, by their start."""
+        lines: dict[int, CandidateLine] = {}
         start = end = -1
         rows: list[int] = []
-        for at, row in found:
+        for at, row in matches:
             if at > end:
                 if rows:
-                    lines[start] = Candidate(start, end, self._of_rows(tuple(rows)))
+                    lines[start] = CandidateLine(start, end, self._of_rows(tuple(rows)))
                     rows = []
                 start, end = _line(block, at - 1)
             rows.append(row)
-        lines[start] = Candidate(start, end, self._of_rows(tuple(rows)))
+        lines[start] = CandidateLine(start, end, self._of_rows(tuple(rows)))
         return lines
 
     def _of_rows(self, rows: tuple[int, ...]) -> tuple[int, ...]:
         numbers = self._numbers.get(rows)
         if numbers is None:
             numbers = tuple(sorted({number for row in rows for number in self._rows[row]}))
-            if len(rows) <= SOME and len(self._numbers) < MANY:
+            if len(rows) <= MAX_ROWS and len(self._numbers) < MAX_ROW_SETS:
                 self._numbers[rows] = numbers
         return numbers
 
 
 def _line(block: bytes, at: int) -> tuple[int, int]:
-    """Where the line (or the part of a progress line) begins and ends that holds this place."""
+    """Return where the line (or the part of a progress line) at this place starts and ends."""
     start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
     end = len(block) if end < 0 else end
     start = max(start, block.rfind(b"\r", start, at) + 1)
@@ -123,7 +124,7 @@ def _line(block: bytes, at: int) -> tuple[int, int]:
 
 
 def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> Mapping[Row, list[int]]:
-    """What hyperscan looks for -> the expressions for which it does.
+    """Return what hyperscan looks for -> the expressions for which it does.
 
     Literals alone are found at twice the speed, so only expressions whose literals are ordinary go in as such.
     """
@@ -138,51 +139,51 @@ def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> Mapping[Row, lis
                 rows.setdefault(Row(text, flags | case, once), []).append(number)
         else:
             case = hyperscan.HS_FLAG_CASELESS if ignores_case(regex) else 0
-            text = loosened(regex, multiline) or rb"[^\n]"
+            text = relax_regex(regex, multiline) or rb"[^\n]"
             rows.setdefault(Row(text, flags | case, once), []).append(number)
     return rows
 
 
 def _rare(option: Literals, once: bool) -> bool:
-    """Whether the literals alone may stand for the expression: not where ordinary lines are full of them.
+    """Return whether the literals alone may replace the expression: not where ordinary lines are full of them.
 
-    Digits alone stand in every other address.
+    Digits alone occur in every other address.
     """
     if any(set(literal.text) <= HEXADECIMAL for literal in option):
         return False
-    return once or not (ordinary(option) or shortest(option) < LONG_ENOUGH)
+    return once or not (ordinary(option) or shortest(option) < SHORTEST_LITERAL)
 
 
 def _rare_end(text: str) -> str:
-    """The literal up to where its end is rarest: by the last characters hyperscan decides whether to look closer."""
+    """Return the literal up to where its end is rarest: by the last characters hyperscan decides whether to confirm."""
     ends = range(min(len(text), TAIL), len(text) + 1)
     return text[: min(ends, key=lambda end: (_grams(text[end - TAIL : end].lower()), end))]
 
 
 def _grams(tail: str) -> int:
-    """How much of it stands in ordinary lines."""
+    """Return how much of it occurs in ordinary lines."""
     return sum(tail[at : at + 3] in ORDINARY for at in range(len(tail) - 2)) + 4 * (tail[-4:] in ORDINARY)
 
 
 def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, Sequence[Sequence[int]]]:
-    """The compiled database and the expressions of each of its rows.
+    """Return the compiled database and the expressions of each of its rows.
 
-    From the cache where it is there; making it takes 0.2 to 0.5 s.
+    It is read from the cache if possible; compiling it takes 0.2 to 0.5 s.
     """
     stamp = _stamp(hyperscan, expressions)
-    path = _place()
-    kept = None if path is None else cache.read(path)
-    if kept is not None and kept.stamp == stamp and kept.content == hashlib.sha256(kept.text).hexdigest():
-        head, _, text = kept.text.partition(b"\n")
+    path = _cache_path()
+    cached = None if path is None else cache.read(path)
+    if cached is not None and cached.stamp == stamp and cached.content == hashlib.sha256(cached.text).hexdigest():
+        head, _, text = cached.text.partition(b"\n")
         try:
             database = hyperscan.loadb(text, hyperscan.HS_MODE_BLOCK)
             database.scratch = hyperscan.Scratch(database)
             return database, json.loads(head)
         except hyperscan.error:
-            pass  # of another processor after all: made anew
+            pass  # of another processor after all: compiled again
     rows = _rows(hyperscan, expressions)
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    ids = [number + SELDOM if row.once else number for number, row in enumerate(rows)]
+    ids = [number + ONCE if row.once else number for number, row in enumerate(rows)]
     flags = [row.flags for row in rows]
     database.compile(expressions=[row.text for row in rows], ids=ids, elements=len(ids), flags=flags)
     if path is not None:
@@ -191,13 +192,13 @@ def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, S
     return database, list(rows.values())
 
 
-def _place() -> Optional[str]:
-    path = cache.beside(NAME)
-    return None if path is None or cache.distrusted(path) is not None else path
+def _cache_path() -> Optional[str]:
+    path = cache.cache_path(NAME)
+    return None if path is None or why_untrusted(path) is not None else path
 
 
 def _stamp(hyperscan: Any, expressions: Sequence[Expression]) -> str:
-    """What a database depends on: the expressions, hyperscan, the processor."""
+    """Return a digest of what a database depends on: the expressions, hyperscan, the processor."""
     probe = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     probe.compile(expressions=[b"a"], ids=[0], elements=1, flags=[0])
     about = (FORMAT, hyperscan.__version__, probe.info(), platform.machine(), list(expressions))

@@ -1,7 +1,7 @@
-"""Which literal texts a match of an expression must contain.
+"""Find the literal texts that a match of an expression must contain.
 
-Searching 300 expressions over a log costs minutes in Python; finding a handful of literal pieces costs nothing. A line
-that contains none of the pieces an expression needs cannot match it, so only the other lines are tried in full.
+Searching a log for 300 expressions costs minutes in Python; finding a handful of literal pieces costs nothing. A line
+that contains none of the pieces an expression needs cannot match it, so only the other lines are matched in full.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ sre = importlib.import_module("re._constants" if _NEW else "sre_constants")
 sre_parser = importlib.import_module("re._parser" if _NEW else "sre_parse")
 
 SHORTEST = 3  # bytes
-SPELLINGS = 24  # more texts than these are not spelled out
-# Words of lines that tell of no error, in plog at level INFO and in what training scripts print: these are no rarity.
+MAX_SPELLINGS = 24  # texts that a token is spelled out to
+# Words of lines that report no error, in plog at level INFO and in the output of training scripts.
 ORDINARY = (
     "python op_kernel_info_store kernel_name task_type stream_id device_id event_id context infershape infer shape"
     " tiling_key tiling data workspace execute start end success timestamp time_cost timeout synchronizestream"
@@ -46,7 +46,7 @@ Needs = Tuple[Conjunction, ...]  # a match satisfies at least one conjunction; n
 
 @lru_cache(maxsize=2048)
 def required_literals(regex: str, multiline: bool = False) -> Needs:
-    """What every match of `regex` contains. For a match that may span lines: in the line in which it begins."""
+    """Return what every match of `regex` contains; where a match may span lines: in the line in which it begins."""
     parsed = sre_parser.parse(regex)
     tokens: Sequence[Any] = list(parsed)
     fold = bool(parsed.state.flags & sre.SRE_FLAG_IGNORECASE)
@@ -66,7 +66,7 @@ def _conjunction(tokens: Sequence[Any], fold: bool) -> Conjunction:
 
 
 def first_line(tokens: Sequence[Any]) -> Sequence[Any]:
-    """The tokens before the first one that can match a line end: what they match stands in one line."""
+    """Return the tokens before the first one that can match a line end: what they match is in one line."""
     for number, (operation, argument) in enumerate(tokens):
         if may_end_line(operation, argument):
             return tokens[:number]
@@ -74,7 +74,7 @@ def first_line(tokens: Sequence[Any]) -> Sequence[Any]:
 
 
 def may_end_line(operation: Any, argument: Any) -> bool:
-    """Whether a token can match a line end. In doubt it can."""
+    """Return whether a token can match a line end. In doubt it can."""
     if operation is sre.LITERAL:
         return bool(argument == NEWLINE)
     if operation is sre.NOT_LITERAL:
@@ -106,40 +106,40 @@ def _class_holds_newline(items: Sequence[Any]) -> bool:
 
 
 def _best(options: Iterable[Literals]) -> Literals:
-    """The option that is rarest by chance: none of its members is ordinary, the shortest is longest; empty if none."""
+    """Return the option that is likely the rarest: no member is ordinary, the shortest is longest; empty if none."""
     certain = [option for option in options if option and shortest(option) >= SHORTEST]
     return max(certain, key=lambda o: (not ordinary(o), shortest(o), -len(o), sorted(o)), default=frozenset())
 
 
 def shortest(option: Literals) -> int:
-    """The length of the shortest literal, in bytes."""
+    """Return the length of the shortest literal, in bytes."""
     return min(len(literal.text.encode("utf-8", "replace")) for literal in option)
 
 
 def ordinary(option: Literals) -> bool:
-    """Whether lines without any error are full of one of these literals."""
+    """Return whether lines without any error are full of one of these literals."""
     return any(literal.text.lower() in ORDINARY for literal in option)
 
 
 def _sequence(tokens: Any, fold: bool) -> list[Literals]:
-    """What a match contains: each run of tokens that can be spelled out, and what the others need."""
+    """Return what a match contains: each run of tokens that can be spelled out, and what the others need."""
     options: list[Literals] = []
     spelled = {""}
     for operation, argument in _flat(tokens):
-        own = _spellings(operation, argument, fold)
-        if own is not None and len(own) * len(spelled) <= SPELLINGS:
-            spelled = {before + after for before in spelled for after in own}
+        spellings = _spellings(operation, argument, fold)
+        if spellings is not None and len(spellings) * len(spelled) <= MAX_SPELLINGS:
+            spelled = {before + after for before in spelled for after in spellings}
             continue
         options.append(_literals(spelled, fold))
-        spelled = {""} if own is None else own
-        if own is None:
+        spelled = {""} if spellings is None else spellings
+        if spellings is None:
             options.append(_token(operation, argument, fold))
     options.append(_literals(spelled, fold))
     return options
 
 
 def _flat(tokens: Any) -> Iterator[Any]:
-    """The tokens with those of groups in their place."""
+    """Yield the tokens, with groups replaced by their tokens."""
     for token in tokens:
         if token[0] is sre.SUBPATTERN and not token[1][1] and not token[1][2]:
             yield from _flat(token[1][-1])
@@ -154,7 +154,7 @@ def _literals(spelled: AbstractSet[str], fold: bool) -> Literals:
 
 
 def _spellings(operation: Any, argument: Any, fold: bool) -> Optional[set[str]]:
-    """Every text that the token can match, where those are few and all known; None otherwise."""
+    """Return every text that the token can match, where those are few and all known; None otherwise."""
     if operation is sre.LITERAL:
         return None if fold and argument >= 128 and _has_case(chr(argument)) else {chr(argument)}
     if operation is sre.IN and all(item is sre.LITERAL and one < 128 for item, one in argument) and len(argument) <= 4:
@@ -165,8 +165,8 @@ def _spellings(operation: Any, argument: Any, fold: bool) -> Optional[set[str]]:
         return _all_spellings(argument[-1], fold)
     if operation is sre.BRANCH:
         branches = [_all_spellings(branch, fold) for branch in argument[1]]
-        found = set().union(*(branch for branch in branches if branch is not None))
-        return found if None not in branches and len(found) <= SPELLINGS else None
+        texts = set().union(*(branch for branch in branches if branch is not None))
+        return texts if None not in branches and len(texts) <= MAX_SPELLINGS else None
     if operation in ONE_OR_MORE and argument[0] == 0 and argument[1] == 1:
         inner = _all_spellings(argument[2], fold)
         return None if inner is None else inner | {""}
@@ -176,15 +176,15 @@ def _spellings(operation: Any, argument: Any, fold: bool) -> Optional[set[str]]:
 def _all_spellings(tokens: Any, fold: bool) -> Optional[set[str]]:
     spelled = {""}
     for operation, argument in tokens:
-        own = _spellings(operation, argument, fold)
-        if own is None or len(own) * len(spelled) > SPELLINGS:
+        spellings = _spellings(operation, argument, fold)
+        if spellings is None or len(spellings) * len(spelled) > MAX_SPELLINGS:
             return None
-        spelled = {before + after for before in spelled for after in own}
+        spelled = {before + after for before in spelled for after in spellings}
     return spelled
 
 
 def _token(operation: Any, argument: Any, fold: bool) -> Literals:
-    """What a token that cannot be spelled out needs."""
+    """Return what a token that cannot be spelled out needs."""
     if operation is sre.SUBPATTERN:
         fold = bool((fold or argument[1] & sre.SRE_FLAG_IGNORECASE) and not argument[2] & sre.SRE_FLAG_IGNORECASE)
         return _best(_sequence(argument[-1], fold))

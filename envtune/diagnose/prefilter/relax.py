@@ -1,8 +1,8 @@
-"""An expression over text, loosened to one over bytes that finds at least as much in one line.
+"""Relax an expression over text to one over bytes that matches at least the same lines (an over-approximation).
 
-Both choosers need it: hyperscan (automaton.py) knows no look-around and no Unicode classes of bytes that may be invalid
-UTF-8; shapes (shapes.py) have lost their digits. What is dropped or widened here only lets more lines through to the
-full expression. The result is in the syntax that `re` and hyperscan share.
+Both prefilters need it: hyperscan has no look-around, and no Unicode classes for bytes that may be invalid UTF-8;
+templates have lost their digits. What is dropped or widened here only lets more lines through to the full expression.
+The result is in the syntax that `re` and hyperscan share.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _POSSESSIVE = getattr(sre, "POSSESSIVE_REPEAT", None)
 
 
 def ignores_case(regex: str) -> bool:
-    """Whether any part of the expression ignores case; then the loosened one has to be matched without case, too."""
+    """Return whether any part of the expression ignores case; then the relaxed one has to ignore it, too."""
     return (
         bool(re.compile(regex).flags & re.IGNORECASE) or "(?i:" in regex or re.search(r"\(\?[a-z]*i", regex) is not None
     )
 
 
-def loosened(regex: str, multiline: bool = False, table: bytes = _IDENTITY) -> bytes:
-    """The loosened expression, empty when nothing is left of it.
+def relax_regex(regex: str, multiline: bool = False, table: bytes = _IDENTITY) -> bytes:
+    """Return the relaxed expression, empty when nothing is left of it.
 
-    `table` is what the bytes to be searched were translated by (one byte for one); of an expression that may span
-    lines, only what stands in the first line is left. Where `ignores_case`, it is written in lower case.
+    `table` is what the bytes to be searched were translated with; of an expression that may span lines, only the part
+    in the first line is kept. Where `ignores_case`, it is written in lower case.
     """
     tokens: Sequence[Any] = list(sre_parser.parse(regex))
     tokens = first_line(tokens) if multiline else tokens
@@ -47,7 +47,7 @@ def loosened(regex: str, multiline: bool = False, table: bytes = _IDENTITY) -> b
 
 
 def _trimmed(tokens: Sequence[Any]) -> list[Any]:
-    """Without the optional tokens at both ends: they do not decide whether there is a match."""
+    """Return the tokens without the optional ones at both ends, which do not decide whether there is a match."""
     kept = list(tokens)
     while kept and _least(kept[-1]) == 0:
         kept.pop()
@@ -60,7 +60,7 @@ def _trimmed(tokens: Sequence[Any]) -> list[Any]:
 
 
 def _least(token: tuple[Any, Any]) -> int:
-    """0 when the token can match nothing."""
+    """Return 0 when the token can match the empty text."""
     operation, argument = token
     if operation in (*ONE_OR_MORE, _POSSESSIVE):
         return int(argument[0])
@@ -78,8 +78,8 @@ class _Writer:
         written = b""
         for number, (operation, argument) in enumerate(tokens):
             if operation is sre.AT:
-                beside = [*tokens[max(0, number - 1) : number], *tokens[number + 1 : number + 2]]
-                written += rb"\b" if argument is sre.AT_BOUNDARY and _word_beside(beside) else b""
+                neighbours = [*tokens[max(0, number - 1) : number], *tokens[number + 1 : number + 2]]
+                written += rb"\b" if argument is sre.AT_BOUNDARY and _any_word_character(neighbours) else b""
             else:
                 written += self._token(operation, argument)
         return written
@@ -123,7 +123,7 @@ class _Writer:
         return inside + _times(least, most) if inside else b""
 
     def _class(self, allowed: Iterable[int], least: int, most: Any) -> bytes:
-        """A class of bytes, as often as one of characters: one character beyond ASCII has up to four bytes."""
+        """Write a class of bytes for one of characters: a character beyond ASCII has up to four bytes."""
         allowed = frozenset(allowed)
         if allowed & _HIGH and most is not sre.MAXREPEAT:
             most = 4 * most
@@ -144,8 +144,8 @@ def _escaped(byte: int) -> bytes:
     return character if character.isalnum() else b"\\x%02x" % byte
 
 
-def _word_beside(tokens: Sequence[Any]) -> bool:
-    """Beside an ASCII word character, a word boundary of bytes is one wherever one of text is."""
+def _any_word_character(tokens: Sequence[Any]) -> bool:
+    """Return whether a token is an ASCII word character: next to one, a word boundary in text is one in bytes, too."""
     return any(
         operation is sre.LITERAL and argument < 128 and (chr(argument).isalnum() or argument == ord("_"))
         for operation, argument in tokens
@@ -153,7 +153,7 @@ def _word_beside(tokens: Sequence[Any]) -> bool:
 
 
 def _allowed(operation: Any, argument: Any, fold: bool) -> Optional[frozenset[int]]:
-    """The bytes of the characters that a token for one character matches; None for other tokens."""
+    """Return the bytes of the characters that a token for one character matches; None for other tokens."""
     if operation is sre.ANY:
         return _ANY
     if operation is sre.NOT_LITERAL:

@@ -1,26 +1,71 @@
-"""What an answer says, apart from how it is laid out: shared by the text for a terminal and the Markdown."""
+"""The content of a diagnosis report, without its layout: shared by the text for a terminal and the Markdown."""
 
 from __future__ import annotations
 
 import re
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-from envtune.diagnose.diagnosis import Diagnosis
+from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.rank import Candidate
 from envtune.diagnose.scan import CONTEXT, Hit
-from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated, in_context, listed, plural
 from envtune.model import Finding, Outcome
 from envtune.report.check_text import OUTCOMES
 from envtune.report.diagnosis.placeholders import fill
 from envtune.report.layout import printable
 
-LINE = 420  # characters of a log line that are shown
-FINDINGS = 6  # findings of one diagnosis that are told one by one
+MAX_LINE = 420  # characters of a log line that are shown
+MAX_FINDINGS = 6  # findings of one diagnosis that are shown one by one
 
 ATTACH = Message(
     "Attach the complete logs of all ranks, the plog of that run ($HOME/ascend/log) and the file that this writes:"
 )
 SNAPSHOT = "envtune snapshot -o host.tar.gz"
+HEADINGS: Mapping[str, Text] = {
+    "log": Message("log"),
+    "says": Message("says"),
+    "where": in_context("text", "where"),
+    "cause": Message("cause"),
+    "here": Message("host"),
+    "also": Message("Also found (envtune explain ID tells more):"),
+    "waited": Message("Only waited for another rank, not the cause:"),
+    "consequences": Message("Followed from it, not the cause:"),
+    "harmless": Message("Harmless, nothing to do:"),
+    "hints": Message("Weak signs only; perhaps worth a look:"),
+}
+UNDECIDED_ORDER = Message(
+    "The first two happened on different hosts within seconds: their clocks decide nothing, look at both."
+)
+ALL_WAITED = Message(
+    "In these logs everybody only waited: the log of the rank that failed or hung is not among them, or says nothing."
+)
+NO_ERROR_LINE = Message("No line looks like an error, either.")
+FIRST_ERROR = Message("The first line that looks like an error")
+SEND = Message("To ask for help, send the whole log and the file that this command writes:")
+
+
+def nothing_known(report: DiagnosisReport) -> Text:
+    """Return the sentence for a report without a diagnosis."""
+    names: Text = enumerated(
+        Message("standard input") if name == "-" else Literal(printable(name)) for name in report.inputs[:3]
+    )
+    if len(report.inputs) > 3:
+        names = Joined([names, " …"], "")
+    if not report.size:
+        return Message("Nothing to read in {names}: it is empty.", names=names)
+    size = Message("{lines:,} lines", lines=report.lines) if report.lines else Literal(f"{report.size / 1e6:,.0f} MB")
+    return Message("No known error in {names} ({size}).", names=names, size=size)
+
+
+def labelled(label: Text, text: Text) -> Text:
+    """Return `label: text`."""
+    return Message("{label}: {text}", label=label, text=text)
+
+
+def split_consequences(report: DiagnosisReport) -> tuple[list[Diagnosis], list[Diagnosis]]:
+    """Return the consequences that only waited for another rank, and the others."""
+    waiting = [diagnosis for diagnosis in report.consequences if who_waited(diagnosis.candidate) is not None]
+    return waiting, [diagnosis for diagnosis in report.consequences if diagnosis not in waiting]
 
 
 # ---------------------------------------------------------------------- the log
@@ -36,7 +81,7 @@ class Proof(NamedTuple):
 
 
 def proof(candidate: Candidate) -> Proof:
-    """The best hit as it is shown."""
+    """Return the best hit as it is shown."""
     hit = candidate.first
     at = _position(hit)
     before, after = hit.context[max(0, at - 2) : at], hit.context[at + 1 : at + 2]
@@ -44,80 +89,87 @@ def proof(candidate: Candidate) -> Proof:
 
 
 def _position(hit: Hit) -> int:
-    """Where in its context the line itself stands: after at most CONTEXT lines before it."""
+    """Return the position of the line in its context: after at most CONTEXT lines before it."""
     places = [n for n, text in enumerate(hit.context[: CONTEXT + 1]) if text == hit.line.text]
     return places[-1] if places else len(hit.context)
 
 
 def _shown(lines: Iterable[str]) -> tuple[str, ...]:
-    return tuple(printable(line[:LINE]) for line in lines if line.strip())
+    return tuple(printable(line[:MAX_LINE]) for line in lines if line.strip())
 
 
 def _cut(hit: Hit) -> str:
-    """The line, or what is around the match in a long one."""
+    """Return the line, or what is around the match in a long one."""
     text = hit.line.text
-    if len(text) <= LINE:
+    if len(text) <= MAX_LINE:
         return text
-    found = re.search(hit.pattern.regex, text)
-    start = max(0, min(found.start() if found else 0, len(text)) - LINE // 3)
-    piece = text[start : start + LINE]
-    return ("… " if start else "") + piece + (" …" if start + LINE < len(text) else "")
+    match = re.search(hit.pattern.regex, text)
+    start = max(0, min(match.start() if match else 0, len(text)) - MAX_LINE // 3)
+    piece = text[start : start + MAX_LINE]
+    return ("… " if start else "") + piece + (" …" if start + MAX_LINE < len(text) else "")
 
 
 def file_line(path: str, number: int) -> Text:
-    """file:line, in words for standard input."""
+    """Return file:line; for standard input in words."""
     if path == "-":
         return Message("standard input, line {number}", number=number)
     return Literal(printable(f"{path}:{number}"))
 
 
 def _place(candidate: Candidate) -> Text:
-    """Where, how often, and in which other lines of that file."""
-    hit = candidate.first
+    """Return where, how often, and in which other lines of that file."""
+    hit, count = candidate.first, candidate.count
     place = file_line(hit.file.path, hit.line.number)
-    own = {h.line.number for h in candidate.hits if h.file.path == hit.file.path} - {hit.line.number}
-    lines = ", ".join(map(str, sorted(own)))
-    more, plural = candidate.count - 1, "s" if len(own) > 1 else ""
-    if not more:
+    if count == 1:
         return place
-    en = f"{place.en}, {candidate.count} times"
-    zh = f"{place.zh}，共 {candidate.count} 次"
-    return Bilingual(f"{en} (also line{plural} {lines})", f"{zh}（另见第 {lines} 行）") if lines else Bilingual(en, zh)
+    others = sorted({h.line.number for h in candidate.hits if h.file.path == hit.file.path} - {hit.line.number})
+    if not others:
+        return Message("{place}, {count} times", place=place, count=count)
+    return plural(
+        "{place}, {times} times (also line {lines})",
+        "{place}, {times} times (also lines {lines})",
+        len(others),
+        place=place,
+        times=count,
+        lines=", ".join(map(str, others)),
+    )
 
 
 # ---------------------------------------------------------------------- ranks and hosts
 
 
 def where(candidate: Candidate) -> Optional[Text]:
-    """Which rank on which host, and which others say the same; None where nothing tells."""
+    """Return which rank on which host, and which other ranks say the same; None where the inputs do not say."""
     rank, host = candidate.rank, printable(candidate.host)
-    parts: list[Text] = [Literal(f"rank {rank}")] if rank is not None else []
-    if host:
-        parts.append(Bilingual(f"on {host}" if parts else f"host {host}", f"主机 {host}"))
-    if not parts:
+    if rank is None and not host:
         return None
-    en, zh = " ".join(p.en for p in parts), "，".join(p.zh for p in parts)
+    place: Text = Message("host {host}", host=host) if rank is None else Literal(f"rank {rank}")
+    if rank is not None and host:
+        place = Message("rank {rank} on {host}", rank=rank, host=host)
     others = [number for number in candidate.ranks if number != rank]
     if others and candidate.entry.role == "cause":
-        en, zh = f"{en} first; then rank {ranges(others)}", f"{zh} 最先出现；随后 rank {ranges(others)}"
-    return Bilingual(en, zh)
+        return Message("{place} first; then rank {ranks}", place=place, ranks=ranges(others))
+    return place
 
 
-def waited(candidate: Candidate) -> Optional[Text]:
-    """For an entry that says another rank did not come: who waited, by host; None for others or where untold."""
+def who_waited(candidate: Candidate) -> Optional[Text]:
+    """Return who waited, by host, for an entry that says another rank did not come; None for others or if unknown."""
     by_host: dict[str, set[int]] = {}
     for hit, rank in zip(candidate.hits, candidate.printed):
         if rank is not None:
             by_host.setdefault(hit.file.host, set()).add(rank)
     if candidate.entry.role != "waiting" or not by_host:
         return None
-    en = [f"rank {ranges(ranks)}" + (f" on {printable(host)}" if host else "") for host, ranks in by_host.items()]
-    zh = [(f"主机 {printable(host)} 的 " if host else "") + f"rank {ranges(ranks)}" for host, ranks in by_host.items()]
-    return Bilingual(", ".join(en), "，".join(zh))
+    return listed(
+        Message("rank {ranks} on {host}", ranks=ranges(ranks), host=printable(host))
+        if host
+        else f"rank {ranges(ranks)}"
+        for host, ranks in by_host.items()
+    )
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """0, 1, 2, 5 as `0-2, 5`."""
+    """Return 0, 1, 2, 5 as `0-2, 5`."""
     groups: list[list[int]] = []
     for number in sorted(set(numbers)):
         if groups and number == groups[-1][-1] + 1:
@@ -131,14 +183,12 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def here(diagnosis: Diagnosis) -> Text:
-    """What the confirming checks say, in one sentence."""
-    if diagnosis.history == "fixed" and diagnosis.cure is not None:
-        when, run = diagnosis.cure.time, diagnosis.cure.run
-        return Message("was confirmed, is fixed now: run {run} of envtune fix ({when})", run=run, when=when)
-    if diagnosis.history == "before" and diagnosis.cure is not None:
-        return Message(
-            "was fixed already when this was logged (run {run}): the cause must be another one", run=diagnosis.cure.run
-        )
+    """Return what the confirming checks say, in one sentence."""
+    fix = diagnosis.past_fix
+    if diagnosis.history == "fixed" and fix is not None:
+        return Message("was confirmed, is fixed now: run {run} of envtune fix ({time})", run=fix.run, time=fix.time)
+    if diagnosis.history == "before" and fix is not None:
+        return Message("was fixed already when this was logged (run {run}): the cause must be another one", run=fix.run)
     if diagnosis.verdict == "confirmed" and diagnosis.history == "again":
         return Message("confirmed again: it is so on the host that was asked")
     return _VERDICTS[diagnosis.verdict] if diagnosis.verdict != "unknown" else _unknown(diagnosis)
@@ -160,8 +210,8 @@ def _unknown(diagnosis: Diagnosis) -> Text:
     return Message("could not be told")
 
 
-def unasked(diagnosis: Diagnosis) -> Optional[Text]:
-    """Why the checks were not run although there are some: the failure was on another host. None otherwise."""
+def why_not_checked(diagnosis: Diagnosis) -> Optional[Text]:
+    """Return why the confirming checks were not run: the failure was on another host. None otherwise."""
     if not diagnosis.elsewhere:
         return None
     host, ids = printable(diagnosis.candidate.host), ",".join(diagnosis.candidate.entry.confirm)
@@ -173,34 +223,32 @@ def unasked(diagnosis: Diagnosis) -> Optional[Text]:
     )
 
 
-def findings(diagnosis: Diagnosis) -> tuple[tuple[Finding, Text], ...]:
-    """The findings worth a line: what failed or was fixed, else what could not be told, else all."""
-    every = diagnosis.confirm
-    telling = [f for f in every if f.outcome in (Outcome.FAIL, Outcome.FIXED, Outcome.UNKNOWN, Outcome.ERROR)]
-    shown = telling or [f for f in every if f.outcome is Outcome.PASS] or list(every)
+def findings(diagnosis: Diagnosis) -> tuple[Text, ...]:
+    """Return the findings worth a line: what failed or was fixed, else what is unknown, else all."""
+    notable = (Outcome.FAIL, Outcome.FIXED, Outcome.UNKNOWN, Outcome.ERROR)
+    shown = [f for f in diagnosis.confirm if f.outcome in notable]
+    shown = shown or [f for f in diagnosis.confirm if f.outcome is Outcome.PASS] or list(diagnosis.confirm)
     order = (Outcome.FAIL, Outcome.FIXED)
     shown.sort(key=lambda f: order.index(f.outcome) if f.outcome in order else len(order))
-    return tuple((finding, _words(finding)) for finding in shown[:FINDINGS])
+    return tuple(_finding_text(finding) for finding in shown[:MAX_FINDINGS])
 
 
-def _words(finding: Finding) -> Text:
-    subject = f" {printable(finding.subject)}" if finding.subject else ""
-    told = [text for text in (finding.actual, finding.reason) if text is not None]
-    en = "; ".join([OUTCOMES[finding.outcome].en, *(printable(text.en) for text in told)])
-    zh = "；".join([OUTCOMES[finding.outcome].zh, *(printable(text.zh) for text in told)])
-    return Bilingual(f"{finding.id}{subject}: {en}", f"{finding.id}{subject}：{zh}")
+def _finding_text(finding: Finding) -> Text:
+    subject = f" {finding.subject}" if finding.subject else ""
+    statements = [text for text in (OUTCOMES[finding.outcome], finding.actual, finding.reason) if text is not None]
+    return labelled(Literal(f"{finding.id}{subject}"), clauses(statements))
 
 
 # ---------------------------------------------------------------------- what to do
 
 
 class Todo(NamedTuple):
-    """Who acts (`label`), what they do, and the one command, which `explained` says something about."""
+    """Who acts (`label`), what they do (`text`), and the one command, which `explanation` is about."""
 
     label: Text
-    words: Text
+    text: Text
     command: str = ""
-    explained: Optional[Text] = None
+    explanation: Optional[Text] = None
 
 
 _LABELS: Mapping[str, Text] = {
@@ -211,36 +259,32 @@ _LABELS: Mapping[str, Text] = {
 }
 
 
-_LOOK = Message("Shows the repair; --apply makes it, envtune undo takes it back:")
-_LOOK_THERE = Message(
+_SHOW_HERE = Message("Shows the repair; --apply makes it, envtune undo takes it back:")
+_SHOW_THERE = Message(
     "On the host where it failed, this shows what can be repaired; --apply does it, envtune undo takes it back:"
 )
 
 
 def todo(diagnosis: Diagnosis, target: str) -> Todo:
-    """The way out. `target` are the options that name the job, as they were given."""
+    """Return what to do. `target` are the options that name the job, as they were given."""
     entry = diagnosis.candidate.entry
-    words = fill(entry.remedy, diagnosis.candidate.groups)
-    if diagnosis.history == "fixed" and diagnosis.cure is not None:
-        explained = Message("Nothing is left to do here. To take the repair back:")
-        return Todo(_LABELS["host"], words, f"envtune undo {diagnosis.cure.run}", explained)
+    remedy = fill(entry.remedy, diagnosis.candidate.groups)
+    if diagnosis.history == "fixed" and diagnosis.past_fix is not None:
+        explanation = Message("Nothing is left to do here. To take the repair back:")
+        return Todo(_LABELS["host"], remedy, f"envtune undo {diagnosis.past_fix.run}", explanation)
     if entry.side == "escalate":
-        return Todo(_LABELS["escalate"], words, SNAPSHOT, ATTACH)
+        return Todo(_LABELS["escalate"], remedy, SNAPSHOT, ATTACH)
     if entry.side == "host" and entry.confirm and diagnosis.verdict != "refuted":
         command = " ".join(word for word in ("envtune fix --faq", entry.id, target) if word)
-        return Todo(_LABELS["host"], words, command, _LOOK if diagnosis.verdict == "confirmed" else _LOOK_THERE)
-    return Todo(_LABELS[entry.side], words)
+        return Todo(_LABELS["host"], remedy, command, _SHOW_HERE if diagnosis.verdict == "confirmed" else _SHOW_THERE)
+    return Todo(_LABELS[entry.side], remedy)
 
 
 def others(diagnoses: Sequence[Diagnosis]) -> Iterator[tuple[str, Text, Text]]:
-    """The diagnoses after the first: id, title, and where it stands with what the checks say."""
+    """Yield the diagnoses after the first: id, title, and the place with what the checks say."""
     for diagnosis in diagnoses:
         candidate = diagnosis.candidate
         rank, place = where(candidate), _place(candidate)
         verdict = None if diagnosis.verdict == "not_checked" else here(diagnosis)
         parts = [part for part in (rank, place, verdict) if part is not None]
-        yield (
-            candidate.entry.id,
-            candidate.entry.title,
-            Bilingual("; ".join(p.en for p in parts), "；".join(p.zh for p in parts)),
-        )
+        yield candidate.entry.id, candidate.entry.title, clauses(parts)

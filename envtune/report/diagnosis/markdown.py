@@ -1,128 +1,141 @@
-"""An answer as Markdown, to paste into an issue: nothing of a log can become markup, a mention or a reference there."""
+"""Render a diagnosis report as Markdown, to paste into an issue.
+
+Nothing of a log can become markup, a mention or a reference there.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Iterator, Sequence
+from typing import Iterator, Optional, Sequence
 
 from envtune import __version__
-from envtune.diagnose.diagnosis import Answer, Diagnosis
-from envtune.messages import Text
-from envtune.report.diagnosis import text as page
+from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
+from envtune.messages import Joined, Literal, Text, clauses, listed
 from envtune.report.diagnosis.content import (
+    FIRST_ERROR,
+    HEADINGS,
+    SEND,
     SNAPSHOT,
+    UNDECIDED_ORDER,
     file_line,
     findings,
     here,
+    labelled,
+    nothing_known,
     others,
     proof,
+    split_consequences,
     todo,
-    unasked,
-    waited,
     where,
+    who_waited,
+    why_not_checked,
 )
-from envtune.report.diagnosis.placeholders import fill, says
+from envtune.report.diagnosis.placeholders import fill, labelled_values
 from envtune.report.layout import printable
 
+MAX_LINE = 2000  # characters of the first error that are shown
 _SPECIAL = re.compile(r"([\\*_<>#|\[\]@~])")
 _CODE = re.compile(r"(`[^`]*`)")
 
 
-def render_markdown(answer: Answer, lang: str) -> str:
-    """The answer to paste into an issue."""
-    return "\n".join(_page(answer, lang)).rstrip() + "\n"
+def render_markdown(report: DiagnosisReport, lang: str) -> str:
+    """Return the report to paste into an issue."""
+    return "\n".join(_Renderer(lang).report(report)).rstrip() + "\n"
 
 
-def _page(answer: Answer, lang: str) -> Iterator[str]:
-    if answer.diagnoses:
-        yield from _diagnosis(answer.diagnoses[0], answer.target, lang)
-    else:
-        yield from _nothing(answer, lang)
-    if answer.close:
-        yield from (prose(page.CLOSE.to(lang)), "")
-    yield from _also(answer, lang)
-    waiting = [d for d in answer.consequences if waited(d.candidate) is not None]
-    rest = [d for d in answer.consequences if d not in waiting]
-    lists = (("waited", waiting), ("consequences", rest), ("harmless", answer.harmless), ("hints", answer.hints))
-    for key, rows in lists:
-        yield from _list(key, rows, lang)
-    yield f"<sub>envtune {__version__} diagnose</sub>"
+class _Renderer:
+    """The parts of the report; each yields its lines."""
 
+    def __init__(self, lang: str) -> None:
+        self.lang = lang
 
-def _diagnosis(diagnosis: Diagnosis, target: str, lang: str) -> Iterator[str]:
-    candidate = diagnosis.candidate
-    entry, shown, place = candidate.entry, proof(candidate), where(candidate)
-    yield from (f"### {entry.id} {prose(entry.title.to(lang))}", "")
-    told = [shown.place.to(lang), *([] if place is None else [place.to(lang)])]
-    yield from (prose("；".join(told) if lang == "zh" else "; ".join(told)), "")
-    yield from _fenced([*shown.before, shown.line, *shown.after])
-    values = [f"{prose(label.to(lang))} {code(value)}" for label, value in says(candidate.groups)]
-    yield from _item(page.WORDS["says"], ("，" if lang == "zh" else ", ").join(values), lang)
-    yield from _item(page.WORDS["cause"], prose(fill(entry.cause, candidate.groups).to(lang)), lang)
-    yield from _host(diagnosis, lang)
-    way = todo(diagnosis, target)
-    if diagnosis.history != "fixed":
-        yield from _item(way.label, prose(way.words.to(lang)), lang)
-    if way.command:
-        explained = "" if way.explained is None else prose(way.explained.to(lang))
-        yield from _item(way.label if diagnosis.history == "fixed" else None, f"{explained} {code(way.command)}", lang)
-    yield ""
+    def _prose(self, text: Text) -> str:
+        return prose(text.to(self.lang))
 
+    def report(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.diagnoses:
+            yield from self._diagnosis(report.diagnoses[0], report.target)
+        else:
+            yield from self._nothing(report)
+        if report.undecided_order:
+            yield from (self._prose(UNDECIDED_ORDER), "")
+        yield from self._also(report)
+        waiting, consequences = split_consequences(report)
+        yield from self._list("waited", waiting)
+        yield from self._list("consequences", consequences)
+        yield from self._list("harmless", report.harmless)
+        yield from self._list("hints", report.hints)
+        yield f"<sub>envtune {__version__} diagnose</sub>"
 
-def _host(diagnosis: Diagnosis, lang: str) -> Iterator[str]:
-    unchecked = unasked(diagnosis)
-    if unchecked is not None:
-        yield from _item(page.WORDS["here"], prose(unchecked.to(lang)), lang)
-    elif diagnosis.confirm:
-        yield from _item(page.WORDS["here"], f"**{prose(here(diagnosis).to(lang))}**", lang)
-        yield from (f"  - {prose(words.to(lang))}" for _, words in findings(diagnosis))
-
-
-def _nothing(answer: Answer, lang: str) -> Iterator[str]:
-    yield from (f"**{prose(page.nothing_known(answer).to(lang))}**", "")
-    if answer.first_error is None:
-        return
-    file, line = answer.first_error
-    colon = "：" if lang == "zh" else ": "
-    yield from (prose(page.FIRST.to(lang)) + colon + code(file_line(file.path, line.number).to(lang)), "")
-    yield from _fenced([*map(printable, answer.before), printable(line.text[:2000]), *map(printable, answer.after)])
-    yield from (f"{prose(page.SEND.to(lang))} {code(SNAPSHOT)}", "")
-
-
-def _also(answer: Answer, lang: str) -> Iterator[str]:
-    rows = list(others(answer.diagnoses[1:]))
-    if rows:
-        yield from (prose(page.WORDS["also"].to(lang)), "")
-        yield from (f"- **{id_}** {prose(title.to(lang))}: {prose(place.to(lang))}" for id_, title, place in rows)
+    def _diagnosis(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
+        candidate = diagnosis.candidate
+        entry, shown, place = candidate.entry, proof(candidate), where(candidate)
+        yield from (f"### {entry.id} {self._prose(entry.title)}", "")
+        yield from (self._prose(clauses([shown.place, *([] if place is None else [place])])), "")
+        yield from _fenced([*shown.before, shown.line, *shown.after])
+        values = [f"{self._prose(label)} {code(value)}" for label, value in labelled_values(candidate.groups)]
+        yield from self._item(HEADINGS["says"], listed(values).to(self.lang))
+        yield from self._item(HEADINGS["cause"], self._prose(fill(entry.cause, candidate.groups)))
+        yield from self._host(diagnosis)
+        remedy = todo(diagnosis, target)
+        if diagnosis.history != "fixed":
+            yield from self._item(remedy.label, self._prose(remedy.text))
+        if remedy.command:
+            explanation = "" if remedy.explanation is None else self._prose(remedy.explanation)
+            label = remedy.label if diagnosis.history == "fixed" else None
+            yield from self._item(label, f"{explanation} {code(remedy.command)}")
         yield ""
 
+    def _host(self, diagnosis: Diagnosis) -> Iterator[str]:
+        reason = why_not_checked(diagnosis)
+        if reason is not None:
+            yield from self._item(HEADINGS["here"], self._prose(reason))
+        elif diagnosis.confirm:
+            yield from self._item(HEADINGS["here"], f"**{self._prose(here(diagnosis))}**")
+            yield from (f"  - {prose(printable(finding.to(self.lang)))}" for finding in findings(diagnosis))
 
-def _list(key: str, rows: Sequence[Diagnosis], lang: str) -> Iterator[str]:
-    if not rows:
-        return
-    yield from (prose(page.WORDS[key].to(lang)), "")
-    for diagnosis in rows:
-        candidate = diagnosis.candidate
-        who, hit = waited(candidate), candidate.first
-        note = "" if who is None else prose(f"{who.to(lang)}：" if lang == "zh" else f"{who.to(lang)}: ")
-        place = code(file_line(hit.file.path, hit.line.number).to(lang))
-        yield f"- {note}{candidate.entry.id} {prose(candidate.entry.title.to(lang))} {place}"
-    yield ""
+    def _nothing(self, report: DiagnosisReport) -> Iterator[str]:
+        yield from (f"**{self._prose(nothing_known(report))}**", "")
+        if report.first_error is None:
+            return
+        file, line = report.first_error
+        place = code(file_line(file.path, line.number).to(self.lang))
+        yield from (labelled(Literal(self._prose(FIRST_ERROR)), Literal(place)).to(self.lang), "")
+        error = printable(line.text[:MAX_LINE])
+        yield from _fenced([*map(printable, report.before), error, *map(printable, report.after)])
+        yield from (f"{self._prose(SEND)} {code(SNAPSHOT)}", "")
 
+    def _also(self, report: DiagnosisReport) -> Iterator[str]:
+        rows = list(others(report.diagnoses[1:]))
+        if rows:
+            yield from (self._prose(HEADINGS["also"]), "")
+            yield from (f"- **{id_}** {self._prose(title)}: {self._prose(place)}" for id_, title, place in rows)
+            yield ""
 
-def _item(label: object, text: str, lang: str) -> Iterator[str]:
-    if text.strip():
-        yield f"- **{label.to(lang)}** {text}" if isinstance(label, Text) else f"- {text}"
+    def _list(self, key: str, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
+        if not diagnoses:
+            return
+        yield from (self._prose(HEADINGS[key]), "")
+        for diagnosis in diagnoses:
+            entry, hit, who = diagnosis.candidate.entry, diagnosis.candidate.first, who_waited(diagnosis.candidate)
+            place = code(file_line(hit.file.path, hit.line.number).to(self.lang))
+            error = Joined([entry.id, self._prose(entry.title), place], " ")
+            yield f"- {(error if who is None else labelled(Literal(self._prose(who)), error)).to(self.lang)}"
+        yield ""
+
+    def _item(self, label: Optional[Text], text: str) -> Iterator[str]:
+        if text.strip():
+            yield f"- {text}" if label is None else f"- **{label.to(self.lang)}** {text}"
 
 
 def prose(text: str) -> str:
-    """The text so that Markdown shows it as it is; spans in backticks stay code."""
+    """Return the text so that Markdown shows it as it is; spans in backticks stay code."""
     parts = _CODE.split(" ".join(text.split()))
     return "".join(part if number % 2 else _SPECIAL.sub(r"\\\1", part) for number, part in enumerate(parts))
 
 
 def code(text: str) -> str:
-    """The text as a code span."""
+    """Return the text as a code span."""
     return f"`{text.replace('`', chr(0x2018))}`"
 
 

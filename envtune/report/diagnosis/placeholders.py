@@ -1,16 +1,16 @@
-"""What the named groups of a signature tell: as labelled values, and put into the sentences of an entry."""
+"""Show what the named groups of a signature captured: as labelled values, and in the sentences of an entry."""
 
 from __future__ import annotations
 
 import re
 from typing import Mapping, Optional
 
-from envtune.messages import Bilingual, Literal, Message, Text, in_context
+from envtune.messages import Literal, Message, Text, in_context
 from envtune.report.layout import printable
 
-VALUE = 160  # characters of a value that are shown
+MAX_VALUE = 160  # characters of a value that are shown
 
-# What the named groups of signatures are about; what is not here is shown under its own name, `None` not at all.
+# The labels of named groups of signatures; a group that is not here is shown under its own name, `None` not at all.
 GROUPS: Mapping[str, Optional[Text]] = {
     "address": Message("address"),
     "argument": Message("argument"),
@@ -53,48 +53,61 @@ GROUPS: Mapping[str, Optional[Text]] = {
 }
 
 
-def says(groups: Mapping[str, str]) -> tuple[tuple[Text, str], ...]:
-    """What the named groups tell, as (what, value)."""
-    found = []
+def labelled_values(groups: Mapping[str, str]) -> tuple[tuple[Text, str], ...]:
+    """Return what the named groups captured, as (label, value)."""
+    values = []
     for name, value in groups.items():
         label = GROUPS.get(name, Literal(name))
         if label is not None and value.strip():
-            found.append((label, _value(value)))
-    return tuple(found)
+            values.append((label, _shortened(value)))
+    return tuple(values)
 
 
-def _value(value: str) -> str:
+def _shortened(value: str) -> str:
     text = printable(" ".join(value.split()))
-    return text if len(text) <= VALUE else f"{text[: VALUE // 2]} … {text[-VALUE // 2 :]}"
+    return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE // 2]} … {text[-MAX_VALUE // 2 :]}"
+
+
+class _Filled(Text):
+    """A text of the catalogue with its placeholders replaced."""
+
+    __slots__ = ("groups", "text")
+
+    def __init__(self, text: Text, groups: Mapping[str, str]) -> None:
+        self.text, self.groups = text, groups
+
+    def to(self, lang: str) -> str:
+        """Return the text in `lang`, filled in."""
+        return _fill(self.text.to(lang), self.groups, lang)
 
 
 def fill(text: Text, groups: Mapping[str, str]) -> Text:
-    """`{op}` in an entry's text replaced by what the log says.
+    """Return an entry's text with `{op}` replaced by what the log says.
 
-    What the log does not tell: a remark in parentheses that needs it is left out; elsewhere its name stands there.
+    Where the log does not say it, a remark in parentheses that needs it is left out; elsewhere its label is shown.
     """
-    return Bilingual(_fill(text.en, groups, "en"), _fill(text.zh, groups, "zh"))
+    return _Filled(text, groups)
 
 
 _FIELD = re.compile(r"\{([a-z_]+)\}")
-_REMARK = re.compile(r"\s?([(（])([^()（）]*\{[a-z_]+\}[^()（）]*)([)）])")
+_REMARK = re.compile(r"\s?([(（])([^()（）]*\{[a-z_]+\}[^()（）]*)([)）])")  # parentheses of both languages
 
 
 def _fill(text: str, groups: Mapping[str, str], lang: str) -> str:
-    def untold(piece: str) -> bool:
+    def is_unknown(piece: str) -> bool:
         return any(name not in groups for name in _FIELD.findall(piece))
 
-    def remark(found: re.Match[str]) -> str:
-        if not untold(found[2]):
-            return found[0]
-        kept = [piece for piece in re.split("[;；]", found[2]) if not untold(piece)]
-        blank = " " if found[0][0].isspace() else ""
-        return f"{blank}{found[1]}{';'.join(kept).strip()}{found[3]}" if kept else ""
+    def remark(match: re.Match[str]) -> str:
+        if not is_unknown(match[2]):
+            return match[0]
+        kept = [piece for piece in re.split("[;；]", match[2]) if not is_unknown(piece)]
+        blank = " " if match[0][0].isspace() else ""
+        return f"{blank}{match[1]}{';'.join(kept).strip()}{match[3]}" if kept else ""
 
-    def field(found: re.Match[str]) -> str:
-        if found[1] in groups:
-            return _value(groups[found[1]])
-        label = GROUPS.get(found[1]) or Literal(found[1])
+    def field(match: re.Match[str]) -> str:
+        if match[1] in groups:
+            return _shortened(groups[match[1]])
+        label = GROUPS.get(match[1]) or Literal(match[1])
         return f"<{label.to(lang)}>"
 
     return _FIELD.sub(field, _REMARK.sub(remark, text))

@@ -1,115 +1,95 @@
-"""An answer as text for a terminal: what it most likely is, the proof, the cause, what this host says, the way out."""
+"""Render a diagnosis report as text for a terminal: the likeliest error, its proof and cause, this host, the remedy."""
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator, Mapping, Sequence
+from typing import Iterable, Iterator, Optional, Sequence
 
-from envtune.diagnose.diagnosis import Answer, Diagnosis
-from envtune.messages import Bilingual, Literal, Message, Text, in_context
+from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
+from envtune.messages import Joined, Text, clauses
 from envtune.report.diagnosis.content import (
+    ALL_WAITED,
+    FIRST_ERROR,
+    HEADINGS,
+    NO_ERROR_LINE,
+    SEND,
     SNAPSHOT,
+    UNDECIDED_ORDER,
     file_line,
     findings,
     here,
+    labelled,
+    nothing_known,
     others,
     proof,
+    split_consequences,
     todo,
-    unasked,
-    waited,
     where,
+    who_waited,
+    why_not_checked,
 )
-from envtune.report.diagnosis.placeholders import fill, says
+from envtune.report.diagnosis.placeholders import fill, labelled_values
 from envtune.report.layout import Paint, display_width, indent, pad, printable, wrap
 
-WORDS: Mapping[str, Text] = {
-    "log": Message("log"),
-    "says": Message("says"),
-    "where": in_context("text", "where"),
-    "cause": Message("cause"),
-    "here": Message("host"),
-    "also": Message("Also found (envtune explain ID tells more):"),
-    "waited": Message("Only waited for another rank, not the cause:"),
-    "consequences": Message("Followed from it, not the cause:"),
-    "harmless": Message("Harmless, nothing to do:"),
-    "hints": Message("Weak signs only; perhaps worth a look:"),
-}
-CLOSE = Message("The first two happened on different hosts within seconds: their clocks decide nothing, look at both.")
-EVERYBODY = Message(
-    "In these logs everybody only waited: the log of the rank that failed or hung is not among them, or says nothing."
-)
-NO_ERROR_LINE = Message("No line looks like an error, either.")
-FIRST = Message("The first line that looks like an error")
-SEND = Message("To ask for help, send the whole log and the file that this command writes:")
 _LABEL = 6  # columns of the labels
 _INDENT = _LABEL + 4
+MAX_LINE = 2000  # characters of the first error that are shown
 
 
-def nothing_known(answer: Answer) -> Text:
-    """The sentence for an answer without a diagnosis."""
-    shown = [Message("standard input") if n == "-" else Literal(printable(n)) for n in answer.inputs[:3]]
-    more = " …" if len(answer.inputs) > 3 else ""
-    names, names_zh = ", ".join(n.en for n in shown) + more, "、".join(n.zh for n in shown) + more
-    if not answer.size:
-        return Bilingual(f"Nothing to read in {names}: it is empty.", f"{names_zh} 为空，没有可读内容。")
-    much = Message("{lines:,} lines", lines=answer.lines) if answer.lines else Literal(f"{answer.size / 1e6:,.0f} MB")
-    return Bilingual(f"No known error in {names} ({much.en}).", f"{names_zh}（{much.zh}）中没有发现已知错误。")
-
-
-def render_text(answer: Answer, lang: str, *, width: int = 100, colour: bool = False) -> str:
-    """The answer for a terminal, at most `width` columns wide where words allow it."""
-    page = _Page(lang, max(width, 50), Paint(colour))
-    lines = list(page.page(answer))
+def render_text(report: DiagnosisReport, lang: str, *, width: int = 100, colour: bool = False) -> str:
+    """Return the report for a terminal, at most `width` columns wide where words allow it."""
+    renderer = _Renderer(lang, max(width, 50), Paint(colour))
+    lines = list(renderer.report(report))
     while lines and not lines[-1]:
         lines.pop()
     return "\n".join(line.rstrip() for line in lines)
 
 
-class _Page:
-    """The parts of the page; each returns its lines."""
+class _Renderer:
+    """The parts of the report; each yields its lines."""
 
     def __init__(self, lang: str, width: int, paint: Paint) -> None:
         self.lang, self.width, self.paint = lang, width, paint
 
-    def page(self, answer: Answer) -> Iterator[str]:
-        if answer.diagnoses:
-            yield from self._diagnosis(answer.diagnoses[0], answer.target)
+    def report(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.diagnoses:
+            yield from self._diagnosis(report.diagnoses[0], report.target)
         else:
-            yield from self._nothing(answer)
-        yield from self._also(answer)
-        waiting = [d for d in answer.consequences if waited(d.candidate) is not None]
+            yield from self._nothing(report)
+        yield from self._also(report)
+        waiting, consequences = split_consequences(report)
         yield from self._list("waited", waiting)
-        yield from self._list("consequences", [d for d in answer.consequences if d not in waiting])
-        yield from self._list("harmless", answer.harmless)
-        yield from self._list("hints", answer.hints)
+        yield from self._list("consequences", consequences)
+        yield from self._list("harmless", report.harmless)
+        yield from self._list("hints", report.hints)
+
+    def _paragraph(self, text: Text, first: str = "", others: str = "") -> list[str]:
+        return indent(printable(text.to(self.lang)), self.width, first, others)
 
     # ---------------------------------------------------------------- the most likely one
 
     def _diagnosis(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
         candidate = diagnosis.candidate
         entry = candidate.entry
-        yield from (
-            self.paint(line, "bold") for line in indent(entry.title.to(self.lang), self.width, f"{entry.id}  ", "     ")
-        )
+        yield from (self.paint(line, "bold") for line in self._paragraph(entry.title, f"{entry.id}  ", "     "))
         yield ""
         yield from self._proof(diagnosis)
-        place = where(candidate)
-        yield from self._field("where", "" if place is None else place.to(self.lang))
+        yield from self._field(HEADINGS["where"], where(candidate))
         if entry.role == "waiting" and len(candidate.ranks) > 1 and "lost_rank" not in candidate.groups:
-            yield from self._field("", EVERYBODY.to(self.lang))
-        told = [f"{label.to(self.lang)} {value}" for label, value in says(candidate.groups)]
-        yield from self._field("says", ("；" if self.lang == "zh" else "; ").join(told))
-        yield from self._field("cause", fill(entry.cause, candidate.groups).to(self.lang))
+            yield from self._field(None, ALL_WAITED)
+        values = [Joined([label, value], " ") for label, value in labelled_values(candidate.groups)]
+        yield from self._field(HEADINGS["says"], clauses(values))
+        yield from self._field(HEADINGS["cause"], fill(entry.cause, candidate.groups))
         yield from self._host(diagnosis)
         yield from self._todo(diagnosis, target)
         yield ""
 
     def _proof(self, diagnosis: Diagnosis) -> Iterator[str]:
         shown = proof(diagnosis.candidate)
-        yield from self._field("log", shown.place.to(self.lang))
+        yield from self._field(HEADINGS["log"], shown.place)
         yield from self._quoted(shown.before, shown.line, shown.after)
 
     def _quoted(self, before: Iterable[str], line: str, after: Iterable[str]) -> Iterator[str]:
-        """The line with a mark, in full; its neighbours cut to one row each."""
+        """Yield the line with a mark, in full, and its neighbours cut to one row each."""
         yield from (self._neighbour(text) for text in before)
         mark = " " * (_INDENT - 2) + self.paint(">", "red") + " "
         for number, row in enumerate(broken(line, self.width - _INDENT)):
@@ -120,82 +100,77 @@ class _Page:
         return " " * _INDENT + self.paint(clipped(printable(text), self.width - _INDENT), "dim")
 
     def _host(self, diagnosis: Diagnosis) -> Iterator[str]:
-        unchecked = unasked(diagnosis)
-        if unchecked is not None:
-            yield from self._field("here", unchecked.to(self.lang))
+        reason = why_not_checked(diagnosis)
+        if reason is not None:
+            yield from self._field(HEADINGS["here"], reason)
         elif diagnosis.confirm:
-            yield from self._field("here", here(diagnosis).to(self.lang), _colour(diagnosis))
-            for _, words in findings(diagnosis):
-                yield from indent(words.to(self.lang), self.width, " " * _INDENT + "- ", " " * _INDENT + "  ")
+            yield from self._field(HEADINGS["here"], here(diagnosis), _colour(diagnosis))
+            for finding in findings(diagnosis):
+                yield from self._paragraph(finding, " " * _INDENT + "- ", " " * _INDENT + "  ")
 
     def _todo(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
-        way = todo(diagnosis, target)
+        remedy = todo(diagnosis, target)
         if diagnosis.history != "fixed":
-            yield from self._field(way.label, way.words.to(self.lang))
-        if way.command:
-            label = way.label if diagnosis.history == "fixed" else None
-            yield from self._field(label, way.explained.to(self.lang) if way.explained is not None else "")
-            yield " " * _INDENT + self.paint(f"$ {way.command}", "cyan")
+            yield from self._field(remedy.label, remedy.text)
+        if remedy.command:
+            yield from self._field(remedy.label if diagnosis.history == "fixed" else None, remedy.explanation)
+            yield " " * _INDENT + self.paint(f"$ {remedy.command}", "cyan")
 
     # ---------------------------------------------------------------- nothing known
 
-    def _nothing(self, answer: Answer) -> Iterator[str]:
-        yield from (
-            self.paint(line, "bold") for line in indent(nothing_known(answer).to(self.lang), self.width, "", "")
-        )
-        if answer.first_error is None:
-            if answer.size:
+    def _nothing(self, report: DiagnosisReport) -> Iterator[str]:
+        yield from (self.paint(line, "bold") for line in self._paragraph(nothing_known(report)))
+        if report.first_error is None:
+            if report.size:
                 yield NO_ERROR_LINE.to(self.lang)
             yield ""
             return
-        file, line = answer.first_error
+        file, line = report.first_error
         yield ""
-        colon = "：" if self.lang == "zh" else ": "
-        words = FIRST.to(self.lang) + colon + file_line(file.path, line.number).to(self.lang)
-        yield from indent(words, self.width, "", "")
-        yield from self._quoted(answer.before, printable(line.text[:2000]), answer.after)
+        yield from self._paragraph(labelled(FIRST_ERROR, file_line(file.path, line.number)))
+        yield from self._quoted(report.before, printable(line.text[:MAX_LINE]), report.after)
         yield ""
-        yield from indent(SEND.to(self.lang), self.width, "", "")
+        yield from self._paragraph(SEND)
         yield "  " + self.paint(f"$ {SNAPSHOT}", "cyan")
         yield ""
 
     # ---------------------------------------------------------------- the others
 
-    def _also(self, answer: Answer) -> Iterator[str]:
-        rows = list(others(answer.diagnoses[1:]))
-        if answer.close:
-            yield from indent(CLOSE.to(self.lang), self.width, "", "")
+    def _also(self, report: DiagnosisReport) -> Iterator[str]:
+        rows = list(others(report.diagnoses[1:]))
+        if report.undecided_order:
+            yield from self._paragraph(UNDECIDED_ORDER)
             yield ""
         if rows:
-            yield self.paint(WORDS["also"].to(self.lang), "bold")
+            yield self.paint(HEADINGS["also"].to(self.lang), "bold")
         for number, (id_, title, place) in enumerate(rows, 2):
-            yield from indent(f"{id_}  {title.to(self.lang)}", self.width, f"  {number}. ", "     ")
-            yield from indent(place.to(self.lang), self.width, "     ", "     ")
+            yield from self._paragraph(Joined([id_, title], "  "), f"  {number}. ", "     ")
+            yield from self._paragraph(place, "     ", "     ")
         if rows:
             yield ""
 
     def _list(self, key: str, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
         if not diagnoses:
             return
-        yield self.paint(WORDS[key].to(self.lang), "bold")
+        yield self.paint(HEADINGS[key].to(self.lang), "bold")
         for diagnosis in diagnoses:
             candidate = diagnosis.candidate
-            who, hit = waited(candidate), candidate.first
-            place = file_line(hit.file.path, hit.line.number).to(self.lang)
-            note = "" if who is None else (f"{who.to(self.lang)}：" if self.lang == "zh" else f"{who.to(self.lang)}: ")
-            words = f"{note}{candidate.entry.id}  {candidate.entry.title.to(self.lang)}"
-            yield from indent(f"{words}  [{place}]", self.width, "  ", "    ")
+            entry, hit, who = candidate.entry, candidate.first, who_waited(candidate)
+            place = file_line(hit.file.path, hit.line.number)
+            error = Joined([entry.id, "  ", entry.title, "  [", place, "]"], "")
+            yield from self._paragraph(error if who is None else labelled(who, error), "  ", "    ")
         yield ""
 
-    def _field(self, key: object, text: str, colour: str = "") -> Iterator[str]:
-        """A labelled paragraph; nothing where there is no text. `key` names a label, is one, or is None for none."""
-        if not text:
+    def _field(self, label: Optional[Text], text: Optional[Text], colour: str = "") -> Iterator[str]:
+        """Yield a labelled paragraph; nothing where there is no text."""
+        content = "" if text is None else text.to(self.lang)
+        if not content:
             return
-        label = key.to(self.lang) if isinstance(key, Text) else WORDS[str(key)].to(self.lang) if key else ""
-        left = "  " + self.paint(pad(label, _LABEL), "dim") + "  "
-        for number, line in enumerate(indent(text, self.width, " " * _INDENT, " " * _INDENT)):
-            words = line[_INDENT:]
-            yield (left if number == 0 else " " * _INDENT) + (self.paint(words, colour) if colour else words)
+        name = "" if label is None else label.to(self.lang)
+        first = "  " + self.paint(pad(name, _LABEL), "dim") + "  "
+        for number, line in enumerate(indent(content, self.width, " " * _INDENT, " " * _INDENT)):
+            row = line[_INDENT:]
+            yield (first if number == 0 else " " * _INDENT) + (self.paint(row, colour) if colour else row)
 
 
 def _colour(diagnosis: Diagnosis) -> str:
@@ -205,17 +180,17 @@ def _colour(diagnosis: Diagnosis) -> str:
 
 
 def broken(text: str, columns: int) -> Iterator[str]:
-    """The text in rows of at most `columns` columns; a word that is longer is broken, too: log lines hold such."""
+    """Yield the text in rows of at most `columns` columns; longer words, which log lines contain, are broken, too."""
     for row in wrap(text, columns):
         while display_width(row) > columns:
-            head = _head(row, columns)
+            head = _fitting(row, columns)
             yield head
             row = row[len(head) :]
         yield row
 
 
-def _head(text: str, columns: int) -> str:
-    """As much of the text as fits, at least one character."""
+def _fitting(text: str, columns: int) -> str:
+    """Return as much of the text as fits, at least one character."""
     used = 0
     for number, character in enumerate(text):
         used += display_width(character)
@@ -225,7 +200,7 @@ def _head(text: str, columns: int) -> str:
 
 
 def clipped(text: str, columns: int) -> str:
-    """The text in one row of at most `columns` columns, with an ellipsis where it was cut."""
+    """Return the text in one row of at most `columns` columns, with an ellipsis where it was cut."""
     if display_width(text) <= columns:
         return text
-    return _head(text, columns - 2).rstrip() + " …"
+    return _fitting(text, columns - 2).rstrip() + " …"

@@ -10,26 +10,12 @@ import re
 from functools import cache
 from typing import Iterable, Mapping, NamedTuple, Optional
 
-from envtune.messages import Bilingual, Message, Text
+from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.version_files import same_version
 
-COLUMNS = (
-    "relation",
-    "package",
-    "package_version",
-    "branch_or_tag",
-    "torch",
-    "cann",
-    "cann_inner_prefix",
-    "python",
-    "hdk_driver",
-    "note",
-    "source",
-)
 
-
-class Row(NamedTuple):
+class MatrixRow(NamedTuple):
     """One statement of the matrix, columns as in the file."""
 
     relation: str
@@ -46,8 +32,8 @@ class Row(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The row as evidence: what it names, without the empty columns."""
-        told = [
+        """Return the row as evidence: its columns without the empty ones."""
+        parts = [
             f"{self.package} {self.package_version}",
             self.torch and f"torch {self.torch}",
             self.cann and f"CANN {self.cann}",
@@ -55,137 +41,149 @@ class Row(NamedTuple):
             self.hdk_driver and f"{'' if '=' in self.hdk_driver else 'driver '}{self.hdk_driver}",
             self.note,
         ]
-        return f"{self.relation}: {'; '.join(part for part in told if part)} [{self.source}]"
+        return f"{self.relation}: {'; '.join(part for part in parts if part)} [{self.source}]"
 
 
 @cache
-def matrix() -> tuple[Row, ...]:
-    """Every row of the shipped file; ValueError when it is damaged."""
+def matrix() -> tuple[MatrixRow, ...]:
+    """Return every row of the shipped file; ValueError when it is damaged."""
     import pkgutil
 
     data = pkgutil.get_data("envtune", "data/compat.csv")
     return parse_matrix((data or b"").decode("utf-8"))
 
 
-def parse_matrix(text: str) -> tuple[Row, ...]:
-    """The rows of a matrix; ValueError when a column or a source is missing."""
+def parse_matrix(text: str) -> tuple[MatrixRow, ...]:
+    """Return the rows of a matrix; ValueError when a column or a source is missing."""
     import csv
 
+    columns = MatrixRow._fields
     lines = list(csv.reader(text.splitlines()))
-    if not lines or tuple(lines[0]) != COLUMNS:
+    if not lines or tuple(lines[0]) != columns:
         raise ValueError("the header is not the one of the compatibility matrix")
     for number, line in enumerate(lines[1:], 2):
-        if len(line) != len(COLUMNS) or not line[-1].strip():
+        if len(line) != len(columns) or not line[-1].strip():
             raise ValueError(f"line {number} of the compatibility matrix has no source or another number of columns")
-    return tuple(Row(*line) for line in lines[1:])
+    return tuple(MatrixRow(*line) for line in lines[1:])
 
 
-def rows_of(relation: str) -> tuple[Row, ...]:
-    """The rows of one relation."""
+def rows_of(relation: str) -> tuple[MatrixRow, ...]:
+    """Return the rows of one relation."""
     return tuple(row for row in matrix() if row.relation == relation)
 
 
 def knows_cann(cann: str) -> bool:
-    """Whether the vendor's own tables of torch_npu releases name this CANN; patch releases are often missing there."""
+    """Return whether the vendor's tables of torch_npu releases name this CANN; they often omit patch releases."""
     return any(same_version(row.cann, cann) for row in matrix() if row.relation in ("matched", "compatible"))
 
 
 def cann_of_internal(number: str) -> Optional[str]:
-    """The CANN version of an internal number (`8.2.0.0.201`) or innerversion; only numbers that were seen are known."""
+    """Return the CANN version of an internal number (`8.2.0.0.201`) or innerversion; None for one never seen."""
     for row in matrix():
         if row.relation in ("cann_internal", "cann_inner") and same_version(row.package_version, number):
             return row.cann
     return None
 
 
-class Verdict(NamedTuple):
+class MatrixVerdict(NamedTuple):
     """What the matrix says of one pair: matched, compatible, contradicted, or unknown; and the rows it rests on."""
 
     tier: str
-    rows: tuple[Row, ...] = ()
-    wanted: str = ""  # what would match
+    rows: tuple[MatrixRow, ...] = ()
+    expected: Optional[Text] = None  # what would match
 
     @property
     def evidence(self) -> Evidence:
-        """The rows with their sources."""
+        """Return the rows with their sources."""
         sources = dict.fromkeys(row.source for row in self.rows)
         return Evidence("; ".join(sources) or "envtune/data/compat.csv", "\n".join(row.text for row in self.rows[:8]))
 
 
-def torch_npu_rows(torch_npu: str) -> tuple[Row, ...]:
-    """The released combinations of one torch_npu version."""
+def torch_npu_rows(torch_npu: str) -> tuple[MatrixRow, ...]:
+    """Return the released combinations of one torch_npu version."""
     return tuple(row for row in rows_of("matched") if same_version(row.package_version, torch_npu))
 
 
-def downstream_rows(torch_npu: str) -> tuple[Row, ...]:
-    """Combinations of projects above that pin this torch_npu version."""
-    found = []
-    for row in rows_of("downstream"):
-        pinned = re.match(r"torch_npu=(\S+)", row.note)
-        if pinned and same_version(pinned[1], torch_npu):
-            found.append(row)
-    return tuple(found)
+def downstream_rows(torch_npu: str) -> tuple[MatrixRow, ...]:
+    """Return the combinations of projects above that pin this torch_npu version."""
+    pins = ((row, re.match(r"torch_npu=(\S+)", row.note)) for row in rows_of("downstream"))
+    return tuple(row for row, pin in pins if pin and same_version(pin[1], torch_npu))
 
 
 def adapter_version(branch: str) -> str:
-    """The adapter release in a branch name: 7.1.0 of `v2.5.1-7.1.0`; empty when the name has none."""
+    """Return the adapter release in a branch name: 7.1.0 of `v2.5.1-7.1.0`; empty when the name has none."""
     return branch.partition("-")[2]
 
 
-def judge_cann(torch_npu: str, cann: str) -> Verdict:
-    """torch_npu with CANN. Contradicted only when the matrix knows both and pairs each with others."""
-    own = torch_npu_rows(torch_npu)
+def judge_cann(torch_npu: str, cann: str) -> MatrixVerdict:
+    """Judge torch_npu with CANN; contradicted only when the matrix knows both and pairs each with others."""
+    released = torch_npu_rows(torch_npu)
     downstream = downstream_rows(torch_npu)
-    matched = tuple(row for row in own if same_version(row.cann, cann))
+    matched = tuple(row for row in released if same_version(row.cann, cann))
     if matched:
-        return Verdict("matched", matched)
-    adapters = {adapter_version(row.branch_or_tag) for row in own}
+        return MatrixVerdict("matched", matched)
+    adapters = {adapter_version(row.branch_or_tag) for row in released}
     loose = tuple(
         row for row in rows_of("compatible") if row.package_version in adapters and same_version(row.cann, cann)
     )
     loose += tuple(row for row in downstream if same_version(row.cann, cann))
     if loose:
-        return Verdict("compatible", loose)
-    if not own or not knows_cann(cann):
-        return Verdict("unknown", own or downstream)
-    wanted = " | ".join(dict.fromkeys(row.cann for row in own))
-    return Verdict("contradicted", own, f"CANN {wanted} (torch_npu {torch_npu})" + _others(cann))
+        return MatrixVerdict("compatible", loose)
+    if not released or not knows_cann(cann):
+        return MatrixVerdict("unknown", released or downstream)
+    return MatrixVerdict("contradicted", released, _expected_cann(torch_npu, cann, released))
 
 
-def _others(cann: str) -> str:
-    """The torch_npu versions that are released for this CANN."""
-    versions = [row.package_version for row in rows_of("matched") if same_version(row.cann, cann)]
-    return f", or torch_npu {' | '.join(versions)} (CANN {cann})" if versions else ""
+def _expected_cann(torch_npu: str, cann: str, released: Iterable[MatrixRow]) -> Text:
+    """Return the CANN that the torch_npu is released for, and the torch_npu that are released for this CANN."""
+    for_torch_npu = " | ".join(dict.fromkeys(row.cann for row in released))
+    for_cann = " | ".join(row.package_version for row in rows_of("matched") if same_version(row.cann, cann))
+    if not for_cann:
+        return Literal(f"CANN {for_torch_npu} (torch_npu {torch_npu})")
+    return Message(
+        "CANN {for_torch_npu} (torch_npu {torch_npu}), or torch_npu {for_cann} (CANN {cann})",
+        for_torch_npu=for_torch_npu,
+        torch_npu=torch_npu,
+        for_cann=for_cann,
+        cann=cann,
+    )
 
 
-def judge_torch(torch_npu: str, torch: str) -> Verdict:
-    """torch_npu with torch; a build suffix of torch (`+cpu`) does not count."""
+def judge_torch(torch_npu: str, torch: str) -> MatrixVerdict:
+    """Judge torch_npu with torch; a build suffix of torch (`+cpu`) does not count."""
     rows = torch_npu_rows(torch_npu)
     if rows:
         if any(same_version(row.torch, torch) for row in rows):
-            return Verdict("matched", rows)
+            return MatrixVerdict("matched", rows)
         if any(re.match(re.escape(row.torch) + r"[a-z]", torch) for row in rows):
-            return Verdict("unknown", rows)  # 2.1.0a0+git...: built from some commit before the release
-        return Verdict("contradicted", rows, " | ".join(dict.fromkeys(f"torch {row.torch}" for row in rows)))
+            return MatrixVerdict("unknown", rows)  # 2.1.0a0+git...: built from some commit before the release
+        return MatrixVerdict("contradicted", rows, _alternatives(f"torch {row.torch}" for row in rows))
     rows = downstream_rows(torch_npu)
     if any(same_version(row.torch, torch) for row in rows):
-        return Verdict("compatible", rows)
-    return Verdict("unknown", rows)
+        return MatrixVerdict("compatible", rows)
+    return MatrixVerdict("unknown", rows)
 
 
-def judge_python(torch_npu: str, torch: str, python: str) -> Verdict:
-    """The Python of the target with torch_npu, or with torch where torch_npu is not in the matrix."""
+def judge_python(torch_npu: str, torch: str, python: str) -> MatrixVerdict:
+    """Judge the target's Python with torch_npu, or with torch where torch_npu is not in the matrix."""
     rows = torch_npu_rows(torch_npu) or tuple(r for r in rows_of("torch_python") if same_version(r.torch, torch))
-    told = [row for row in rows if row.python]
-    if not told:
-        return Verdict("unknown", rows)
-    if any(python_listed(python, row.python) for row in told):
-        return Verdict("matched", tuple(told))
-    return Verdict("contradicted", tuple(told), " | ".join(dict.fromkeys(f"Python {row.python}" for row in told)))
+    stated = tuple(row for row in rows if row.python)
+    if not stated:
+        return MatrixVerdict("unknown", rows)
+    if any(python_listed(python, row.python) for row in stated):
+        return MatrixVerdict("matched", stated)
+    return MatrixVerdict("contradicted", stated, _alternatives(f"Python {row.python}" for row in stated))
+
+
+def _alternatives(names: Iterable[str]) -> Text:
+    return Literal(" | ".join(dict.fromkeys(names)))
 
 
 def python_listed(python: str, listed: str) -> bool:
-    """Whether X.Y (or X.Y.Z) is in a list like `3.7(>=3.7.5) 3.8(3.8.0-3.8.11) 3.9`; limits count where Z is known."""
+    """Return whether X.Y (or X.Y.Z) is in a list like `3.7(>=3.7.5) 3.8(3.8.0-3.8.11) 3.9`.
+
+    The limits in brackets count where Z is known.
+    """
     parts = python.split(".")
     for name, limits in re.findall(r"(\d+\.\d+)(?:\(([^)]*)\))?", listed):
         if parts[:2] == name.split("."):
@@ -194,36 +192,21 @@ def python_listed(python: str, listed: str) -> bool:
 
 
 def _within(parts: list[str], limits: str) -> bool:
-    have = [int(re.match(r"\d*", part)[0] or 0) for part in parts[:3]]  # type: ignore[index]
+    version = [int(re.match(r"\d*", part)[0] or 0) for part in parts[:3]]  # type: ignore[index]
     bounds = [[int(n) for n in bound.split(".")] for bound in re.findall(r"\d+\.\d+\.\d+", limits)]
     if not bounds:
         return True
     if limits.startswith(">="):
-        return have >= bounds[0]
-    return bounds[0] <= have <= bounds[-1]
+        return version >= bounds[0]
+    return bounds[0] <= version <= bounds[-1]
 
 
 def released_as(torch: str) -> Optional[str]:
-    """The adapter version inside a torch that carries the NPU itself: 1.5.0.post2 of `1.5.0+ascend.post2`."""
-    found = re.match(r"([\d.]+)\+ascend(?:\.(post\d+|rc\d+))?", torch)
-    if found is None:
+    """Return the adapter version inside a torch that carries the NPU itself: 1.5.0.post2 of `1.5.0+ascend.post2`."""
+    version = re.match(r"([\d.]+)\+ascend(?:\.(post\d+|rc\d+))?", torch)
+    if version is None:
         return None
-    return f"{found[1]}.{found[2]}" if found[2] else found[1]
-
-
-def pair_reading(subject: str, shown: Text, verdict: Verdict) -> Reading:
-    """A verdict as a reading: `value` is the tier, an unknown pair is not told."""
-    if verdict.tier == "unknown":
-        known = "; ".join(row.text for row in verdict.rows[:3])
-        reason = Bilingual(
-            f"no row of the compatibility matrix speaks of {shown.en}" + (f" (nearest: {known})" if known else ""),
-            f"兼容性矩阵中没有关于 {shown.zh} 的条目" + (f"（最接近：{known}）" if known else ""),
-        )
-        return Reading(subject, None, verdict.evidence, shown, reason=reason)
-    words = TIERS[verdict.tier]
-    expected = Bilingual(verdict.wanted, verdict.wanted.replace(", or ", "，或 ")) if verdict.wanted else None
-    text = Message("{shown}: {words}", shown=shown, words=words)
-    return Reading(subject, verdict.tier, verdict.evidence, text, expected)
+    return f"{version[1]}.{version[2]}" if version[2] else version[1]
 
 
 TIERS: Mapping[str, Text] = {
@@ -233,8 +216,20 @@ TIERS: Mapping[str, Text] = {
 }
 
 
-def hdk_rows(cann: str) -> Iterable[tuple[Row, str]]:
-    """(row, driver version or pattern) of every row that pairs this CANN with drivers."""
+def pair_reading(subject: str, pair: Text, verdict: MatrixVerdict) -> Reading:
+    """Return a verdict as a reading whose value is the tier; a pair that the matrix does not know has a reason."""
+    if verdict.tier == "unknown":
+        nearest = "; ".join(row.text for row in verdict.rows[:3])
+        reason = Message("no row of the compatibility matrix speaks of {pair}", pair=pair)
+        if nearest:
+            reason = Message("{reason} (nearest: {nearest})", reason=reason, nearest=nearest)
+        return Reading(subject, None, verdict.evidence, pair, reason=reason)
+    shown = Message("{pair}: {tier}", pair=pair, tier=TIERS[verdict.tier])
+    return Reading(subject, verdict.tier, verdict.evidence, shown, verdict.expected)
+
+
+def hdk_rows(cann: str) -> Iterable[tuple[MatrixRow, str]]:
+    """Yield (row, driver version or pattern) of every row that pairs this CANN with drivers."""
     for row in matrix():
         if row.relation in ("cann_hdk", "matched") and row.hdk_driver and same_version(row.cann, cann):
             for driver in row.hdk_driver.split(";"):

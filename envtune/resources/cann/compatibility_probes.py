@@ -1,4 +1,4 @@
-"""Probes over the compatibility matrix: torch stack with CANN (CANN009), driver with CANN (CANN101)."""
+"""Probes over the compatibility matrix: the torch stack with CANN, the driver with CANN."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import Iterable, Optional
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import NotApplicable
-from envtune.messages import Bilingual, Message
+from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
-from envtune.resources.cann import compatibility as compat
-from envtune.resources.cann.driver import Package, read_package
+from envtune.resources.cann.compatibility import (
+    MatrixRow,
+    hdk_rows,
+    judge_cann,
+    judge_python,
+    judge_torch,
+    matrix,
+    pair_reading,
+    released_as,
+)
+from envtune.resources.cann.driver import DriverPackage, read_package
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install
 from envtune.resources.cann.version_files import lists_product, matches_row, product_number, same_version
@@ -18,8 +27,10 @@ from envtune.resources.cann.version_files import lists_product, matches_row, pro
 
 @probe("cann.torch_compatibility", formerly="compat_probes.torch")
 def torch(context: Context) -> Iterable[Reading]:
-    """torch_npu with CANN, with torch and with Python, one reading each. Source: porting guide 003:3044 for the demand,
-    the row's own source for each verdict."""
+    """Read what the matrix says of torch_npu with CANN, with torch and with Python.
+
+    Source: porting guide 003:3044 for the demand, the row's own source for each verdict.
+    """
     facts = context.facts
     torch_version, torch_npu = facts["torch"], facts["torch_npu"]
     for fact in (torch_version, torch_npu):
@@ -28,7 +39,7 @@ def torch(context: Context) -> Iterable[Reading]:
             return [Reading(fact.name, None, Evidence(fact.source), reason=reason)]
     adapter = str(torch_npu.value)
     if adapter == "none":
-        adapter = compat.released_as(str(torch_version.value)) or "none"
+        adapter = released_as(str(torch_version.value)) or "none"
     if adapter == "none":
         raise NotApplicable(Message("torch_npu is none in the target Python"), torch_npu.source)
     return _stack(context, adapter, str(torch_version.value))
@@ -36,58 +47,51 @@ def torch(context: Context) -> Iterable[Reading]:
 
 def _stack(context: Context, adapter: str, torch_version: str) -> Iterable[Reading]:
     cann = active_install(context)
-    carried = (
-        context.facts.value("torch_npu") == "none"
-    )  # this torch carries the NPU itself: there is no second package
-    name = f"torch {torch_version}" if carried else f"torch_npu {adapter}"
+    built_in = context.facts.value("torch_npu") == "none"  # this torch carries the NPU itself: no second package
+    name = f"torch {torch_version}" if built_in else f"torch_npu {adapter}"
     python = context.target.interpreter().version
     if cann.version is None:
-        yield Reading("torch_npu", None, Evidence(cann.real), reason=cann.told.reason)
+        yield Reading("torch_npu", None, Evidence(cann.real), reason=cann.evidence.reason)
     else:
         pair = Message("{name} with CANN {version}", name=name, version=cann.version)
-        yield compat.pair_reading("torch_npu", pair, compat.judge_cann(adapter, cann.version))
-    if torch_version != "none" and not carried:
+        yield pair_reading("torch_npu", pair, judge_cann(adapter, cann.version))
+    if torch_version != "none" and not built_in:
         pair = Message("{name} with torch {torch_version}", name=name, torch_version=torch_version)
-        yield compat.pair_reading("torch", pair, compat.judge_torch(adapter, torch_version))
+        yield pair_reading("torch", pair, judge_torch(adapter, torch_version))
     pair = Message("{name} with Python {python}", name=name, python=python)
-    yield compat.pair_reading("python", pair, compat.judge_python(adapter, torch_version, python))
+    yield pair_reading("python", pair, judge_python(adapter, torch_version, python))
 
 
 @probe("cann.driver_compatibility", formerly="compat_probes.driver")
 def driver(context: Context) -> Iterable[Reading]:
-    """Whether the driver serves the active CANN.
+    """Read whether the driver serves the active CANN.
 
-    One of two voices is enough: the driver's compatible_version list names the CANN's product number (V100R001Cxx), or
-    a row of the matrix pairs the two. Both refusing is a failure. One refusing alone is not: the lists are known to be
-    too narrow (driver 25.0.rc1.1 lists C17-C21, the release notes pair it with CANN 8.2.RC1, which is C22).
+    One of two sources is enough: the driver's compatible_version list names the CANN's product number (V100R001Cxx),
+    or a row of the matrix pairs the two. Both refusing is a failure. One refusing alone is not: the lists are known to
+    be too narrow (driver 25.0.rc1.1 lists C17-C21, the release notes pair it with CANN 8.2.RC1, which is C22).
     """
     return [judge_driver(context.cached(read_package, "driver"), active_install(context))]
 
 
-def judge_driver(package: Package, cann: Install) -> Reading:
-    """The verdict over a driver and a CANN: match, mismatch, or not told."""
+_ACCEPTS = {True: Message("accepts"), False: Message("refuses"), None: Message("is silent")}
+
+
+def judge_driver(package: DriverPackage, cann: Install) -> Reading:
+    """Return the verdict over a driver and a CANN: match, mismatch, or unknown."""
     number, by_list = _by_list(package, cann)
     by_matrix, rows = _by_matrix(package, cann.version)
-    words = {True: Message("accepts"), False: Message("refuses"), None: Message("is silent")}
-    first, second = words[by_list], words[by_matrix]
-    inner = f" ({number})" if number else ""
-    version = cann.version or "?"
     shown = Message(
-        "driver {shown}, CANN {version}{inner}: the driver's list {first}, the matrix {second}",
-        shown=package.shown,
-        version=version,
-        inner=inner,
-        first=first,
-        second=second,
+        "driver {driver}, CANN {cann}{number}: the driver's list {by_list}, the matrix {by_matrix}",
+        driver=package.shown,
+        cann=cann.version or "?",
+        number=f" ({number})" if number else "",
+        by_list=_ACCEPTS[by_list],
+        by_matrix=_ACCEPTS[by_matrix],
     )
-    drivers = " | ".join(dict.fromkeys(name for _, name in rows))
-    listed = package.products or "-"
-    expected = Bilingual(
-        f"a CANN in the driver's list {listed}" + (f", or driver {drivers}" if drivers else ""),
-        f"CANN 在驱动列表 {listed} 内" + (f"，或驱动为 {drivers}" if drivers else ""),
-    )
-    text = "\n".join([f"[driver]\n{package.text}", f"[CANN]\n{cann.told.text}", *(r.text for r, _ in rows[:6])])
-    evidence = Evidence(f"{package.path}, {cann.told.source}", text)
+    expected = _expected(package, " | ".join(dict.fromkeys(name for _, name in rows)))
+    matrix_text = (row.text for row, _ in rows[:6])
+    text = "\n".join([f"[driver]\n{package.text}", f"[CANN]\n{cann.evidence.text}", *matrix_text])
+    evidence = Evidence(f"{package.path}, {cann.evidence.source}", text)
     if by_list or by_matrix:
         return Reading("driver", "match", evidence, shown, expected)
     if by_list is False and by_matrix is False:
@@ -95,9 +99,16 @@ def judge_driver(package: Package, cann: Install) -> Reading:
     return Reading("driver", None, evidence, shown, expected, reason=shown)
 
 
-def _by_list(package: Package, cann: Install) -> tuple[str, Optional[bool]]:
-    """(the product number of the CANN, whether the driver's list names it)."""
-    number = product_number(cann.told.inner) or product_number(_known_prefix(cann.version))
+def _expected(package: DriverPackage, drivers: str) -> Text:
+    listed = package.products or "-"
+    if not drivers:
+        return Message("a CANN in the driver's list {listed}", listed=listed)
+    return Message("a CANN in the driver's list {listed}, or driver {drivers}", listed=listed, drivers=drivers)
+
+
+def _by_list(package: DriverPackage, cann: Install) -> tuple[str, Optional[bool]]:
+    """Return the product number of the CANN, and whether the driver's list names it."""
+    number = product_number(cann.evidence.inner) or product_number(_known_prefix(cann.version))
     if number is None:
         return "", None
     name = f"V{number[0]}R{number[1]:03d}C{number[2]:02d}"
@@ -110,15 +121,15 @@ def _by_list(package: Package, cann: Install) -> tuple[str, Optional[bool]]:
 
 
 def _known_prefix(cann: Optional[str]) -> str:
-    """The product number that the matrix gives for a CANN version; empty when it gives none."""
-    for row in compat.matrix():
+    """Return the product number that the matrix gives for a CANN version; empty when it gives none."""
+    for row in matrix():
         if cann and row.cann_inner_prefix and same_version(row.cann, cann):
             return row.cann_inner_prefix
     return ""
 
 
-def _by_matrix(package: Package, cann: Optional[str]) -> tuple[Optional[bool], list[tuple[compat.Row, str]]]:
-    rows = list(compat.hdk_rows(cann)) if cann else []
+def _by_matrix(package: DriverPackage, cann: Optional[str]) -> tuple[Optional[bool], list[tuple[MatrixRow, str]]]:
+    rows = list(hdk_rows(cann)) if cann else []
     versions = [version for version in (package.bundle, package.version) if version]
     accepting = [(row, name) for row, name in rows if any(matches_row(version, name) for version in versions)]
     if accepting:

@@ -20,50 +20,50 @@ from envtune.errors import Denied, HostError, Missing, Undetermined, host_error_
 from envtune.host import Host, is_dir
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Fact, Reading
-from envtune.resources.cann.tree import Broken, Install, has_components, install_root, look, read_install
+from envtune.resources.cann.tree import BrokenInstall, Install, find_install, has_components, install_root, read_install
 
 LINKS = ("cann", "ascend-toolkit/latest", "nnae/latest", "latest")
-# Variables that name an install, the most telling first. Source: set_env.sh of CANN 5.1-8.5.
+# Variables that name an install, the most specific first. Source: set_env.sh of CANN 5.1-8.5.
 HOME_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH")
 
 
-class Found(NamedTuple):
-    """Everything of CANN on a host. `active` is what the job uses, and `why`; `untold` what could not be looked at."""
+class InstallSearch(NamedTuple):
+    """Everything of CANN on a host. `active` is what the job uses, and `why`; `errors` what could not be looked at."""
 
     installs: tuple[Install, ...] = ()
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[BrokenInstall, ...] = ()
     active: Optional[Install] = None
     why: Text = Literal("")
-    untold: tuple[HostError, ...] = ()
+    errors: tuple[HostError, ...] = ()
 
 
-def discover(context: Context) -> Found:
+def discover(context: Context) -> InstallSearch:
     """Look at every place where CANN is installed, and choose the install of the job."""
     host, variables = context.host, context.target.environment.variables or {}
     installs: dict[str, Install] = {}
-    broken: list[Broken] = []
-    untold: list[HostError] = []
+    broken: list[BrokenInstall] = []
+    errors: list[HostError] = []
     for path in candidates(host, variables):
         try:
-            one = look(host, path)
+            install = find_install(host, path)
         except HostError as error:
-            untold.append(error)
+            errors.append(error)
             continue
-        if isinstance(one, Install):
-            installs.setdefault(one.path, one)
-        elif one is not None:
-            broken.append(one)
-    active, why = _chosen(host, variables, tuple(installs.values()))
-    guess = context.target.environment.untold_reason(HOME_VARIABLES[0])
+        if isinstance(install, Install):
+            installs.setdefault(install.path, install)
+        elif install is not None:
+            broken.append(install)
+    active, why = _choose_active(host, variables, tuple(installs.values()))
+    guess = context.target.environment.why_unknown(HOME_VARIABLES[0])
     if active is not None and guess is not None and not any(variables.get(name) for name in HOME_VARIABLES):
         why = Message("the job's variables cannot be told, so {path} is taken", path=active.path)
     if active is not None:
         installs.setdefault(active.path, active)
-    return Found(tuple(installs.values()), tuple(broken), active, why, tuple(untold))
+    return InstallSearch(tuple(installs.values()), tuple(broken), active, why, tuple(errors))
 
 
 def candidates(host: Host, variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The names CANN is installed under: the default, the user's own directory, what the installer noted."""
+    """Return the names CANN is installed under: the default, the user's own directory, what the installer noted."""
     home = variables.get("HOME") or host.environ.get("HOME") or ""
     bases = install_bases(host, (home,))
     names = [join(base, link) for base in bases for link in LINKS]
@@ -71,15 +71,17 @@ def candidates(host: Host, variables: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _old_tree(host: Host, base: str) -> bool:
-    """Whether a base is itself an install, as before CANN 20.1 (`/usr/local/Ascend/fwkacllib`)."""
+    """Return whether a base is itself an install, as before CANN 20.1 (`/usr/local/Ascend/fwkacllib`)."""
     try:
         return is_dir(host, join(base, "fwkacllib")) and is_dir(host, join(base, "opp"))
     except HostError:
         return False
 
 
-def _chosen(host: Host, variables: Mapping[str, str], installs: tuple[Install, ...]) -> tuple[Optional[Install], Text]:
-    for name, value in _named(variables):
+def _choose_active(
+    host: Host, variables: Mapping[str, str], installs: tuple[Install, ...]
+) -> tuple[Optional[Install], Text]:
+    for name, value in _absolute_paths(variables):
         try:
             root = install_root(host, value)
             if root is None or not has_components(host, root):
@@ -87,15 +89,16 @@ def _chosen(host: Host, variables: Mapping[str, str], installs: tuple[Install, .
         except HostError:
             continue
         why = Message("{name} points to it", name=name)
-        known = next((one for one in installs if one.real == root), None)
+        known = next((install for install in installs if install.real == root), None)
         return known or read_install(host, root, root), why
-    for one in installs:
-        why = Message("no variable of the job names an install, so {path} is taken", path=one.path)
-        return one, why
+    if installs:
+        path = installs[0].path
+        return installs[0], Message("no variable of the job names an install, so {path} is taken", path=path)
     return None, Message("no install was found")
 
 
-def _named(variables: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+def _absolute_paths(variables: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Yield (variable, path) of everything that may name an install, in the order of precedence."""
     for name in HOME_VARIABLES:
         if variables.get(name, "").startswith("/"):
             yield name, variables[name]
@@ -106,31 +109,29 @@ def _named(variables: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 
 
 def active_install(context: Context) -> Install:
-    """The install the job uses; Undetermined, or the error met on the way, when there is none to look at."""
-    found = context.cached(discover)
-    if found.active is not None:
-        return found.active
-    if found.broken:
-        one = found.broken[0]
-        raise Undetermined(Message("{path} {reason}", path=one.path, reason=one.reason), one.path, one.text)
-    for error in found.untold:
-        raise error
-    raise Missing(CANN_BASE)
+    """Return the install the job uses; Undetermined, or the error met on the way, when there is none to look at."""
+    search = context.cached(discover)
+    if search.active is not None:
+        return search.active
+    if search.broken:
+        broken = search.broken[0]
+        raise Undetermined(Message("{path} {reason}", path=broken.path, reason=broken.reason), broken.path, broken.text)
+    raise search.errors[0] if search.errors else Missing(CANN_BASE)
 
 
 @fact("cann")
 def fact_cann(context: Context) -> Fact:
-    """The version of the active CANN, none without any."""
+    """Return the version of the active CANN, none without any."""
     try:
         install = active_install(context)
     except Missing:
         return Fact("cann", "none", CANN_BASE)
-    return Fact("cann", install.version, install.told.source, install.told.reason)
+    return Fact("cann", install.version, install.evidence.source, install.evidence.reason)
 
 
 @fact("cann_generation")
 def fact_cann_generation(context: Context) -> Fact:
-    """fwkacllib, arch-linux, cann, or none."""
+    """Return fwkacllib, arch-linux, cann, or none."""
     try:
         install = active_install(context)
     except Missing:
@@ -140,33 +141,37 @@ def fact_cann_generation(context: Context) -> Fact:
 
 @probe("cann.installs")
 def installs(context: Context) -> Iterable[Reading]:
-    """Every CANN install and every name of one that leads nowhere. Source: porting guide 003:128, 1567, 3048, 3297."""
-    found = context.cached(discover)
+    """Read every CANN install, and every name of one that leads nowhere.
+
+    Source: porting guide 003:128, 1567, 3048, 3297.
+    """
+    search = context.cached(discover)
     expected = Message("a complete CANN whose `latest` or `cann` link resolves")
-    readings = [_reading(one, found, expected) for one in found.installs]
-    for one in found.broken:
-        readings.append(Reading(one.path, "broken", Evidence(one.path, one.text), one.reason, expected))
-    for error in found.untold:
-        reason, right = host_error_text(error), isinstance(error, Denied)
-        if found.active is None:
-            readings.append(Reading("CANN", None, Evidence(error.path), None, expected, reason=reason, right=right))
+    readings = [_install_reading(install, search, expected) for install in search.installs]
+    for broken in search.broken:
+        readings.append(Reading(broken.path, "broken", Evidence(broken.path, broken.text), broken.reason, expected))
+    for error in search.errors if search.active is None else ():
+        reason, needs_privilege = host_error_text(error), isinstance(error, Denied)
+        readings.append(
+            Reading("CANN", None, Evidence(error.path), None, expected, reason=reason, needs_privilege=needs_privilege)
+        )
     if not readings:
         absent = Message("no CANN toolkit and no nnae on this host")
         readings.append(Reading("CANN", "absent", Evidence(CANN_BASE, "not there"), absent, expected))
     return readings
 
 
-def _reading(one: Install, found: Found, expected: Text) -> Reading:
-    evidence = Evidence(one.told.source, one.told.text)
-    if one.strays:
-        listed = ", ".join(one.strays)
-        shown = Message("mixed: most of it is {real}, but {listed}", real=one.real, listed=listed)
-        return Reading(one.path, "mixed", Evidence(one.path, listed), shown, expected)
-    if one.version is None:
-        return Reading(one.path, None, evidence, None, expected, reason=one.told.reason)
-    shown = Message("CANN {version}", version=one.version)
-    if found.active is not None and one.real == found.active.real:
-        shown = Message("{shown}, used by the job ({why})", shown=shown, why=found.why)
-    for note in one.told.notes:
-        shown = Message("{shown}; {note}", shown=shown, note=note)
-    return Reading(one.path, "valid", evidence, shown, expected)
+def _install_reading(install: Install, search: InstallSearch, expected: Text) -> Reading:
+    evidence = Evidence(install.evidence.source, install.evidence.text)
+    if install.strays:
+        strays = ", ".join(install.strays)
+        shown = Message("mixed: most of it is {tree}, but {strays}", tree=install.real, strays=strays)
+        return Reading(install.path, "mixed", Evidence(install.path, strays), shown, expected)
+    if install.version is None:
+        return Reading(install.path, None, evidence, None, expected, reason=install.evidence.reason)
+    shown = Message("CANN {version}", version=install.version)
+    if search.active is not None and install.real == search.active.real:
+        shown = Message("{install}, used by the job ({why})", install=shown, why=search.why)
+    for note in install.evidence.notes:
+        shown = Message("{install}; {note}", install=shown, note=note)
+    return Reading(install.path, "valid", evidence, shown, expected)

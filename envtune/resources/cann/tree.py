@@ -1,4 +1,4 @@
-"""One CANN tree: what a path of it belongs to, which version directory a name stands for, which generation it is."""
+"""One CANN tree: the install a path belongs to, the version directory behind a name, the generation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional, Union
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Unreadable
 from envtune.host import Host, exists, is_dir, realpath
 from envtune.messages import Message, Text
-from envtune.resources.cann.version import Told, told_version
+from envtune.resources.cann.version import VersionEvidence, read_version
 
 COMPONENTS = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "hccl")
 _VERSIONED = re.compile(r"^(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?:cann|latest)))(?:/|$)")
@@ -21,21 +21,21 @@ class Install(NamedTuple):
     path: str
     real: str
     generation: str  # fwkacllib | arch-linux | cann
-    told: Told
+    evidence: VersionEvidence
     strays: tuple[str, ...] = ()  # components of `latest/` that link elsewhere than the others, or nowhere
 
     @property
     def version(self) -> Optional[str]:
-        """8.2.RC1, None when no file tells it."""
-        return self.told.version
+        """Return 8.2.RC1, None when no file states it."""
+        return self.evidence.version
 
     def places(self, *below: str) -> tuple[str, ...]:
-        """Each relative path below the version directory, and below the name where that is another directory."""
+        """Return each relative path below the version directory, and below the name where that is another one."""
         roots = dict.fromkeys((self.real, self.path))
         return tuple(join(root, path) for root in roots for path in below)
 
 
-class Broken(NamedTuple):
+class BrokenInstall(NamedTuple):
     """A name that should lead to an install and does not."""
 
     path: str
@@ -43,26 +43,25 @@ class Broken(NamedTuple):
     text: str = ""
 
 
-def look(host: Host, path: str) -> Union[Install, Broken, None]:
-    """What a name leads to: an install, something broken, or nothing at all. HostErrors but Missing are passed on."""
+def find_install(host: Host, path: str) -> Union[Install, BrokenInstall, None]:
+    """Return what a name leads to: an install, a broken one, or nothing; raises every HostError except Missing."""
     try:
         link = host.stat(path, follow=False).kind == "link"
     except Missing:
-        return _without_link(host, path)
+        return _missing_link(host, path)
     try:
         real = realpath(host, path)
         kind = host.stat(real).kind
     except (Missing, Unreadable) as error:
         target = host.readlink(path) if link else path
-        gone = Message("points to {target}, which does not resolve", target=target)
-        return Broken(path, gone, str(error))
+        return BrokenInstall(path, Message("points to {target}, which does not resolve", target=target), str(error))
     if kind != "dir" or not has_components(host, real):
-        return Broken(path, Message("holds no CANN component"), real)
+        return BrokenInstall(path, Message("holds no CANN component"), real)
     return read_install(host, path, real)
 
 
-def _without_link(host: Host, path: str) -> Optional[Broken]:
-    """Versions are installed and no name leads to them."""
+def _missing_link(host: Host, path: str) -> Optional[BrokenInstall]:
+    """Return what is broken where versions are installed and no link leads to them."""
     parent = dirname(path)
     pattern = {"cann": r"cann-\d.*", "latest": r"\d[\w.]*"}[basename(path)]
     if basename(path) == "latest" and basename(parent) not in ("ascend-toolkit", "nnae"):
@@ -75,28 +74,28 @@ def _without_link(host: Host, path: str) -> Optional[Broken]:
     if not versions:
         return None
     listed = ", ".join(versions)
-    gone = Message("is missing although {listed} is installed beside it", listed=listed)
-    return Broken(path, gone, listed)
+    reason = Message("is missing although {versions} is installed beside it", versions=listed)
+    return BrokenInstall(path, reason, listed)
 
 
 def has_components(host: Host, real: str) -> bool:
-    """Whether a directory holds the parts that make it an install."""
+    """Return whether a directory holds the parts that make it an install."""
     if any(is_dir(host, join(real, name)) for name in (*COMPONENTS, "fwkacllib", "share/info")):
         return True
     return bool(_glob(host, join(real, "*-linux*")))
 
 
 def read_install(host: Host, path: str, real: str) -> Install:
-    """The install behind `path`. A `latest` that is itself a directory stands for the directory its links lead to."""
+    """Return the install behind `path`; a `latest` directory stands for the version its links lead to."""
     if basename(real) != "latest":
-        return Install(path, real, generation(host, path, real), told_version(host, path, real))
+        return Install(path, real, generation(host, path, real), read_version(host, path, real))
     target = linked_version(host, real)
     strays = [f"{name} -> {root or '?'}" for name, root in component_targets(host, real).items() if root != target]
-    return Install(path, target, generation(host, path, target), told_version(host, path, target), tuple(strays))
+    return Install(path, target, generation(host, path, target), read_version(host, path, target), tuple(strays))
 
 
 def linked_version(host: Host, latest: str) -> str:
-    """Where most components of a real `latest/` directory link to; `latest` itself when it holds no links."""
+    """Return where most components of a real `latest/` directory link to; `latest` itself when it holds no links."""
     counts: dict[str, int] = {}
     for root in component_targets(host, latest).values():
         if root:
@@ -105,8 +104,8 @@ def linked_version(host: Host, latest: str) -> str:
 
 
 def component_targets(host: Host, latest: str) -> dict[str, str]:
-    """{component: version directory} of the links in `latest/`; empty for a link that leads nowhere."""
-    found: dict[str, str] = {}
+    """Return {component: version directory} of the links in `latest/`; empty for a link that leads nowhere."""
+    targets: dict[str, str] = {}
     for name in COMPONENTS:
         try:
             if host.stat(join(latest, name), follow=False).kind != "link":
@@ -116,15 +115,15 @@ def component_targets(host: Host, latest: str) -> dict[str, str]:
         try:
             real = realpath(host, join(latest, name))
         except (Missing, Unreadable):
-            found[name] = ""
+            targets[name] = ""
             continue
         version = _VERSIONED.match(real)
-        found[name] = version[1] if version else dirname(real)
-    return found
+        targets[name] = version[1] if version else dirname(real)
+    return targets
 
 
 def generation(host: Host, path: str, real: str) -> str:
-    """fwkacllib, arch-linux or cann, by what the tree looks like."""
+    """Return fwkacllib, arch-linux or cann, by what the tree looks like."""
     if is_dir(host, join(real, "share/info")) or basename(real).startswith("cann-") or basename(path) == "cann":
         return "cann"
     if _glob(host, join(real, "*-linux*/lib64")):
@@ -135,29 +134,31 @@ def generation(host: Host, path: str, real: str) -> str:
 
 
 def install_root(host: Host, path: str) -> Optional[str]:
-    """The version directory that `path` lies in, by real path; None when it lies in no CANN install."""
-    real = nearest(host, path)
+    """Return the version directory that `path` lies in, by real path; None when it lies in no CANN install."""
+    real = resolve_existing(host, path)
     versioned = _VERSIONED.match(real + "/")
     if versioned:
         root = versioned[1]
         return linked_version(host, root) if basename(root) == "latest" else root
     for _ in range(6):
-        if _there(host, join(real, "fwkacllib/lib64")) or _there(host, join(real, "share/info/runtime/version.info")):
+        if _is_visible(host, join(real, "fwkacllib/lib64")):
+            return real
+        if _is_visible(host, join(real, "share/info/runtime/version.info")):
             return real
         real = dirname(real)
     return None
 
 
-def _there(host: Host, path: str) -> bool:
-    """Whether something is there that this user can see; a place nobody looked at is none of ours."""
+def _is_visible(host: Host, path: str) -> bool:
+    """Return whether something exists that this user can see; False for a path that was not recorded."""
     try:
         return exists(host, path)
     except HostError:
         return False
 
 
-def nearest(host: Host, path: str) -> str:
-    """`path` with links resolved as far as it exists and may be read."""
+def resolve_existing(host: Host, path: str) -> str:
+    """Return `path` with links resolved as far as it exists and may be read."""
     head, rest = path.rstrip("/") or "/", ""
     while head != "/":
         try:

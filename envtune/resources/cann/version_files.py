@@ -1,7 +1,7 @@
 """Version files of Ascend packages as values: pure functions from text, tolerant of what real files vary in.
 
 Keys differ in case between releases (`Version=` and `version=`), lines end in CR LF on some hosts, values may be
-quoted, and `Name : value` stands beside `name=value`. Sources of the formats: public samples of driver, firmware and
+quoted, and both `Name : value` and `name=value` occur. Sources of the formats: public samples of driver, firmware and
 CANN version files (driver 22.0.3 to 26.0, CANN 6.0 to 9.1); ranges as the driver's own DCMI code reads them.
 """
 
@@ -21,7 +21,7 @@ _CFG_LINE = re.compile(r"(\w+?)_(running|upgrade|installed)_version$")
 
 
 def version_cfg(text: str) -> dict[str, tuple[str, str]]:
-    """{package: (internal number, CANN version)} of the running versions in a `version.cfg`; either may be empty.
+    """Return {package: (internal number, CANN version)} of the running versions; either may be empty.
 
     A value is `[7.6.0.1.220:8.0.0]`, or `[8.5.2]` where only the CANN version is given.
     """
@@ -38,55 +38,55 @@ def version_cfg(text: str) -> dict[str, tuple[str, str]]:
 
 
 def bracket_groups(text: str) -> tuple[tuple[str, ...], ...]:
-    """`[7.0.0,7.1.99],[8.0,8.0.]` as groups of names; ValueError when the brackets do not close.
+    """Return `[7.0.0,7.1.99],[8.0,8.0.]` as groups of names; ValueError when the brackets do not close.
 
     Without brackets everything is one group.
     """
     if text.count("[") != text.count("]") or _BRACKETS.sub("", text).strip(" ,"):
         if "[" in text or "]" in text:
             raise ValueError(f"brackets do not close: {text}")
-        found = [text]
+        contents = [text]
     else:
-        found = _BRACKETS.findall(text)
-    groups = (tuple(part.strip() for part in group.split(",") if part.strip()) for group in found)
+        contents = _BRACKETS.findall(text)
+    groups = (tuple(part.strip() for part in content.split(",") if part.strip()) for content in contents)
     return tuple(group for group in groups if group)
 
 
 def version_parts(text: str) -> Version:
-    """`24.1.rc2` as comparable parts: a release candidate comes before the release. ValueError for anything else."""
+    """Return `24.1.rc2` as comparable parts, a release candidate before the release; ValueError for anything else."""
     parts = []
     for part in text.strip().lower().rstrip(".").split("."):
-        found = re.fullmatch(r"([a-z]*)(\d*)", part)
-        if found is None or not part:
+        match = re.fullmatch(r"([a-z]*)(\d*)", part)
+        if match is None or not part:
             raise ValueError(f"not a version: {text}")
-        parts.append((0 if found[1] else 1, int(found[2] or 0), found[1]))
+        parts.append((0 if match[1] else 1, int(match[2] or 0), match[1]))
     return tuple(parts)
 
 
 def in_ranges(version: str, ranges: str) -> bool:
-    """Whether `version` lies in one of the ranges `[low,high],...`; ValueError when either makes no sense.
+    """Return whether `version` lies in one of the ranges `[low,high],...`; ValueError when either makes no sense.
 
     The bound is compared over its own length, so `[7.0.0,7.1.99]` holds 7.1.0.11.220 and `[24.1,24.1.]` every 24.1.x.
     """
-    have = version_parts(version)
+    parts = version_parts(version)
     groups = bracket_groups(ranges)
     if not groups:
         raise ValueError("the list is empty")
     for group in groups:
         low, high = version_parts(group[0]), version_parts(group[-1])
-        if low <= have[: max(len(low), len(high))] and have[: len(high)] <= high:
+        if low <= parts[: max(len(low), len(high))] and parts[: len(high)] <= high:
             return True
     return False
 
 
 def product_number(text: str) -> Optional[tuple[int, int, int]]:
-    """`V100R001C22SPC001B231` as (100, 1, 22); None when the text does not begin with such a number."""
-    found = _PRODUCT.match(text.strip())
-    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
+    """Return `V100R001C22SPC001B231` as (100, 1, 22); None when the text does not begin with such a number."""
+    match = _PRODUCT.match(text.strip())
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
 def lists_product(inner: tuple[int, int, int], listed: str) -> bool:
-    """Whether a `compatible_version` list names the product number; ValueError when it names none at all.
+    """Return whether a `compatible_version` list names the product number; ValueError when it names none at all.
 
     C numbers do not grow with time (26.0.rc1 is C10), so only membership counts; a bracket with two numbers is a range
     that the vendor states (`[V100R001C77,V100R001C79]`).
@@ -103,22 +103,22 @@ def lists_product(inner: tuple[int, int, int], listed: str) -> bool:
 
 
 def canonical(version: str) -> str:
-    """A version for comparison: lower case, without local part, `1.8.1.rc1` and `1.8.1rc1` the same."""
+    """Return a version for comparison: lower case, without local part, `1.8.1.rc1` and `1.8.1rc1` the same."""
     plain = version.strip().lower().partition("+")[0]
     return _TAGS.sub(r"\1", re.sub(r"^(cann-|v(?=\d))", "", plain))
 
 
-def same_version(one: str, other: str) -> bool:
-    """Whether two spellings name one version."""
-    return canonical(one) == canonical(other)
+def same_version(first: str, second: str) -> bool:
+    """Return whether two spellings name one version."""
+    return canonical(first) == canonical(second)
 
 
 def matches_row(version: str, row: str) -> bool:
-    """Whether a driver is what a row of the matrix names: `25.0.rc1.1` is a `25.0.RC1`, any 25.5.* a `25.5.X`."""
-    have, want = version.strip().lower().split("."), row.strip().lower().split(".")
-    return len(have) >= len(want) and all(w in ("x", h) for h, w in zip(have, want))
+    """Return whether a driver is what a matrix row names: `25.0.rc1.1` is a `25.0.RC1`, any 25.5.* a `25.5.X`."""
+    parts, pattern = version.strip().lower().split("."), row.strip().lower().split(".")
+    return len(parts) >= len(pattern) and all(expected in ("x", part) for part, expected in zip(parts, pattern))
 
 
-def described(found: Mapping[str, str], *keys: str) -> str:
-    """The named fields as `key=value` lines, for evidence."""
-    return "\n".join(f"{key}={found[key]}" for key in keys if key in found)
+def selected_fields(values: Mapping[str, str], *keys: str) -> str:
+    """Return the named fields as `key=value` lines, for evidence."""
+    return "\n".join(f"{key}={values[key]}" for key in keys if key in values)

@@ -4,7 +4,7 @@ The statement lives in /etc/envtune/attestations.json:
 
     {"bios.power_policy": {"value": "Performance", "by": "zhang.san", "date": "2026-01-31"}}
 
-Without it the answer is `unknown`: no file, register or command readable here tells the policy on every server.
+Without it the outcome is `unknown`: no file, register or command shows the policy on every server.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ POWER_POLICY = "bios.power_policy"  # the key of an attestation; sites have it i
 
 @probe("cpu.bios_power_policy", formerly="bios.power_policy")
 def power_policy(context: Context, *, menu: str) -> Iterable[Reading]:
-    """The attested power policy in lower case; `menu` is the way to it in the BIOS.
+    """Read the attested power policy in lower case; `menu` is the way to it in the BIOS.
 
     Source: porting guide 003:1325-1347 (x86), 003:1405-1429 (ARM).
     """
     expected = Message("{menu} = Performance", menu=menu)
     try:
-        entry = attested(context.host, POWER_POLICY)
+        entry = read_attestation(context.host, POWER_POLICY)
     except Undetermined as verdict:
         evidence = Evidence(verdict.source, verdict.text)
         return [Reading("BIOS", None, evidence, expected=expected, reason=verdict.reason)]
@@ -41,26 +41,22 @@ def power_policy(context: Context, *, menu: str) -> Iterable[Reading]:
     return [Reading("BIOS", value.strip().lower(), evidence, shown, expected)]
 
 
-def attested(host: Host, name: str) -> Mapping[str, str]:
-    """The entry `name` with its `value`, `by` and `date`; Undetermined where nobody stated it in full."""
+def read_attestation(host: Host, name: str) -> Mapping[str, str]:
+    """Return the entry `name` with its `value`, `by` and `date`; Undetermined where nobody stated it in full."""
     try:
         text = host.read(ATTESTATIONS)
     except Missing:
         text = "{}"
     try:
-        known: Any = json.loads(text)
+        attestations: Any = json.loads(text)
     except ValueError as error:
-        reason = Message("{ATTESTATIONS} is not JSON: {error}", ATTESTATIONS=ATTESTATIONS, error=error)
+        reason = Message("{path} is not JSON: {error}", path=ATTESTATIONS, error=error)
         raise Undetermined(reason, ATTESTATIONS, text) from None
-    entry = known.get(name) if isinstance(known, dict) else None
+    entry = attestations.get(name) if isinstance(attestations, dict) else None
     if entry is None:
-        reason = Message(
-            "only the BIOS shows it; once somebody has looked, {ATTESTATIONS} can say so", ATTESTATIONS=ATTESTATIONS
-        )
+        reason = Message("only the BIOS shows it; once somebody has looked, {path} can say so", path=ATTESTATIONS)
         raise Undetermined(reason, ATTESTATIONS)
     if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("value", "by", "date")):
-        reason = Message(
-            "{ATTESTATIONS}: {name} needs value, by and date as text", ATTESTATIONS=ATTESTATIONS, name=name
-        )
+        reason = Message("{path}: {name} needs value, by and date as text", path=ATTESTATIONS, name=name)
         raise Undetermined(reason, ATTESTATIONS, text)
     return {key: entry[key] for key in ("value", "by", "date")}

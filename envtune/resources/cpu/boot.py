@@ -1,6 +1,6 @@
 """What sets the CPU governor at boot: the cpupower service, tuned, power-profiles-daemon, or the kernel command line.
 
-Read from the files systemd and the services keep, so that no command is run and a recorded host answers the same.
+Read from the files of systemd and the services, so that no command is run and a recorded host gives the same answer.
 Sources: porting guide 003:1389-1399 (cpupower); the units and configuration files of RHEL's kernel-tools, of the
 kernel's own tools/power/cpupower, Debian's cpufrequtils, Ubuntu's ondemand.service (systemd package up to 20.04), tuned
 and power-profiles-daemon.
@@ -17,7 +17,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, Undetermined
 from envtune.host import Host, exists
-from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
 from envtune.resources.cpu.frequency import policies
 from envtune.resources.system.platform import BINARY_DIRECTORIES, find_binary, programs_visible
@@ -27,7 +27,7 @@ OWN_UNIT = "envtune-governor.service"
 
 
 class BootSetting(NamedTuple):
-    """Who sets which governor at boot, and the file that says so; the governor is empty when it is not told."""
+    """Who sets which governor at boot, and the file that says so; the governor is empty when it is unknown."""
 
     owner: str
     governor: str
@@ -37,9 +37,9 @@ class BootSetting(NamedTuple):
 
 @probe("cpu.cpupower", formerly="governor_boot.cpupower")
 def cpupower(context: Context) -> Iterable[Reading]:
-    """Whether cpupower is there for the running kernel: `ready`, `missing` or `wrapper` (Ubuntu's, without its tool).
+    """Read whether cpupower is there for the running kernel: `ready`, `missing` or `wrapper`.
 
-    On Ubuntu /usr/bin/cpupower only starts /usr/lib/linux-tools/<release>/cpupower.
+    On Ubuntu /usr/bin/cpupower is a wrapper that only starts /usr/lib/linux-tools/<release>/cpupower.
     Source: porting guide 003:1389-1399.
     """
     context.cached(policies)  # without frequency control there is nothing to use it for
@@ -47,9 +47,8 @@ def cpupower(context: Context) -> Iterable[Reading]:
     path = find_binary(host, "cpupower")
     if path is None:
         programs_visible(host)
-        searched = BINARY_DIRECTORIES[0] + "/cpupower"
-        shown = Message("not installed")
-        return [Reading("cpupower", "missing", Evidence(searched, ""), shown, _for_this_kernel(host))]
+        evidence = Evidence(BINARY_DIRECTORIES[0] + "/cpupower", "")
+        return [Reading("cpupower", "missing", evidence, Message("not installed"), _for_this_kernel(host))]
     if context.facts.value("os") != "ubuntu":
         return [Reading("cpupower", "ready", Evidence(path, path), Literal(path))]
     tool = f"/usr/lib/linux-tools/{host.uname['release']}/cpupower"
@@ -65,14 +64,14 @@ def _for_this_kernel(host: Host) -> Text:
 
 
 _NO_UNITS = Message(
-    "{UNITS} is not there (no systemd, or an incomplete recording), and nothing else that was found sets a governor",
-    UNITS=UNITS,
+    "{path} is not there (no systemd, or an incomplete recording), and nothing else that was found sets a governor",
+    path=UNITS,
 )
 
 
 @probe("cpu.boot_governor", formerly="governor_boot.governor")
 def governor(context: Context) -> Iterable[Reading]:
-    """The governor that is set at boot, and by whom; `` when no service sets one. Rivals of cpupower win over it.
+    """Read the governor that is set at boot, and by whom; empty when no service sets one. Others precede cpupower.
 
     Source: porting guide 003:1397-1399.
     """
@@ -82,38 +81,40 @@ def governor(context: Context) -> Iterable[Reading]:
     if not settings:
         if not exists(host, UNITS):
             raise Undetermined(_NO_UNITS, UNITS)
-        shown = Message("no service sets a governor at boot")
-        return [Reading("boot", "", Evidence(UNITS, ""), shown)]
+        return [Reading("boot", "", Evidence(UNITS, ""), Message("no service sets a governor at boot"))]
     first = settings[0]
     if not first.governor:
         reason = Message("{owner} is enabled; its files do not tell which governor it sets", owner=first.owner)
         return [Reading("boot", None, Evidence(first.source, first.text), reason=reason)]
-    return [Reading("boot", first.governor, Evidence(first.source, first.text), _words(settings))]
+    return [Reading("boot", first.governor, Evidence(first.source, first.text), _precedence(settings))]
 
 
 def boot_settings(host: Host) -> list[BootSetting]:
-    """Everything that sets the governor at boot, the one with the last word first."""
+    """Return everything that sets the governor at boot, by precedence."""
     owners = (_tuned, _power_profiles, _ondemand, _own_unit, _cpupower_service, _cpufrequtils, _command_line)
     return [setting for setting in (owner(host) for owner in owners) if setting is not None]
 
 
-def _words(settings: list[BootSetting]) -> Text:
-    first, rest = settings[0], settings[1:]
-    en, zh = f"{first.owner} sets {first.governor}", f"{first.owner} 设置 {first.governor}"
-    if rest:
-        names = ", ".join(f"{s.owner} ({s.governor or '?'})" for s in rest)
-        return Bilingual(f"{en}, over {names}", f"{zh}，覆盖 {names}")
-    return Bilingual(en, zh)
+def _precedence(settings: list[BootSetting]) -> Text:
+    first, others = settings[0], settings[1:]
+    if not others:
+        return Message("{owner} sets {governor}", owner=first.owner, governor=first.governor)
+    return Message(
+        "{owner} sets {governor}, over {others}",
+        owner=first.owner,
+        governor=first.governor,
+        others=", ".join(f"{other.owner} ({other.governor or '?'})" for other in others),
+    )
 
 
-def enabled(host: Host, unit: str) -> Optional[str]:
-    """The link that makes systemd start `unit` at boot; None when there is none."""
-    found = host.glob(f"{UNITS}/*.wants/{unit}")
-    return found[0] if found else None
+def enabled_link(host: Host, unit: str) -> Optional[str]:
+    """Return the link that makes systemd start `unit` at boot; None when there is none."""
+    links = host.glob(f"{UNITS}/*.wants/{unit}")
+    return links[0] if links else None
 
 
-def _read(host: Host, path: str) -> Optional[str]:
-    """The text, None when it is not there; what may not be read is passed on, because then nothing can be told."""
+def _read_optional(host: Host, path: str) -> Optional[str]:
+    """Return the text, None when the file is not there; other errors are raised, because nothing is known then."""
     try:
         return host.read(path)
     except Missing:
@@ -121,23 +122,23 @@ def _read(host: Host, path: str) -> Optional[str]:
 
 
 def _own_unit(host: Host) -> Optional[BootSetting]:
-    """The unit that `envtune fix CPU005` writes; it is ordered behind cpupower's."""
-    if enabled(host, OWN_UNIT) is None:
+    """Return what the unit that envtune writes sets; systemd starts it after cpupower's."""
+    if enabled_link(host, OWN_UNIT) is None:
         return None
     path = f"{UNITS}/{OWN_UNIT}"
-    text = _read(host, path)
+    text = _read_optional(host, path)
     if text is None:
         return None  # a link without its unit starts nothing
-    found = re.search(r"^ExecStart=.*echo ([a-z]+) >", text, re.MULTILINE)
-    return BootSetting(OWN_UNIT, found[1] if found else "", path, text)
+    command = re.search(r"^ExecStart=.*echo ([a-z]+) >", text, re.MULTILINE)
+    return BootSetting(OWN_UNIT, command[1] if command else "", path, text)
 
 
 def _cpupower_service(host: Host) -> Optional[BootSetting]:
-    link = enabled(host, "cpupower.service")
+    link = enabled_link(host, "cpupower.service")
     if link is None:
         return None
     for path in CPUPOWER_FILES:
-        text = _read(host, path)
+        text = _read_optional(host, path)
         if text is not None:
             name = cpupower_governor(text)
             return BootSetting("cpupower.service", name, path, text) if name else None
@@ -145,108 +146,110 @@ def _cpupower_service(host: Host) -> Optional[BootSetting]:
 
 
 def assignments(text: str) -> Mapping[str, str]:
-    """`KEY="value"` lines of a shell-like configuration file; later ones win, comments are skipped."""
-    found: dict[str, str] = {}
+    """Return the `KEY="value"` lines of a shell-like configuration file; later ones win, comments are skipped."""
+    values: dict[str, str] = {}
     for line in text.splitlines():
         key, mark, value = line.strip().partition("=")
         if mark and not key.startswith("#"):
-            found[key.strip()] = value.strip().strip("\"'")
-    return found
+            values[key.strip()] = value.strip().strip("\"'")
+    return values
 
 
 def cpupower_governor(text: str) -> str:
-    """`performance` of `CPUPOWER_START_OPTS="frequency-set -g performance"` or of `GOVERNOR='performance'`; else ``."""
-    known = assignments(text)
-    words = known.get("CPUPOWER_START_OPTS", "").replace("=", " ").split()
+    """Return the governor of a cpupower configuration, empty when it names none.
+
+    It is `performance` in `CPUPOWER_START_OPTS="frequency-set -g performance"` and in `GOVERNOR='performance'`.
+    """
+    values = assignments(text)
+    options = values.get("CPUPOWER_START_OPTS", "").replace("=", " ").split()
     for flag in ("-g", "--governor"):
-        if flag in words[:-1]:
-            return words[words.index(flag) + 1]
-    return known.get("GOVERNOR", known.get("governor", ""))
+        if flag in options[:-1]:
+            return options[options.index(flag) + 1]
+    return values.get("GOVERNOR", values.get("governor", ""))
 
 
 def _cpufrequtils(host: Host) -> Optional[BootSetting]:
-    """Debian's and Ubuntu's older way: an init script that reads /etc/default/cpufrequtils."""
+    """Return what Debian's and Ubuntu's former init script sets, which reads /etc/default/cpufrequtils."""
     path = "/etc/default/cpufrequtils"
     if not host.glob("/etc/rc[2-5].d/S*cpufrequtils"):
         return None
-    text = _read(host, path)
+    text = _read_optional(host, path)
     return BootSetting("cpufrequtils", assignments(text or "").get("GOVERNOR") or "ondemand", path, text or "")
 
 
 def _command_line(host: Host) -> Optional[BootSetting]:
-    """`cpufreq.default_governor=`, since kernel 5.9."""
+    """Return what `cpufreq.default_governor=` sets, since kernel 5.9."""
     path = "/proc/cmdline"
-    for word in (_read(host, path) or "").split():
+    for word in (_read_optional(host, path) or "").split():
         if word.startswith("cpufreq.default_governor="):
             return BootSetting("the kernel command line", word.partition("=")[2], path, word)
     return None
 
 
 def _power_profiles(host: Host) -> Optional[BootSetting]:
-    """It moves governors and preferences by a rule of its own, so what cpupower sets need not last."""
-    link = enabled(host, "power-profiles-daemon.service")
+    """Return the daemon that moves governors by rules of its own, so that what cpupower sets need not last."""
+    link = enabled_link(host, "power-profiles-daemon.service")
     return None if link is None else BootSetting("power-profiles-daemon", "", link, "")
 
 
 def _ondemand(host: Host) -> Optional[BootSetting]:
-    """Ubuntu up to 20.04 sets ondemand, or powersave where there is none, a minute after boot."""
-    link = enabled(host, "ondemand.service")
+    """Return what Ubuntu up to 20.04 sets a minute after boot: ondemand, or powersave where there is none."""
+    link = enabled_link(host, "ondemand.service")
     return None if link is None else BootSetting("ondemand.service", "ondemand", link, link)
 
 
 def _tuned(host: Host) -> Optional[BootSetting]:
-    """What the active profile says under `[cpu]`; None when tuned is off or its profile leaves the governor alone."""
+    """Return what the active profile sets under `[cpu]`; None when tuned is off or its profile sets no governor."""
     for name in reversed(tuned_profiles(host) or []):
-        found = tuned_governor(host, name)
-        if found is not None:
-            return BootSetting(f"tuned ({name})", found[0], found[1], f"governor={found[0]}")
+        setting = tuned_governor(host, name)
+        if setting is not None:
+            governor, path = setting
+            return BootSetting(f"tuned ({name})", governor, path, f"governor={governor}")
     return None
 
 
 def tuned_governor(host: Host, profile: str) -> Optional[tuple[str, str]]:
-    """(governor, file) that a tuned profile sets, its `include=` followed; None when it sets none."""
-    found = tuned_option(host, profile, "cpu", "governor")
+    """Return (governor, file) that a tuned profile sets, its `include=` followed; None when it sets none."""
+    option = tuned_option(host, profile, "cpu", "governor")
     # `a|b`: the first that the kernel offers
-    return None if found is None else (found[0].split("|")[0].strip(), found[1])
+    return None if option is None else (option[0].split("|")[0].strip(), option[1])
 
 
 def tuned_option(host: Host, profile: str, section: str, key: str, depth: int = 0) -> Optional[tuple[str, str]]:
-    """(value, file) of an option of a tuned profile, its `include=` followed; None when it sets none."""
-    text, path = _profile(host, profile)
+    """Return (value, file) of an option of a tuned profile, its `include=` followed; None when it sets none."""
+    text, path = _read_profile(host, profile)
     sections = ini_sections(text)
     value = sections.get(section, {}).get(key, "")
     if value:
         return value, path
     for parent in reversed(sections.get("main", {}).get("include", "").replace(",", " ").split()):
-        found = tuned_option(host, parent, section, key, depth + 1) if depth < 8 else None
-        if found is not None:
-            return found
+        option = tuned_option(host, parent, section, key, depth + 1) if depth < 8 else None
+        if option is not None:
+            return option
     return None
 
 
 def tuned_profiles(host: Host) -> Optional[list[str]]:
-    """The active profiles, the last one wins; None when tuned is not started at boot."""
-    if enabled(host, "tuned.service") is None:
+    """Return the active profiles, the last one wins; None when tuned is not started at boot."""
+    if enabled_link(host, "tuned.service") is None:
         return None
-    return (_read(host, TUNED_ACTIVE) or "").split()
+    return (_read_optional(host, TUNED_ACTIVE) or "").split()
 
 
-def _profile(host: Host, profile: str) -> tuple[str, str]:
+def _read_profile(host: Host, profile: str) -> tuple[str, str]:
+    """Return (text, path) of a profile's tuned.conf."""
     if "/" in profile or profile.startswith("."):
         raise Undetermined(Message("tuned profile {profile} is no name", profile=profile), TUNED_ACTIVE)
     for folder in TUNED_PROFILES:
         path = posixpath.join(folder, profile, "tuned.conf")
-        text = _read(host, path)
+        text = _read_optional(host, path)
         if text is not None:
             return text, path
-    raise Undetermined(
-        Message("tuned uses the profile {profile}, which is not there", profile=profile),
-        TUNED_ACTIVE,
-    )
+    raise Undetermined(Message("tuned uses the profile {profile}, which is not there", profile=profile), TUNED_ACTIVE)
 
 
 def ini_sections(text: str) -> Mapping[str, Mapping[str, str]]:
-    """`[section]` and `key=value` lines of tuned.conf; anything else is skipped."""
+    """Return the `[section]` and `key=value` lines of tuned.conf; anything else is skipped."""
     sections: dict[str, dict[str, str]] = {}
     name = ""
     for line in text.splitlines():

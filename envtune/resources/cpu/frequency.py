@@ -33,38 +33,40 @@ class Policy(NamedTuple):
     cpus: str
     folder: str
 
+    def file(self, name: str) -> str:
+        """Return the path of one of the policy's files."""
+        return f"{self.folder}/{name}"
+
 
 @probe("cpu.governors", formerly="cpufreq.governors")
 def governors(context: Context) -> Iterable[Reading]:
-    """The governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
+    """Read the governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
     return context.cached(_governors)
 
 
 def _governors(context: Context) -> tuple[Reading, ...]:
     driver = context.cached(driver_name)
-    return tuple(_governor(context.host, policy, driver) for policy in context.cached(policies))
+    return tuple(_governor_reading(context.host, policy, driver) for policy in context.cached(policies))
 
 
 def driver_name(context: Context) -> str:
-    """The scaling driver, empty when it cannot be read. The kernel has one for all policies."""
+    """Return the scaling driver, which the kernel has one of for all policies; empty when it cannot be read."""
     try:
-        return context.host.read(f"{context.cached(policies)[0].folder}/scaling_driver").strip()
+        return context.host.read(context.cached(policies)[0].file("scaling_driver")).strip()
     except HostError:
         return ""
 
 
 def policies(context: Context) -> tuple[Policy, ...]:
-    """Every policy by CPU number; kernels without policy folders have one per CPU."""
+    """Return every policy by CPU number; kernels without policy folders have one per CPU."""
     host = context.host
     file = "scaling_governor"
-    found = host.glob(f"{ROOT}/cpufreq/policy[0-9]*/{file}") or host.glob(f"{ROOT}/cpu[0-9]*/cpufreq/{file}")
-    if not found:
-        raise NotApplicable(
-            Message("this kernel offers no CPU frequency control (no driver, or disabled in the BIOS)"),
-            f"{ROOT}/cpufreq",
-        )
-    folders = sorted((posixpath.dirname(path) for path in found), key=_number)
-    return tuple(Policy(subject(host, folder), folder) for folder in folders)
+    paths = host.glob(f"{ROOT}/cpufreq/policy[0-9]*/{file}") or host.glob(f"{ROOT}/cpu[0-9]*/cpufreq/{file}")
+    if not paths:
+        reason = Message("this kernel offers no CPU frequency control (no driver, or disabled in the BIOS)")
+        raise NotApplicable(reason, f"{ROOT}/cpufreq")
+    folders = sorted((posixpath.dirname(path) for path in paths), key=_number)
+    return tuple(Policy(_cpus(host, folder), folder) for folder in folders)
 
 
 def _number(path: str) -> int:
@@ -72,8 +74,8 @@ def _number(path: str) -> int:
     return whole_number(digits) or 0
 
 
-def subject(host: Host, folder: str) -> str:
-    """The CPUs of a policy; the number of the policy alone where the kernel does not list them."""
+def _cpus(host: Host, folder: str) -> str:
+    """Return the CPUs of a policy; the number of the policy alone where the kernel does not list them."""
     for name in ("affected_cpus", "related_cpus"):
         try:
             text = host.read(f"{folder}/{name}")
@@ -85,9 +87,8 @@ def subject(host: Host, folder: str) -> str:
     return f"cpu{_number(folder)}"
 
 
-def _governor(host: Host, policy: Policy, driver: str) -> Reading:
-    cpus, folder = policy
-    path = f"{folder}/scaling_governor"
+def _governor_reading(host: Host, policy: Policy, driver: str) -> Reading:
+    cpus, path = policy.cpus, policy.file("scaling_governor")
     try:
         text = host.read(path)
     except HostError as error:
@@ -100,7 +101,7 @@ def _governor(host: Host, policy: Policy, driver: str) -> Reading:
 
 
 def _remark(name: str, driver: str) -> Optional[Text]:
-    """What has to be said beside the name; None where the name says it all."""
+    """Return the name with what it means here; None where the name says it all."""
     if name not in GOVERNORS:
         return Message("{name} (a governor envtune does not know)", name=name)
     if name == "powersave" and driver in SELF_SCALING:
@@ -110,9 +111,9 @@ def _remark(name: str, driver: str) -> Optional[Text]:
 
 @probe("cpu.governor_agreement", formerly="cpufreq.agreement")
 def agreement(context: Context) -> Iterable[Reading]:
-    """How many governors are in use (1 when all policies agree); the subject is the CPUs that stand out.
+    """Read how many governors are in use (1 when all policies agree); the subject is the CPUs that differ.
 
-    Source: inferred from porting guide 003:1355, whose single read cannot see it.
+    Source: inferred from porting guide 003:1355, whose single read cannot show it.
     """
     readings = context.cached(_governors)
     groups: dict[str, list[Reading]] = {}
@@ -126,53 +127,50 @@ def agreement(context: Context) -> Iterable[Reading]:
 
 def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
     usual = "performance" if "performance" in groups else max(groups, key=lambda name: len(groups[name]))
-    odd = [reading for name, group in groups.items() if name != usual for reading in group]
-    names = {name: join_subjects([reading.subject for reading in group]) for name, group in groups.items()}
-    words = "; ".join(f"{name}: {cpus}" for name, cpus in sorted(names.items()))
-    first = (odd or groups[usual])[0]
-    expected = Message("one governor on all policies")
-    stand_out = join_subjects([reading.subject for reading in odd]) or names[usual]
-    return Reading(stand_out, len(groups), first.evidence, Literal(words), expected)
+    different = [reading for name, group in groups.items() if name != usual for reading in group]
+    cpus = {name: join_subjects([reading.subject for reading in group]) for name, group in groups.items()}
+    shown = Literal("; ".join(f"{name}: {cpus[name]}" for name in sorted(cpus)))
+    evidence = (different or groups[usual])[0].evidence
+    subject = join_subjects([reading.subject for reading in different]) or cpus[usual]
+    return Reading(subject, len(groups), evidence, shown, Message("one governor on all policies"))
 
 
 @probe("cpu.available_governors", formerly="cpufreq.available_governors")
 def available_governors(context: Context) -> Iterable[Reading]:
-    """The governors every policy offers, as a tuple. Source: porting guide 003:1359-1387."""
+    """Read the governors every policy offers, as a tuple. Source: porting guide 003:1359-1387."""
     for policy in context.cached(policies):
-        yield _available(context.host, policy, context.cached(driver_name))
+        yield _available_reading(context.host, policy, context.cached(driver_name))
 
 
-def _available(host: Host, policy: Policy, driver: str) -> Reading:
-    cpus, folder = policy
-    path = f"{folder}/scaling_available_governors"
+def _available_reading(host: Host, policy: Policy, driver: str) -> Reading:
+    cpus, path = policy.cpus, policy.file("scaling_available_governors")
     try:
         text = host.read(path)
     except HostError as error:
         return Reading(cpus, None, Evidence(path, str(error)), reason=host_error_text(error))
     names = tuple(text.split())
-    words = " ".join(names) or "-"
-    shown = Message("{words} (driver {driver})", words=words, driver=driver) if driver else Literal(words)
+    listed = " ".join(names) or "-"
+    shown = Message("{names} (driver {driver})", names=listed, driver=driver) if driver else Literal(listed)
     return Reading(cpus, names, Evidence(path, text), shown)
 
 
 @probe("cpu.frequency_ceiling", formerly="cpufreq.ceiling")
 def ceiling(context: Context) -> Iterable[Reading]:
-    """The highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
+    """Read the highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
 
     With intel_pstate also its own limits: `max_perf_pct` in percent, turbo as 100 (on) or 0 (off).
     Source: inferred from porting guide 003:1327, 1409; files as in the kernel's cpufreq and intel_pstate documents.
     """
     for policy in context.cached(policies):
-        yield _ceiling(context.host, policy)
-    for name, turned in (("max_perf_pct", False), ("no_turbo", True)):
-        reading = _pstate_limit(context.host, f"{ROOT}/intel_pstate/{name}", turned)
+        yield _ceiling_reading(context.host, policy)
+    for name in ("max_perf_pct", "no_turbo"):
+        reading = _pstate_limit(context.host, name)
         if reading is not None:
             yield reading
 
 
-def _ceiling(host: Host, policy: Policy) -> Reading:
-    cpus, folder = policy
-    allowed, possible = f"{folder}/scaling_max_freq", f"{folder}/cpuinfo_max_freq"
+def _ceiling_reading(host: Host, policy: Policy) -> Reading:
+    cpus, allowed, possible = policy.cpus, policy.file("scaling_max_freq"), policy.file("cpuinfo_max_freq")
     try:
         texts = host.read(allowed), host.read(possible)
     except HostError as error:
@@ -196,17 +194,16 @@ def _ceiling_words(top: int, expectation: Expectation) -> Text:
     return Message("{least} kHz or more", least=-int(-least * top // 100))
 
 
-def _pstate_limit(host: Host, path: str, turned: bool) -> Optional[Reading]:
+def _pstate_limit(host: Host, name: str) -> Optional[Reading]:
+    path = f"{ROOT}/intel_pstate/{name}"
     try:
         text = host.read(path)
     except (Missing, NotRecorded):
         return None  # another driver
     except HostError as error:
-        return Reading(posixpath.basename(path), None, Evidence(path, str(error)), reason=host_error_text(error))
-    name, number = posixpath.basename(path), whole_number(text)
+        return Reading(name, None, Evidence(path, str(error)), reason=host_error_text(error))
+    number = whole_number(text)
     if number is None:
-        reason = Message("{path} is not a number", path=path)
-        return Reading(name, None, Evidence(path, text), reason=reason)
-    value = str(number)
-    expected = Literal("0") if turned else Literal("100")
-    return Reading(name, (0 if number else 100) if turned else number, Evidence(path, text), Literal(value), expected)
+        return Reading(name, None, Evidence(path, text), reason=Message("{path} is not a number", path=path))
+    value, expected = (0 if number else 100, "0") if name == "no_turbo" else (number, "100")
+    return Reading(name, value, Evidence(path, text), Literal(str(number)), Literal(expected))

@@ -1,137 +1,103 @@
-"""Writing knobs of the kernel below /sys: the live value, gone at the next boot."""
+"""The governor of the running kernel, policy by policy; it is gone at the next boot."""
 
 from __future__ import annotations
 
-import posixpath
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, Mapping, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, Undetermined, host_error_text
-from envtune.host import Host, realpath
-from envtune.messages import Bilingual, Message, Text
+from envtune.host import Host
+from envtune.messages import Message, Text, clauses
 from envtune.model import Change, Finding
 from envtune.ranges import join_subjects
-from envtune.resources.cpu.boot import boot_settings, enabled
-from envtune.resources.cpu.frequency import subject
+from envtune.resources.cpu.boot import boot_settings, enabled_link
+from envtune.resources.cpu.frequency import Policy, policies
 from envtune.resources.files.change import file_operation, mounted_read_only
-
-GOVERNOR = "scaling_governor"
 
 
 @action("cpu.set_governor", formerly="sysfs.write")
-def write(
-    context: Context, findings: Sequence[Finding], *, paths: list[str], value: str, offered: str = ""
-) -> Iterable[Change]:
-    """Write `value` to every file of the first pattern of `paths` that finds any; one change per file.
-
-    `offered` names a file beside each that lists the values the kernel takes: a file that does not take it is left.
-    """
+def set_governor(context: Context, findings: Sequence[Finding], *, governor: str = "performance") -> Iterable[Change]:
+    """Propose `governor` for every policy; one that the kernel does not offer it for stays as it is and is named."""
     host = context.host
-    files = _files(host, paths)
-    changes: list[tuple[str, str]] = []
-    left: dict[Text, list[str]] = {}
-    for path in files:
+    changes: list[tuple[Policy, str]] = []
+    unchanged: dict[Text, list[str]] = {}
+    for policy in context.cached(policies):
         try:
-            before = host.read(path).strip()
-            reason = _not_taken(host, path, value, offered)
+            before = host.read(policy.file("scaling_governor")).strip()
+            reason = _not_offered(host, policy, governor)
         except HostError as error:
             before, reason = "", host_error_text(error)
         if reason is not None:
-            left.setdefault(reason, []).append(_subject(host, path))
-        elif before != value:
-            changes.append((path, before))
-    note = _left_words(left)
+            unchanged.setdefault(reason, []).append(policy.cpus)
+        elif before != governor:
+            changes.append((policy, before))
+    note = _unchanged_note(unchanged) if unchanged else None
     if not changes:
-        raise Skipped(note or Message("every file holds {value} already", value=value))
-    rivals = _rivals(context, value) if posixpath.basename(files[0]) == GOVERNOR else ()
-    return [_change(host, findings, path, before, value, rivals, note) for path, before in changes]
+        raise Skipped(note or Message("every file holds {value} already", value=governor))
+    owners = _other_owners(context, governor)
+    return [_change(host, findings, policy, before, governor, owners, note) for policy, before in changes]
 
 
-def _files(host: Host, paths: Sequence[str]) -> tuple[str, ...]:
-    for pattern in paths:
-        if not pattern.startswith("/sys/") or posixpath.normpath(pattern) != pattern:
-            raise Skipped(Message("{pattern}: cpu.set_governor writes below /sys only", pattern=pattern))
-    for pattern in paths:
-        found = host.glob(pattern)
-        outside = [path for path in found if not realpath(host, path).startswith("/sys/")]
-        if outside:
-            raise Skipped(Message("{outside} leads out of /sys", outside=outside[0]))
-        if found:
-            return tuple(sorted(found, key=lambda path: (len(path), path)))  # policy2 before policy10
-    raise Skipped(Message("{paths}: this kernel has no such file", paths=paths[0]))
-
-
-def _not_taken(host: Host, path: str, value: str, offered: str) -> Optional[Text]:
-    if not offered:
+def _not_offered(host: Host, policy: Policy, governor: str) -> Optional[Text]:
+    offered = host.read(policy.file("scaling_available_governors")).split()
+    if governor in offered:
         return None
-    beside = posixpath.join(posixpath.dirname(path), offered)
-    names = host.read(beside).split()
-    if value in names:
-        return None
-    words = " ".join(names) or "-"
-    return Message("{value} is not offered ({words})", value=value, words=words)
+    return Message("{value} is not offered ({offered})", value=governor, offered=" ".join(offered) or "-")
 
 
-def _left_words(left: dict[Text, list[str]]) -> Optional[Text]:
-    if not left:
-        return None
-    rows = [(join_subjects(subjects), reason) for reason, subjects in left.items()]
-    en = "; ".join(f"{who}: {reason.en}" for who, reason in rows)
-    zh = "；".join(f"{who}：{reason.zh}" for who, reason in rows)
-    return Bilingual(f"left as it is: {en}", f"保持不变：{zh}")
-
-
-def _subject(host: Host, path: str) -> str:
-    return subject(host, posixpath.dirname(path)) if posixpath.basename(path) == GOVERNOR else path
+def _unchanged_note(unchanged: Mapping[Text, Sequence[str]]) -> Text:
+    parts = [Message("{cpus}: {reason}", cpus=join_subjects(cpus), reason=reason) for reason, cpus in unchanged.items()]
+    return Message("left as it is: {policies}", policies=clauses(parts))
 
 
 def _change(
     host: Host,
     findings: Sequence[Finding],
-    path: str,
+    policy: Policy,
     before: str,
-    value: str,
-    rivals: tuple[Text, ...],
+    governor: str,
+    owners: tuple[Text, ...],
     note: Optional[Text],
 ) -> Change:
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
+    path = policy.file("scaling_governor")
     locked = mounted_read_only(host, path)
     return Change(
         finding=ids[0],
-        subject=_subject(host, path),
+        subject=policy.cpus,
         playbook="",
         action="cpu.set_governor",
         target=path,
         before=before,
-        after=value,
+        after=governor,
         view="live",
-        operations=(file_operation(host, path, value + "\n"),),
-        rivals=rivals if locked is None else (*rivals, locked),
+        operations=(file_operation(host, path, governor + "\n"),),
+        rivals=owners if locked is None else (*owners, locked),
         note=note,
         cures=ids[1:],
     )
 
 
-def _rivals(context: Context, value: str) -> tuple[Text, ...]:
-    """Who else sets the governor, or works against it."""
+def _other_owners(context: Context, governor: str) -> tuple[Text, ...]:
+    """Return who else sets the governor, or works against it."""
     try:
         settings = boot_settings(context.host)
-    except Undetermined as untold:
-        return (untold.reason,)
+    except Undetermined as verdict:
+        return (verdict.reason,)
     except HostError as error:
         return (host_error_text(error),)
-    found: list[Text] = [
+    owners: list[Text] = [
         Message(
             "{owner} sets {governor} when it is started ({source})",
-            owner=one.owner,
-            governor=one.governor or Message("a governor of its own"),
-            source=one.source,
+            owner=setting.owner,
+            governor=setting.governor or Message("a governor of its own"),
+            source=setting.source,
         )
-        for one in settings
-        if one.governor != value
+        for setting in settings
+        if setting.governor != governor
     ]
-    link = enabled(context.host, "thermald.service")
+    link = enabled_link(context.host, "thermald.service")
     if link is not None:
-        found.append(Message("thermald lowers the frequency ceiling when the CPU gets hot ({link})", link=link))
-    return tuple(found)
+        owners.append(Message("thermald lowers the frequency ceiling when the CPU gets hot ({link})", link=link))
+    return tuple(owners)

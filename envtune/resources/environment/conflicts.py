@@ -51,7 +51,7 @@ def pairs(context: Context) -> Iterable[Reading]:
     if not readings:
         raise NotApplicable(
             Message("none of the variables that can contradict each other is set"),
-            f"environment of {environment.source}",
+            environment.description,
         )
     return readings
 

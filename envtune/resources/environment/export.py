@@ -219,7 +219,7 @@ def _overridden(file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Text
         "{path} sets them itself where no block can undo it; change it there: {where}", path=file.path, where=where
     )
     for setting in settings:
-        why = best.environment.untold_reason(setting.name) if setting.name else None
+        why = best.environment.why_unknown(setting.name) if setting.name else None
         if why is not None:
             return Message("{reason} ({why})", reason=reason, why=why)
     return reason

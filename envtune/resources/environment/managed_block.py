@@ -7,8 +7,8 @@ from typing import Callable, Iterable, Iterator, Optional
 
 from envtune.resources.environment.profile import Setting
 from envtune.resources.environment.render import bash_lines, comment
-from envtune.shell.lexer import Broken
-from envtune.shell.parser import starts
+from envtune.shell.lexer import ShellSyntaxError
+from envtune.shell.parser import statement_lines
 
 BEGIN, END = "# >>> envtune >>>", "# <<< envtune <<<"
 MOST_POSITIONS = 60  # statements before which a block is tried
@@ -93,8 +93,8 @@ def variants(text: str, inside: str, script: bool) -> Iterator[str]:
         return
     rows = text.split("\n")
     try:
-        positions = starts(text)
-    except Broken:
+        positions = statement_lines(text)
+    except ShellSyntaxError:
         return
     for line in positions[::-1][:MOST_POSITIONS]:
         yield "".join(row + "\n" for row in rows[: line - 1]) + block + "\n".join(rows[line - 1 :])

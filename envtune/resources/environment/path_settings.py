@@ -15,9 +15,8 @@ from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists, is_dir
 from envtune.messages import Message, Text, clauses, listed
 from envtune.model import Reading
-from envtune.resources.cann.environment import SCRIPTS, aicpu, needed, one_install, sourced
-from envtune.resources.cann.hccl_library import found as hccl_found
-from envtune.resources.cann.hccl_library import shipped_in
+from envtune.resources.cann.environment import SCRIPTS, aicpu, needed_variables, one_install, sourced
+from envtune.resources.cann.hccl_library import library_path, shipped_in
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.environment.profile import Setting
@@ -50,7 +49,7 @@ class _Paths:
 
     def entries(self, name: str) -> Optional[list[str]]:
         """Return the entries as planned so far; None when they are unknown."""
-        if self._context.target.environment.untold_reason(name) is not None:
+        if self._context.target.environment.why_unknown(name) is not None:
             return None
         if name in self._kept:
             return self._kept[name]
@@ -186,7 +185,7 @@ def _cann(context: Context, paths: _Paths) -> tuple[Setting, ...]:
 
 
 Probe = Callable[[Context], Iterable[Reading]]
-_PROBES: tuple[Probe, ...] = (sourced, hccl_found, aicpu, one_install)  # of what CANN's variables can repair
+_PROBES: tuple[Probe, ...] = (sourced, library_path, aicpu, one_install)  # of what CANN's variables can repair
 
 
 def _defects(context: Context) -> set[Probe]:
@@ -258,7 +257,7 @@ def _explicit(context: Context, install: Install, paths: _Paths) -> Iterator[Set
     single = {"ASCEND_OPP_PATH": f"{root}/opp", "ASCEND_AICPU_PATH": root, "ASCEND_HOME_PATH": root}
     variables = context.target.environment.variables or {}
     for name, value in single.items():
-        if name in (*needed(install), "ASCEND_AICPU_PATH") and variables.get(name) != value:
+        if name in (*needed_variables(install), "ASCEND_AICPU_PATH") and variables.get(name) != value:
             yield Setting(name, value, reason)
     shipped = shipped_in(context.host, install)
     library = posixpath.dirname(shipped) if shipped is not None else f"{root}/fwkacllib/lib64"

@@ -83,7 +83,7 @@ def _torch_npu(context: Context) -> Union[TorchNpu, Text]:
     found = branches_around(version, _branches())
     if found is None:
         return Message("torch_npu {version} is not in the compatibility matrix", version=version)
-    return TorchNpu(version, *found, source)
+    return TorchNpu(version, *found, str(source))
 
 
 NO_TORCH_NPU = Message("torch_npu is none in the job's Python, and nothing else reads the variable")

@@ -35,7 +35,9 @@ def processes(context: Context) -> Iterable[Reading]:
         evidence = Evidence(f"/proc/{pid}/environ")
         subject = f"process {pid}"
         if environment.variables is None:
-            yield Reading(subject, None, evidence, reason=environment.reason, right=environment.right)
+            yield Reading(
+                subject, None, evidence, reason=environment.reason, needs_privilege=environment.needs_privilege
+            )
             continue
         if script is not None:
             found, untold = differences(environment.variables, script)
@@ -57,7 +59,12 @@ def _of_process(context: Context, pid: int) -> JobEnvironment:
         listed = any(row.pid == pid for row in context.host.processes())
     except HostError:
         listed = False
-    if found.variables is not None or found.right or not listed or exists(context.host, found.source):
+    if (
+        found.variables is not None
+        or found.needs_privilege
+        or not listed
+        or exists(context.host, f"/proc/{pid}/environ")
+    ):
         return found
     if context.host.live:
         return found._replace(reason=Message("process {pid} has just ended", pid=pid))
@@ -89,8 +96,8 @@ def differences(process: Mapping[str, str], script: JobEnvironment) -> tuple[tup
     found: list[Text] = []
     untold: Optional[Text] = script.reason
     for name in names():
-        if name in script.untold:
-            untold = untold or script.untold[name]
+        if name in script.unknown:
+            untold = untold or script.unknown[name]
         if script.variables is None or name not in script.places or name not in script.variables:
             continue
         have, want = process.get(name, UNSET), script.variables[name]

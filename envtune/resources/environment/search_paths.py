@@ -48,7 +48,7 @@ def entries(context: Context) -> Iterable[Reading]:
             readings.append(_search_path(context, name, value))
     if not readings:
         reason = Message("none of {names} is set", names=enumerated(SEARCHED))
-        raise NotApplicable(reason, f"environment of {context.target.environment.source}")
+        raise NotApplicable(reason, context.target.environment.description)
     return readings
 
 

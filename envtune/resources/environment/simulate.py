@@ -30,11 +30,11 @@ def environment_after(context: Context, settings: Iterable[Setting]) -> JobEnvir
             environment = script_environment(context.host, setting.script, environment)
             continue
         known = dict(environment.variables or {})
-        untold = {name: why for name, why in environment.untold.items() if name != setting.name}
+        unknown = {name: why for name, why in environment.unknown.items() if name != setting.name}
         known.pop(setting.name, None)
         if setting.value is not None:
             known[setting.name] = setting.value
-        environment = environment._replace(variables=known, untold=untold)
+        environment = environment._replace(variables=known, unknown=unknown)
     return environment
 
 

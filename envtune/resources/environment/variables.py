@@ -226,7 +226,7 @@ def obsolete(context: Context) -> Iterable[Reading]:
     if not present and not gaps:
         raise NotApplicable(
             Message("no variable that only torch_npu reads is set"),
-            f"environment of {context.target.environment.source}",
+            context.target.environment.description,
         )
     found = torch_npu_of(context)
     if found is NO_TORCH_NPU:
@@ -252,7 +252,7 @@ def ranges(context: Context) -> Iterable[Reading]:
     if not present and not gaps:
         raise NotApplicable(
             Message("no variable with a documented range is set"),
-            f"environment of {context.target.environment.source}",
+            context.target.environment.description,
         )
     npu = context.facts.value("npu") if any("by" in about(name)["form"] for name in present) else None
     for name, value in present.items():
@@ -271,11 +271,11 @@ def set_variables(context: Context, chosen: Iterable[str]) -> tuple[dict[str, st
             if name in known:
                 present[name] = known[name]
         except Undetermined as untold:
-            if name in environment.untold:
+            if name in environment.unknown:
                 gaps.append(_untold(name, untold))
-    if environment.rest is not None:
-        evidence = Evidence(f"environment of {environment.source}")
-        gaps.append(Reading("other variables", None, evidence, reason=environment.rest))
+    if environment.unknown_by_default is not None:
+        evidence = Evidence(environment.description)
+        gaps.append(Reading("other variables", None, evidence, reason=environment.unknown_by_default))
     return present, gaps
 
 
@@ -309,7 +309,7 @@ def _evidence(context: Context, name: str, value: str) -> Evidence:
 
 
 def _untold(name: str, untold: Undetermined) -> Reading:
-    return Reading(name, None, Evidence(untold.source), reason=untold.reason, right=untold.right)
+    return Reading(name, None, Evidence(untold.source), reason=untold.reason, needs_privilege=untold.needs_privilege)
 
 
 def _unplaced(found: TorchNpu, name: str) -> Text:

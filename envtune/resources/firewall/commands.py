@@ -1,28 +1,32 @@
 """An opening as a change: the commands of the tool that owns the rules, how to see their effect, and the way back.
 
-The rule names the peers and the ports and nothing wider, and carries an id of its own (in a comment, where the tool
-has comments), so that the way back takes out this very rule. firewalld gets it in both views and is never reloaded.
-Sources: nft(8), iptables(8), iptables-extensions(8) (15 ports a multiport), ufw(8), firewall-cmd(1),
-firewalld.richlanguage(5).
+Each rule carries an id of its own (in a comment, where the tool has comments), so that the way back takes out this very
+rule. firewalld gets it in both views and is never reloaded. What a rule looks like is in rules.py.
 """
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
-from envtune import intervals as regions
 from envtune.errors import HostError, Missing, Skipped
 from envtune.executor.files import digest
 from envtune.host import Host, exists
-from envtune.intervals import Intervals
 from envtune.messages import Message, Text
 from envtune.model import Change
-from envtune.resources.firewall.peers import Peers
 from envtune.resources.firewall.placement import Opening
-from envtune.resources.firewall.precondition import chain_given
+from envtune.resources.firewall.precondition import chain_precondition
+from envtune.resources.firewall.rules import (
+    AcceptRule,
+    iptables_command,
+    iptables_rules,
+    nft_rule,
+    port_spans,
+    rich_rule_command,
+    rich_rules,
+    ufw_rules,
+)
 
 Operation = Mapping[str, Any]
-MULTIPORT = 15  # ports one rule of iptables or ufw may name; a range counts as two
 # Programs of the system, wherever the caller's PATH leads.
 PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 # What puts the administrator's own rules back at the next boot, by the tool.
@@ -33,58 +37,31 @@ _BOOT_FILES = {
 }
 
 
-class Wanted(NamedTuple):
-    """What is to be let in."""
+def changes_of(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> list[Change]:
+    """Return the changes that put the rule into an opening, one for each view that is written.
 
-    ports: Intervals
-    peers: Peers
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The peers as networks and addresses."""
-        return regions.networks(self.peers.addresses, self.peers.family)
-
-    def mark(self, where: str) -> str:
-        """The id of our rule at that place: the same for the same ports and peers, so that it is added once."""
-        told = f"{where} {self.peers.family} {','.join(self.sources)} {spans(self.ports, '-')}"
-        return "envtune:" + digest(told.encode()).partition(":")[2][:12]
-
-
-def spans(ports: Intervals, mark: str, between: str = ",") -> str:
-    """`29688,60000-60031`."""
-    return between.join(str(low) if low == high else f"{low}{mark}{high}" for low, high in ports)
-
-
-def port_groups(ports: Intervals) -> Iterator[Intervals]:
-    """The ports in as few groups as a multiport match takes."""
-    group: list[tuple[int, int]] = []
-    for pair in ports:
-        if sum(1 if low == high else 2 for low, high in [*group, pair]) > MULTIPORT:
-            yield tuple(group)
-            group = []
-        group.append(pair)
-    if group:
-        yield tuple(group)
-
-
-def changes_of(host: Host, opening: Opening, wanted: Wanted, listing: str) -> list[Change]:
-    """The changes that make an opening, without the finding they cure: one for each view that is written.
-
-    `listing` is the text that told the table.
+    `listing` is the text that shows the table. The check, its subject and the playbook are put in by the action. Raises
+    Skipped where the tool that owns the rules is not there or does not run.
     """
     if opening.owner == "firewalld":
-        return _firewalld(host, opening, wanted)
+        return _firewalld(host, opening, rule)
     if opening.owner == "ufw":
-        return [_ufw(opening, wanted)]
+        return [_ufw(rule)]
     by_tool = _iptables if opening.owner == "iptables" else _nftables
-    return [by_tool(host, opening, wanted, listing)]
+    return [by_tool(host, opening, rule, listing)]
+
+
+def _with_id(rule: AcceptRule, where: str) -> AcceptRule:
+    """Return the rule with its id at that place: the same for the same ports and peers, so that it is added once."""
+    content = f"{where} {rule.family} {','.join(rule.sources)} {port_spans(rule.ports, '-')}"
+    return rule._replace(comment="envtune:" + digest(content.encode()).partition(":")[2][:12])
 
 
 def _run(
-    argv: Sequence[str], check: Mapping[str, Any], undo: Mapping[str, Any], given: Optional[Operation] = None
+    argv: Sequence[str], check: Mapping[str, Any], undo: Mapping[str, Any], precondition: Optional[Operation] = None
 ) -> Operation:
     operation = {"op": "run", "argv": list(argv), "check": check, "undo": undo, "env": PATH}
-    return operation if given is None else {**operation, "given": given}
+    return operation if precondition is None else {**operation, "given": precondition}
 
 
 def _change(
@@ -96,7 +73,7 @@ def _change(
     following: str = "",
     rivals: tuple[Text, ...] = (),
 ) -> Change:
-    """`following` is the rule in front of which ours go; the check and its subject are put in by the action."""
+    """Return a change; `following` is the rule in front of which the new ones go."""
     return Change(
         finding="",
         subject="",
@@ -116,40 +93,31 @@ def _change(
 # ---------------------------------------------------------------------- firewalld
 
 
-def _firewalld(host: Host, opening: Opening, wanted: Wanted) -> list[Change]:
-    """The same rich rules in the running rules and in the permanent ones; other programs' rules stay: no reload."""
-    _must_run(host)
-    rules = [
-        f'rule family="ipv{wanted.peers.family}" source address="{source}" '
-        f'port port="{spans((pair,), "-")}" protocol="tcp" accept'
-        for source in wanted.sources
-        for pair in wanted.ports
-    ]
+def _firewalld(host: Host, opening: Opening, rule: AcceptRule) -> list[Change]:
+    """Return the same rich rules for runtime and for permanent; other programs' rules stay: no reload."""
+    _check_firewalld_runs(host)
     now = Message("the rules in force; firewalld is not reloaded")
     later = Message("what firewalld loads at the next boot or reload")
+    rules = rich_rules(rule)
     return [
         _change(
-            f"firewalld zone {opening.zone} ({word})",
+            f"firewalld zone {opening.zone} ({mode})",
             rules,
-            [_rich_rule(opening.zone, rule, mode) for rule in rules],
+            [_rich_rule(opening.zone, rich_rule, mode == "permanent") for rich_rule in rules],
             note,
             view,
         )
-        for word, mode, note, view in (("runtime", [], now, "live"), ("permanent", ["--permanent"], later, "boot"))
+        for mode, note, view in (("runtime", now, "live"), ("permanent", later, "boot"))
     ]
 
 
-def _rich_rule(zone: str, rule: str, mode: Sequence[str]) -> Operation:
-    line = ["firewall-cmd", *mode, f"--zone={zone}"]
-    return _run(
-        [*line, f"--add-rich-rule={rule}"],
-        {"argv": [*line, f"--query-rich-rule={rule}"]},
-        {"argv": [*line, f"--remove-rich-rule={rule}"]},
-    )
+def _rich_rule(zone: str, rich_rule: str, permanent: bool) -> Operation:
+    add, query, remove = (rich_rule_command(zone, verb, rich_rule, permanent) for verb in ("add", "query", "remove"))
+    return _run(add, {"argv": query}, {"argv": remove})
 
 
-def _must_run(host: Host) -> None:
-    """firewalld's rules may outlive it; then nobody takes ours."""
+def _check_firewalld_runs(host: Host) -> None:
+    """Raise Skipped where firewalld's rules outlive it: then it takes none."""
     try:
         state = host.run(("firewall-cmd", "--state"))
     except HostError as error:
@@ -164,89 +132,77 @@ def _must_run(host: Host) -> None:
 # ---------------------------------------------------------------------- ufw
 
 
-def _ufw(opening: Opening, wanted: Wanted) -> Change:
+def _ufw(rule: AcceptRule) -> Change:
+    comment = _with_id(rule, "ufw").comment
     operations, rules = [], []
-    for source in wanted.sources:
-        for group in port_groups(wanted.ports):
-            words = ["allow", "from", source, "to", "any", "port", spans(group, ":"), "proto", "tcp"]
-            mark = wanted.mark("ufw")
-            rules.append(f"ufw {' '.join(words)} comment '{mark}'")
-            check = {"argv": ["ufw", "show", "added"], "contains": rules[-1]}
-            operations.append(_run(["ufw", *words, "comment", mark], check, {"argv": ["ufw", "delete", *words]}))
-    note = Message("ufw keeps the rule for the next boot, too")
-    return _change("ufw", rules, operations, note)
+    for words in ufw_rules(rule):
+        rules.append(f"ufw allow {' '.join(words[2:])} proto tcp comment '{comment}'")  # as `ufw show added` writes it
+        check = {"argv": ["ufw", "show", "added"], "contains": rules[-1]}
+        undo = {"argv": ["ufw", "delete", "allow", *words]}
+        operations.append(_run(["ufw", "allow", *words, "comment", comment], check, undo))
+    return _change("ufw", rules, operations, Message("ufw keeps the rule for the next boot, too"))
 
 
 # ---------------------------------------------------------------------- nftables
 
 
-def _nftables(host: Host, opening: Opening, wanted: Wanted, listing: str) -> Change:
-    """One rule, with sets, in front of the rule that leads to the drop; taken out by the number its comment finds."""
-    table, following = opening.table, opening.next
-    place = [table.family, table.name, opening.chain]
-    mark = wanted.mark(" ".join(place))
-    source = _one_or_set(", ".join(wanted.sources), len(wanted.sources))
-    ports = _one_or_set(spans(wanted.ports, "-", ", "), len(wanted.ports))
-    ip = "ip" if wanted.peers.family == 4 else "ip6"
-    rule = [ip, "saddr", source, "tcp", "dport", ports, "accept", "comment", f'"{mark}"']
-    given = chain_given(opening, listing)
-    if given is None:  # a listing without handles: at the head of the chain, which is right whatever follows
-        argv = ["nft", "insert", "rule", *place, *rule]
-    elif following is None:
-        argv = ["nft", "add", "rule", *place, *rule]
+def _nftables(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> Change:
+    """Return one rule, with sets, in front of the one that leads to the drop; its comment finds its number for undo."""
+    place = [opening.table.family, opening.table.name, opening.chain]
+    rule = _with_id(rule, " ".join(place))
+    words = nft_rule(rule)
+    precondition = chain_precondition(opening, listing)
+    if precondition is None:  # a listing without handles: at the head of the chain, which is right whatever follows
+        argv = ["nft", "insert", "rule", *place, *words]
+    elif opening.next is None:
+        argv = ["nft", "add", "rule", *place, *words]
     else:
-        argv = ["nft", "insert", "rule", *place, "position", str(following.handle), *rule]
+        argv = ["nft", "insert", "rule", *place, "position", str(opening.next.handle), *words]
     numbered = ["nft", "-a", "list", "chain", *place]
     undo = {
         "argv": ["nft", "delete", "rule", *place, "handle", "{handle}"],
-        "find": {"argv": numbered, "pattern": f'comment "{mark}" # handle (?P<handle>[0-9]+)'},
+        "find": {"argv": numbered, "pattern": f'comment "{rule.comment}" # handle (?P<handle>[0-9]+)'},
     }
-    operation = _run(argv, {"argv": numbered, "contains": f'comment "{mark}"'}, undo, given)
+    operation = _run(argv, {"argv": numbered, "contains": f'comment "{rule.comment}"'}, undo, precondition)
     note, rivals = _until_boot(host, "nftables")
-    shown = _next_shown(opening)
-    return _change(f"nftables {' '.join(place)}", [" ".join(rule)], [operation], note, "live", shown, rivals)
+    target = f"nftables {' '.join(place)}"
+    return _change(target, [" ".join(words)], [operation], note, "live", _following(opening), rivals)
 
 
-def _one_or_set(words: str, count: int) -> str:
-    return words if count == 1 else "{ " + words + " }"
-
-
-def _next_shown(opening: Opening) -> str:
-    """What follows our rule, for the diff: a rule, or the policy at the end of the chain."""
-    following = opening.next
-    return following.text if following is not None else opening.closes.text
+def _following(opening: Opening) -> str:
+    """Return what follows the new rule, for the diff: a rule, or the policy at the end of the chain."""
+    return (opening.next if opening.next is not None else opening.closes).text
 
 
 # ---------------------------------------------------------------------- iptables
 
 
-def _iptables(host: Host, opening: Opening, wanted: Wanted, listing: str) -> Change:
-    """A rule for each peer in front of the rule that leads to the drop, by the iptables that made the chain."""
-    program = _program(host, opening, wanted.peers.family)
-    base = [program, "-w", *([] if opening.table.name == "filter" else ["-t", opening.table.name])]
-    mark = wanted.mark(f"{program} {opening.table.name} {opening.chain}")
-    given = chain_given(opening, listing, program, mark)
-    where = ["-A", opening.chain] if opening.next is None else ["-I", opening.chain, str(opening.at + 1)]
-    where = ["-I", opening.chain, "1"] if given is None else where  # the head is right whatever follows
+def _iptables(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> Change:
+    """Return a rule for each peer in front of the one that leads to the drop, by the iptables that made the chain."""
+    program, table, chain = _program(host, opening, rule.family), opening.table.name, opening.chain
+    place = f"{program} {table} {chain}"
+    rule = _with_id(rule, place)
+    precondition = chain_precondition(opening, listing, program, rule.comment)
+    if precondition is None:
+        position = ["-I", chain, "1"]  # the head is right whatever follows
+    else:
+        position = ["-A", chain] if opening.next is None else ["-I", chain, str(opening.at + 1)]
     operations, rules = [], []
-    for source in wanted.sources:
-        for group in port_groups(wanted.ports):
-            rule = ["-p", "tcp", "-s", source, "-m", "multiport", "--dports", spans(group, ":")]
-            rule += ["-m", "comment", "--comment", mark, "-j", "ACCEPT"]
-            found = {"argv": [*base, "-C", opening.chain, *rule]}
-            undo = {"argv": [*base, "-D", opening.chain, *rule]}
-            operations.append(_run([*base, *where, *rule], found, undo, given))
-            rules.append(" ".join(["-A", opening.chain, *rule]))
-    note, rivals = _until_boot(host, "iptables" if wanted.peers.family == 4 else "ip6tables")
-    target = f"{program} {opening.table.name} {opening.chain}"
-    return _change(target, rules, operations, note, "live", _next_shown(opening), rivals)
+    for words in iptables_rules(rule):
+        add, query, remove = (
+            iptables_command(program, table, *start, *words) for start in (position, ["-C", chain], ["-D", chain])
+        )
+        operations.append(_run(add, {"argv": query}, {"argv": remove}, precondition))
+        rules.append(" ".join(["-A", chain, *words]))
+    note, rivals = _until_boot(host, "iptables" if rule.family == 4 else "ip6tables")
+    return _change(place, rules, operations, note, "live", _following(opening), rivals)
 
 
 def _program(host: Host, opening: Opening, family: int) -> str:
-    """The iptables whose table this is: the kernel keeps those of iptables-legacy apart."""
+    """Return the iptables whose table this is: the kernel keeps those of iptables-legacy apart."""
     prefix = "iptables" if family == 4 else "ip6tables"
     table = opening.table
-    if table.family == "iptables":  # told by a command of that very iptables
+    if table.family == "iptables":  # listed by a command of that very iptables
         return table.source.partition(" ")[0].replace("-save", "") or prefix
     for program in (f"{prefix}-nft", prefix):
         try:
@@ -270,8 +226,8 @@ def _program(host: Host, opening: Opening, family: int) -> str:
 
 
 def _until_boot(host: Host, tool: str) -> tuple[Text, tuple[Text, ...]]:
-    """That the rule is gone then, and the administrator's own file, which envtune does not edit."""
-    paths = [path for path in _BOOT_FILES[tool] if _there(host, path)]
+    """Return the note that the rule is gone then, and the administrator's own files, which envtune does not edit."""
+    paths = [path for path in _BOOT_FILES[tool] if _is_there(host, path)]
     where = paths[0] if paths else _BOOT_FILES[tool][0]
     note = Message(
         "the rule lives until the next boot; to keep it, add it to your own {where}, which envtune does not edit",
@@ -281,7 +237,7 @@ def _until_boot(host: Host, tool: str) -> tuple[Text, tuple[Text, ...]]:
     return note, rivals
 
 
-def _there(host: Host, path: str) -> bool:
+def _is_there(host: Host, path: str) -> bool:
     try:
         return exists(host, path)
     except HostError:

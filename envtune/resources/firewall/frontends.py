@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import Optional, Sequence
 
-from envtune import intervals as regions
+from envtune import intervals
 from envtune.errors import HostError
+from envtune.firewall import match
+from envtune.firewall.match import Condition
+from envtune.firewall.model import Action, BaseChain, Chain, Rule, Table
 from envtune.host import Host
 from envtune.model import CommandResult
-from envtune.resources.firewall import match
-from envtune.resources.firewall.match import Condition
-from envtune.resources.firewall.model import ACCEPT, DROP, NOTHING, UNKNOWN, BaseChain, Chain, Rule, Table
 
 # Services whose ports are no port of a job. Source: /usr/lib/firewalld/services of firewalld 0.6-1.3.
 _KNOWN_SERVICES = frozenset(
@@ -23,12 +23,12 @@ _KNOWN_SERVICES = frozenset(
     | {"samba-client", "nfs", "nfs3", "mountd", "rpc-bind", "ldap", "ldaps", "mysql", "postgresql", "smtp", "tftp"}
 )
 _UFW_RULE = re.compile(
-    r"^(?P<to>.+?)\s{2,}(?P<action>ALLOW|DENY|REJECT|LIMIT)(?: (?P<way>IN|OUT|FWD))?\s+(?P<source>.+)$"
+    r"^(?P<to>.+?)\s{2,}(?P<action>ALLOW|DENY|REJECT|LIMIT)(?: (?P<direction>IN|OUT|FWD))?\s+(?P<source>.+)$"
 )
 
 
 def frontend_tables(host: Host, family: int) -> list[Table]:
-    """The tables that the recorded front ends describe; none where they do not run."""
+    """Return the tables that the recorded front ends describe; none where they do not run."""
     tables = []
     state = _run(host, ("firewall-cmd", "--state"))
     if state is not None and (state.stdout + state.stderr).strip() == "running":
@@ -44,7 +44,7 @@ def frontend_tables(host: Host, family: int) -> list[Table]:
 
 
 def _run(host: Host, argv: Sequence[str]) -> Optional[CommandResult]:
-    """A recorded command; on a live host these are never started."""
+    """Return what a recorded command printed; on a live host these are never started."""
     if host.live:
         return None
     try:
@@ -61,33 +61,33 @@ def _table(family: str, name: str, rules: Sequence[Rule], policy: str) -> Table:
 
 
 def zone_table(text: str, family: int) -> Table:
-    """The zone `firewall-cmd --list-all` shows: answers pass, what is listed passes, the target decides the rest."""
+    """Return the zone of `firewall-cmd --list-all`: replies and what is listed pass, the target decides the rest."""
     lines = text.splitlines() or [""]
     zone = (lines[0].split() or ["?"])[0]
     fields = _zone_fields(lines[1:])
     where = f"firewalld {zone} input"
-    rules = [Rule("established", where, (match.state(("established",)),), ACCEPT)]
+    rules = [Rule("established", where, (match.state(("established",)),), Action.ACCEPT)]
     rules += [Rule(line, where, *_rich(line, family)) for line in fields.get("rich rules", []) if line]
-    rules += [Rule(f"ports: {word}", where, (_port(word),), ACCEPT) for word in _words(fields, "ports")]
+    rules += [Rule(f"ports: {word}", where, (_port(word),), Action.ACCEPT) for word in _words(fields, "ports")]
     services = [word for word in _words(fields, "services") if word not in _KNOWN_SERVICES]
-    rules += [Rule(f"services: {word}", where, (match.unknown,), ACCEPT) for word in services]
+    rules += [Rule(f"services: {word}", where, (match.unknown,), Action.ACCEPT) for word in services]
     if "tcp" in _words(fields, "protocols"):
-        rules.append(Rule("protocols: tcp", where, (), ACCEPT))
+        rules.append(Rule("protocols: tcp", where, (), Action.ACCEPT))
     if "(active)" not in lines[0] and "default" not in lines[0]:
-        rules.append(Rule(f"zone {zone} is not active", where, (match.unknown,), ACCEPT))
+        rules.append(Rule(f"zone {zone} is not active", where, (match.unknown,), Action.ACCEPT))
     target = " ".join(_words(fields, "target"))
     return _table("firewalld", zone, rules, "accept" if target.strip("%") == "ACCEPT" else "drop")
 
 
 def _zone_fields(lines: Sequence[str]) -> dict[str, list[str]]:
-    """`ports: 22/tcp` and the rich rules on lines of their own."""
+    """Return `ports: 22/tcp` and the like by name; the rich rules are on lines of their own."""
     fields: dict[str, list[str]] = {}
     key = ""
     for line in lines:
-        name, colon, rest = line.strip().partition(":")
+        name, colon, value = line.strip().partition(":")
         if colon and re.fullmatch(r"[a-z][a-z -]*", name):
             key = name
-            fields.setdefault(key, []).append(rest.strip())
+            fields.setdefault(key, []).append(value.strip())
         elif key:
             fields[key].append(line.strip())
     return fields
@@ -102,65 +102,65 @@ def _port(word: str) -> Condition:
     if protocol not in ("tcp", ""):
         return match.never
     low, dash, high = ports.partition("-")
-    first, last = regions.decimal(low), regions.decimal(high if dash else low)
+    first, last = intervals.decimal(low), intervals.decimal(high if dash else low)
     if first is None or last is None:
         return match.unknown
-    return match.port("destination", regions.intervals([(first, last)]))
+    return match.port("destination", intervals.union([(first, last)]))
 
 
 def _rich(line: str, family: int) -> tuple[tuple[Condition, ...], str]:
-    """A rich rule of an address, a port and a verdict; any other is not followed."""
+    """Return the conditions and action of a rich rule of an address, a port and a verdict; others are not followed."""
     pattern = (
         r'rule(?: priority="-?\d+")?(?: family="(?P<family>ipv[46])")?(?: source address="(?P<source>[^"]+)")?'
         r'(?: port port="(?P<port>[\d-]+)" protocol="(?P<protocol>\w+)")?(?: log.*?)? (?P<verdict>accept|drop|reject)'
     )
-    found = re.fullmatch(pattern, line)
-    if found is None:
-        return (match.unknown,), UNKNOWN
+    rule = re.fullmatch(pattern, line)
+    if rule is None:
+        return (match.unknown,), Action.UNKNOWN
     conditions: list[Condition] = []
-    if found["family"]:
-        conditions.append(match.ip_version([4 if found["family"] == "ipv4" else 6]))
-    if found["source"]:
-        conditions.append(_source(found["source"], family))
-    if found["port"]:
-        conditions.append(_port(f"{found['port']}/{found['protocol']}"))
-    return tuple(conditions), ACCEPT if found["verdict"] == "accept" else DROP
+    if rule["family"]:
+        conditions.append(match.ip_version([4 if rule["family"] == "ipv4" else 6]))
+    if rule["source"]:
+        conditions.append(_source(rule["source"], family))
+    if rule["port"]:
+        conditions.append(_port(f"{rule['port']}/{rule['protocol']}"))
+    return tuple(conditions), Action.ACCEPT if rule["verdict"] == "accept" else Action.DROP
 
 
 def _source(text: str, family: int) -> Condition:
     if (":" in text) != (family == 6):
         return match.never
     try:
-        return match.address("source", (regions.network(text, family),), family)
+        return match.address("source", (intervals.network_range(text, family),), family)
     except ValueError:
         return match.unknown
 
 
 def ufw_table(text: str, family: int) -> Table:
-    """ufw's default and its rules in their order; the first that matches decides."""
+    """Return ufw's default and its rules in their order; the first that matches decides."""
     default = re.search(r"^Default: (\w+) \(incoming\)", text, re.MULTILINE)
-    rules = [Rule("established", "ufw rules input", (match.state(("established",)),), ACCEPT)]
+    rules = [Rule("established", "ufw rules input", (match.state(("established",)),), Action.ACCEPT)]
     for line in text.splitlines():
-        found = _UFW_RULE.match(line.strip())
-        if found is not None and found["way"] in (None, "IN"):
-            rules.append(Rule(line.strip(), "ufw rules input", *_ufw_rule(found, family)))
+        rule = _UFW_RULE.match(line.strip())
+        if rule is not None and rule["direction"] in (None, "IN"):
+            rules.append(Rule(line.strip(), "ufw rules input", *_ufw_rule(rule, family)))
     if default is None:
-        rules.append(Rule("Default: not shown", "ufw rules input", (match.unknown,), UNKNOWN))
+        rules.append(Rule("Default: not shown", "ufw rules input", (match.unknown,), Action.UNKNOWN))
     return _table("ufw", "rules", rules, "accept" if default is not None and default[1] == "allow" else "drop")
 
 
-def _ufw_rule(found: re.Match[str], family: int) -> tuple[tuple[Condition, ...], str]:
-    to, source = found["to"].strip(), found["source"].partition("#")[0].strip()
+def _ufw_rule(rule: re.Match[str], family: int) -> tuple[tuple[Condition, ...], str]:
+    to, source = rule["to"].strip(), rule["source"].partition("#")[0].strip()
     if ("(v6)" in to or "(v6)" in source) != (family == 6):
-        return (match.never,), NOTHING
+        return (match.never,), Action.CONTINUE
     to, source = to.replace("(v6)", "").strip(), source.replace("(v6)", "").strip()
     conditions = [_ufw_to(to, family), match.always if source == "Anywhere" else _source(source, family)]
-    action = {"ALLOW": ACCEPT, "DENY": DROP, "REJECT": DROP}.get(found["action"])
-    return (tuple(conditions), action) if action else ((*conditions, match.unknown), DROP)  # LIMIT: by rate
+    action = {"ALLOW": Action.ACCEPT, "DENY": Action.DROP, "REJECT": Action.DROP}.get(rule["action"])
+    return (tuple(conditions), action) if action else ((*conditions, match.unknown), Action.DROP)  # LIMIT: by rate
 
 
 def _ufw_to(text: str, family: int) -> Condition:
-    """`29688/tcp`, `29688,60000:60031/tcp`, `Anywhere`, `22/tcp (OpenSSH)`; anything else may be ours."""
+    """Read `29688/tcp`, `29688,60000:60031/tcp`, `Anywhere`, `22/tcp (OpenSSH)`; anything else may be one of ours."""
     words = text.split()
     if words == ["Anywhere"]:
         return match.always
@@ -171,4 +171,4 @@ def _ufw_to(text: str, family: int) -> Condition:
     if protocol not in ("", "tcp"):
         return match.never
     pairs = [part.partition(":") for part in ports.split(",") if part]
-    return match.port("destination", regions.intervals((int(low), int(high or low)) for low, _, high in pairs))
+    return match.port("destination", intervals.union((int(low), int(high or low)) for low, _, high in pairs))

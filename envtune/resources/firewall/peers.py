@@ -6,9 +6,9 @@ The peers are those the user named (`--peer`, a hostfile, Slurm's node list), el
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Iterable, Mapping, NamedTuple, Optional, Sequence
 
-from envtune import intervals as regions
+from envtune import intervals
 from envtune.context import Context
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.host import Host
@@ -18,8 +18,11 @@ from envtune.model import Interface
 from envtune.resources.network.names import is_loopback, master, nodes
 from envtune.resources.network.ports import HcclPorts, hccl_ports
 
+if TYPE_CHECKING:
+    from envtune.firewall import Connections
+
 # Interfaces of container and virtual machine software: no peer comes by them.
-INNER = (
+VIRTUAL_PREFIXES = (
     "docker",
     "br-",
     "virbr",
@@ -44,14 +47,18 @@ class Peers(NamedTuple):
     complete: bool
 
 
-class Way(NamedTuple):
-    """The interface peers come by and the addresses of this host they use there; None: not known."""
+class Ingress(NamedTuple):
+    """The interface peers come in by and the addresses of this host they use there; None: not known."""
 
-    name: Optional[str]
-    own: Optional[Intervals]
+    interface: Optional[str]
+    addresses: Optional[Intervals]
+
+    def applied_to(self, connections: Connections) -> Connections:
+        """Return the connections as they come in this way."""
+        return connections._replace(interface=self.interface, destinations=self.addresses)
 
 
-class Question(NamedTuple):
+class RequiredPorts(NamedTuple):
     """Ports that must be open to the peers; `hccl` says why they are these, None for MASTER_PORT."""
 
     subject: str
@@ -59,23 +66,23 @@ class Question(NamedTuple):
     hccl: Optional[HcclPorts] = None
 
 
-def questions(context: Context) -> tuple[Question, ...]:
-    """MASTER_PORT (where this host is the master) and HCCL's ports."""
+def required_ports(context: Context) -> tuple[RequiredPorts, ...]:
+    """Return MASTER_PORT (where this host is the master) and HCCL's ports."""
     port = _master_port(context)
-    first = () if port is None else (Question(f"MASTER_PORT {port}", ((port, port),)),)
-    found = hccl_ports(context)
-    return (*first, Question(found.subject if found.fault is None else "HCCL", found.ports, found))
+    first = () if port is None else (RequiredPorts(f"MASTER_PORT {port}", ((port, port),)),)
+    hccl = hccl_ports(context)
+    return (*first, RequiredPorts(hccl.subject if hccl.fault is None else "HCCL", hccl.ports, hccl))
 
 
 def _master_port(context: Context) -> Optional[int]:
-    """The port peers connect to on this host; None on a worker, or when none is set (network checks judge it)."""
+    """Return the port peers connect to on this host; None on a worker, or when none is set."""
     try:
         variables = context.target.variables()
         text = variables.get("MASTER_PORT", "").strip()
         known = master(context)
     except Undetermined:
         return None
-    port = regions.decimal(text)
+    port = intervals.decimal(text)
     if port is None or not 0 < port < 65536:
         return None
     away = (known is not None and known.own is False) or (nodes(variables).rank or 0) > 0
@@ -83,14 +90,14 @@ def _master_port(context: Context) -> Optional[int]:
 
 
 def peers_of(context: Context) -> tuple[Peers, ...]:
-    """The peers, one entry for each version of IP that they use."""
+    """Return the peers, one entry for each version of IP that they use."""
     if context.target.options.peers:
-        return _named(context)
+        return _named_by_user(context)
     try:
         variables = context.target.variables()
         known = master(context)
     except Undetermined:
-        return (Peers(4, regions.peers(4), (), False),)
+        return (Peers(4, intervals.unicast_addresses(4), (), False),)
     job = nodes(variables)
     if job.size == 1:
         reason = Message("a job on a single node has no peers ({source})", source=job.source)
@@ -101,47 +108,49 @@ def peers_of(context: Context) -> tuple[Peers, ...]:
     if listed:
         return (Peers(version, listed, listed, True),)
     away = [a for a in addresses if (":" in a) == (version == 6)] if known is not None and known.own is False else []
-    named_ones = regions.intervals((regions.number(a, version),) * 2 for a in away)
-    complete = job.size == 2 and bool(named_ones)
-    return (Peers(version, named_ones if complete else regions.peers(version), named_ones, complete),)
+    named = _as_intervals(away, version)
+    complete = job.size == 2 and bool(named)
+    return (Peers(version, named if complete else intervals.unicast_addresses(version), named, complete),)
 
 
-def _named(context: Context) -> tuple[Peers, ...]:
-    """The peers the user named, without this host itself: a hostfile and Slurm's list name every node."""
+def _as_intervals(addresses: Iterable[str], family: int) -> Intervals:
+    return intervals.union((intervals.address_number(address, family),) * 2 for address in addresses)
+
+
+def _named_by_user(context: Context) -> tuple[Peers, ...]:
+    """Return the peers the user named, without this host itself: a hostfile and Slurm's list name every node."""
     words = context.target.options.peers
-    found: dict[int, list[tuple[int, int]]] = {}
+    by_family: dict[int, list[tuple[int, int]]] = {}
     for word in words:
         try:
             family = 6 if ":" in word else 4
-            found.setdefault(family, []).append(regions.network(word, family))
+            by_family.setdefault(family, []).append(intervals.network_range(word, family))
         except ValueError:
             reason = Message("{word} is not an address of a peer", word=word)
             raise Undetermined(reason, "--peer", word) from None
     rows = []
-    for family, pairs in sorted(found.items()):
-        inside = regions.common(
-            regions.without(regions.intervals(pairs), _own(context.host, family)), regions.peers(family)
-        )
-        if inside:
-            rows.append(Peers(family, inside, inside, True))
+    for family, pairs in sorted(by_family.items()):
+        others = intervals.difference(intervals.union(pairs), _host_addresses(context.host, family))
+        peers = intervals.intersection(others, intervals.unicast_addresses(family))
+        if peers:
+            rows.append(Peers(family, peers, peers, True))
     if not rows:
         reason = Message("the peers named are this host itself")
         raise NotApplicable(reason, "--peer", " ".join(words))
     return tuple(rows)
 
 
-def _own(host: Host, family: int) -> Intervals:
-    """This host's addresses; none where they cannot be read."""
+def _host_addresses(host: Host, family: int) -> Intervals:
+    """Return this host's addresses; none where they cannot be read."""
     try:
-        table = host.interfaces()
+        addresses = [address for interface in host.interfaces() for address in interface.addresses]
     except HostError:
         return ()
-    plain = [address.partition("%")[0] for one in table for address in one.addresses]
-    return regions.intervals((regions.number(a, family),) * 2 for a in plain if (":" in a) == (family == 6))
+    return _as_intervals((a for a in addresses if (":" in a) == (family == 6)), family)
 
 
 def _whitelist(host: Host, variables: Mapping[str, str], family: int) -> Intervals:
-    """The hosts of HCCL_WHITELIST_FILE when HCCL_WHITELIST_DISABLE=0 makes it count (facts D7: JSON, host_ip)."""
+    """Return the hosts of HCCL_WHITELIST_FILE (facts D7: JSON, host_ip) when HCCL_WHITELIST_DISABLE is 0."""
     import json
 
     path = variables.get("HCCL_WHITELIST_FILE", "")
@@ -149,34 +158,35 @@ def _whitelist(host: Host, variables: Mapping[str, str], family: int) -> Interva
         return ()
     try:
         listed = json.loads(host.read(path))["host_ip"]
-        own = {address for one in host.interfaces() for address in one.addresses}
-        return regions.intervals((regions.number(address, family),) * 2 for address in listed if address not in own)
+        own = {address for interface in host.interfaces() for address in interface.addresses}
+        return _as_intervals((address for address in listed if address not in own), family)
     except (HostError, ValueError, KeyError, TypeError, AttributeError):
         return ()
 
 
-def ways(context: Context, family: int, hccl: Optional[HcclPorts]) -> list[Way]:
-    """The interfaces peers can come by: the one the job names, else every one that faces the network."""
+def ingresses(context: Context, family: int, hccl: Optional[HcclPorts]) -> list[Ingress]:
+    """Return the interfaces peers can come in by: the one the job names, else every one that faces the network."""
     try:
-        table = [_faced(one, family) for one in context.host.interfaces()]
+        interfaces = [_with_family(interface, family) for interface in context.host.interfaces()]
     except HostError:
-        return [Way(None, None)]
-    facing = [one for one in table if one.up and one.addresses]
-    wanted = _named_by_job(context, facing, hccl is not None)
-    outer = [one for one in facing if not any(one.name.startswith(start) for start in INNER)]
-    chosen = wanted or outer or facing
-    return [
-        Way(one.name, regions.intervals((regions.number(a, family),) * 2 for a in one.addresses)) for one in chosen
-    ] or [Way(None, None)]
+        return [Ingress(None, None)]
+    facing = [interface for interface in interfaces if interface.up and interface.addresses]
+    named = _named_by_job(context, facing, hccl is not None)
+    physical = [interface for interface in facing if not interface.name.startswith(VIRTUAL_PREFIXES)]
+    chosen = named or physical or facing
+    return [Ingress(interface.name, _as_intervals(interface.addresses, family)) for interface in chosen] or [
+        Ingress(None, None)
+    ]
 
 
-def _faced(one: Interface, family: int) -> Interface:
-    plain = (address.partition("%")[0] for address in one.addresses)
-    return one._replace(addresses=tuple(a for a in plain if (":" in a) == (family == 6) and not is_loopback(a)))
+def _with_family(interface: Interface, family: int) -> Interface:
+    """Return the interface with its addresses of this family, loopback left out."""
+    plain = (address.partition("%")[0] for address in interface.addresses)
+    return interface._replace(addresses=tuple(a for a in plain if (":" in a) == (family == 6) and not is_loopback(a)))
 
 
 def _named_by_job(context: Context, facing: Sequence[Interface], hccl: bool) -> list[Interface]:
-    """HCCL_IF_IP before HCCL_SOCKET_IFNAME (facts D7); for MASTER_PORT, the interface that has MASTER_ADDR."""
+    """Return the job's interfaces: HCCL_IF_IP before HCCL_SOCKET_IFNAME (facts D7); for MASTER_PORT, MASTER_ADDR's."""
     try:
         variables = context.target.variables()
         known = master(context)
@@ -184,21 +194,22 @@ def _named_by_job(context: Context, facing: Sequence[Interface], hccl: bool) -> 
         return []
     if hccl:
         address = variables.get("HCCL_IF_IP", "").strip()
-        exact = [one._replace(addresses=(address,)) for one in facing if address in one.addresses]
-        return exact or [one for one in facing if _chosen(one.name, variables.get("HCCL_SOCKET_IFNAME", "").strip())]
-    mine = known.addresses if known is not None and known.own else ()
+        names = variables.get("HCCL_SOCKET_IFNAME", "").strip()
+        exact = [interface._replace(addresses=(address,)) for interface in facing if address in interface.addresses]
+        return exact or [interface for interface in facing if _is_selected(interface.name, names)]
+    own = known.addresses if known is not None and known.own else ()
     return [
-        one._replace(addresses=tuple(a for a in one.addresses if a in mine))
-        for one in facing
-        if any(a in mine for a in one.addresses)
+        interface._replace(addresses=tuple(a for a in interface.addresses if a in own))
+        for interface in facing
+        if any(a in own for a in interface.addresses)
     ]
 
 
-def _chosen(name: str, words: str) -> bool:
-    """HCCL_SOCKET_IFNAME: `eth` a prefix, `=eth0` exact, `^eth` all others."""
-    if not words:
+def _is_selected(name: str, pattern: str) -> bool:
+    """Return whether HCCL_SOCKET_IFNAME names it: `eth` is a prefix, `=eth0` exact, `^eth` all others."""
+    if not pattern:
         return False
-    mode, rest = (words[0], words[1:]) if words[0] in "=^" else ("", words)
-    parts = [part for part in rest.split(",") if part]
+    mode, names = (pattern[0], pattern[1:]) if pattern[0] in "=^" else ("", pattern)
+    parts = [part for part in names.split(",") if part]
     hit = any(name == part if mode == "=" else name.startswith(part) for part in parts)
     return not hit if mode == "^" else hit

@@ -7,20 +7,20 @@ not opened: the rule that stands in the way is named instead.
 
 from __future__ import annotations
 
-import re
+from functools import partial
 from typing import Iterator, NamedTuple, Optional, Sequence
 
-from envtune import intervals as regions
 from envtune.errors import Skipped
-from envtune.intervals import Intervals, Region
+from envtune.firewall import CLOSED, OPEN, Connections, Outcome, Rule, Table, TooLargeError, reachability, regions
+from envtune.firewall.match import address, port
+from envtune.firewall.model import Action, BaseChain, Chain, owner_of
+from envtune.intervals import Intervals
 from envtune.messages import Literal, Message, Text
-from envtune.resources.firewall.evaluate import Outcome, TooLarge, connect
-from envtune.resources.firewall.match import Packet, address, port
-from envtune.resources.firewall.model import ACCEPT, GOTO, JUMP, NOTHING, BaseChain, Chain, Rule, Table, owner_of
-from envtune.resources.firewall.peers import Peers, Way
+from envtune.resources.firewall.listings import TOO_LARGE
+from envtune.resources.firewall.peers import Ingress, Peers
+from envtune.resources.firewall.rules import zone_of
 
 ROUNDS = 32  # openings tried in one table
-_ZONE = re.compile(r"(?:filter_)?IN_(?!policy_)(.+)_allow")
 _USER_CHAINS = ("ufw-user-input", "ufw6-user-input", "input")  # the last: of `ufw status`, on recorded hosts
 # Programs that write and rewrite chains of their own: what they drop is to be changed in their settings.
 _AGENTS = (
@@ -52,64 +52,58 @@ class Opening(NamedTuple):
         return rules[self.at] if self.at < len(rules) else None
 
 
-class Case(NamedTuple):
-    """Ports that are to be open to the peers, whatever way they come."""
+class Access(NamedTuple):
+    """Ports that are to be open to the peers, whatever interface they come in by."""
 
     ports: Intervals
     peers: Peers
-    ways: Sequence[Way]
+    ingresses: Sequence[Ingress]
 
     def outcomes(self, tables: Sequence[Table]) -> list[Outcome]:
-        """What becomes of the connections."""
-        everything = regions.box(self.ports, self.peers.addresses)
-        packet = Packet(everything, self.peers.family, False, frozenset(), "new")
-        return [one for way in self.ways for one in connect(tables, packet._replace(interface=way.name, own=way.own))]
+        """Return what becomes of the connections."""
+        start = Connections(self.ports, self.peers.addresses, self.peers.family)
+        return [outcome for ingress in self.ingresses for outcome in reachability(tables, ingress.applied_to(start))]
 
-    def accept(self, where: str) -> Rule:
-        """The rule that lets them in."""
+    def rule(self, where: str) -> Rule:
+        """Return the rule that lets them in."""
         conditions = (address("source", self.peers.addresses, self.peers.family), port("destination", self.ports))
-        return Rule("accept of envtune", where, conditions, ACCEPT)
+        return Rule("accept of envtune", where, conditions, Action.ACCEPT)
 
 
-def openings(tables: Sequence[Table], case: Case) -> list[Opening]:
-    """The fewest openings after which every connection of the case works, none where no peer is kept out.
+def find_openings(tables: Sequence[Table], access: Access) -> list[Opening]:
+    """Return the fewest openings after which every connection works, none where no peer is kept out.
 
     Raises Skipped with the rule in the way.
     """
     try:
-        if not _shut(tables, case):
+        if not _closed(tables, access):
             return []
-        found = {}
+        by_place = {}
         for table in tables:
-            for one in _openings_in(table, case):
-                found[id(table), one.chain, one.zone] = one
-        return _needed(tables, list(found.values()), case)
-    except TooLarge:
-        reason = Message("the rule set is too large to follow every way through it")
-        raise Skipped(reason) from None
+            for opening in _openings_in(table, access):
+                by_place[id(table), opening.chain, opening.zone] = opening
+        return _needed(tables, list(by_place.values()), access)
+    except TooLargeError:
+        raise Skipped(TOO_LARGE) from None
 
 
-def _needed(tables: Sequence[Table], found: list[Opening], case: Case) -> list[Opening]:
-    """The openings without those that all works without."""
-    _must_be_open(case.outcomes(_opened(tables, found, case)))
-    for one in list(found):
-        rest = [other for other in found if other is not one]
-        if all(outcome.verdict == "open" for outcome in case.outcomes(_opened(tables, rest, case))):
-            found = rest
-    return found
-
-
-def _must_be_open(outcomes: Sequence[Outcome]) -> None:
-    for one in outcomes:
-        if one.verdict != "open":
-            raise in_the_way(one.rule)
+def _needed(tables: Sequence[Table], openings: list[Opening], access: Access) -> list[Opening]:
+    """Return the openings without those that all works without."""
+    for outcome in access.outcomes(_opened(tables, openings, access)):
+        if outcome.verdict != OPEN:
+            raise _blocked_by(outcome.rule)
+    for opening in list(openings):
+        others = [other for other in openings if other is not opening]
+        if all(outcome.verdict == OPEN for outcome in access.outcomes(_opened(tables, others, access))):
+            openings = others
+    return openings
 
 
 _NO_MORE = Literal("")
 
 
-def in_the_way(rule: Optional[Rule], why: Text = _NO_MORE) -> Skipped:
-    """The refusal to open, naming the rule that an accept rule would not get past."""
+def _blocked_by(rule: Optional[Rule], why: Text = _NO_MORE) -> Skipped:
+    """Return the refusal to open, naming the rule that an accept rule would not get past."""
     by = f"`{rule.text}` ({rule.where})" if rule is not None else "-"
     return Skipped(
         Message(
@@ -120,118 +114,116 @@ def in_the_way(rule: Optional[Rule], why: Text = _NO_MORE) -> Skipped:
     )
 
 
-def _openings_in(table: Table, case: Case) -> list[Opening]:
-    """Openings after which this table by itself keeps no peer out."""
-    done: list[Opening] = []
-    shut = _shut([table], case)
+def _openings_in(table: Table, access: Access) -> list[Opening]:
+    """Return openings after which this table by itself keeps no peer out."""
+    openings: list[Opening] = []
+    closed = _closed([table], access)
     for _ in range(ROUNDS):
-        if not shut:
-            return done
-        rule = shut[0].rule
+        if not closed:
+            return openings
+        rule = closed[0].rule
         if rule is None:
-            raise in_the_way(rule)
-        done, shut = _one_more(table, done, rule, shut, case)
-    raise in_the_way(shut[0].rule)
+            raise _blocked_by(rule)
+        openings, closed = _with_one_more(table, openings, rule, closed, access)
+    raise _blocked_by(closed[0].rule)
 
 
-def _one_more(
-    table: Table, done: list[Opening], rule: Rule, shut: list[Outcome], case: Case
+def _with_one_more(
+    table: Table, openings: list[Opening], rule: Rule, closed: list[Outcome], access: Access
 ) -> tuple[list[Opening], list[Outcome]]:
-    """The first further opening that lets more through."""
-    for one in _candidates(table, rule):
-        before = next((old for old in done if (old.chain, old.zone) == (one.chain, one.zone)), None)
-        if before is not None and before.at <= one.at:
+    """Return the openings with the first further one that lets more through, and what stays closed then."""
+    for candidate in _candidates(table, rule):
+        place = (candidate.chain, candidate.zone)
+        before = next((opening for opening in openings if (opening.chain, opening.zone) == place), None)
+        if before is not None and before.at <= candidate.at:
             continue
-        tried = [*(old for old in done if old is not before), one]
-        left = _shut(_opened([table], tried, case), case)
-        if _size(left) < _size(shut) or (left and left[0].rule != rule):
-            return tried, left
-    raise in_the_way(rule)
+        tried = [*(opening for opening in openings if opening is not before), candidate]
+        remaining = _closed(_opened([table], tried, access), access)
+        if _size(remaining) < _size(closed) or (remaining and remaining[0].rule != rule):
+            return tried, remaining
+    raise _blocked_by(rule)
 
 
-def _shut(tables: Sequence[Table], case: Case) -> list[Outcome]:
-    return [one for one in case.outcomes(tables) if one.verdict == "closed"]
+def _closed(tables: Sequence[Table], access: Access) -> list[Outcome]:
+    return [outcome for outcome in access.outcomes(tables) if outcome.verdict == CLOSED]
 
 
 def _size(outcomes: Sequence[Outcome]) -> int:
-    part: Region = ()
-    for one in outcomes:
-        part = regions.join(part, one.part)
-    return sum((high - low + 1) * sum(b - a + 1 for a, b in addresses) for low, high, addresses in part)
+    return regions.size_of(regions.union(*(outcome.part for outcome in outcomes)))
 
 
 # ---------------------------------------------------------------------- places
 
 
 def _candidates(table: Table, rule: Rule) -> Iterator[Opening]:
-    """Places at which an accept rule may get the peers past `rule`, the likeliest first."""
+    """Yield places at which an accept rule may get the peers past `rule`, the likeliest first."""
     chain = rule.where.split(" ", 2)[2]
     owner = owner_of(table)
     agent = next((name for start, name in _AGENTS if chain.startswith(start)), "")
     if agent:
-        raise in_the_way(rule, Message(", which is {agent}'s: allow it there", agent=agent))
+        raise _blocked_by(rule, Message(", which is {agent}'s: allow it there", agent=agent))
     if owner == "firewalld":
-        yield from _zones(table, rule, chain)
+        yield from _zone_openings(table, rule, chain)
     elif owner == "ufw" and _user_chains(table):
         for name in _user_chains(table):
             yield Opening(owner, table, name, len(table.chains[name].rules), rule)
     else:
-        owner = "iptables" if owner == "ufw" else owner  # chains that ufw left behind when it was switched off
-        for base in sorted(table.bases, key=lambda one: one.hook != "input"):
-            at = _before(table, base, rule, chain)
+        owner = "iptables" if owner == "ufw" else owner  # chains that ufw did not remove when it was switched off
+        for base in sorted(table.bases, key=lambda base: base.hook != "input"):
+            at = _position_before(table, base, rule, chain)
             if at is not None and base.hook in ("input", "prerouting") and not base.nat and not base.opaque:
                 yield Opening(owner, table, base.chain.name, at, rule)
 
 
 def _user_chains(table: Table) -> list[str]:
-    """The chains for ufw's own rules that packets still reach."""
+    """Return the chains for ufw's own rules that packets still reach."""
     bases = {base.chain.name for base in table.bases}
-    return [name for name in _USER_CHAINS if name in table.chains and bases & _leading_to(table, name)]
+    return [name for name in _USER_CHAINS if name in table.chains and bases & _callers_of(table, name)]
 
 
-def _zones(table: Table, rule: Rule, chain: str) -> Iterator[Opening]:
-    if table.family == "firewalld":  # told by `firewall-cmd --list-all`
+def _zone_openings(table: Table, rule: Rule, chain: str) -> Iterator[Opening]:
+    if table.family == "firewalld":  # listed by `firewall-cmd --list-all`
         yield Opening("firewalld", table, table.name, len(table.chains[table.name].rules), rule, table.name)
         return
-    names = [(found[1], name) for name in table.chains if (found := _ZONE.fullmatch(name))]
-    for zone, name in sorted(names, key=lambda one: (f"IN_{one[0]}" not in chain, one[0])):
+    names = [(zone, name) for name in table.chains if name.endswith("_allow") and (zone := zone_of(name))]
+    for zone, name in sorted(names, key=lambda pair: (f"IN_{pair[0]}" not in chain, pair[0])):
         yield Opening("firewalld", table, name, len(table.chains[name].rules), rule, zone)
 
 
-def _before(table: Table, base: BaseChain, rule: Rule, chain: str) -> Optional[int]:
-    """The number of the rule in a base chain that is, or leads to, the rule which closes; None when none does."""
-    leading, rules = _leading_to(table, chain), base.chain.rules
-    leads = (one == rule or (one.action in (JUMP, GOTO) and one.target in leading) for one in rules)
+def _position_before(table: Table, base: BaseChain, rule: Rule, chain: str) -> Optional[int]:
+    """Return the position in a base chain of the rule that closes or leads to the one that does; None when none."""
+    callers, rules = _callers_of(table, chain), base.chain.rules
+    leads = (one == rule or (one.action in (Action.JUMP, Action.GOTO) and one.target in callers) for one in rules)
     at = next((number for number, hit in enumerate(leads) if hit), len(rules) if base.chain.name == chain else None)
-    while at and rules[at - 1].action == NOTHING and rules[at - 1].changes is None:
+    while at and rules[at - 1].action == Action.CONTINUE and rules[at - 1].changes is None:
         at -= 1  # the log of what is dropped
     return at
 
 
-def _leading_to(table: Table, chain: str) -> set[str]:
-    """The chain and every chain that jumps to it, directly or by others."""
-    found, before = {chain}, 0
-    while len(found) != before:
-        before = len(found)
-        for name, one in table.chains.items():
-            if any(rule.action in (JUMP, GOTO) and rule.target in found for rule in one.rules):
-                found.add(name)
-    return found
+def _callers_of(table: Table, chain: str) -> set[str]:
+    """Return the chain and every chain that jumps to it, directly or by others."""
+    callers, before = {chain}, 0
+    while len(callers) != before:
+        before = len(callers)
+        for name, other in table.chains.items():
+            if any(rule.action in (Action.JUMP, Action.GOTO) and rule.target in callers for rule in other.rules):
+                callers.add(name)
+    return callers
 
 
-def _opened(tables: Sequence[Table], found: Sequence[Opening], case: Case) -> list[Table]:
-    """The tables as they would be with the openings."""
-    return [_with_rules(table, [one for one in found if one.table is table], case) for table in tables]
+def _opened(tables: Sequence[Table], openings: Sequence[Opening], access: Access) -> list[Table]:
+    """Return the tables as they would be with the openings."""
+    return [_with_rules(table, [one for one in openings if one.table is table], access) for table in tables]
 
 
-def _with_rules(table: Table, found: Sequence[Opening], case: Case) -> Table:
-    if not found:
+def _with_rules(table: Table, openings: Sequence[Opening], access: Access) -> Table:
+    if not openings:
         return table
     copy = Table(table.family, table.name)
     copy.foreign, copy.source, copy.chains, copy.bases = table.foreign, table.source, dict(table.chains), []
-    for one in found:
-        rules = list(table.chains[one.chain].rules)
-        rules.insert(one.at, case.accept(f"{table.family} {table.name} {one.chain}"))
-        copy.chains[one.chain] = Chain(one.chain, lambda rules=rules: rules)  # type: ignore[misc]
+    for opening in openings:
+        rules = list(table.chains[opening.chain].rules)
+        rules.insert(opening.at, access.rule(f"{table.family} {table.name} {opening.chain}"))
+        copy.chains[opening.chain] = Chain(opening.chain, partial(tuple, rules))
     copy.bases = [base._replace(chain=copy.chains[base.chain.name]) for base in table.bases]
     return copy

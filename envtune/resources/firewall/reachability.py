@@ -1,193 +1,198 @@
 """Whether a new TCP connection from a cluster peer gets through this host's packet filters.
 
-The rule sets themselves are evaluated (firewall_walk.py), not their front ends' settings; firewall_sources.py says
-which commands are read, in which order. A verdict holds for every port asked about and for every address a peer can
-have, or for the peers' addresses where the user or the job names them (firewall_peers.py).
+The rule sets themselves are evaluated (envtune.firewall), not their front ends' settings; listings.py says which
+commands are read, in which order. A verdict holds for every port asked about and for every address a peer can have, or
+for the peers' addresses where the user or the job names them (peers.py).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Iterable, Optional, Sequence
 
-from envtune import intervals as regions
+from envtune import intervals
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.intervals import Intervals, Region
-from envtune.messages import Bilingual, Message, Text
+from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
-from envtune.resources.firewall.listings import RuleSets, rule_sets, without_dormant
-from envtune.resources.firewall.peers import Peers, Way, peers_of, questions, ways
-from envtune.resources.network.ports import HcclPorts
+from envtune.resources.firewall.listings import TOO_LARGE, RuleSets, remove_dormant, rule_sets
+from envtune.resources.firewall.peers import Ingress, Peers, RequiredPorts, ingresses, peers_of, required_ports
 
 if TYPE_CHECKING:
-    from envtune.resources.firewall.evaluate import Outcome
-    from envtune.resources.firewall.model import Rule
+    from envtune.firewall import Outcome, Region, Rule
 
 
 @probe("firewall.peers")
 def from_peers(context: Context) -> Iterable[Reading]:
-    """MASTER_PORT (where this host is the master) and HCCL's ports: open to the peers, closed, or cannot be told."""
-    everybody = peers_of(context)
-    for peers in everybody:
-        mark = " (IPv6)" if len(everybody) > 1 and peers.family == 6 else ""
+    """Return whether peers reach MASTER_PORT (if this host is the master) and HCCL's ports: open, closed, unknown."""
+    every = peers_of(context)
+    for peers in every:
+        mark = " (IPv6)" if len(every) > 1 and peers.family == 6 else ""
         sets = rule_sets(context.host, peers.family)
         readings = _readings(context, peers, sets)
-        if any(reading.value != "open" for reading in readings) and without_dormant(context.host, sets):
+        if any(reading.value != "open" for reading in readings) and remove_dormant(context.host, sets):
             readings = _readings(context, peers, sets)
         yield from (reading._replace(subject=reading.subject + mark) for reading in readings)
 
 
 def _readings(context: Context, peers: Peers, sets: RuleSets) -> list[Reading]:
     return [
-        Reading(one.subject, None, one.hccl.evidence, reason=one.hccl.fault)
-        if one.hccl is not None and one.hccl.fault is not None
-        else _reading(context, one.subject, one.ports, peers, sets, one.hccl)
-        for one in questions(context)
+        Reading(required.subject, None, required.hccl.evidence, reason=required.hccl.fault)
+        if required.hccl is not None and required.hccl.fault is not None
+        else _reading(context, required, peers, sets)
+        for required in required_ports(context)
     ]
 
 
-def _reading(
-    context: Context, subject: str, ports: Intervals, peers: Peers, sets: RuleSets, hccl: Optional[HcclPorts]
-) -> Reading:
-    judge = _Judge(subject, ports, peers, sets, hccl)
+def _reading(context: Context, required: RequiredPorts, peers: Peers, sets: RuleSets) -> Reading:
+    judge = _Judge(required, peers, sets)
     if not sets.tables:
-        return judge.reading([(Way(None, None), [])])
-    from envtune.resources.firewall.evaluate import TooLarge, connect
-    from envtune.resources.firewall.match import Packet
+        return judge.reading([(Ingress(None, None), [])])
+    from envtune.firewall import Connections, TooLargeError, reachability
 
-    packet = Packet(regions.box(ports, peers.addresses), peers.family, False, frozenset(), "new")
+    start = Connections(required.ports, peers.addresses, peers.family)
     try:
         outcomes = [
-            (way, connect(sets.tables, packet._replace(interface=way.name, own=way.own)))
-            for way in ways(context, peers.family, hccl)
+            (ingress, reachability(sets.tables, ingress.applied_to(start)))
+            for ingress in ingresses(context, peers.family, required.hccl)
         ]
-    except TooLarge:
-        return Reading(subject, None, _evidence(sets, None), expected=_wanted(sets), reason=_TOO_LARGE)
+    except TooLargeError:
+        return judge.unknown(TOO_LARGE, _evidence(sets, None))
     return judge.reading(outcomes)
 
 
-_TOO_LARGE = Message("the rule set is too large to follow every way through it")
-
-
 class _Judge:
-    """Outcomes on every way, as one reading."""
+    """Turns the outcomes on every interface into one reading."""
 
-    def __init__(self, subject: str, ports: Intervals, peers: Peers, sets: RuleSets, hccl: Optional[HcclPorts]) -> None:
-        self.subject = subject
-        self.ports = ports
+    def __init__(self, required: RequiredPorts, peers: Peers, sets: RuleSets) -> None:
+        self.required = required
         self.peers = peers
         self.sets = sets
-        self.why = hccl.why if hccl is not None else None
 
-    def reading(self, outcomes: Sequence[tuple[Way, list[Outcome]]]) -> Reading:
-        closed = [self._closed(way, found) for way, found in outcomes]
-        if all(one is not None for one in closed) and closed[0] is not None:
+    def reading(self, outcomes: Sequence[tuple[Ingress, list[Outcome]]]) -> Reading:
+        """Return the one reading: closed by every interface, unknown by some, or open."""
+        closed = [self._closed(by_ingress) for _, by_ingress in outcomes]
+        if all(reading is not None for reading in closed) and closed[0] is not None:
             return closed[0]
-        for at, one in enumerate(closed):
-            if one is not None:  # another way is not closed: which one peers take is not known
-                name = outcomes[at][0].name or "-"
-                return self._untold(
-                    Message("closed by {name}, not by every interface", name=name),
-                    one.evidence,
-                )
-        for _, found in outcomes:
-            doubt = self._doubt(found)
-            if doubt is not None:
-                return doubt
+        for (ingress, _), reading in zip(outcomes, closed):
+            if reading is not None:  # another interface is not closed: which one peers take is not known
+                name = ingress.interface or "-"
+                return self.unknown(Message("closed by {name}, not by every interface", name=name), reading.evidence)
+        for _, by_ingress in outcomes:
+            unknown = self._unknown(by_ingress)
+            if unknown is not None:
+                return unknown
         return self._open(outcomes[0][1])
 
-    def _closed(self, way: Way, found: Sequence[Outcome]) -> Optional[Reading]:
-        """A failing reading when some port is closed to every peer there is, or to one the job names."""
-        shut = [o for o in found if o.verdict == "closed"]
-        part: Region = ()
-        for one in shut:
-            part = regions.join(part, one.part)
-        fatal = tuple(row for row in part if row[2] == self.peers.addresses or regions.common(row[2], self.peers.known))
+    def unknown(self, reason: Text, evidence: Evidence, needs_privilege: bool = False) -> Reading:
+        """Return that it is not known, and why."""
+        reading = Reading(self.required.subject, None, evidence, None, _expected(self.sets), reason)
+        return reading._replace(needs_privilege=needs_privilege)
+
+    def _closed(self, outcomes: Sequence[Outcome]) -> Optional[Reading]:
+        """Return a failing reading when some port is closed to every peer there is, or to one the job names."""
+        if not outcomes:
+            return None
+        from envtune.firewall import regions
+
+        closed = [outcome for outcome in outcomes if outcome.verdict == "closed"]
+        part = regions.union(*(outcome.part for outcome in closed))
+        known, everybody = self.peers.known, self.peers.addresses
+        fatal = tuple(row for row in part if row[2] == everybody or intervals.intersection(row[2], known))
         if not fatal:
             return None
-        rule = self._deciding(shut, fatal)
-        ports = regions.port_text(regions.ports_of(fatal))
-        who = regions.common(regions.addresses_of(fatal), self.peers.known)
-        peers = f" to {regions.address_text(who, self.peers.family)}" if who else ""
-        nodes_zh = f"对 {regions.address_text(who, self.peers.family)} " if who else ""
-        by = f"`{rule.text}` ({rule.where})" if rule is not None else "-"
-        shown = Bilingual(f"{ports} closed{peers} by {by}", f"{ports} {nodes_zh}被 {by} 拦截")
-        from envtune.resources.firewall.remedy import opening
+        from envtune.resources.firewall.rules import AcceptRule, lines_to_type
 
-        front = front_end(self.sets)
-        let_in = opening(self.sets.tables, rule, front, self.ports, self.peers.known, self.peers.family)
-        return Reading(self.subject, "closed", _evidence(self.sets, rule), shown, _wanted(self.sets), commands=let_in)
+        rule = _deciding(closed, fatal)
+        family, by = self.peers.family, _rule_text(rule) or "-"
+        ports = intervals.port_text(regions.ports_of(fatal))
+        named = intervals.intersection(regions.addresses_of(fatal), known)
+        shown = Message("{ports} closed by {by}", ports=ports, by=by)
+        if named:
+            peers = intervals.address_text(named, family)
+            shown = Message("{ports} closed to {peers} by {by}", ports=ports, peers=peers, by=by)
+        wanted = AcceptRule(self.required.ports, intervals.network_texts(known, family), family)
+        lines = lines_to_type(self.sets.tables, rule, _front_end(self.sets), wanted)
+        evidence = _evidence(self.sets, rule)
+        return Reading(self.required.subject, "closed", evidence, shown, _expected(self.sets), commands=lines)
 
-    @staticmethod
-    def _deciding(shut: Sequence[Outcome], fatal: Region) -> Optional[Rule]:
-        """The rule that closes the most of it."""
-        sizes = [(sum(high - low + 1 for low, high in regions.addresses_of(o.part)), at) for at, o in enumerate(shut)]
-        hits = [size for size in sizes if regions.meet(shut[size[1]].part, fatal)]
-        return shut[max(hits)[1]].rule if hits else None
-
-    def _doubt(self, found: Sequence[Outcome]) -> Optional[Reading]:
-        """Why it cannot be told, when it cannot."""
-        for one in found:
-            if one.verdict == "unknown" and one.rule is not None:
-                by = f"`{one.rule.text}` ({one.rule.where})"
+    def _unknown(self, outcomes: Sequence[Outcome]) -> Optional[Reading]:
+        """Return why it is not known, when it is not."""
+        for outcome in outcomes:
+            if outcome.verdict == "unknown" and outcome.rule is not None:
+                by = _rule_text(outcome.rule)
                 reason = Message("what this rule does to a peer's connection cannot be told: {by}", by=by)
-                return self._untold(reason, _evidence(self.sets, one.rule))
-        shut = [o for o in found if o.verdict == "closed"]
-        if shut:
-            return self._untold(*self._partly(found, shut))
-        if self.sets.gaps:
-            gap = next((g for g in self.sets.gaps if not g.right), self.sets.gaps[0])
-            untold = self._untold(gap.reason, Evidence(gap.source, gap.text))
-            return untold._replace(right=all(g.right for g in self.sets.gaps))
-        return None
+                return self.unknown(reason, _evidence(self.sets, outcome.rule))
+        closed = [outcome for outcome in outcomes if outcome.verdict == "closed"]
+        if closed:
+            return self._partly_open(outcomes, closed)
+        gaps = self.sets.gaps
+        if not gaps:
+            return None
+        gap = next((gap for gap in gaps if not gap.needs_privilege), gaps[0])
+        return self.unknown(gap.reason, Evidence(gap.source, gap.text), all(gap.needs_privilege for gap in gaps))
 
-    def _partly(self, found: Sequence[Outcome], shut: Sequence[Outcome]) -> tuple[Text, Evidence]:
-        let_in = [o for o in found if o.verdict == "open"]
-        inside = regions.intervals(pair for o in let_in for pair in regions.addresses_of(o.part))
-        outside = regions.intervals(pair for o in shut for pair in regions.addresses_of(o.part))
-        family = self.peers.family
+    def _partly_open(self, outcomes: Sequence[Outcome], closed: Sequence[Outcome]) -> Reading:
+        """Return that some addresses get in and some do not, naming the fewer."""
+        opened = [outcome for outcome in outcomes if outcome.verdict == "open"]
+        inside, outside = _addresses(opened), _addresses(closed)
         if len(inside) <= len(outside):
-            rule, names = let_in[0].rule if let_in else None, regions.address_text(inside, family)
+            rule, names = opened[0].rule if opened else None, intervals.address_text(inside, self.peers.family)
             reason = Message("open only for {names}; whether that is every peer is not known", names=names)
         else:
-            rule, names = shut[0].rule, regions.address_text(outside, family)
+            rule, names = closed[0].rule, intervals.address_text(outside, self.peers.family)
             reason = Message("open except for {names}; whether a peer is among them is not known", names=names)
-        return reason, _evidence(self.sets, rule)
+        return self.unknown(reason, _evidence(self.sets, rule))
 
-    def _untold(self, reason: Text, evidence: Evidence) -> Reading:
-        return Reading(self.subject, None, evidence, None, _wanted(self.sets), reason)
+    def _open(self, outcomes: Sequence[Outcome]) -> Reading:
+        rule = next((outcome.rule for outcome in outcomes if outcome.rule is not None), None)
+        shown = Message("open by {by}", by=_rule_text(rule)) if rule is not None else Message("open: no packet filter")
+        return Reading(self.required.subject, "open", _evidence(self.sets, rule), shown, _expected(self.sets))
 
-    def _open(self, found: Sequence[Outcome]) -> Reading:
-        rule = next((o.rule for o in found if o.rule is not None), None)
-        by = f"`{rule.text}` ({rule.where})" if rule is not None else ""
-        words = Message("open by {by}", by=by) if by else Message("open: no packet filter")
-        return Reading(self.subject, "open", _evidence(self.sets, rule), words, _wanted(self.sets))
+
+def _addresses(outcomes: Sequence[Outcome]) -> intervals.Intervals:
+    return intervals.union(pair for o in outcomes for _, _, addresses in o.part for pair in addresses)
+
+
+def _rule_text(rule: Optional[Rule]) -> str:
+    return f"`{rule.text}` ({rule.where})" if rule is not None else ""
+
+
+def _deciding(closed: Sequence[Outcome], fatal: Region) -> Optional[Rule]:
+    """Return the rule that closes `fatal` to the most addresses."""
+    from envtune.firewall import regions
+
+    hits = [
+        (sum(high - low + 1 for low, high in regions.addresses_of(outcome.part)), at)
+        for at, outcome in enumerate(closed)
+        if regions.intersection(outcome.part, fatal)
+    ]
+    return closed[max(hits)[1]].rule if hits else None
 
 
 def _evidence(sets: RuleSets, rule: Optional[Rule]) -> Evidence:
-    """The rule, and the command that shows it; without a rule, what told that there is none."""
+    """Return the rule, and the command that shows it; without a rule, what shows that there is none."""
     if rule is not None:
-        for table in sets.tables:
-            if rule.where.startswith(f"{table.family} {table.name} "):
-                return Evidence(table.source, f"{rule.where}: {rule.text}")
-    if sets.told:
-        return Evidence(*sets.told[0])
-    return Evidence("nft -j list ruleset")
+        from envtune.resources.firewall.rules import table_of
+
+        table = table_of(sets.tables, rule)
+        if table is not None:
+            return Evidence(table.source, f"{rule.where}: {rule.text}")
+    return Evidence(*sets.sources[0]) if sets.sources else Evidence("nft -j list ruleset")
 
 
-def _wanted(sets: RuleSets) -> Text:
-    """What should be, and whose rules these are: a change elsewhere would not last."""
-    front = front_end(sets)
+def _expected(sets: RuleSets) -> Text:
+    """Return what should be, and whose rules these are: a change elsewhere would not last."""
+    front = _front_end(sets)
     if not front:
         return Message("open to the peers")
     return Message("open to the peers (the rules are {front}'s)", front=front)
 
 
-def front_end(sets: RuleSets) -> str:
-    """firewalld or ufw where one of them made the rules; empty when neither did."""
+def _front_end(sets: RuleSets) -> str:
+    """Return firewalld or ufw where one of them made the rules; empty when neither did."""
     if not sets.tables:
         return ""
-    from envtune.resources.firewall.model import owner_of
+    from envtune.firewall.model import owner_of
 
     owners = map(owner_of, sets.tables)
     return next((owner for owner in owners if owner in ("firewalld", "ufw")), "")

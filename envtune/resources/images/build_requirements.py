@@ -120,8 +120,8 @@ def _header(context: Context, name: str) -> Reading:
             if exists(context.host, place):
                 return Reading(name, place, Evidence(place), expected=expected)
         except HostError as error:
-            reason, right = host_error_text(error), isinstance(error, Denied)
-            return Reading(name, "", Evidence(place), expected=expected, reason=reason, right=right)
+            reason, needs_privilege = host_error_text(error), isinstance(error, Denied)
+            return Reading(name, "", Evidence(place), expected=expected, reason=reason, needs_privilege=needs_privilege)
     absent = Message("not in {folders}", folders=enumerated(folders))
     return Reading(name, "", Evidence(places[0], "\n".join(places)), absent, expected)
 

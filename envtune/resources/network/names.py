@@ -1,24 +1,27 @@
-"""Names and addresses of a job: MASTER_ADDR, and the host's own name. Source: porting guide 003:275, 301, 594, 3417."""
+"""Names and addresses of a job: MASTER_ADDR, and the host's own name.
+
+Source: porting guide 003:275, 301, 594, 3417.
+"""
 
 from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple, Optional
 
-from envtune import intervals as regions
+from envtune import intervals
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text, in_context
-from envtune.model import Evidence, Reading
+from envtune.model import Evidence, Reading, Source
 
 # Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
 PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")
-LOOKUP = 3.0  # seconds a name may take
+LOOKUP_TIMEOUT = 3.0  # seconds
 
 
 class Nodes(NamedTuple):
-    """What the job's variables say of its size; None where they are silent. `source` names the variables used."""
+    """What the job's variables say of its size, None where they say nothing; `source` names the variables used."""
 
     size: Optional[int]
     rank: Optional[int]  # of this node; 0 is the master
@@ -26,32 +29,33 @@ class Nodes(NamedTuple):
 
 
 class Master(NamedTuple):
-    """MASTER_ADDR: what it says, where it leads, and whether that is this host (None: cannot be told)."""
+    """MASTER_ADDR: its value, the addresses it leads to, and whether one is this host's (None: unknown)."""
 
     text: str
     addresses: tuple[str, ...]
     own: Optional[bool]
     evidence: Evidence
-    reason: Optional[Text] = None  # why it leads nowhere that can be told
+    reason: Optional[Text] = None  # why its addresses are unknown
 
 
 @probe("network.master_addr")
 def master_addr(context: Context) -> Iterable[Reading]:
-    """Whether MASTER_ADDR can be the master's address, as far as this one host can tell."""
-    found = master(context)
-    if found is None:
-        raise NotApplicable(Message("MASTER_ADDR is not set for this job"), source_of(context))
-    if found.reason is not None and found.own is None and not _impossible(found):
-        return [Reading("MASTER_ADDR", None, found.evidence, reason=found.reason)]
-    verdict, words = _judge_master(found, nodes(context.target.variables()))
-    if verdict is None:
-        return [Reading("MASTER_ADDR", None, found.evidence, shown=_same(found.text), reason=words)]
-    shown = Message("{text}: {words}", text=found.text, words=words)
-    return [Reading("MASTER_ADDR", "right" if verdict else "wrong", found.evidence, shown, _expected_master())]
+    """Read whether MASTER_ADDR can be the master's address, as far as this one host shows."""
+    address = master(context)
+    if address is None:
+        raise NotApplicable(Message("MASTER_ADDR is not set for this job"), variables_source(context))
+    if address.reason is not None and address.own is None and not _is_impossible(address):
+        return [Reading("MASTER_ADDR", None, address.evidence, reason=address.reason)]
+    right, why = _judge_master(address, nodes(context.target.variables()))
+    if right is None:
+        return [Reading("MASTER_ADDR", None, address.evidence, shown=Literal(address.text), reason=why)]
+    shown = Message("{value}: {why}", value=address.text, why=why)
+    expected = Message("an address of this host (single node, master) or the master's (workers)")
+    return [Reading("MASTER_ADDR", "right" if right else "wrong", address.evidence, shown, expected)]
 
 
 def master(context: Context) -> Optional[Master]:
-    """MASTER_ADDR of the job, None when it is not set; Undetermined when the job's variables cannot be told."""
+    """Return MASTER_ADDR of the job, None when it is not set; Undetermined when the job's variables are unknown."""
     return context.cached(_master)
 
 
@@ -59,46 +63,46 @@ def _master(context: Context) -> Optional[Master]:
     text = context.target.variables().get("MASTER_ADDR")
     if text is None:
         return None
-    name, source = text.strip(), source_of(context)
-    setting = Evidence(source, f"MASTER_ADDR={text}")
+    name = text.strip()
+    setting = Evidence(variables_source(context), f"MASTER_ADDR={text}")
     try:
-        regions.family_of(name.partition("%")[0])
+        intervals.address_family(name.partition("%")[0])
         addresses: tuple[str, ...] = (name.partition("%")[0],)
         evidence = setting
     except ValueError:
-        if not host_name(name):
+        if not is_host_name(name):
             return Master(name, (), None, setting, Message("it is not a host name"))
         try:
-            addresses, evidence = resolve(context.host, name, "ahosts")
+            addresses, evidence = resolve_name(context.host, name, "ahosts")
         except HostError as error:
             return Master(name, (), None, Evidence(error.path, str(error)), host_error_text(error))
     try:
-        own = bool(addresses) and any(is_loopback(a) or a in own_addresses(context.host) for a in addresses)
+        own = any(is_loopback(a) or a in host_addresses(context.host) for a in addresses)
     except HostError as error:
         return Master(name, addresses, None, Evidence(error.path, str(error)), host_error_text(error))
     return Master(name, addresses, own, evidence)
 
 
-def _impossible(found: Master) -> bool:
-    return not found.text or (not found.addresses and not host_name(found.text))
+def _is_impossible(address: Master) -> bool:
+    return not address.text or (not address.addresses and not is_host_name(address.text))
 
 
-def _judge_master(found: Master, job: Nodes) -> tuple[Optional[bool], Text]:
-    """(right, wrong or None for cannot tell; why)."""
-    fault = _no_address(found)
+def _judge_master(address: Master, job: Nodes) -> tuple[Optional[bool], Text]:
+    """Return whether MASTER_ADDR is right (None: unknown), and why."""
+    fault = _address_fault(address)
     if fault is not None:
         return False, fault
-    return _judge_own(found, job) if found.own else _judge_other(job)
+    return _judge_own(address, job) if address.own else _judge_other(job)
 
 
-def _judge_own(found: Master, job: Nodes) -> tuple[bool, Text]:
-    if all(is_loopback(address) for address in found.addresses):
+def _judge_own(address: Master, job: Nodes) -> tuple[bool, Text]:
+    if all(is_loopback(one) for one in address.addresses):
         if job.size is not None and job.size > 1:
             return False, Message("each of the nodes would call itself")
         return True, Message("this host, for a job on a single node")
     if job.rank is not None and job.rank > 0:
-        what = f"node {job.rank} ({job.source})"
-        return False, Message("this host is {what}, not the master", what=what)
+        node = f"node {job.rank} ({job.source})"
+        return False, Message("this host is {node}, not the master", node=node)
     return True, Message("an address of this host")
 
 
@@ -115,40 +119,39 @@ def _judge_other(job: Nodes) -> tuple[Optional[bool], Text]:
     )
 
 
-def _no_address(found: Master) -> Optional[Text]:
-    """Why it cannot be anybody's address."""
-    if not found.text:
+def _address_fault(address: Master) -> Optional[Text]:
+    """Return why it cannot be the address of any host."""
+    if not address.text:
         return in_context("names", "empty")
-    if found.text in PLACEHOLDERS and not found.own:
+    if address.text in PLACEHOLDERS and not address.own:
         return Message("the sample address of the porting guide, left unchanged")
-    if not found.addresses:
-        if not host_name(found.text):
+    if not address.addresses:
+        if not is_host_name(address.text):
             return Message("neither an address nor a host name")
         return Message("does not resolve")
-    if all(_nobody(address) for address in found.addresses):
+    if not any(_is_host_address(one) for one in address.addresses):
         return Message("not the address of a host")
     return None
 
 
-def _nobody(address: str) -> bool:
-    family = regions.family_of(address)
-    value = regions.number(address, family)
-    return not is_loopback(address) and not regions.common(((value, value),), regions.peers(family))
-
-
-def _expected_master() -> Text:
-    return Message("an address of this host (single node, master) or the master's (workers)")
+def _is_host_address(address: str) -> bool:
+    family = intervals.address_family(address)
+    value = intervals.address_number(address, family)
+    return is_loopback(address) or bool(intervals.intersection(((value, value),), intervals.unicast_addresses(family)))
 
 
 def nodes(variables: Mapping[str, str]) -> Nodes:
-    """How many nodes the job has and which one this is. Source: torchrun's and torch.distributed's variables."""
+    """Return how many nodes the job has and which one this is.
+
+    Source: torchrun's and torch.distributed's variables.
+    """
     used: list[str] = []
 
     def number(name: str) -> Optional[int]:
-        found = regions.decimal(variables.get(name, "").strip())
-        if found is not None:
-            used.append(f"{name}={found}")
-        return found
+        value = intervals.decimal(variables.get(name, "").strip())
+        if value is not None:
+            used.append(f"{name}={value}")
+        return value
 
     count = number("NNODES") or number("GROUP_WORLD_SIZE")
     if count is None:
@@ -164,37 +167,36 @@ def nodes(variables: Mapping[str, str]) -> Nodes:
     return Nodes(count, rank, ", ".join(used))
 
 
-def host_name(name: str) -> bool:
-    """Whether it can be asked for at all: letters, digits, dots, hyphens; not a number with dots; not an option."""
+def is_host_name(name: str) -> bool:
+    """Return whether a name can be looked up: letters, digits, dots, hyphens; no number with dots; no option."""
     plain = name.replace("-", "").replace(".", "").replace("_", "")
     return bool(plain) and plain.isascii() and plain.isalnum() and name[0] not in "-." and not plain.isdigit()
 
 
-def resolve(host: Host, name: str, database: str) -> tuple[tuple[str, ...], Evidence]:
-    """The addresses of a name by getent's `hosts` or `ahosts` (a recorded host may hold the other), else /etc/hosts.
+def resolve_name(host: Host, name: str, database: str) -> tuple[tuple[str, ...], Evidence]:
+    """Return the addresses of a name, none when it does not resolve.
 
-    No address when the name does not resolve. Raises HostError when nothing recorded tells.
+    Asks getent's `hosts` or `ahosts` (a recorded host may hold the other), else /etc/hosts. Raises HostError when
+    nothing that was recorded shows them.
     """
     for kind in (database, "ahosts" if database == "hosts" else "hosts"):
         try:
-            result = host.run(["getent", kind, name], timeout=LOOKUP)
+            result = host.run(["getent", kind, name], timeout=LOOKUP_TIMEOUT)
         except (Missing, NotRecorded) as error:
             failure = error
             continue
         if result.returncode not in (0, 2):  # 2: not found
             continue
-        found = [line.split()[0] for line in result.stdout.splitlines() if line.strip()]
-        return tuple(dict.fromkeys(a.partition("%")[0] for a in found if is_address(a))), Evidence(
-            result.line, result.stdout or result.stderr or "(no output, exit code 2)"
-        )
-    mapped = hosts_file(host, name)
-    if mapped[0]:
-        return mapped
+        evidence = Evidence(result.line, result.stdout or result.stderr or "(no output, exit code 2)")
+        return _addresses(line.split()[0] for line in result.stdout.splitlines() if line.strip()), evidence
+    addresses, evidence = hosts_file_addresses(host, name)
+    if addresses:
+        return addresses, evidence
     raise failure
 
 
-def hosts_file(host: Host, name: str) -> tuple[tuple[str, ...], Evidence]:
-    """The addresses /etc/hosts gives a name."""
+def hosts_file_addresses(host: Host, name: str) -> tuple[tuple[str, ...], Evidence]:
+    """Return the addresses /etc/hosts gives a name."""
     path = "/etc/hosts"
     try:
         text = host.read(path)
@@ -202,68 +204,72 @@ def hosts_file(host: Host, name: str) -> tuple[tuple[str, ...], Evidence]:
         return (), Evidence(path)
     lines = [line.strip() for line in text.splitlines()]
     rows = [(line, line.partition("#")[0].split()) for line in lines]
-    mine = [(line, words[0]) for line, words in rows if len(words) > 1 and name.lower() in map(str.lower, words[1:])]
-    found = tuple(dict.fromkeys(address.partition("%")[0] for _, address in mine if is_address(address)))
-    return found, Evidence(path, "\n".join(line for line, _ in mine))
+    named = [(line, words[0]) for line, words in rows if name.lower() in map(str.lower, words[1:])]
+    return _addresses(address for _, address in named), Evidence(path, "\n".join(line for line, _ in named))
+
+
+def _addresses(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the addresses among the texts, each once and without its zone."""
+    return tuple(dict.fromkeys(text.partition("%")[0] for text in texts if is_address(text)))
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IPv4 or IPv6 address."""
+    """Return whether it is an IPv4 or IPv6 address."""
     try:
-        regions.family_of(text)
+        intervals.address_family(text)
     except ValueError:
         return False
     return True
 
 
 def is_loopback(address: str) -> bool:
-    """127.0.0.0/8 or ::1."""
+    """Return whether the address is in 127.0.0.0/8 or ::1."""
     return address.startswith("127.") or address == "::1"
 
 
-def own_addresses(host: Host) -> tuple[str, ...]:
-    """Every address of every interface of this host."""
-    return tuple(address.partition("%")[0] for one in host.interfaces() for address in one.addresses)
+def host_addresses(host: Host) -> tuple[str, ...]:
+    """Return every address of every interface of this host."""
+    return tuple(address.partition("%")[0] for interface in host.interfaces() for address in interface.addresses)
 
 
-def source_of(context: Context) -> str:
-    """Where the job's variables come from."""
+def variables_source(context: Context) -> Source:
+    """Return where the job's variables come from."""
     return context.target.environment.source
-
-
-def _same(words: str) -> Text:
-    return Literal(words)
 
 
 @probe("network.own_name")
 def own_name(context: Context) -> Iterable[Reading]:
-    """Where this host's own name leads: by the resolver, and in /etc/hosts. Source: 003:3417-3427, inferred."""
+    """Read where this host's own name leads: by the resolver, and in /etc/hosts. Source: 003:3417-3427, inferred."""
     host = context.host
     name = host.uname.get("nodename", "")
-    real = [address for address in own_addresses(host) if not is_loopback(address)]
-    if not real:
+    reachable = [address for address in host_addresses(host) if not is_loopback(address)]
+    if not reachable:
         raise NotApplicable(Message("no interface has an address other than loopback"), "interfaces")
     readings = []
-    mapped, line = hosts_file(host, name)
-    if mapped:
-        readings.append(_name_reading("/etc/hosts", name, mapped, line, real))
+    addresses, evidence = hosts_file_addresses(host, name)
+    if addresses:
+        readings.append(_name_reading("/etc/hosts", name, addresses, evidence, reachable))
+    addresses, evidence = (), Evidence("uname -n", name)
     try:
-        found, evidence = resolve(host, name, "hosts") if host_name(name) else ((), Evidence("uname -n", name))
+        if is_host_name(name):
+            addresses, evidence = resolve_name(host, name, "hosts")
     except HostError as error:
         return [*readings, Reading(name, None, Evidence(error.path, str(error)), reason=host_error_text(error))]
-    return [*readings, _name_reading(name, name, found, evidence, real)]
+    return [*readings, _name_reading(name, name, addresses, evidence, reachable)]
 
 
-def _name_reading(subject: str, name: str, found: tuple[str, ...], evidence: Evidence, real: list[str]) -> Reading:
-    """The first IPv4 address counts, as it does for HCCL; without one, the first address."""
-    address = next((a for a in found if ":" not in a), found[0] if found else "")
+def _name_reading(
+    subject: str, name: str, addresses: tuple[str, ...], evidence: Evidence, reachable: list[str]
+) -> Reading:
+    """Judge the first IPv4 address, which is the one HCCL uses; without one, the first address."""
+    address = next((a for a in addresses if ":" not in a), addresses[0] if addresses else "")
     if not address:
-        value, words = "nowhere", Message("does not resolve")
+        value, where = "nowhere", Message("does not resolve")
     elif is_loopback(address):
-        value, words = "loopback", Message("{address}, which other nodes cannot reach", address=address)
-    elif address in real:
-        value, words = "own", Message("{address}, an address of this host", address=address)
+        value, where = "loopback", Message("{address}, which other nodes cannot reach", address=address)
+    elif address in reachable:
+        value, where = "own", Message("{address}, an address of this host", address=address)
     else:
-        value, words = "foreign", Message("{address}, which is not this host's", address=address)
-    shown = Message("{name}: {words}", name=name, words=words)
+        value, where = "foreign", Message("{address}, which is not this host's", address=address)
+    shown = Message("{name}: {where}", name=name, where=where)
     return Reading(subject, value, evidence, shown, in_context("names", "an address of this host"))

@@ -1,4 +1,4 @@
-"""Which NPUs this host has: PCI devices, device nodes and what npu-smi lists. Facts `npu`, `npu_count`, `ascend`."""
+"""Which NPUs this host has: PCI devices, device nodes and what npu-smi lists; facts `npu`, `npu_count`, `ascend`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envtune.host import exists
 from envtune.messages import Message
 from envtune.model import Fact
 
-if TYPE_CHECKING:  # its import costs some milliseconds, which a host without npu-smi need not pay
+if TYPE_CHECKING:  # importing it costs some milliseconds, which a host without npu-smi need not pay
     from envtune.resources.npu.smi import Failure, NpuTable
 
 SMI = ("npu-smi", "info")
@@ -39,8 +39,8 @@ class Accelerator(NamedTuple):
     device: str
 
 
-class Answer(NamedTuple):
-    """What `npu-smi info` said: a table, or the failure instead of one (then the table is empty)."""
+class SmiOutput(NamedTuple):
+    """What `npu-smi info` printed: a table, or the failure instead of one (then the table is empty)."""
 
     table: NpuTable
     failure: Optional[Failure]
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
 
 
 def accelerators(context: Context) -> tuple[Accelerator, ...]:
-    """The Huawei accelerators on PCI, virtual functions (vNPUs) left out; NotRecorded when a snapshot is silent."""
+    """Return the Huawei accelerators on PCI without virtual functions (vNPUs); NotRecorded if a snapshot lacks them."""
     return context.cached(_accelerators)
 
 
@@ -62,30 +62,38 @@ def _accelerators(context: Context) -> tuple[Accelerator, ...]:
             if host.read(path).strip().lower() != HUAWEI:
                 continue
             device = host.read(f"{folder}/device").strip().lower()
-            if not (device in MODELS or host.read(f"{folder}/class").strip().startswith(ACCELERATOR)):
-                continue
-            if exists(host, f"{folder}/physfn"):
-                continue
+            if _is_accelerator(context, folder, device):
+                found.append(Accelerator(folder.rpartition("/")[2].lower(), device))
         except Missing:
             continue
-        except NotRecorded:
-            pass  # an older recorder: no class file, no word on virtual functions
-        found.append(Accelerator(folder.rpartition("/")[2].lower(), device))
     return tuple(found)
 
 
+def _is_accelerator(context: Context, folder: str, device: str) -> bool:
+    """Return whether a Huawei function is an accelerator, and no virtual one."""
+    host = context.host
+    try:
+        known = device in MODELS or host.read(f"{folder}/class").strip().startswith(ACCELERATOR)
+        return known and not exists(host, f"{folder}/physfn")
+    except NotRecorded:
+        return True  # an older recorder: no class file, no word on virtual functions
+
+
 def device_nodes(context: Context) -> tuple[int, ...]:
-    """N of every /dev/davinciN (davinci_manager and vNPU nodes are others)."""
-    tails = (path[len("/dev/davinci") :] for path in context.host.glob(NODES))
-    return tuple(sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit() and len(tail) < 5))
+    """Return N of every /dev/davinciN (davinci_manager and vNPU nodes are others)."""
+    suffixes = (path[len("/dev/davinci") :] for path in context.host.glob(NODES))
+    return tuple(sorted(int(text) for text in suffixes if text.isascii() and text.isdigit() and len(text) < 5))
 
 
-def ask(context: Context) -> Answer:
-    """`npu-smi info`, run at most once; Missing when it is not installed, TimedOut when the driver does not answer."""
-    return context.cached(_ask)
+def smi_output(context: Context) -> SmiOutput:
+    """Return what `npu-smi info` prints, run at most once.
+
+    Missing when it is not installed, TimedOut when the driver does not answer.
+    """
+    return context.cached(_run_smi)
 
 
-def _ask(context: Context) -> Answer:
+def _run_smi(context: Context) -> SmiOutput:
     host = context.host
     if host.live and not _installed(context):
         raise Missing(" ".join(SMI), "command not found")  # without the cost of a process
@@ -98,29 +106,34 @@ def _ask(context: Context) -> Answer:
     from envtune.resources.npu.smi import parse_failure, parse_info
 
     text = result.stdout + (f"\n{result.stderr}" if result.stderr.strip() else "")
-    listed = parse_info(result.stdout)
-    return Answer(listed, None if listed.devices else parse_failure(text, result.returncode), text)
+    table = parse_info(result.stdout)
+    return SmiOutput(table, None if table.devices else parse_failure(text, result.returncode), text)
 
 
 def _installed(context: Context) -> bool:
     return any(exists(context.host, path) for path in SMI_PATHS)
 
 
-def table(context: Context) -> NpuTable:
-    """The complete table of npu-smi; `Undetermined` with the reason when there is none."""
-    answer = ask(context)
-    if answer.failure is not None:
-        raise Undetermined(
-            answer.failure.meaning, answer.source, answer.text, right=lacks_right(context, answer.failure)
-        )
-    if answer.table.incomplete is not None:
-        raise Undetermined(answer.table.incomplete, answer.source, answer.text)
-    return answer.table
+def complete_table(context: Context) -> NpuTable:
+    """Return the complete table of npu-smi; `Undetermined` with the reason when there is none."""
+    output = smi_output(context)
+    if output.failure is not None:
+        raise smi_undetermined(context, output)
+    if output.table.incomplete is not None:
+        raise Undetermined(output.table.incomplete, output.source, output.text)
+    return output.table
 
 
-def lacks_right(context: Context, failure: Failure) -> bool:
-    """Whether this failure may only mean that this user cannot open the device nodes."""
-    if not failure.right or context.host.euid == 0:
+def smi_undetermined(context: Context, output: SmiOutput) -> Undetermined:
+    """Return what a failure of npu-smi leaves undetermined, and whether root would see more."""
+    assert output.failure is not None
+    privilege = lacks_privilege(context, output.failure)
+    return Undetermined(output.failure.meaning, output.source, output.text, needs_privilege=privilege)
+
+
+def lacks_privilege(context: Context, failure: Failure) -> bool:
+    """Return whether this failure may only mean that this user cannot open the device nodes."""
+    if not failure.needs_privilege or context.host.euid == 0:
         return False
     try:
         node = context.host.stat(MANAGER)
@@ -130,7 +143,7 @@ def lacks_right(context: Context, failure: Failure) -> bool:
 
 
 def in_container(context: Context) -> bool:
-    """Whether the device nodes are only those that a container was given."""
+    """Return whether the device nodes are only those that a container was given."""
     return context.facts.value("container") == "true"
 
 
@@ -139,38 +152,38 @@ def in_container(context: Context) -> bool:
 
 @fact("npu")
 def fact_npu(context: Context) -> Fact:
-    """The model: 910A, 910B, A3, 310P, 310, the chip's own name when it is another, none."""
+    """Return the model: 910A, 910B, A3, 310P, 310, the chip's own name when it is another, none."""
     try:
-        found = {MODELS[a.device] for a in accelerators(context) if a.device in MODELS}
-        strange = any(a.device not in MODELS for a in accelerators(context))
+        cards = accelerators(context)
     except HostError:
-        found, strange = set(), False  # npu-smi may still tell
-    if found:
-        return Fact("npu", next(model for model in TRAINING_FIRST if model in found), f"{PCI}/*/device")
+        cards = ()  # npu-smi may still name the model
+    models = {MODELS[card.device] for card in cards if card.device in MODELS}
+    if models:
+        return Fact("npu", next(model for model in TRAINING_FIRST if model in models), f"{PCI}/*/device")
+    none = Fact("npu", "none", f"{PCI}, {NODES}, npu-smi")
     try:
-        answer = ask(context)
+        output = smi_output(context)
     except Missing:
-        if strange or device_nodes(context):
-            why = Message("npu-smi, which would name the model, is not here")
-            return Fact("npu", None, NODES, why)
-        return Fact("npu", "none", f"{PCI}, {NODES}, npu-smi")
-    if answer.failure is not None:
-        if not strange and not device_nodes(context):
-            return Fact("npu", "none", f"{PCI}, {NODES}, npu-smi")
-        return Fact("npu", None, answer.source, answer.failure.meaning)
-    if not answer.table.devices:
-        return Fact("npu", None, answer.source, answer.table.incomplete)
-    return Fact("npu", model_of(answer.table), answer.source)
+        if not cards and not device_nodes(context):
+            return none
+        return Fact("npu", None, NODES, Message("npu-smi, which would name the model, is not here"))
+    if output.failure is not None:
+        if not cards and not device_nodes(context):
+            return none
+        return Fact("npu", None, output.source, output.failure.meaning)
+    if not output.table.devices:
+        return Fact("npu", None, output.source, output.table.incomplete)
+    return Fact("npu", table_model(output.table), output.source)
 
 
-def model_of(listed: NpuTable) -> str:
-    """The model by the table's Name column.
+def table_model(table: NpuTable) -> str:
+    """Return the model by the table's Name column.
 
     `910A`, `910ProB` and a bare `910B` are the first generation, `910B1` to `910B4` the second; A3 prints `Ascend910`
-    (torch_npu maps it to 910_93). Where the bare names leave it open the memory columns tell: only the first generation
-    has DDR beside 32 GB of HBM (public listings of npu-smi on 910A, 910B and A3).
+    (torch_npu maps it to 910_93). The memory columns decide where a bare name is ambiguous: only the first generation
+    has DDR in addition to 32 GB of HBM (public listings of npu-smi on 910A, 910B and A3).
     """
-    device = listed.devices[0]
+    device = table.devices[0]
     chip = device.name.lower().replace(" ", "").replace("ascend", "", 1)
     first = device.hbm is None or (device.hbm.total < 40000 and (device.memory is None or device.memory.total > 0))
     if chip in FIRST_910:
@@ -188,16 +201,16 @@ def model_of(listed: NpuTable) -> str:
 
 @fact("npu_count")
 def fact_npu_count(context: Context) -> Fact:
-    """How many NPU devices a job on this host can address: device nodes, else what npu-smi lists, else PCI."""
+    """Return how many NPU devices a job on this host can address: device nodes, else npu-smi's list, else PCI."""
     nodes = device_nodes(context)
     if nodes:
         return Fact("npu_count", str(len(nodes)), NODES)
     try:
-        answer = ask(context)
-        if answer.table.devices and answer.table.incomplete is not None:
-            return Fact("npu_count", None, answer.source, answer.table.incomplete)
-        if answer.table.devices:
-            return Fact("npu_count", str(len(answer.table.devices)), answer.source)
+        output = smi_output(context)
+        if output.table.devices and output.table.incomplete is not None:
+            return Fact("npu_count", None, output.source, output.table.incomplete)
+        if output.table.devices:
+            return Fact("npu_count", str(len(output.table.devices)), output.source)
     except (Missing, NotRecorded):
         pass
     if in_container(context):
@@ -210,20 +223,20 @@ def fact_npu_count(context: Context) -> Fact:
 
 @fact("ascend")
 def fact_ascend(context: Context) -> Fact:
-    """true when anything of Ascend is here: device node, driver, CANN, PCI device, torch_npu, or npu-smi."""
-    silent: Optional[HostError] = None
-    for look in (_node_sign, _tree_sign, _bus_sign, _software_sign, _smi_sign):
+    """Return true when anything of Ascend is here: device node, driver, CANN, PCI device, torch_npu, or npu-smi."""
+    failure: Optional[HostError] = None
+    for find_sign in (_node_sign, _tree_sign, _bus_sign, _software_sign, _smi_sign):
         try:
-            source = look(context)
+            source = find_sign(context)
         except HostError as error:
-            silent = error
+            failure = error
             continue
         if source:
             return Fact("ascend", "true", source)
-    looked = f"{NODES}, {DRIVER}, CANN, {PCI}, torch_npu, npu-smi"
-    if silent is not None:
-        return Fact("ascend", None, looked, host_error_text(silent))
-    return Fact("ascend", "false", looked)
+    searched = f"{NODES}, {DRIVER}, CANN, {PCI}, torch_npu, npu-smi"
+    if failure is not None:
+        return Fact("ascend", None, searched, host_error_text(failure))
+    return Fact("ascend", "false", searched)
 
 
 def _node_sign(context: Context) -> str:
@@ -241,11 +254,11 @@ def _bus_sign(context: Context) -> str:
 
 def _software_sign(context: Context) -> str:
     facts = (context.facts[name] for name in ("cann", "torch_npu"))
-    return next((fact.source for fact in facts if fact.value not in (None, "", "none", "false")), "")
+    return next((str(fact.source) for fact in facts if fact.value not in (None, "", "none", "false")), "")
 
 
 def _smi_sign(context: Context) -> str:
     try:
-        return " ".join(SMI) if _installed(context) or ask(context).table.devices else ""
+        return " ".join(SMI) if _installed(context) or smi_output(context).table.devices else ""
     except Missing:
         return ""

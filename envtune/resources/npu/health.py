@@ -1,4 +1,4 @@
-"""Are all NPUs visible and healthy: npu-smi's table against the device nodes and the PCI bus."""
+"""Whether all NPUs are visible and healthy: npu-smi's table against the device nodes and the PCI bus."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from envtune.resources.npu.devices import (
     NODES,
     PCI,
     Accelerator,
+    SmiOutput,
     accelerators,
-    ask,
     device_nodes,
     in_container,
-    lacks_right,
+    smi_output,
+    smi_undetermined,
 )
-from envtune.resources.npu.smi import Failure, NpuDevice, NpuTable
+from envtune.resources.npu.smi import NpuDevice, NpuTable
 
 LISTED = Message("listed by npu-smi with Health OK")
 NO_DEVICE = Message(
     "this container was given no NPU (no /dev/davinciN): start it with its devices, or judge the NPUs on the host"
 )
-CUT = Message("not among the devices npu-smi printed, but its output breaks off")
+TRUNCATED = Message("not among the devices npu-smi printed, but its output breaks off")
 
 
 @probe("npu.health", formerly="npu_health.devices")
 def devices(context: Context) -> Iterable[Reading]:
-    """Health of every NPU, and every NPU that a device node or the PCI bus shows but npu-smi does not list.
+    """Read the health of every NPU, also of those that only a device node or the PCI bus shows.
 
     Source: guide 003:3010-3022 (restart the server and all NPUs when they fail to come up), 003:3299 (`npu-smi info`);
     facts D4. Health words: OK, Warning, Alarm, Critical, UNKNOWN; dcmi_get_device_health calls the first four normal,
@@ -39,29 +40,28 @@ def devices(context: Context) -> Iterable[Reading]:
     nodes = device_nodes(context)
     on_bus = _on_bus(context)
     try:
-        answer = ask(context)
+        output = smi_output(context)
     except Missing as error:
         return _without_smi(context, nodes, on_bus, error)
-    evidence = Evidence(answer.source, answer.text)
-    if answer.failure is not None:
-        return [_failed(context, nodes, answer.failure, evidence)]
-    listed = answer.table
-    found = [_health(listed, device) for device in listed.devices]
-    found += _unlisted_nodes(listed, nodes, evidence)
+    if output.failure is not None:
+        return [_failed(context, nodes, output)]
+    table, evidence = output.table, Evidence(output.source, output.text)
+    readings = [_health_reading(table, device) for device in table.devices]
+    readings += _unlisted_nodes(table, nodes, evidence)
     if not in_container(context):
-        found += _unlisted_cards(listed, on_bus, evidence)
-    if listed.incomplete is not None:
-        return _doubtful(found, listed.incomplete, evidence)
-    if listed.cut and not nodes and not on_bus:
-        return _doubtful(found, CUT, evidence)
-    return found
+        readings += _unlisted_cards(table, on_bus, evidence)
+    if table.incomplete is not None:
+        return _only_unhealthy(readings, table.incomplete, evidence)
+    if table.truncated and not nodes and not on_bus:
+        return _only_unhealthy(readings, TRUNCATED, evidence)
+    return readings
 
 
 def _on_bus(context: Context) -> tuple[Accelerator, ...]:
     try:
         return accelerators(context)
     except HostError:
-        return ()  # the bus is a second witness; the device nodes are the first
+        return ()  # the device nodes still show which NPUs there are
 
 
 def _without_smi(
@@ -69,59 +69,55 @@ def _without_smi(
 ) -> Iterable[Reading]:
     if nodes:
         count = len(nodes)
-        raise Undetermined(
-            Message("{count} device nodes are here, but npu-smi, which tells their health, is not", count=count),
-            error.path,
-        )
+        reason = Message("{count} device nodes are here, but npu-smi, which tells their health, is not", count=count)
+        raise Undetermined(reason, error.path)
     if in_container(context):
         raise Undetermined(NO_DEVICE, NODES)
     if not on_bus:
         raise NotApplicable(Message("no NPU: no device node, nothing on PCI"), NODES)
     shown = Message("on PCI, but no driver serves it: no device node, no npu-smi")
-    return [_lost(card, shown, Evidence(f"{PCI}/{card.address}", card.device)) for card in on_bus]
+    return [_unlisted(card, shown, Evidence(f"{PCI}/{card.address}", card.device)) for card in on_bus]
 
 
-def _failed(context: Context, nodes: Sequence[int], failure: Failure, evidence: Evidence) -> Reading:
+def _failed(context: Context, nodes: Sequence[int], output: SmiOutput) -> Reading:
+    assert output.failure is not None
     if in_container(context) and not nodes:
-        raise Undetermined(NO_DEVICE, evidence.source, evidence.text)
-    if lacks_right(context, failure):
-        raise Undetermined(failure.meaning, evidence.source, evidence.text, right=True)
-    if failure.code == "library":
-        raise Undetermined(failure.meaning, evidence.source, evidence.text)
-    meaning = failure.meaning
-    shown = Message("{code}: {meaning}", code=failure.code, meaning=meaning)
-    return Reading("npu-smi", failure.code, evidence, shown, LISTED)
+        raise Undetermined(NO_DEVICE, output.source, output.text)
+    undetermined = smi_undetermined(context, output)
+    if undetermined.needs_privilege or output.failure.code == "library":
+        raise undetermined
+    shown = Message("{code}: {meaning}", code=output.failure.code, meaning=output.failure.meaning)
+    return Reading("npu-smi", output.failure.code, Evidence(output.source, output.text), shown, LISTED)
 
 
-def label(listed: NpuTable, device: NpuDevice) -> str:
-    """`npu3`: the number of its device node; `npu1-0` (NPU and chip) where the table does not tell."""
-    node = listed.node(device)
+def device_label(table: NpuTable, device: NpuDevice) -> str:
+    """Return `npu3`, by the number of its device node; `npu1-0` (NPU and chip) where the table does not give it."""
+    node = table.node(device)
     return f"npu{node}" if node is not None else f"npu{device.npu}-{device.chip}"
 
 
-def _health(listed: NpuTable, device: NpuDevice) -> Reading:
+def _health_reading(table: NpuTable, device: NpuDevice) -> Reading:
     health = "OK" if device.health.upper() == "OK" else device.health
-    return Reading(label(listed, device), health, Evidence("npu-smi info", device.raw))
+    return Reading(device_label(table, device), health, Evidence("npu-smi info", device.raw))
 
 
-def _unlisted_nodes(listed: NpuTable, nodes: Sequence[int], evidence: Evidence) -> list[Reading]:
-    """Device nodes against the table, both ways; nothing when no node was seen or the table gives no numbers."""
-    known = [listed.node(device) for device in listed.devices]
+def _unlisted_nodes(table: NpuTable, nodes: Sequence[int], evidence: Evidence) -> list[Reading]:
+    """Compare device nodes and table, both ways; nothing when no node was seen or the table gives no numbers."""
+    listed = [table.node(device) for device in table.devices]
     if not nodes:
         return []
-    if None in known:
-        return [] if len(nodes) == len(known) else [_miscounted(len(nodes), len(known), evidence)]
-    found = []
-    for number in sorted(set(nodes) - set(known)):
-        text = Message("/dev/davinci{number} is there, but npu-smi does not list it", number=number)
-        reason = CUT if listed.cut else None
-        found.append(Reading(f"npu{number}", "not listed", evidence, text, LISTED, reason))
-    for number in sorted(n for n in known if n is not None and n not in nodes):
-        text = Message("npu-smi lists it, but /dev/davinci{number} is not there", number=number)
-        found.append(
-            Reading(f"npu{number}", "no device node", Evidence(NODES, " ".join(map(str, nodes))), text, LISTED)
-        )
-    return found
+    if None in listed:
+        return [] if len(nodes) == len(listed) else [_miscounted(len(nodes), len(listed), evidence)]
+    readings = []
+    for number in sorted(set(nodes) - set(listed)):
+        shown = Message("/dev/davinci{number} is there, but npu-smi does not list it", number=number)
+        reason = TRUNCATED if table.truncated else None
+        readings.append(Reading(f"npu{number}", "not listed", evidence, shown, LISTED, reason))
+    seen = Evidence(NODES, " ".join(map(str, nodes)))
+    for number in sorted(n for n in listed if n is not None and n not in nodes):
+        shown = Message("npu-smi lists it, but /dev/davinci{number} is not there", number=number)
+        readings.append(Reading(f"npu{number}", "no device node", seen, shown, LISTED))
+    return readings
 
 
 def _miscounted(nodes: int, chips: int, evidence: Evidence) -> Reading:
@@ -129,21 +125,21 @@ def _miscounted(nodes: int, chips: int, evidence: Evidence) -> Reading:
     return Reading("npu", f"{nodes} nodes, {chips} chips", evidence, shown, LISTED)
 
 
-def _unlisted_cards(listed: NpuTable, on_bus: Sequence[Accelerator], evidence: Evidence) -> list[Reading]:
-    """Cards on PCI that npu-smi does not list; nothing when the table prints no addresses."""
-    if not on_bus or not all(device.bus for device in listed.devices):
+def _unlisted_cards(table: NpuTable, on_bus: Sequence[Accelerator], evidence: Evidence) -> list[Reading]:
+    """Return the cards on PCI that npu-smi does not list; nothing when the table prints no addresses."""
+    if not on_bus or not all(device.bus for device in table.devices):
         return []
-    listed_at = {device.bus for device in listed.devices}
+    addresses = {device.bus for device in table.devices}
     shown = Message("on PCI, but npu-smi does not list it")
-    reason = CUT if listed.cut else None
-    return [_lost(card, shown, evidence, reason) for card in on_bus if card.address not in listed_at]
+    reason = TRUNCATED if table.truncated else None
+    return [_unlisted(card, shown, evidence, reason) for card in on_bus if card.address not in addresses]
 
 
-def _lost(card: Accelerator, shown: Text, evidence: Evidence, reason: Optional[Text] = None) -> Reading:
+def _unlisted(card: Accelerator, shown: Text, evidence: Evidence, reason: Optional[Text] = None) -> Reading:
     return Reading(f"pci {card.address}", "not listed", evidence, shown, LISTED, reason)
 
 
-def _doubtful(found: Sequence[Reading], reason: Text, evidence: Evidence) -> list[Reading]:
-    """A text that breaks off: what it says of a sick device stands, everything else is untold."""
-    sick = [reading for reading in found if reading.reason is None and reading.value not in ("OK", "not listed")]
-    return [*sick, Reading("npu", None, evidence, reason=reason)]
+def _only_unhealthy(readings: Sequence[Reading], reason: Text, evidence: Evidence) -> list[Reading]:
+    """Return what a truncated output says of unhealthy devices; everything else is unknown, for `reason`."""
+    unhealthy = [r for r in readings if r.reason is None and r.value not in ("OK", "not listed")]
+    return [*unhealthy, Reading("npu", None, evidence, reason=reason)]

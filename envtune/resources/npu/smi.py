@@ -1,9 +1,9 @@
-"""What `npu-smi info` prints, read by header names and column separators; pure text -> values.
+"""The output of `npu-smi info`, parsed by header names and column separators.
 
 Layouts seen (facts D4 and public listings): 1.9 and 21.0 on 910A (no Hugepages column), 21.0.4 on 910A, 21.0.3-25.x on
 310 and 310P (`Chip Device`), 23.0-25.x on 910A and 910B, A3 (`Chip Phy-ID`, two chips per NPU, power `-`), 26.0 (wider,
 with `Process id in container`), 25.6 on 950 (`NPU ID` in a cell of its own). From 23.0 on there is a process table.
-A text that was cut off or wrapped is named in `incomplete`, never taken for a smaller host.
+An output that is truncated or wrapped is named in `incomplete`, never taken for a smaller host.
 """
 
 from __future__ import annotations
@@ -21,11 +21,19 @@ _IDLE = re.compile(r"No running processes found in NPU\s+([0-9]{1,9})\b", re.I)
 _VERSION = re.compile(r"npu-smi\s+(\S+).*?Version:\s*(\S+)", re.I)
 _RETURNED = re.compile(r"\bret(?:urn code)?(?:\s+is|\s*=)\s*\(?(-\d+)")
 _LIBRARY = re.compile(r"error while loading shared libraries:\s*(\S+?):")
-_COLUMNS: Mapping[str, str] = {"npu id": "npu", "phy-id": "node", "device": "node", "bus-id": "bus"}
+_COLUMNS: Mapping[str, str] = {
+    "npu id": "npu",
+    "phy-id": "node",
+    "device": "node",
+    "bus-id": "bus",
+    "process id in container": "inner",
+    "process id": "pid",
+    "process name": "process",
+}
 _STEMS = ("power", "temp", "hugepages", "memory", "hbm", "process id in container", "process id", "process name")
 
 
-class Usage(NamedTuple):
+class MemoryUsage(NamedTuple):
     """Used of total: MB for memory, pages for huge pages."""
 
     used: int
@@ -43,9 +51,9 @@ class NpuDevice(NamedTuple):
     bus: str = ""  # PCI address in lower case, empty where the table says NA
     power: Optional[float] = None
     temp: Optional[float] = None
-    memory: Optional[Usage] = None
-    hbm: Optional[Usage] = None
-    hugepages: Optional[Usage] = None
+    memory: Optional[MemoryUsage] = None
+    hbm: Optional[MemoryUsage] = None
+    hugepages: Optional[MemoryUsage] = None
     raw: str = ""  # its lines in the table
 
 
@@ -62,17 +70,17 @@ class NpuProcess(NamedTuple):
 
 
 class NpuTable(NamedTuple):
-    """Both tables. `incomplete` says what of the devices is missing; `untold` are NPUs without a word on processes."""
+    """Both tables: `incomplete` is what is missing of the devices, `without_processes` NPUs missing in the second."""
 
     version: str
     devices: tuple[NpuDevice, ...]
     processes: tuple[NpuProcess, ...]
-    untold: tuple[int, ...]
+    without_processes: tuple[int, ...]
     incomplete: Optional[Text] = None
-    cut: bool = False  # the end of what this version prints is not there
+    truncated: bool = False  # the end of what this version prints is missing
 
     def node(self, device: NpuDevice) -> Optional[int]:
-        """N of the device's /dev/davinciN; without a column for it the NPU id, where every NPU has one chip."""
+        """Return N of the device's /dev/davinciN; without a column for it the NPU id, where every NPU has one chip."""
         if device.node is not None:
             return device.node
         single = len({d.npu for d in self.devices}) == len(self.devices)
@@ -80,11 +88,11 @@ class NpuTable(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why there is no table: a return code or a word, what it means, and whether a missing right can cause it."""
+    """Why there is no table: a return code or a word, what it means, and whether a missing privilege can cause it."""
 
     code: str
     meaning: Text
-    right: bool = False
+    needs_privilege: bool = False
 
 
 @dataclass
@@ -99,12 +107,12 @@ class _State:
     closed: bool = False  # the last line of the section was a border
     devices: list[NpuDevice] = field(default_factory=list)
     processes: list[NpuProcess] = field(default_factory=list)
-    spoken: set[int] = field(default_factory=set)  # NPUs the process table speaks about
-    broken: dict[str, str] = field(default_factory=dict)  # section -> the line that made no sense
+    reported: set[int] = field(default_factory=set)  # NPUs in the process table
+    broken: dict[str, str] = field(default_factory=dict)  # section -> the line that could not be parsed
 
 
 def parse_info(text: str) -> NpuTable:
-    """The tables of `npu-smi info`. Never raises; what is missing is in `incomplete` and `untold`."""
+    """Return the tables of `npu-smi info`; what is missing is in `incomplete` and `without_processes`. Never raises."""
     state = _State()
     for line in text.lstrip("\ufeff").splitlines():
         line = line.strip()
@@ -127,45 +135,44 @@ def _border(state: _State, line: str) -> None:
 
 
 def _row(state: _State, line: str, cells: list[str]) -> None:
-    found = _VERSION.search(line)
-    words = [[_column(name) for name in _NAME.findall(cell)] for cell in cells]
-    flat = [name for cell in words for name in cell]
-    if found and not state.section:
-        state.version = found[2]
-    elif flat[:1] == ["npu"] and "pid" in flat:
+    version = _VERSION.search(line)
+    header = [[_column(name) for name in _NAME.findall(cell)] for cell in cells]
+    names = _flat(header)
+    if version and not state.section:
+        state.version = version[2]
+    elif names[:1] == ["npu"] and "pid" in names:
         _end_section(state)
-        state.section, state.upper, state.lower, state.closed = "processes", words, (), False
-    elif flat[:1] == ["npu"] and "health" in flat:
-        state.section, state.upper, state.lower = "devices", words, ()
-    elif state.section == "devices" and not state.devices and state.pending is None and "bus" in flat:
-        state.lower = words
+        state.section, state.upper, state.lower, state.closed = "processes", header, (), False
+    elif names[:1] == ["npu"] and "health" in names:
+        state.section, state.upper, state.lower = "devices", header, ()
+    elif state.section == "devices" and not state.devices and state.pending is None and "bus" in names:
+        state.lower = header
     elif state.section:
         state.closed = False
         (_device_row if state.section == "devices" else _process_row)(state, line, cells)
 
 
 def _column(name: str) -> str:
-    low = name.lower()
-    stem = next((s for s in _STEMS if low.startswith(s)), low)
-    known = {"process id in container": "inner", "process id": "pid", "process name": "process"}
-    return "used" if low.startswith("process memory") else known.get(stem, _COLUMNS.get(stem, stem))
+    lower = name.lower()
+    stem = next((s for s in _STEMS if lower.startswith(s)), lower)
+    return "used" if lower.startswith("process memory") else _COLUMNS.get(stem, stem)
 
 
 def _values(names: Sequence[Sequence[str]], cells: Sequence[str]) -> Optional[dict[str, str]]:
-    """Column name -> value of one row; None when the row has other cells than the header."""
+    """Return column name -> value of one row; None when the row has other cells than the header."""
     if len(names) != len(cells):
         return None
     row: dict[str, str] = {}
     for columns, cell in zip(names, cells):
-        words = re.sub(r"\s*/\s*", "/", cell).split()
+        values = re.sub(r"\s*/\s*", "/", cell).split()
         if len(columns) == 1:
-            row[columns[0]] = " ".join(words)
-        elif len(words) == len(columns):
-            row.update(zip(columns, words))
-        elif list(columns) == ["npu", "name"] and words:
-            row.update(npu=words[0], name=" ".join(words[1:]))
-        elif words and columns:
-            row[columns[0]] = words[0]
+            row[columns[0]] = " ".join(values)
+        elif len(values) == len(columns):
+            row.update(zip(columns, values))
+        elif list(columns) == ["npu", "name"] and values:
+            row.update(npu=values[0], name=" ".join(values[1:]))
+        elif values and columns:
+            row[columns[0]] = values[0]
     return row
 
 
@@ -214,14 +221,14 @@ def _device(row: Mapping[str, str]) -> NpuDevice:
 def _process_row(state: _State, line: str, cells: list[str]) -> None:
     idle = _IDLE.search(line)
     if idle:
-        state.spoken.add(int(idle[1]))
+        state.reported.add(int(idle[1]))
         return
     row = _values(state.upper, cells) or {}
     npu, pid = _number(row.get("npu", "")), _number(row.get("pid", ""))
     if npu is None or pid is None:
         state.broken.setdefault("processes", line)
         return
-    state.spoken.add(npu)
+    state.reported.add(npu)
     used, inner = _number(row.get("used", "")), _number(row.get("inner", ""))
     chip = _number(row.get("chip", "")) or 0
     state.processes.append(NpuProcess(npu, chip, pid, row.get("process", ""), used, inner, line))
@@ -238,10 +245,10 @@ def _decimal(text: str) -> Optional[float]:
         return None
 
 
-def _usage(text: str) -> Optional[Usage]:
+def _usage(text: str) -> Optional[MemoryUsage]:
     used, _, total = text.partition("/")
     first, second = _number(used), _number(total)
-    return None if first is None or second is None else Usage(first, second)
+    return None if first is None or second is None else MemoryUsage(first, second)
 
 
 def _end_section(state: _State) -> None:
@@ -251,12 +258,12 @@ def _end_section(state: _State) -> None:
     if state.section == "devices" and not state.closed:
         state.broken.setdefault("devices", "")
     if state.section == "processes" and not state.closed and state.processes:
-        state.spoken.discard(state.processes[-1].npu)  # more rows of this NPU may be missing
+        state.reported.discard(state.processes[-1].npu)  # more rows of this NPU may be missing
 
 
 def _table(state: _State) -> NpuTable:
     npus = sorted({device.npu for device in state.devices})
-    untold = tuple(npus) if "processes" in state.broken else tuple(n for n in npus if n not in state.spoken)
+    without_processes = tuple(n for n in npus if "processes" in state.broken or n not in state.reported)
     major = _number(state.version.partition(".")[0])
     modern = major is None or major >= PROCESS_TABLE_SINCE
     incomplete: Optional[Text] = None
@@ -269,12 +276,13 @@ def _table(state: _State) -> NpuTable:
         incomplete = Message("the device table is empty")
     elif len({(d.npu, d.chip) for d in state.devices}) < len(state.devices):
         incomplete = Message("the device table names a chip twice")
-    cut = incomplete is not None or (modern and (state.section != "processes" or bool(untold)))
-    return NpuTable(state.version, tuple(state.devices), tuple(state.processes), untold, incomplete, cut)
+    truncated = incomplete is not None or (modern and (state.section != "processes" or bool(without_processes)))
+    devices, processes = tuple(state.devices), tuple(state.processes)
+    return NpuTable(state.version, devices, processes, without_processes, incomplete, truncated)
 
 
 def parse_failure(text: str, returncode: int = 0) -> Optional[Failure]:
-    """The failure an output without a table speaks of, None when it speaks of none and the exit code is 0.
+    """Return the failure that an output without a table states, None when it states none and the exit code is 0.
 
     Return codes: dcmi_interface_api.h (-8005 INNER_ERR, -8020 RESOURCE_OCCUPIED); npu-smi prints them when dcmi_init()
     fails. What causes -8005: a driver that is not loaded, an upgrade without a reboot (MindCluster FAQ), a user outside
@@ -282,24 +290,22 @@ def parse_failure(text: str, returncode: int = 0) -> Optional[Failure]:
     """
     library = _LIBRARY.search(text)
     if library:
-        name = library[1]
-        return Failure(
-            "library",
-            Message(
-                "npu-smi does not start: {name} is not found; the driver's lib64 is not on the loader's path", name=name
-            ),
+        meaning = Message(
+            "npu-smi does not start: {name} is not found; the driver's lib64 is not on the loader's path",
+            name=library[1],
         )
+        return Failure("library", meaning)
     returned = _RETURNED.search(text)
     code = returned[1] if returned else ""
     if code == "-8020":
-        return Failure(code, OCCUPIED, right=True)
+        return Failure(code, OCCUPIED, needs_privilege=True)
     if code == "-8005" or (not code and "DrvMngGetConsoleLogLevel failed" in text):
-        return Failure(code or "DrvMngGetConsoleLogLevel", NOT_READY, right=True)
+        return Failure(code or "DrvMngGetConsoleLogLevel", NOT_READY, needs_privilege=True)
     if code:
         return Failure(code, Message("the driver answers npu-smi with {code}", code=code))
     if returncode:
-        words = Message("npu-smi ended with exit code {returncode}", returncode=returncode)
-        return Failure(f"exit code {returncode}", words)
+        meaning = Message("npu-smi ended with exit code {returncode}", returncode=returncode)
+        return Failure(f"exit code {returncode}", meaning)
     return None
 
 

@@ -1,18 +1,18 @@
-"""Ending left-over processes, one by one: by number and start time, never by name.
+"""Ending left-over processes one by one: by number and start time, never by name.
 
-The porting guide's `pkill -9 python` (003:3311) ends the Pythons of every user, firewalld and this tool with them.
+The porting guide's `pkill -9 python` (003:3311) ends the Pythons of every user, firewalld and this tool included.
 """
 
 from __future__ import annotations
 
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, host_error_text
-from envtune.messages import Bilingual, Message, Text
+from envtune.messages import Message, Text, clauses
 from envtune.model import Change, Finding, FixOptions, Process
-from envtune.resources.processes.usage import age, left_over
+from envtune.resources.processes.usage import left_over, process_age
 
 USER_HZ = 100  # clock ticks per second in /proc/<pid>/stat on x86_64 and aarch64
 
@@ -21,62 +21,57 @@ USER_HZ = 100  # clock ticks per second in /proc/<pid>/stat on x86_64 and aarch6
 def terminate(
     context: Context, findings: Sequence[Finding], *, grace: int = 10, options: FixOptions
 ) -> Iterable[Change]:
-    """TERM, after `grace` seconds KILL, for every left-over process that this user may end; one change per process.
+    """Propose TERM, after `grace` seconds KILL, for every left-over process that this user may end, one change each.
 
     Another user's process is ended only as root, when its number and its owner were named.
     """
-    wanted = options.pid if options.owner is not None else None
+    named_pid = options.pid if options.owner is not None else None
     changes: list[Change] = []
-    left: list[Text] = []
+    skipped: list[Text] = []
     for device, process, sign in left_over(context):
-        if wanted is not None and process.pid != wanted:
+        if named_pid is not None and process.pid != named_pid:
             continue
-        why = _hands_off(context, process, options)
-        if why is None:
-            try:
-                changes.append(_change(context, findings, device, process, sign, grace))
-                continue
-            except HostError as error:
-                why = host_error_text(error)
-            except Skipped as error:
-                why = error.reason
-        left.append(Message("pid {pid} ({user}): {why}", pid=process.pid, user=process.user, why=why))
-    note = (
-        Bilingual("left alone: " + "; ".join(t.en for t in left), "不处理：" + "；".join(t.zh for t in left))
-        if left
-        else None
-    )
+        try:
+            _refuse_forbidden(context, process, options, findings)
+            changes.append(_change(context, findings, device, process, sign, grace))
+        except (HostError, Skipped) as error:
+            why = host_error_text(error) if isinstance(error, HostError) else error.reason
+            skipped.append(Message("pid {pid} ({user}): {why}", pid=process.pid, user=process.user, why=why))
+    note = Message("left alone: {processes}", processes=clauses(skipped)) if skipped else None
     if not changes:
         raise Skipped(note or Message("no left-over process is there any more"))
     return [change._replace(note=note) for change in changes]
 
 
-def _hands_off(context: Context, process: Process, options: FixOptions) -> Optional[Text]:
-    """Why this process is not ended; None when it may be."""
-    if not context.host.live and not _there(context, process):
-        return Message(
-            "a recording does not hold what names a process for good; run envtune fix PROC001 on the host itself"
+def _refuse_forbidden(context: Context, process: Process, options: FixOptions, findings: Sequence[Finding]) -> None:
+    """Raise Skipped for a process that is not ended, with the reason."""
+    host = context.host
+    exists = _exists(context, process)
+    if not host.live and not exists:
+        raise Skipped(
+            Message(
+                "a recording does not hold what names a process for good; run envtune fix {check} on the host itself",
+                check=findings[0].id,
+            )
         )
     if process.state == "Z":
-        return Message(
-            "a zombie cannot be ended; it goes when its parent {ppid} collects it or ends", ppid=process.ppid
+        raise Skipped(
+            Message("a zombie cannot be ended; it goes when its parent {ppid} collects it or ends", ppid=process.ppid)
         )
     if process.pid in _ancestors(context):
-        return Message("it is envtune itself or started it")
-    uid = context.host.stat(f"/proc/{process.pid}").uid if _there(context, process) else None
-    if uid is None:
-        return Message("it has ended")
+        raise Skipped(Message("it is envtune itself or started it"))
+    if not exists:
+        raise Skipped(Message("it has ended"))
+    uid = host.stat(f"/proc/{process.pid}").uid
     if options.owner is not None and options.owner != process.user:
-        return Message("it is not {owner}'s", owner=options.owner)
-    if uid == context.host.euid or (
-        context.host.euid == 0 and options.owner == process.user and options.pid == process.pid
-    ):
-        return None
-    named = f"--pid {process.pid} --owner {process.user}"
-    return Message("another user's: ask them; root can end it with {named}", named=named)
+        raise Skipped(Message("it is not {owner}'s", owner=options.owner))
+    is_named = options.owner == process.user and options.pid == process.pid
+    if uid != host.euid and not (host.euid == 0 and is_named):
+        flags = f"--pid {process.pid} --owner {process.user}"
+        raise Skipped(Message("another user's: ask them; root can end it with {flags}", flags=flags))
 
 
-def _there(context: Context, process: Process) -> bool:
+def _exists(context: Context, process: Process) -> bool:
     try:
         context.host.stat(f"/proc/{process.pid}/stat")
     except HostError:
@@ -85,28 +80,28 @@ def _there(context: Context, process: Process) -> bool:
 
 
 def _ancestors(context: Context) -> frozenset[int]:
-    """Envtune's own process and what started it."""
+    """Return the pids of envtune's own process and of what started it."""
     try:
-        own = int(context.host.read("/proc/self/stat").split()[0])
+        pid = int(context.host.read("/proc/self/stat").split()[0])
     except (HostError, ValueError, IndexError):
         return frozenset()
     parents = {process.pid: process.ppid for process in context.host.processes()}
-    found = {own}
-    while parents.get(own, 0) > 0 and parents[own] not in found:
-        own = parents[own]
-        found.add(own)
-    return frozenset(found)
+    pids = {pid}
+    while parents.get(pid, 0) > 0 and parents[pid] not in pids:
+        pid = parents[pid]
+        pids.add(pid)
+    return frozenset(pids)
 
 
 def _change(
     context: Context, findings: Sequence[Finding], device: str, process: Process, sign: Text, grace: int
 ) -> Change:
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
-    en, _ = age(context.host.now - process.started)
+    owner, age = f"pid {process.pid} of {process.user}", process_age(context, process).en
     parent = next((p.name for p in context.host.processes() if p.pid == process.ppid), "gone")
-    line = " ".join(process.argv[:2])[:120] or process.name  # no further: arguments may hold secrets
+    command = " ".join(process.argv[:2])[:120] or process.name  # no further: arguments may hold secrets
     uid = context.host.stat(f"/proc/{process.pid}").uid
-    started = _started(context, process)
+    started = _start_ticks(context, process)
     signal = {"op": "signal", "pid": process.pid, "started": started, "uid": uid, "grace": grace, "kill": True}
     return Change(
         finding=ids[0],
@@ -114,7 +109,7 @@ def _change(
         playbook="",
         action="processes.terminate",
         target=f"process {process.pid}",
-        before=f"pid {process.pid} of {process.user}, {en} old, parent {process.ppid} ({parent}), {sign.en}: {line}",
+        before=f"{owner}, {age} old, parent {process.ppid} ({parent}), {sign.en}: {command}",
         after=f"ended: TERM, and KILL if it is still there after {grace} s",
         view="live",
         operations=(signal,),
@@ -126,12 +121,11 @@ def _change(
     )
 
 
-def _started(context: Context, process: Process) -> int:
-    """The start of the process in clock ticks since boot: with its number, what names it for good."""
+def _start_ticks(context: Context, process: Process) -> int:
+    """Return the start of the process in clock ticks since boot, which with its number identifies it for good."""
     fields = context.host.read(f"/proc/{process.pid}/stat").rpartition(")")[2].split()
     boot = next(line for line in context.host.read("/proc/stat").splitlines() if line.startswith("btime "))
     ticks = int(fields[19])
     if abs(int(boot.split()[1]) + ticks / USER_HZ - process.started) > 1:
-        words = f"pid {process.pid} is another process by now"
-        raise Skipped(Bilingual(words, f"pid {process.pid} 现已是另一个进程"))
+        raise Skipped(Message("pid {pid} is another process by now", pid=process.pid))
     return ticks

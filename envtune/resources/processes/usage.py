@@ -1,4 +1,4 @@
-"""Processes on the NPUs: left-over ones, memory that is not free, profilers beside a training run."""
+"""Processes on the NPUs: left-over ones, memory that is not free, profilers running during a training run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,34 @@ from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import Missing, NotApplicable, Undetermined
-from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined
+from envtune.job.environment import process_environment
+from envtune.messages import N_, Literal, Message, Text, clauses, in_context, listed
 from envtune.model import Evidence, Process, Reading
-from envtune.resources.npu.devices import NODES, Answer, ask, device_nodes, in_container, lacks_right, table
-from envtune.resources.npu.health import label
-from envtune.resources.npu.smi import NpuDevice, NpuTable
-from envtune.resources.processes.orphans import ADOPTERS, orphan_sign
+from envtune.resources.npu.devices import (
+    NODES,
+    SmiOutput,
+    complete_table,
+    device_nodes,
+    in_container,
+    smi_output,
+    smi_undetermined,
+)
+from envtune.resources.npu.health import device_label
+from envtune.resources.npu.smi import NpuDevice
 
 TOOLS = ("msprof", "aoe")
 NONE = Message("none")
+# What adopts the children of a process that ended; in a container pid 1 may also be a program that only waits.
+ADOPTERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "s6-svscan", "runit", "sleep", "tail")
+# Services of the driver and of MindCluster (mounts of Ascend Docker Runtime, component names): systemd's own children.
+SERVICES = ("slogd", "dmp_daemon", "log-daemon", "npu-exporter", "device-plugin", "noded")
+# Units under which logins and cron jobs run when systemd-logind is not used: no service of their own.
+LOGIN_UNITS = ("sshd.service", "ssh.service", "crond.service", "cron.service", "atd.service", "docker.service")
+RANK_MARK = "TORCHELASTIC_RUN_ID"  # torchrun sets it for its workers, which it may start in sessions of their own
 
 
-class Holder(NamedTuple):
+class DeviceProcess(NamedTuple):
     """A process on one device: `process` is its row in this host's table, None when it is not there; memory in MB."""
 
     pid: int
@@ -27,78 +42,74 @@ class Holder(NamedTuple):
     process: Optional[Process]
 
 
-class Holding(NamedTuple):
-    """The processes on one device; `holders` is None when nobody tells them, and `reason` says why."""
+class DeviceUsage(NamedTuple):
+    """The processes on one device; None when they are unknown, and `reason` says why."""
 
     subject: str
-    device: Optional[NpuDevice]
-    holders: Optional[tuple[Holder, ...]]
+    processes: Optional[tuple[DeviceProcess, ...]]
     evidence: Evidence
     reason: Optional[Text] = None
-    right: bool = False
+    needs_privilege: bool = False
 
 
-def holdings(context: Context) -> tuple[Holding, ...]:
-    """Who is on every device: npu-smi's process table, else the open descriptors of /dev/davinciN."""
-    return context.cached(_holdings)
+def device_usage(context: Context) -> tuple[DeviceUsage, ...]:
+    """Return the processes on every device: npu-smi's process table, else the open descriptors of /dev/davinciN."""
+    return context.cached(_device_usage)
 
 
-def _holdings(context: Context) -> tuple[Holding, ...]:
+def _device_usage(context: Context) -> tuple[DeviceUsage, ...]:
     try:
-        answer: Optional[Answer] = ask(context)
+        output: Optional[SmiOutput] = smi_output(context)
     except Missing:
-        answer = None
-    if answer is not None and answer.failure is None:
-        listed = answer.table
-        if listed.incomplete is not None:
-            raise Undetermined(listed.incomplete, answer.source, answer.text)
-        if set(listed.untold) != {device.npu for device in listed.devices}:
-            return _by_table(context, listed, answer)
-        if listed.cut:
+        output = None
+    if output is not None and output.failure is None:
+        table = output.table
+        if table.incomplete is not None:
+            raise Undetermined(table.incomplete, output.source, output.text)
+        if set(table.without_processes) != {device.npu for device in table.devices}:
+            return tuple(_usage_by_table(context, output))
+        if table.truncated:
             why = Message("npu-smi's output ends before its process table")
-            raise Undetermined(why, answer.source, answer.text)
-        return tuple(_by_descriptor(context, label(listed, d), listed.node(d), d) for d in listed.devices)
+            raise Undetermined(why, output.source, output.text)
+        return tuple(_usage_by_descriptor(context, device_label(table, d), table.node(d)) for d in table.devices)
     nodes = device_nodes(context)
+    if not nodes and output is not None:
+        raise smi_undetermined(context, output)
     if not nodes:
-        if answer is not None and answer.failure is not None:
-            right = lacks_right(context, answer.failure)
-            raise Undetermined(answer.failure.meaning, answer.source, answer.text, right=right)
         raise NotApplicable(Message("no NPU device node is here"), NODES)
-    return tuple(_by_descriptor(context, f"npu{node}", node, None) for node in nodes)
+    return tuple(_usage_by_descriptor(context, f"npu{node}", node) for node in nodes)
 
 
-def _by_table(context: Context, listed: NpuTable, answer: Answer) -> tuple[Holding, ...]:
-    here = {process.pid: process for process in context.host.processes()}
+def _usage_by_table(context: Context, output: SmiOutput) -> Iterable[DeviceUsage]:
+    by_pid = {process.pid: process for process in context.host.processes()}
     contained = in_container(context)
-    found = []
-    for device in listed.devices:
-        rows = [p for p in listed.processes if (p.npu, p.chip) == (device.npu, device.chip)]
-        text = "\n".join(row.raw for row in rows) or f"No running processes found in NPU {device.npu}"
-        evidence = Evidence(answer.source, text)
-        if device.npu in listed.untold:
+    for device in output.table.devices:
+        subject = device_label(output.table, device)
+        if device.npu in output.table.without_processes:
             why = Message("npu-smi's process table breaks off or does not name this NPU")
-            found.append(Holding(label(listed, device), device, None, Evidence(answer.source, answer.text), why))
+            yield DeviceUsage(subject, None, Evidence(output.source, output.text), why)
             continue
-        holders = tuple(
-            Holder(row.pid, row.name, row.memory, here.get(row.inner or 0) if contained else here.get(row.pid))
+        rows = [p for p in output.table.processes if (p.npu, p.chip) == (device.npu, device.chip)]
+        text = "\n".join(row.raw for row in rows) or f"No running processes found in NPU {device.npu}"
+        processes = tuple(
+            DeviceProcess(row.pid, row.name, row.memory, by_pid.get((row.inner or 0) if contained else row.pid))
             for row in rows
         )
-        found.append(Holding(label(listed, device), device, holders, evidence))
-    return tuple(found)
+        yield DeviceUsage(subject, processes, Evidence(output.source, text))
 
 
-def _by_descriptor(context: Context, subject: str, node: Optional[int], device: Optional[NpuDevice]) -> Holding:
-    """Who holds /dev/davinciN open. Without the right to read every process, nobody found is not nobody there."""
+def _usage_by_descriptor(context: Context, subject: str, node: Optional[int]) -> DeviceUsage:
+    """Return who has /dev/davinciN open; unknown when nobody is found but some processes could not be read."""
     path = f"/dev/davinci{node}"
     rows = context.host.processes()
-    holders = tuple(Holder(p.pid, p.name, None, p) for p in rows if path in p.devices)
-    evidence = Evidence("/proc/*/fd", "\n".join(f"{h.pid} {h.name}: {path}" for h in holders) or f"{path}: none")
-    if not holders and any(p.opaque for p in rows):
+    processes = tuple(DeviceProcess(p.pid, p.name, None, p) for p in rows if path in p.devices)
+    evidence = Evidence("/proc/*/fd", "\n".join(f"{p.pid} {p.name}: {path}" for p in processes) or f"{path}: none")
+    if not processes and any(p.opaque for p in rows):
         why = Message(
             "npu-smi prints no process table here, and the open files of other users' processes may not be read"
         )
-        return Holding(subject, device, None, evidence, why, right=True)
-    return Holding(subject, device, holders, evidence)
+        return DeviceUsage(subject, None, evidence, why, needs_privilege=True)
+    return DeviceUsage(subject, processes, evidence)
 
 
 # ---------------------------------------------------------------------------------------------------- left over
@@ -106,111 +117,176 @@ def _by_descriptor(context: Context, subject: str, node: Optional[int], device: 
 
 @probe("processes.residual", formerly="process.residual")
 def residual(context: Context) -> Iterable[Reading]:
-    """Processes on a device whose job is gone: parent ended, zombie, or stopped. Never the named job's own.
+    """Read the processes on each device whose job is gone: parent ended, zombie, or stopped; never the named job's.
 
     Source: guide 003:3299-3311. Its `pkill -9 python` would end every Python of every user, so only pids are named.
     """
-    own = job_pids(context)
-    return [_residual_reading(context, holding, own) for holding in holdings(context)]
+    job = job_pids(context)
+    return [_residual_reading(context, usage, job) for usage in device_usage(context)]
 
 
-def _residual_reading(context: Context, holding: Holding, own: frozenset[int]) -> Reading:
-    if holding.holders is None:
-        return Reading(holding.subject, None, holding.evidence, reason=holding.reason, right=holding.right)
-    rows, doubts = _judged(context, holding, own)
-    left = [_describe(context, holder, process, sign) for holder, process, sign in rows]
-    if left:
-        wanted = Message("no process whose job has ended")
-        look = f"ps -o pid,ppid,user,lstart,etime,stat,args -p {','.join(str(process.pid) for _, process, _ in rows)}"
-        words = tuple(t.en for t in left)
-        return Reading(holding.subject, words, holding.evidence, _join(left), wanted, commands=(look,))
-    if doubts:
-        return Reading(holding.subject, None, holding.evidence, reason=_join(doubts))
-    return Reading(holding.subject, (), holding.evidence, NONE)
+def _residual_reading(context: Context, usage: DeviceUsage, job: frozenset[int]) -> Reading:
+    if usage.processes is None:
+        privilege = usage.needs_privilege
+        return Reading(usage.subject, None, usage.evidence, reason=usage.reason, needs_privilege=privilege)
+    certain, uncertain = _orphans(context, usage, job)
+    if certain:
+        pids = ",".join(str(process.pid) for _, process, _ in certain)
+        texts = [_describe(context, *orphan) for orphan in certain]
+        return Reading(
+            usage.subject,
+            tuple(text.en for text in texts),
+            usage.evidence,
+            clauses(texts),
+            Message("no process whose job has ended"),
+            commands=(f"ps -o pid,ppid,user,lstart,etime,stat,args -p {pids}",),
+        )
+    if uncertain:
+        return Reading(usage.subject, None, usage.evidence, reason=clauses(uncertain))
+    return Reading(usage.subject, (), usage.evidence, NONE)
 
 
 def left_over(context: Context) -> tuple[tuple[str, Process, Text], ...]:
-    """(device, process, what shows it) of every process that is certain to be left over, once per process."""
-    own = job_pids(context)
-    found: dict[int, tuple[str, Process, Text]] = {}
-    for holding in holdings(context):
-        for _, process, sign in _judged(context, holding, own)[0]:
-            found.setdefault(process.pid, (holding.subject, process, sign))
-    return tuple(found.values())
+    """Return (device, process, sign of it) of every process that is certain to be left over, once per process."""
+    job = job_pids(context)
+    orphans: dict[int, tuple[str, Process, Text]] = {}
+    for usage in device_usage(context):
+        for _, process, sign in _orphans(context, usage, job)[0]:
+            orphans.setdefault(process.pid, (usage.subject, process, sign))
+    return tuple(orphans.values())
 
 
-def _judged(
-    context: Context, holding: Holding, own: frozenset[int]
-) -> tuple[list[tuple[Holder, Process, Text]], list[Text]]:
-    """The holders that are left over, and the doubts about others."""
-    left: list[tuple[Holder, Process, Text]] = []
-    doubts: list[Text] = []
-    for holder in holding.holders or ():
-        if holder.process is None:
-            doubts.append(_stranger(context, holder))
-        elif holder.process.pid not in own:
-            sign, certain = orphan_sign(context, holder.process)
-            if sign is not None and certain:
-                left.append((holder, holder.process, sign))
+def _orphans(
+    context: Context, usage: DeviceUsage, job: frozenset[int]
+) -> tuple[list[tuple[DeviceProcess, Process, Text]], list[Text]]:
+    """Return the processes that are left over, each with the sign of it, and why others may be."""
+    certain: list[tuple[DeviceProcess, Process, Text]] = []
+    uncertain: list[Text] = []
+    for entry in usage.processes or ():
+        if entry.process is None:
+            uncertain.append(_not_in_table(context, entry))
+        elif entry.process.pid not in job:
+            sign, is_certain = orphan_sign(context, entry.process)
+            if sign is not None and is_certain:
+                certain.append((entry, entry.process, sign))
             elif sign is not None:
-                doubts.append(_describe(context, holder, holder.process, sign))
-    return left, doubts
+                uncertain.append(_describe(context, entry, entry.process, sign))
+    return certain, uncertain
 
 
-def _stranger(context: Context, holder: Holder) -> Text:
+def _not_in_table(context: Context, entry: DeviceProcess) -> Text:
     if in_container(context):
         return Message(
-            "pid {pid} is the host's number of a process; this container cannot say whose it is", pid=holder.pid
+            "pid {pid} is the host's number of a process; this container cannot say whose it is", pid=entry.pid
         )
     return Message(
-        "npu-smi lists pid {pid}, which is not in the process table (ended meanwhile, or hidden)", pid=holder.pid
+        "npu-smi lists pid {pid}, which is not in the process table (ended meanwhile, or hidden)", pid=entry.pid
     )
 
 
-def _describe(context: Context, holder: Holder, process: Process, sign: Text) -> Text:
-    en, zh = age(context.host.now - process.started)
-    argv = " ".join(process.argv[:2])[:80] or process.name  # no further: arguments may hold secrets
-    memory = "" if holder.memory is None else f", {holder.memory} MB"
-    return Bilingual(
-        f"pid {process.pid} of {process.user}, {en} old{memory}: {sign.en} ({argv})",
-        f"pid {process.pid}，用户 {process.user}，已存在 {zh}{memory.replace(', ', '，')}：{sign.zh}（{argv}）",
-    )
+def _describe(context: Context, entry: DeviceProcess, process: Process, sign: Text) -> Text:
+    fields = {
+        "pid": process.pid,
+        "user": process.user,
+        "age": process_age(context, process),
+        "sign": sign,
+        "command": " ".join(process.argv[:2])[:80] or process.name,  # no further: arguments may hold secrets
+    }
+    if entry.memory is None:
+        return Message("pid {pid} of {user}, {age} old: {sign} ({command})", **fields)
+    return Message("pid {pid} of {user}, {age} old, {memory} MB: {sign} ({command})", memory=entry.memory, **fields)
 
 
-def age(seconds: float) -> tuple[str, str]:
-    """A duration in its largest whole unit, in both languages."""
-    for size, en, zh in ((86400, "d", "天"), (3600, "h", "小时"), (60, "min", "分钟")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {en}", f"{int(seconds // size)} {zh}"
-    return f"{max(0, int(seconds))} s", f"{max(0, int(seconds))} 秒"
+_UNITS = ((86400, N_("{count} d")), (3600, N_("{count} h")), (60, N_("{count} min")), (1, N_("{count} s")))
 
 
-def _join(texts: Sequence[Text]) -> Text:
-    return Bilingual("; ".join(t.en for t in texts), "；".join(t.zh for t in texts))
+def process_age(context: Context, process: Process) -> Text:
+    """Return how long a process has been running, in its largest whole unit."""
+    seconds = max(0, int(context.host.now - process.started))
+    size, template = next((unit for unit in _UNITS if seconds >= unit[0]), _UNITS[-1])
+    return Message(template, count=seconds // size)
+
+
+# ---------------------------------------------------------------------------------------------------- orphans
+
+
+def orphan_sign(context: Context, process: Process) -> tuple[Optional[Text], bool]:
+    """Return why this process looks left over, and whether that is certain; (None, True) for one of a live job."""
+    if process.state == "Z":
+        return Message("a zombie"), True
+    if process.state in ("T", "t"):
+        return in_context("orphans", "stopped"), True
+    if process.pid == 1 or process.ppid == 0 or process.name in SERVICES:
+        return None, True  # the first process, or one that `docker exec` put into this container
+    parent = next((p for p in context.host.processes() if p.pid == process.ppid), None)
+    if parent is None:
+        return Message("its parent has ended"), True
+    if parent.name in ADOPTERS:
+        return _adoption_sign(context, process, parent)
+    if parent.pid == 1:
+        return Message("pid 1 ({name}) started or adopted it", name=parent.name), False
+    return None, True
+
+
+_DETACHED = Message(
+    "its parent has ended, but it leads a process group of its own, as what nohup or setsid started does: it may "
+    "be a job that still computes; ask its owner"
+)
+
+
+def _adoption_sign(context: Context, process: Process, parent: Process) -> tuple[Optional[Text], bool]:
+    if _is_service(context, process):
+        return None, True
+    if _is_detached(context, process):
+        return _DETACHED, False
+    return Message("its parent has ended, {name} adopted it", name=parent.name), True
+
+
+def _is_service(context: Context, process: Process) -> bool:
+    """Return whether systemd runs it as a unit of its own: then systemd is its parent and did not adopt it."""
+    try:
+        groups = context.host.read(f"/proc/{process.pid}/cgroup")
+    except HostError:
+        return False
+    parts = [part for line in groups.splitlines() for part in line.split("/")]
+    return any(part.endswith(".service") and part not in LOGIN_UNITS and "@" not in part for part in parts)
+
+
+def _is_detached(context: Context, process: Process) -> bool:
+    """Return whether nohup in a login shell or setsid started it: it leads its process group and is no torchrun rank.
+
+    A worker that a launcher forked stays in the launcher's group (proc_pid_stat(5), field 5).
+    """
+    try:
+        fields = context.host.read(f"/proc/{process.pid}/stat").rpartition(")")[2].split()
+    except HostError:
+        return False
+    if fields[2:3] != [str(process.pid)]:
+        return False
+    return RANK_MARK not in (process_environment(context.host, process.pid).variables or {})
 
 
 def job_pids(context: Context) -> frozenset[int]:
-    """The pids of the job named by --pid: it, what it started, and its siblings under the same launcher."""
+    """Return the pids of the job named by --pid: it, what it started, and its siblings under the same launcher."""
     return context.cached(_job_pids)
 
 
 def _job_pids(context: Context) -> frozenset[int]:
-    if context.target.options.pid is None:
+    root = context.target.options.pid
+    if root is None:
         return frozenset()
     rows = context.host.processes()
     parents: Mapping[int, int] = {p.pid: p.ppid for p in rows}
     names: Mapping[int, str] = {p.pid: p.name for p in rows}
-    root = context.target.options.pid
     launcher = parents.get(root, 0)
-    own = {root}
+    pids = {root}
     if launcher > 1 and names.get(launcher, "systemd") not in ADOPTERS:
-        own.add(launcher)
-    grown = True
-    while grown:
-        more = {pid for pid, parent in parents.items() if parent in own} - own
-        grown = bool(more)
-        own |= more
-    return frozenset(own)
+        pids.add(launcher)
+    while True:
+        children = {pid for pid, parent in parents.items() if parent in pids} - pids
+        if not children:
+            return frozenset(pids)
+        pids |= children
 
 
 # ---------------------------------------------------------------------------------------------------- memory
@@ -218,45 +294,39 @@ def _job_pids(context: Context) -> frozenset[int]:
 
 @probe("processes.free_memory", formerly="process.free_memory")
 def free_memory(context: Context, *, idle_percent: int, idle_percent_910a: int) -> Iterable[Reading]:
-    """Whether only the driver's own share of each device's memory is used; limits in percent of its HBM.
+    """Read whether only the driver's own share of each device's memory is used; limits in percent of its HBM.
 
     Source: guide 003:3208-3218. The vendor documents no baseline; public listings of idle devices show 2.7-4.8 GB used
     (at most 8.8 % of the HBM, on 910B4) from 910B on, and at most 18 MB of 32 GB on 910A.
     """
-    listed = table(context)
+    table = complete_table(context)
     limit = idle_percent_910a if context.facts.value("npu") == "910A" else idle_percent
-    own = job_pids(context)
-    by_subject = {holding.subject: holding for holding in holdings(context)}
-    return [_memory(device, by_subject[label(listed, device)], own, limit) for device in listed.devices]
+    job = job_pids(context)
+    by_subject = {usage.subject: usage for usage in device_usage(context)}
+    return [_memory_reading(device, by_subject[device_label(table, device)], job, limit) for device in table.devices]
 
 
-def _memory(device: NpuDevice, holding: Holding, own: frozenset[int], limit: int) -> Reading:
+def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], limit: int) -> Reading:
     evidence = Evidence("npu-smi info", device.raw)
-    usage = device.hbm
-    if usage is None or usage.total == 0:
+    if device.hbm is None or device.hbm.total == 0:
         reason = Message("npu-smi prints no HBM usage for it")
-        return Reading(holding.subject, None, evidence, reason=reason)
-    holders = holding.holders or ()
-    others = [h for h in holders if h.process is None or h.process.pid not in own]
-    wanted = Message("no process, at most {limit} % used", limit=limit)
-    mine = len(others) < len(holders)
-    if not others and (mine or usage.used * 100 <= usage.total * limit):
-        return Reading(holding.subject, "free", evidence, _free_words(mine), wanted)
-    text, zh = f"{usage.used} of {usage.total} MB used", f"已使用 {usage.used} / {usage.total} MB"
+        return Reading(usage.subject, None, evidence, reason=reason)
+    used, total = device.hbm
+    processes = usage.processes or ()
+    others = [p for p in processes if p.process is None or p.process.pid not in job]
+    expected = Message("no process, at most {limit} % used", limit=limit)
+    if not others and len(processes) > 0:
+        return Reading(usage.subject, "free", evidence, Message("only the named job is on it"), expected)
+    if not others and used * 100 <= total * limit:
+        return Reading(usage.subject, "free", evidence, Message("only the idle share is used"), expected)
     if others:
-        names = ", ".join(f"{h.pid} {h.name}".rstrip() for h in others)
-        shown = Bilingual(f"{text}; processes: {names}", f"{zh}；进程：{names}")
-    elif holding.holders is None:
-        shown = Bilingual(f"{text}; by whom is not told", f"{zh}；无法得知占用者")
+        names = ", ".join(f"{p.pid} {p.name}".rstrip() for p in others)
+        shown = Message("{used} of {total} MB used; processes: {names}", used=used, total=total, names=names)
+    elif usage.processes is None:
+        shown = Message("{used} of {total} MB used; by whom is not told", used=used, total=total)
     else:
-        shown = Bilingual(f"{text}, but no process is listed: not given back", f"{zh}，但未列出任何进程：内存未被释放")
-    return Reading(holding.subject, "taken", evidence, shown, wanted)
-
-
-def _free_words(mine: bool) -> Text:
-    if mine:
-        return Message("only the named job is on it")
-    return Message("only the idle share is used")
+        shown = Message("{used} of {total} MB used, but no process is listed: not given back", used=used, total=total)
+    return Reading(usage.subject, "taken", evidence, shown, expected)
 
 
 # ---------------------------------------------------------------------------------------------------- profilers
@@ -264,31 +334,27 @@ def _free_words(mine: bool) -> Text:
 
 @probe("processes.profilers", formerly="process.profilers")
 def profilers(context: Context) -> Iterable[Reading]:
-    """Profiling or AOE tuning that is running or switched on for the job. Source: guide 003:1582-1583."""
-    found = [_tool(name, context.host.processes()) for name in TOOLS]
+    """Read profiling or AOE tuning that is running or switched on for the job. Source: guide 003:1582-1583."""
+    readings = [_tool_reading(name, context.host.processes()) for name in TOOLS]
     try:
         variables = context.target.variables()
-    except Undetermined as untold:
-        found.append(Reading("PROFILING_MODE", None, Evidence(untold.source), reason=untold.reason))
-        return found
+    except Undetermined as verdict:
+        return [*readings, Reading("PROFILING_MODE", None, Evidence(verdict.source), reason=verdict.reason)]
     value = variables.get("PROFILING_MODE", "")
     on = value.strip().lower() not in ("", "false", "0")
-    evidence = Evidence(
-        context.target.environment.source, f"PROFILING_MODE={value}" if value else "PROFILING_MODE is not set"
-    )
-    found.append(Reading("PROFILING_MODE", (value,) if on else (), evidence, Literal(value) if on else NONE))
-    return found
+    text = f"PROFILING_MODE={value}" if value else "PROFILING_MODE is not set"
+    evidence = Evidence(context.target.environment.source, text)
+    return [*readings, Reading("PROFILING_MODE", (value,) if on else (), evidence, Literal(value) if on else NONE)]
 
 
-def _tool(name: str, rows: Sequence[Process]) -> Reading:
+def _tool_reading(name: str, rows: Sequence[Process]) -> Reading:
     running = [p for p in rows if _runs(name, p)]
-    lines = tuple(f"pid {p.pid} of {p.user}" for p in running)
     text = "\n".join(f"{p.pid} {' '.join(p.argv[:2]) or p.name}" for p in running) or f"no process named {name}"
-    shown = Bilingual(", ".join(lines), "，".join(f"pid {p.pid}（{p.user}）" for p in running)) if running else NONE
-    return Reading(name, lines, Evidence("/proc", text), shown)
+    texts = [Message("pid {pid} of {user}", pid=p.pid, user=p.user) for p in running]
+    return Reading(name, tuple(t.en for t in texts), Evidence("/proc", text), listed(texts) if texts else NONE)
 
 
 def _runs(name: str, process: Process) -> bool:
-    """Whether the process is this tool, started directly, through its .bin, or as a Python script."""
+    """Return whether the process is this tool, started directly, through its .bin, or as a Python script."""
     words = (process.name, *process.argv[:2])
     return any(word.rpartition("/")[2] in (name, f"{name}.bin", f"{name}.py") for word in words)

@@ -250,7 +250,13 @@ def damage(context: Context, *, names: Iterable[str]) -> Iterable[Reading]:
     """Per site directory of the job's Python what is damaged; the metadata of `names` is read as well."""
     known = environment(context)
     yield from (
-        Reading(entry, None, Evidence(entry), reason=host_error_text(error), right=isinstance(error, PermissionError))
+        Reading(
+            entry,
+            None,
+            Evidence(entry),
+            reason=host_error_text(error),
+            needs_privilege=isinstance(error, PermissionError),
+        )
         for entry, error in known.closed.items()
     )
     broken: dict[str, list[Text]] = {}

@@ -1,4 +1,4 @@
-"""What sets the kernel's parameters at boot: the files of sysctl.d, and which of them has the last word.
+"""What sets the kernel's parameters at boot: the files of sysctl.d, and which of them has precedence.
 
 Sources: sysctl.d(5) and systemd-sysctl (files of all directories are read in the order of their names, one name is read
 once, /etc wins over /run over /usr; a key that is named wins over one that is matched by a glob); procps' `sysctl
@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
-from typing import Iterator, NamedTuple, Optional
+from typing import Iterator, NamedTuple, Optional, Sequence
 
 from envtune.collector.sources.network import SYSCTL_DIRECTORIES
 from envtune.errors import HostError, Missing
 from envtune.host import Host
 
-MAIN = "/etc/sysctl.conf"
+SYSCTL_CONF = "/etc/sysctl.conf"
 
 
-class Line(NamedTuple):
-    """One setting. `key` is the path below /proc/sys; `value` is None for `-key`, which excludes it from globs."""
+class Setting(NamedTuple):
+    """One line of a file; `key` is the path below /proc/sys, `value` None for `-key`, which excludes it from globs."""
 
     key: str
     value: Optional[str]
@@ -27,18 +27,18 @@ class Line(NamedTuple):
     number: int
 
     @property
-    def place(self) -> str:
-        """file:line."""
+    def location(self) -> str:
+        """Return file:line."""
         return f"{self.path}:{self.number}"
 
     @property
     def name(self) -> str:
-        """The name of the file, which decides the order."""
+        """Return the name of the file, which decides the order."""
         return posixpath.basename(self.path)
 
 
 def key_path(key: str) -> str:
-    """`net.ipv4.ip_forward` and `net/ipv4/ip_forward` as the path below /proc/sys.
+    """Return the path below /proc/sys of `net.ipv4.ip_forward` or `net/ipv4/ip_forward`.
 
     Where the first separator is a dot, dots separate and slashes stand for dots in a name (`net.ipv4.conf.eth0/7.mtu`).
     """
@@ -46,21 +46,21 @@ def key_path(key: str) -> str:
     return key.strip("/") if first == "/" else key.translate(str.maketrans("./", "/."))
 
 
-def lines(text: str, path: str) -> Iterator[Line]:
-    """The settings of one file; comments (`#`, `;`) and what is no setting are left out."""
+def parse_settings(text: str, path: str) -> Iterator[Setting]:
+    """Yield the settings of one file; comments (`#`, `;`) and what is no setting are left out."""
     for number, row in enumerate(text.splitlines(), 1):
         row = row.strip()
         if not row or row[0] in "#;":
             continue
         key, equals, value = row.partition("=")
-        silent = key.startswith("-")  # a failure to set it is no error
+        ignores_failure = key.startswith("-")
         name = key.lstrip("-").strip()
-        if name and (equals or silent):
-            yield Line(key_path(name), value.strip() if equals else None, path, number)
+        if name and (equals or ignores_failure):
+            yield Setting(key_path(name), value.strip() if equals else None, path, number)
 
 
-def files(host: Host) -> tuple[str, ...]:
-    """The files that are read at boot, in order; raises HostError where a directory may not be listed."""
+def boot_files(host: Host) -> tuple[str, ...]:
+    """Return the files that are read at boot, in order; raises HostError where a directory may not be listed."""
     chosen: dict[str, str] = {}
     for folder in SYSCTL_DIRECTORIES:
         try:
@@ -73,52 +73,55 @@ def files(host: Host) -> tuple[str, ...]:
     return tuple(chosen[name] for name in sorted(chosen))
 
 
-def settings(host: Host) -> tuple[Line, ...]:
-    """Every setting of every file that is read at boot, in order; a link to /dev/null hides the files of its name."""
-    found: list[Line] = []
-    for path in files(host):
+def boot_settings(host: Host) -> tuple[Setting, ...]:
+    """Return every setting of every file that is read at boot, in order.
+
+    A link to /dev/null hides the files of its name.
+    """
+    settings: list[Setting] = []
+    for path in boot_files(host):
         try:
             if host.stat(path).kind == "file":
-                found.extend(lines(host.read(path), path))
+                settings.extend(parse_settings(host.read(path), path))
         except Missing:
             continue  # a link that leads nowhere
-    return tuple(found)
+    return tuple(settings)
 
 
-def winner(every: tuple[Line, ...], key: str) -> Optional[Line]:
-    """The setting that holds after a boot; None when no file sets the key."""
-    named = [line for line in every if line.key == key]
-    valued = [line for line in named if line.value is not None]
-    if valued:
-        return valued[-1]
-    matched = [line for line in every if line.value is not None and _matches(line.key, key)]
+def effective_setting(settings: Sequence[Setting], key: str) -> Optional[Setting]:
+    """Return the setting in effect after a boot; None when no file sets the key."""
+    named = [setting for setting in settings if setting.key == key]
+    assigned = [setting for setting in named if setting.value is not None]
+    if assigned:
+        return assigned[-1]
+    matched = [setting for setting in settings if setting.value is not None and _matches(setting.key, key)]
     return matched[-1] if matched and not named else None
 
 
 def _matches(pattern: str, key: str) -> bool:
-    """A glob of the file system: `*` does not cross a slash."""
-    one, two = pattern.split("/"), key.split("/")
-    return len(one) == len(two) and all(fnmatch.fnmatchcase(word, part) for part, word in zip(one, two))
+    """Return whether a file system glob matches the key: `*` does not cross a slash."""
+    globs, names = pattern.split("/"), key.split("/")
+    return len(globs) == len(names) and all(fnmatch.fnmatchcase(name, glob) for glob, name in zip(globs, names))
 
 
-def elsewhere(host: Host, key: str) -> tuple[Line, ...]:
-    """Settings of the key in files that something else than the boot reads: `sysctl --system`, and ufw at its start."""
-    found: list[Line] = []
-    linked = {path for path in files(host) if _leads_to_main(host, path)}
-    for path in (MAIN, "/etc/ufw/sysctl.conf"):
-        if path == MAIN and linked:
-            continue
+def other_settings(host: Host, key: str) -> tuple[Setting, ...]:
+    """Return the key's settings in files that the boot does not read, but `sysctl --system` or ufw at its start."""
+    paths = ["/etc/ufw/sysctl.conf"]
+    if not any(_links_to_sysctl_conf(host, path) for path in boot_files(host)):
+        paths.insert(0, SYSCTL_CONF)
+    settings: list[Setting] = []
+    for path in paths:
         try:
-            found.extend(line for line in lines(host.read(path), path) if line.key == key and line.value is not None)
+            settings += parse_settings(host.read(path), path)
         except HostError:
             continue
-    return tuple(found)
+    return tuple(setting for setting in settings if setting.key == key and setting.value is not None)
 
 
-def _leads_to_main(host: Host, path: str) -> bool:
+def _links_to_sysctl_conf(host: Host, path: str) -> bool:
     try:
         if host.stat(path, follow=False).kind != "link":
             return False
-        return posixpath.normpath(posixpath.join(posixpath.dirname(path), host.readlink(path))) == MAIN
+        return posixpath.normpath(posixpath.join(posixpath.dirname(path), host.readlink(path))) == SYSCTL_CONF
     except HostError:
         return False

@@ -1,104 +1,84 @@
-"""Setting kernel parameters: the running kernel's, and a file of our own for the next boot.
+"""Setting kernel parameters: in the running kernel, and in a file of envtune's own for the next boot.
 
-Others' files are never edited. Where one of them has the later word, ours gets a name behind it, or the change is left
-out and the file is named. Lists are merged with what is there.
+Other files are never edited. Where one of them has precedence, envtune's file gets a name that is read after it, or the
+change is left out and the file is named. Lists are merged with what is there.
 """
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, NamedTuple, Optional, Sequence
+from typing import Callable, Iterable, Literal, Mapping, NamedTuple, Optional, Sequence
 
-from envtune import intervals as regions
+from envtune import intervals
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Missing, Skipped, Undetermined
 from envtune.host import Host
 from envtune.intervals import Intervals
-from envtune.messages import Bilingual, Message, Text
-from envtune.model import Change, Finding
+from envtune.messages import Message, Text, clauses
+from envtune.model import Change, Finding, Reading
 from envtune.resources.cpu.boot import tuned_option, tuned_profiles
 from envtune.resources.files.change import content, file_operation, mounted_read_only, shown
-from envtune.resources.network import ports
-from envtune.resources.sysctl import files as sysctl_files
-from envtune.resources.sysctl.files import Line, key_path, lines
+from envtune.resources.network.ports import hccl, hccl_ports, master_port, port_list
+from envtune.resources.sysctl.files import (
+    SYSCTL_CONF,
+    Setting,
+    boot_settings,
+    effective_setting,
+    key_path,
+    other_settings,
+    parse_settings,
+)
 
-# The first is ours; the others are for hosts on which somebody's later file sets the same key.
+# The first name is the usual one; the others are for hosts on which a later file sets the same key.
 OWN_FILES = ("95-envtune.conf", "99-zz-envtune.conf", "zz-envtune.conf")
 HEADER = "# Written by envtune (see `envtune history`); one line per key.\n"
 
 
-class Wanted(NamedTuple):
-    """What a key shall hold. `merge` makes it of what is there (empty text: nothing); `holds` says it is so already."""
+class DesiredValue(NamedTuple):
+    """What a key shall hold: `merge` makes it of what is there (empty text: nothing), `holds` says it is so already."""
 
     merge: Callable[[Sequence[str]], str]
     holds: Callable[[str], bool]
-    cures: tuple[str, ...]
+    checks: tuple[str, ...]  # ids of the checks it fixes
 
 
 @action("sysctl.set")
 def set_key(
-    context: Context, findings: Sequence[Finding], *, key: str, value: str = "", add: str = ""
+    context: Context, findings: Sequence[Finding], *, key: str, value: str = "", add: Literal["", "job_ports"] = ""
 ) -> Iterable[Change]:
-    """Set `key` to `value`, or add to its list the ports that `add` names (`job_ports`); now, and for the next boot."""
-    wanted = _SOURCES[add](context, findings) if add else _plain(value, findings)
+    """Propose `value` for `key`, or adding to its list the job's ports; for now, and for the next boot."""
+    desired = _job_ports(context, findings) if add == "job_ports" else _fixed_value(value, findings)
     path = f"/proc/sys/{key_path(key)}"
     try:
         live = " ".join(context.host.read(path).split())
     except Missing:
         raise Skipped(Message("this kernel has no {key}", key=key)) from None
-    changes = list(_live(context, key, path, live, wanted))
+    changes = list(_live_change(context, key, path, live, desired))
     try:
-        changes += _boot(context, key, live, wanted)
+        changes += _boot_change(context, key, live, desired)
     except Skipped as skipped:
-        why = skipped.reason
-        note = Message("until the next boot only: {why}", why=why)
         if not changes:
             raise
+        note = Message("until the next boot only: {why}", why=skipped.reason)
         changes = [change._replace(note=note) for change in changes]
     if not changes:
         raise Skipped(Message("{key} is set already, now and for the next boot", key=key))
     return changes
 
 
-# ---------------------------------------------------------------------- what is wanted
+# ---------------------------------------------------------------------- the desired value
 
 
-def _plain(value: str, findings: Sequence[Finding]) -> Wanted:
-    words = " ".join(value.split())
-    if not words:
+def _fixed_value(value: str, findings: Sequence[Finding]) -> DesiredValue:
+    text = " ".join(value.split())
+    if not text:
         raise Skipped(Message("sysctl.set was given no value"))
-    return Wanted(lambda there: words, lambda there: there == words, _ids(findings))
+    ids = tuple(dict.fromkeys(finding.id for finding in findings))
+    return DesiredValue(lambda current: text, lambda current: current == text, ids)
 
 
-def _ids(findings: Sequence[Finding]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(finding.id for finding in findings))
-
-
-def _job_ports(context: Context, findings: Sequence[Finding]) -> Wanted:
-    """The ports of the job that the kernel may give away: HCCL's range, and MASTER_PORT."""
-    wanted: Intervals = ()
-    cures: list[str] = []
-    reasons: list[Text] = []
-    for check in _ids(findings):
-        readings = list(ports.hccl(context) if check == "NET005" else ports.master_port(context))
-        if any(reading.value == "exposed" for reading in readings):
-            found = ports.hccl_ports(context).ports if check == "NET005" else _master_port(context)
-            wanted = regions.intervals((*wanted, *found))
-            cures.append(check)
-        reasons += [r.shown for r in readings if r.value in ("taken", "impossible") and r.shown is not None]
-    if not cures:
-        reasons += [f.check.remedy for f in findings[:1] if f.check.remedy is not None]
-        en, zh = "; ".join(r.en for r in reasons), "；".join(r.zh for r in reasons)
-        raise Skipped(Bilingual(f"reserving ports does not help: {en}", f"预留端口无法解决：{zh}"))
-
-    def merge(there: Sequence[str]) -> str:
-        kept = [pair for text in there for pair in ports.port_list(text)]
-        return regions.port_text(regions.intervals((*kept, *wanted))).replace(" ", "")
-
-    def holds(text: str) -> bool:
-        return not regions.without(wanted, ports.port_list(text))
-
-    return Wanted(merge, holds, tuple(cures))
+def _hccl_ports(context: Context) -> Intervals:
+    return hccl_ports(context).ports
 
 
 def _master_port(context: Context) -> Intervals:
@@ -106,20 +86,57 @@ def _master_port(context: Context) -> Intervals:
     return ((port, port),)
 
 
-_SOURCES: dict[str, Callable[[Context, Sequence[Finding]], Wanted]] = {"job_ports": _job_ports}
+class PortProbe(NamedTuple):
+    """A probe that finds ports the kernel may give away, and the function that says which ports these are."""
+
+    read: Callable[[Context], Iterable[Reading]]
+    ports: Callable[[Context], Intervals]
 
 
-def _merged(wanted: Wanted, there: Iterable[Optional[str]], key: str) -> str:
+_PORT_PROBES: Mapping[str, PortProbe] = {
+    "network.hccl_ports": PortProbe(hccl, _hccl_ports),
+    "network.master_port": PortProbe(master_port, _master_port),
+}
+
+
+def _job_ports(context: Context, findings: Sequence[Finding]) -> DesiredValue:
+    """Return the ports of the job that the kernel may give away: HCCL's range, and MASTER_PORT."""
+    exposed: Intervals = ()
+    checks: list[str] = []
+    reasons: list[Text] = []
+    for id_, name in {finding.id: finding.check.probe for finding in findings}.items():
+        if name not in _PORT_PROBES:
+            continue
+        probe = _PORT_PROBES[name]
+        readings = list(probe.read(context))
+        if any(reading.value == "exposed" for reading in readings):
+            exposed = intervals.union((*exposed, *probe.ports(context)))
+            checks.append(id_)
+        reasons += [r.shown for r in readings if r.value in ("taken", "impossible") and r.shown is not None]
+    if not checks:
+        reasons += [f.check.remedy for f in findings[:1] if f.check.remedy is not None]
+        raise Skipped(Message("reserving ports does not help: {reasons}", reasons=clauses(reasons)))
+
+    def merge(current: Sequence[str]) -> str:
+        kept = [pair for text in current for pair in port_list(text)]
+        return intervals.port_text(intervals.union((*kept, *exposed))).replace(" ", "")
+
+    def holds(text: str) -> bool:
+        return not intervals.difference(exposed, port_list(text))
+
+    return DesiredValue(merge, holds, tuple(checks))
+
+
+def _merge(desired: DesiredValue, current: Iterable[Optional[str]], key: str) -> str:
     try:
-        return wanted.merge([text for text in there if text])
+        return desired.merge([text for text in current if text])
     except ValueError as error:
-        words = f"{key} holds what is no list of ports: {error}"
-        raise Skipped(Bilingual(words, f"{key} 的内容不是端口列表：{error}")) from None
+        raise Skipped(Message("{key} holds what is no list of ports: {error}", key=key, error=error)) from None
 
 
-def _holds(wanted: Wanted, text: str) -> bool:
+def _holds(desired: DesiredValue, text: str) -> bool:
     try:
-        return wanted.holds(text)
+        return desired.holds(text)
     except ValueError:
         return False
 
@@ -127,22 +144,21 @@ def _holds(wanted: Wanted, text: str) -> bool:
 # ---------------------------------------------------------------------- the running kernel
 
 
-def _live(context: Context, key: str, path: str, live: str, wanted: Wanted) -> Iterable[Change]:
-    if _holds(wanted, live):
+def _live_change(context: Context, key: str, path: str, live: str, desired: DesiredValue) -> Iterable[Change]:
+    if _holds(desired, live):
         return
-    after = _merged(wanted, [live], key)
+    after = _merge(desired, [live], key)
     locked = mounted_read_only(context.host, path)
     if locked is not None and context.facts.value("container") == "true":
-        setting = f"{key}={after}"
         raise Skipped(
             Message(
                 "{locked}; for a container with a network of its own: docker run --sysctl {setting}",
                 locked=locked,
-                setting=setting,
+                setting=f"{key}={after}",
             )
         )
     yield Change(
-        finding=wanted.cures[0],
+        finding=desired.checks[0],
         subject=key,
         playbook="",
         action="sysctl.set",
@@ -151,19 +167,27 @@ def _live(context: Context, key: str, path: str, live: str, wanted: Wanted) -> I
         after=after,
         view="live",
         operations=(file_operation(context.host, path, after + "\n"),),
-        rivals=(*([] if locked is None else [locked]), *_tuned(context.host, key)),
-        cures=wanted.cures[1:],
+        rivals=(*([] if locked is None else [locked]), *_tuned_owner(context.host, key)),
+        cures=desired.checks[1:],
     )
 
 
-def _tuned(host: Host, key: str) -> tuple[Text, ...]:
-    """That the active tuned profile sets the key, too."""
+def _tuned_owner(host: Host, key: str) -> tuple[Text, ...]:
+    """Return that the active tuned profile sets the key, if it does."""
     try:
         for name in reversed(tuned_profiles(host) or []):
-            found = tuned_option(host, name, "sysctl", key)
-            if found is not None:
-                words = f"tuned ({name}) sets {key}={found[0]} when it starts ({found[1]})"
-                return (Bilingual(words, f"tuned（{name}）启动时设置 {key}={found[0]}（{found[1]}）"),)
+            option = tuned_option(host, name, "sysctl", key)
+            if option is not None:
+                value, path = option
+                return (
+                    Message(
+                        "tuned ({name}) sets {key}={value} when it starts ({path})",
+                        name=name,
+                        key=key,
+                        value=value,
+                        path=path,
+                    ),
+                )
     except (HostError, Undetermined):
         pass
     return ()
@@ -172,80 +196,89 @@ def _tuned(host: Host, key: str) -> tuple[Text, ...]:
 # ---------------------------------------------------------------------- the next boot
 
 
-def _boot(context: Context, key: str, live: str, wanted: Wanted) -> Iterable[Change]:
+def _boot_change(context: Context, key: str, live: str, desired: DesiredValue) -> Iterable[Change]:
     host, path = context.host, key_path(key)
     if context.facts.value("container") == "true":
         return  # nothing reads sysctl.d when a container starts
-    every = sysctl_files.settings(host)
-    now = sysctl_files.winner(every, path)
-    if now is not None and now.value is not None and _holds(wanted, now.value):
+    settings = boot_settings(host)
+    effective = effective_setting(settings, path)
+    configured = None if effective is None else effective.value
+    if configured is not None and _holds(desired, configured):
         return
-    others = [line for line in every if line.key == path and line.value is not None and line.name not in OWN_FILES]
-    name = _winning_name(others)
+    others = [s for s in settings if s.key == path and s.value is not None and s.name not in OWN_FILES]
+    name = _last_name(others)
     if name is None:
-        last = others[-1]
-        words = f"{last.place} sets {key} and no file of ours comes behind it; change it there"
-        raise Skipped(Bilingual(words, f"{last.place} 设置了 {key}，且本工具的文件无法排在其后；请在该处修改"))
-    after = _merged(wanted, [now.value if now is not None else None, live], key)
+        location = others[-1].location
+        raise Skipped(
+            Message(
+                "{location} sets {key} and no file of ours comes behind it; change it there",
+                location=location,
+                key=key,
+            )
+        )
+    after = _merge(desired, [configured, live], key)
     target = f"/etc/sysctl.d/{name}"
+    before = shown(content(host, target))
     yield Change(
-        finding=wanted.cures[0],
+        finding=desired.checks[0],
         subject=key,
         playbook="",
         action="sysctl.set",
         target=target,
-        before=shown(content(host, target)),
-        after=with_key(shown(content(host, target)), key, after),
+        before=before,
+        after=with_key(before, key, after),
         view="boot",
         operations=tuple(_operations(host, key, target, after)),
-        rivals=(*_files(others, key, target), *map(_elsewhere, sysctl_files.elsewhere(host, path)), *_tuned(host, key)),
-        cures=wanted.cures[1:],
+        rivals=(
+            *(_overridden(setting, key, target) for setting in others),
+            *(_read_elsewhere(setting) for setting in other_settings(host, path)),
+            *_tuned_owner(host, key),
+        ),
+        cures=desired.checks[1:],
     )
 
 
-def _winning_name(others: Sequence[Line]) -> Optional[str]:
-    """The first of our names that is read behind everybody else's; None when there is none."""
-    last = max((line.name for line in others), default="")
+def _last_name(others: Sequence[Setting]) -> Optional[str]:
+    """Return the first of envtune's names that is read after everybody else's; None when there is none."""
+    last = max((setting.name for setting in others), default="")
     return next((name for name in OWN_FILES if name > last), None)
 
 
 def _operations(host: Host, key: str, target: str, value: str) -> Iterable[dict[str, object]]:
     yield file_operation(host, target, with_key(shown(content(host, target)), key, value))
-    for name in OWN_FILES:  # an earlier choice of ours, which has no effect any more
+    for name in OWN_FILES:  # an earlier choice, which has no effect any more
         path, text = f"/etc/sysctl.d/{name}", shown(content(host, f"/etc/sysctl.d/{name}"))
-        if path != target and any(line.key == key_path(key) for line in lines(text, path)):
+        if path != target and any(setting.key == key_path(key) for setting in parse_settings(text, path)):
             yield file_operation(host, path, with_key(text, key, None))
 
 
 def with_key(text: str, key: str, value: Optional[str]) -> str:
-    """The file with one line for the key (None: with no line for it); every other line stays."""
-    setting = "" if value is None else f"{key} = {value}"
-    kept: list[str] = []
+    """Return the file with one line for the key (None: with no line for it) and every other line as it is."""
+    new_row = "" if value is None else f"{key} = {value}"
+    rows: list[str] = []
     for row in text.splitlines() if text else HEADER.splitlines():
-        if any(line.key == key_path(key) for line in lines(row, "")):
-            if not setting:
+        if any(setting.key == key_path(key) for setting in parse_settings(row, "")):
+            if not new_row:
                 continue
-            row, setting = setting, ""
-        kept.append(row)
-    if setting:
-        kept.append(setting)
-    return "".join(row + "\n" for row in kept)
+            row, new_row = new_row, ""
+        rows.append(row)
+    if new_row:
+        rows.append(new_row)
+    return "".join(row + "\n" for row in rows)
 
 
-def _files(others: Sequence[Line], key: str, target: str) -> list[Text]:
-    return [
-        Message(
-            "{place} sets {key} = {value}; {target} is read after it",
-            place=line.place,
-            key=key,
-            value=line.value,
-            target=target,
-        )
-        for line in others
-    ]
+def _overridden(setting: Setting, key: str, target: str) -> Text:
+    return Message(
+        "{location} sets {key} = {value}; {target} is read after it",
+        location=setting.location,
+        key=key,
+        value=setting.value,
+        target=target,
+    )
 
 
-def _elsewhere(line: Line) -> Text:
-    en = "`sysctl --system` reads it last, the boot does not" if line.path == sysctl_files.MAIN else "ufw sets it"
-    zh = "`sysctl --system` 最后读取它，而系统启动时不读取" if line.path == sysctl_files.MAIN else "由 ufw 设置"
-    return Bilingual(f"{line.place} holds {line.value} ({en})", f"{line.place} 为 {line.value}（{zh}）")
+def _read_elsewhere(setting: Setting) -> Text:
+    reader = Message("ufw sets it")
+    if setting.path == SYSCTL_CONF:
+        reader = Message("`sysctl --system` reads it last, the boot does not")
+    return Message("{location} holds {value} ({reader})", location=setting.location, value=setting.value, reader=reader)

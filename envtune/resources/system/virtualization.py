@@ -212,7 +212,7 @@ def kind(context: Context) -> Iterable[Reading]:
     container, machine = context.facts["container"], context.facts["vm"]
     for stated, name in ((container, N_("container")), (machine, N_("virtual machine"))):
         if stated.value == "true":
-            return [Reading("host", name, Evidence(stated.source, stated.source), Message(name))]
+            return [Reading("host", name, Evidence(stated.source, str(stated.source)), Message(name))]
     for stated in (container, machine):
         if stated.value is None:
             return [Reading("host", None, Evidence(stated.source), reason=stated.reason)]

@@ -14,9 +14,9 @@ import pytest
 from helpers.faq import entries
 
 from envtune.diagnose.logs.files import LogFile, find_logs, find_plogs
-from envtune.diagnose.patterns import Matcher, Pattern, choose
+from envtune.diagnose.patterns import Matcher, Pattern, select_prefilter
 from envtune.diagnose.rank import resolve
-from envtune.diagnose.scan import Scan, Window, scan
+from envtune.diagnose.scan import Scan, TimeWindow, scan
 from envtune.errors import UsageError
 
 BIND = Pattern("PORT", r"bind failed, port (?P<port>\d+)")
@@ -36,8 +36,8 @@ def names(root: Path, *arguments: str) -> list[str]:
     return [os.path.relpath(file.path, root) for file in find_logs([str(root / argument) for argument in arguments])]
 
 
-def read(*files: LogFile, window: Window = Window()) -> Scan:  # noqa: B008
-    return scan(files, Matcher([BIND]), choose([BIND], files), window)
+def read(*files: LogFile, window: TimeWindow = TimeWindow()) -> Scan:  # noqa: B008
+    return scan(files, Matcher([BIND]), select_prefilter([BIND], files), window)
 
 
 # ------------------------------------------------------------------------ log trees
@@ -129,7 +129,7 @@ def test_the_host_whose_rank_failed_first_is_named(tmp_path: Path) -> None:
     from helpers.faq import matcher
 
     files = find_logs([str(tmp_path / "nodeA"), str(tmp_path / "nodeB")])
-    best = resolve(scan(files, matcher(), choose(matcher().patterns, files)), entries()).diagnoses[0]
+    best = resolve(scan(files, matcher(), select_prefilter(matcher().patterns, files)), entries()).diagnoses[0]
     assert (best.entry.id, best.rank, best.host) == ("F13", 2, "nodeB")
 
 
@@ -237,9 +237,9 @@ def at(second: int, text: str) -> str:
     return f"[INFO] HCCL(7,python):2024-06-01-10:00:{second:02d}.000.000 [a.cc:1]{text}\n"
 
 
-def seconds(since: int, until: int) -> Window:
+def seconds(since: int, until: int) -> TimeWindow:
     start = 1_717_236_000.0
-    return Window(start + since, start + until)
+    return TimeWindow(start + since, start + until)
 
 
 def test_only_what_was_printed_then_counts() -> None:
@@ -253,7 +253,7 @@ def test_a_line_without_a_time_belongs_to_the_one_before_it() -> None:
     log = "bind failed, port 1\n" + at(10, "x") + "bind failed, port 2\n" + at(30, "y") + "\nbind failed, port 3\n"
     ports = [
         [hit.groups["port"] for hit in read(LogFile("log", content=log.encode()), window=window).hits]
-        for window in (seconds(5, 20), seconds(20, 40), Window(until=1_717_236_020.0))
+        for window in (seconds(5, 20), seconds(20, 40), TimeWindow(until=1_717_236_020.0))
     ]
     assert ports == [["2"], ["3"], ["1", "2"]]
 

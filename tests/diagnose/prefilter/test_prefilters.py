@@ -1,4 +1,4 @@
-"""Both choosers, pure Python and hyperscan, let through every line that matches; so both give the same diagnosis."""
+"""Both prefilters, pure Python and hyperscan, let through every line that matches; so both give the same diagnosis."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from envtune.diagnose import patterns
 from envtune.diagnose.logs.files import LogFile
-from envtune.diagnose.patterns import Chooser, Matcher, Pattern, choose, patterns_of
-from envtune.diagnose.prefilter import hyperscan as automaton
-from envtune.diagnose.prefilter.hyperscan import Automaton, Unusable
+from envtune.diagnose.patterns import Matcher, Pattern, Prefilter, patterns_of, select_prefilter
+from envtune.diagnose.prefilter import hyperscan as hyperscan_filter
+from envtune.diagnose.prefilter.hyperscan import HyperscanFilter, UnusableError
 from envtune.diagnose.prefilter.literals import required_literals
-from envtune.diagnose.prefilter.relax import ignores_case, loosened
-from envtune.diagnose.prefilter.templates import DIGITS, Expression, Shapes
+from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
+from envtune.diagnose.prefilter.templates import DIGITS, Expression, TemplateFilter
 from envtune.diagnose.scan import Scan, scan
 
 PATTERNS = patterns_of(entries())
@@ -53,17 +53,17 @@ def every_line_is_a_candidate(block: bytes) -> Iterator[tuple[int, int]]:
 
 
 class Everything:
-    """A chooser that chooses nothing away: what it finds is what there is to be found."""
+    """A prefilter that chooses nothing away: what it finds is what there is to be found."""
 
     def candidates(self, block: bytes, known: object = None) -> Iterator[object]:
-        from envtune.diagnose.prefilter.templates import Candidate
+        from envtune.diagnose.prefilter.templates import CandidateLine
 
         for start, end in every_line_is_a_candidate(block):
-            yield Candidate(start, end, tuple(range(len(PATTERNS) + 1)))
+            yield CandidateLine(start, end, tuple(range(len(PATTERNS) + 1)))
 
 
-def outcome(content: bytes, chooser: Chooser) -> tuple[object, ...]:
-    found: Scan = scan([LogFile("log", content=content)], MATCHER, chooser)
+def outcome(content: bytes, prefilter: Prefilter) -> tuple[object, ...]:
+    found: Scan = scan([LogFile("log", content=content)], MATCHER, prefilter)
     first = found.first_error
     hits = [(h.pattern.owner, h.pattern.index, h.line.number, h.line.text, dict(h.groups)) for h in found.hits]
     return hits, found.counts, found.present, None if first is None else (first.line, first.before, first.after)
@@ -84,31 +84,31 @@ def generated_logs(number: int) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module")
-def choosers() -> tuple[Chooser, Chooser]:
-    return Automaton(EXPRESSIONS), Shapes(EXPRESSIONS)
+def prefilters() -> tuple[Prefilter, Prefilter]:
+    return HyperscanFilter(EXPRESSIONS), TemplateFilter(EXPRESSIONS)
 
 
-def test_both_find_what_is_there_in_every_example(choosers: tuple[Chooser, Chooser]) -> None:
+def test_both_find_what_is_there_in_every_example(prefilters: tuple[Prefilter, Prefilter]) -> None:
     for text in example_lines():
         block = text.encode("utf-8") + b"\n"
         expected = outcome(block, Everything())  # type: ignore[arg-type]
-        for chooser in choosers:
-            assert outcome(block, chooser) == expected, (type(chooser).__name__, text)
+        for prefilter in prefilters:
+            assert outcome(block, prefilter) == expected, (type(prefilter).__name__, text)
 
 
-def test_both_find_what_is_there_in_generated_logs(choosers: tuple[Chooser, Chooser]) -> None:
+def test_both_find_what_is_there_in_generated_logs(prefilters: tuple[Prefilter, Prefilter]) -> None:
     for log in generated_logs(60):
         expected = outcome(log, Everything())  # type: ignore[arg-type]
-        for chooser in choosers:
-            assert outcome(log, chooser) == expected, type(chooser).__name__
+        for prefilter in prefilters:
+            assert outcome(log, prefilter) == expected, type(prefilter).__name__
 
 
 def test_the_closer_look_of_a_log_that_has_grown_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("envtune.diagnose.prefilter.templates.GROWN", 0)
-    monkeypatch.setattr("envtune.diagnose.prefilter.templates.FEW", 0)
-    chooser = Shapes(EXPRESSIONS)
+    monkeypatch.setattr("envtune.diagnose.prefilter.templates.SMALL", 0)
+    prefilter = TemplateFilter(EXPRESSIONS)
     for log in generated_logs(30):
-        assert outcome(log, chooser) == outcome(log, Everything())  # type: ignore[arg-type]
+        assert outcome(log, prefilter) == outcome(log, Everything())  # type: ignore[arg-type]
 
 
 # ----------------------------------------------------------------- what both build on
@@ -141,9 +141,9 @@ def _check_text(pattern: Pattern, text: str) -> None:
     holds = [all(any(_holds(one, line) for one in option) for option in conjunction) for conjunction in needs]
     assert not needs or any(holds), line
     fold = ignores_case(pattern.regex)
-    assert re.search(loosened(pattern.regex, pattern.multiline), raw, re.IGNORECASE if fold else 0), line
-    shape = (raw.lower() if fold else raw).translate(DIGITS)
-    assert re.search(loosened(pattern.regex, pattern.multiline, DIGITS), shape), line
+    assert re.search(relax_regex(pattern.regex, pattern.multiline), raw, re.IGNORECASE if fold else 0), line
+    template = (raw.lower() if fold else raw).translate(DIGITS)
+    assert re.search(relax_regex(pattern.regex, pattern.multiline, DIGITS), template), line
 
 
 def _holds(literal: object, line: str) -> bool:
@@ -167,9 +167,9 @@ def _holds(literal: object, line: str) -> bool:
 def test_beyond_ascii_and_beyond_what_hyperscan_knows(regex: str, line: str) -> None:
     assert re.search(regex, line)
     expression = [Expression(regex)]
-    for chooser in (Automaton(expression), Shapes(expression)):
-        found = [candidate.numbers for candidate in chooser.candidates(b"ok\n" + line.encode("utf-8") + b"\nok\n")]
-        assert [0 in numbers for numbers in found] == [True], type(chooser).__name__
+    for prefilter in (HyperscanFilter(expression), TemplateFilter(expression)):
+        found = [candidate.numbers for candidate in prefilter.candidates(b"ok\n" + line.encode("utf-8") + b"\nok\n")]
+        assert [0 in numbers for numbers in found] == [True], type(prefilter).__name__
 
 
 # ------------------------------------------------------------------------ which one
@@ -177,21 +177,21 @@ def test_beyond_ascii_and_beyond_what_hyperscan_knows(regex: str, line: str) -> 
 
 def test_short_inputs_are_read_in_python_and_big_ones_with_hyperscan(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[str] = []
-    monkeypatch.setattr(patterns, "_automaton", lambda expressions: used.append("hyperscan"))
+    monkeypatch.setattr(patterns, "_hyperscan_filter", lambda expressions: used.append("hyperscan"))
     small, big = LogFile("a", size=patterns.BIG - 1), LogFile("b", size=patterns.BIG)
     for files, expected in (([small], []), ([small, small], ["hyperscan"]), ([big], ["hyperscan"])):
         used.clear()
-        list(choose(PATTERNS, files).candidates(b""))
+        list(select_prefilter(PATTERNS, files).candidates(b""))
         assert used == expected
 
 
 def test_a_stream_that_has_grown_goes_on_with_hyperscan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "BIG", 1000)
-    chooser = choose(PATTERNS, [LogFile("-")])
+    prefilter = select_prefilter(PATTERNS, [LogFile("-")])
     line = b"EI0006: Getting socket times out\n"
-    seen = [len(list(chooser.candidates(line * 10))) for _ in range(5)]
+    seen = [len(list(prefilter.candidates(line * 10))) for _ in range(5)]
     assert seen == [10] * 5
-    assert isinstance(chooser._chooser, Automaton)  # type: ignore[attr-defined]
+    assert isinstance(prefilter._prefilter, HyperscanFilter)  # type: ignore[attr-defined]
 
 
 def test_where_hyperscan_cannot_be_used_python_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,37 +199,37 @@ def test_where_hyperscan_cannot_be_used_python_goes_on(monkeypatch: pytest.Monke
         raise hyperscan.error("this processor is not supported")
 
     monkeypatch.setattr(hyperscan, "Database", broken)
-    with pytest.raises(Unusable):
-        Automaton(EXPRESSIONS)
-    chooser = choose(PATTERNS, [LogFile("a", size=1 << 30)])
-    assert list(chooser.candidates(b"EI0006: Getting socket times out\n"))
+    with pytest.raises(UnusableError):
+        HyperscanFilter(EXPRESSIONS)
+    prefilter = select_prefilter(PATTERNS, [LogFile("a", size=1 << 30)])
+    assert list(prefilter.candidates(b"EI0006: Getting socket times out\n"))
 
 
 # ------------------------------------------------------------------------ the cache
 
 
 def cached(tmp_path: Path) -> Path:
-    return tmp_path / "cache" / "envtune" / automaton.NAME
+    return tmp_path / "cache" / "envtune" / hyperscan_filter.NAME
 
 
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes each database that is made, rather than loaded."""
     made: list[str] = []
-    rows = automaton._rows
+    rows = hyperscan_filter._rows
 
     def noted(*arguments: object) -> object:
         made.append("made")
         return rows(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(automaton, "_rows", noted)
+    monkeypatch.setattr(hyperscan_filter, "_rows", noted)
     return made
 
 
 def test_the_database_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = compiled(monkeypatch)
     line = b"EI0006: Getting socket times out\n"
-    first = list(Automaton(EXPRESSIONS).candidates(line))
-    assert list(Automaton(EXPRESSIONS).candidates(line)) == first
+    first = list(HyperscanFilter(EXPRESSIONS).candidates(line))
+    assert list(HyperscanFilter(EXPRESSIONS).candidates(line)) == first
     assert made == ["made"]
     assert stat.S_IMODE(cached(tmp_path).stat().st_mode) == 0o600
 
@@ -238,7 +238,7 @@ def test_the_database_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_cache_that_cannot_be_trusted_is_not_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
-    Automaton(EXPRESSIONS)
+    HyperscanFilter(EXPRESSIONS)
     path = cached(tmp_path)
     content = path.read_bytes()
     if spoil == "cut":
@@ -251,7 +251,7 @@ def test_a_cache_that_cannot_be_trusted_is_not_loaded(
         path.rename(tmp_path / "elsewhere")
         path.symlink_to(tmp_path / "elsewhere")
     made = compiled(monkeypatch)
-    Automaton([*EXPRESSIONS, Expression("one more")] if spoil == "other" else EXPRESSIONS)
+    HyperscanFilter([*EXPRESSIONS, Expression("one more")] if spoil == "other" else EXPRESSIONS)
     assert made == ["made"]
 
 
@@ -259,5 +259,5 @@ def test_a_home_that_cannot_be_written_costs_only_time(tmp_path: Path, monkeypat
     blocked = tmp_path / "a file"
     blocked.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    assert list(Automaton(EXPRESSIONS).candidates(b"EI0006: Getting socket times out\n"))
+    assert list(HyperscanFilter(EXPRESSIONS).candidates(b"EI0006: Getting socket times out\n"))
     assert os.listdir(tmp_path) == ["a file"]

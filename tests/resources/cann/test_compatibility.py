@@ -7,37 +7,39 @@ from typing import Optional
 import pytest
 from helpers.examples import example_context
 
-from envtune.resources.cann import compatibility as compat
+from envtune.resources.cann import compatibility
 from envtune.resources.cann.compatibility_probes import judge_driver, torch
 from envtune.resources.cann.driver import parse_package
 from envtune.resources.cann.tree import Install
-from envtune.resources.cann.version import Told
+from envtune.resources.cann.version import VersionEvidence
+
+COLUMNS = compatibility.MatrixRow._fields
 
 
 def test_every_row_has_a_source_and_a_known_relation() -> None:
-    rows = compat.matrix()
+    rows = compatibility.matrix()
     assert len(rows) == 188
     relations = {"matched", "compatible", "cann_hdk", "downstream", "torch_python", "cann_internal", "cann_inner"}
     assert {row.relation for row in rows} == relations | {"driver_fw"}
     assert all(row.source.strip() and row.package and row.package_version for row in rows)
-    for row in compat.rows_of("matched"):
+    for row in compatibility.rows_of("matched"):
         assert row.torch, row
         assert row.cann, row
         assert row.python, row
-        assert compat.judge_cann(row.package_version, row.cann).tier == "matched"
-        assert compat.judge_torch(row.package_version, row.torch).tier == "matched"
+        assert compatibility.judge_cann(row.package_version, row.cann).tier == "matched"
+        assert compatibility.judge_torch(row.package_version, row.torch).tier == "matched"
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", ",".join(compat.COLUMNS) + "\nmatched,torch_npu\n"])
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", ",".join(COLUMNS) + "\nmatched,torch_npu\n"])
 def test_a_damaged_matrix_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="compatibility matrix"):
-        compat.parse_matrix(text)
+        compatibility.parse_matrix(text)
 
 
 def test_a_row_without_a_source_is_refused() -> None:
     line = ",".join(["matched", "torch_npu", "2.1.0", "", "2.1.0", "7.0.0", "", "3.8", "", "", ""])
     with pytest.raises(ValueError, match="no source"):
-        compat.parse_matrix(",".join(compat.COLUMNS) + "\n" + line)
+        compatibility.parse_matrix(",".join(COLUMNS) + "\n" + line)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +62,13 @@ def test_a_row_without_a_source_is_refused() -> None:
     ],
 )
 def test_torch_npu_with_cann(torch_npu: str, cann: str, tier: str) -> None:
-    assert compat.judge_cann(torch_npu, cann).tier == tier
+    assert compatibility.judge_cann(torch_npu, cann).tier == tier
 
 
 def test_a_contradiction_says_what_would_match() -> None:
-    verdict = compat.judge_cann("2.1.0", "8.2.RC1")
-    assert "CANN 7.0.0" in verdict.wanted
-    assert "2.5.1.post1" in verdict.wanted
+    verdict = compatibility.judge_cann("2.1.0", "8.2.RC1")
+    assert verdict.expected is not None and "CANN 7.0.0" in verdict.expected.en
+    assert "，或 torch_npu " in verdict.expected.zh and "2.5.1.post1" in verdict.expected.zh
     assert verdict.evidence.source == "Ascend/pytorch COMPATIBILITY.md @9e73e708a"
 
 
@@ -80,7 +82,7 @@ def test_a_contradiction_says_what_would_match() -> None:
     ],
 )
 def test_torch_npu_with_torch(torch_npu: str, version: str, tier: str) -> None:
-    assert compat.judge_torch(torch_npu, version).tier == tier
+    assert compatibility.judge_torch(torch_npu, version).tier == tier
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_torch_npu_with_torch(torch_npu: str, version: str, tier: str) -> None:
     ],
 )
 def test_torch_npu_with_python(torch_npu: str, python: str, tier: str) -> None:
-    assert compat.judge_python(torch_npu, "2.1.0", python).tier == tier
+    assert compatibility.judge_python(torch_npu, "2.1.0", python).tier == tier
 
 
 @pytest.mark.parametrize(
@@ -104,17 +106,19 @@ def test_torch_npu_with_python(torch_npu: str, python: str, tier: str) -> None:
     [("1.5.0+ascend.post2", "1.5.0.post2"), ("1.5.0+ascend.post3.20220101", "1.5.0.post3"), ("2.1.0+cpu", None)],
 )
 def test_a_torch_that_carries_the_npu_itself(version: str, adapter: Optional[str]) -> None:
-    assert compat.released_as(version) == adapter
+    assert compatibility.released_as(version) == adapter
 
 
 def test_internal_numbers_are_known_or_not_guessed() -> None:
-    assert compat.cann_of_internal("8.2.0.0.201") == "8.2.RC1"
-    assert compat.cann_of_internal("V100R001C22SPC001B231") == "8.2.RC1"
-    assert compat.cann_of_internal("8.2.0.0.202") is None
+    assert compatibility.cann_of_internal("8.2.0.0.201") == "8.2.RC1"
+    assert compatibility.cann_of_internal("V100R001C22SPC001B231") == "8.2.RC1"
+    assert compatibility.cann_of_internal("8.2.0.0.202") is None
 
 
 def cann(version: str, inner: str = "") -> Install:
-    return Install("/cann", "/cann", "arch-linux", Told(version, "/cann/ascend_toolkit_install.info", "", inner))
+    return Install(
+        "/cann", "/cann", "arch-linux", VersionEvidence(version, "/cann/ascend_toolkit_install.info", "", inner)
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from envtune.collector.sources.cann import loader_conf
 from envtune.context.open import open_context
 from envtune.resources.cann.hccl_library import elf_machine
 from envtune.resources.cann.installs import discover
-from envtune.resources.cann.tree import install_root, nearest
+from envtune.resources.cann.tree import install_root, resolve_existing
 from envtune.resources.cann.version_files import version_cfg
 from envtune.snapshot.host import SnapshotHost
 
@@ -157,7 +157,7 @@ def test_a_stale_version_cfg_is_reported_and_not_believed() -> None:
     active = discover(example_context({"like": "cann-mid", "files": {f"{LATEST}/version.cfg": stale}})).active
     assert active is not None
     assert active.version == "8.2.RC1"
-    assert [note.en for note in active.told.notes] == [f"{LATEST}/version.cfg says 8.0.T63"]
+    assert [note.en for note in active.evidence.notes] == [f"{LATEST}/version.cfg says 8.0.T63"]
 
 
 def test_paths_belong_to_installs_by_where_they_really_lie() -> None:
@@ -173,7 +173,7 @@ def test_paths_belong_to_installs_by_where_they_really_lie() -> None:
     ).host
     assert install_root(copied, f"{A}/cann/opp") == f"{A}/cann"  # a container image without links
     assert install_root(copied, f"{LATEST}/lib64") == LATEST
-    assert nearest(host, f"{LATEST}/lib64/gone") == f"{MID}/aarch64-linux/lib64/gone"
+    assert resolve_existing(host, f"{LATEST}/lib64/gone") == f"{MID}/aarch64-linux/lib64/gone"
 
 
 # ---------------------------------------------------------------------------------------------------- mutations

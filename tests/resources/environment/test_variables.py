@@ -272,7 +272,7 @@ def test_the_evidence_names_the_line_of_the_script() -> None:
     script = {"/job/train.sh": "#!/bin/bash\nset -e\nexport TASK_QUEUE_ENABLE=0\npython3 train.py\n"}
     (found,) = findings("ENV001", like=NPU, files=script, target={"script": "/job/train.sh"})
     assert found.outcome is Outcome.FAIL
-    assert (found.evidence.source, found.evidence.text) == ("/job/train.sh:3", "TASK_QUEUE_ENABLE=0")
+    assert (str(found.evidence.source), found.evidence.text) == ("/job/train.sh:3", "TASK_QUEUE_ENABLE=0")
     assert found.expected is not None
     assert found.expected.en == "1"
 
@@ -280,7 +280,10 @@ def test_the_evidence_names_the_line_of_the_script() -> None:
 def test_the_evidence_of_a_variable_that_is_not_set() -> None:
     (found,) = findings("ENV004", like=NPU)
     assert found.outcome is Outcome.PASS
-    assert (found.evidence.source, found.evidence.text) == ("environment of this shell", "DUMP_GE_GRAPH is not set")
+    assert (str(found.evidence.source), found.evidence.text) == (
+        "environment of this shell",
+        "DUMP_GE_GRAPH is not set",
+    )
     assert found.actual is not None
     assert found.actual.zh == "未设置"
 

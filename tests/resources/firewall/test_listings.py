@@ -56,7 +56,7 @@ def _scene(data: Mapping[str, Any]) -> Context:
 
 def test_nothing_recorded_is_unknown() -> None:
     found = finding({})
-    assert found.outcome is Outcome.UNKNOWN and not found.right
+    assert found.outcome is Outcome.UNKNOWN and not found.needs_privilege
     assert found.reason is not None and "nft -j list ruleset is not in the snapshot" in found.reason.en
 
 
@@ -131,9 +131,9 @@ def test_what_a_user_may_not_read_is_a_missing_right() -> None:
     user = {"euid": 1000}
     denied = {"/proc/net/ip_tables_names": {"error": "EACCES"}}
     found = finding({NFT: NO_RIGHT, SAVE: NO_RIGHT, LEGACY: NO_RIGHT}, denied, **user)
-    assert (found.outcome, found.right) == (Outcome.UNKNOWN, True)
+    assert (found.outcome, found.needs_privilege) == (Outcome.UNKNOWN, True)
     found = finding({NFT: NO_RIGHT, SAVE: {"error": "missing"}, LEGACY: {"error": "missing"}}, denied, **user)
-    assert (found.outcome, found.right) == (Outcome.UNKNOWN, True)
+    assert (found.outcome, found.needs_privilege) == (Outcome.UNKNOWN, True)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_what_a_user_may_not_read_is_a_missing_right() -> None:
 )
 def test_a_listing_that_failed_is_unknown(row: Any) -> None:
     found = finding({NFT: row})
-    assert (found.outcome, found.right) == (Outcome.UNKNOWN, False)
+    assert (found.outcome, found.needs_privilege) == (Outcome.UNKNOWN, False)
     assert found.evidence.source == NFT
 
 

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any, Mapping, Optional, Sequence
 
 import pytest
-from helpers.examples import ROOT, shared_host
-from hypothesis import given
-from hypothesis import strategies as st
+from helpers.examples import shared_host
+from helpers.rule_walks import recorded
 
-from envtune import intervals as regions
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.catalog.examples import example_data
+from envtune.context import Context
 from envtune.context.open import open_context
 from envtune.executor.plan import plan_fault
 from envtune.fix.plan import Plan, executable, make_plan
 from envtune.fix.policy import refusal
 from envtune.job.target import TargetOptions
-from envtune.model import Change, FixOptions, Outcome
-from envtune.resources.firewall.commands import port_groups
+from envtune.model import Change, Finding, FixOptions, Outcome
 from envtune.snapshot.host import SnapshotHost
 
-RULESETS = ROOT / "tests" / "resources" / "firewall" / "rulesets"
 CHECK = next(check for check in load().checks if check.id == "NET004")
 PEER = "198.51.100.7"
 JSON, TEXT, SAVE, LEGACY = "nft -j list ruleset", "nft list ruleset", "iptables-save", "iptables-legacy-save"
 NO_NFT = {JSON: {"error": "missing"}, "nft list ruleset": {"error": "missing"}}
-
-
-def recorded(name: str) -> str:
-    return (RULESETS / name).read_text("utf-8")
 
 
 def planned(
@@ -42,14 +36,25 @@ def planned(
     files: Optional[Mapping[str, Any]] = None,
 ) -> Plan:
     """What `fix NET004 --peer ...` plans on a host with these rule sets."""
+    findings, context = closed(commands, peers, environ, files)
+    plan = make_plan(findings, load().playbooks, context, FixOptions(peers=tuple(peers)))
+    assert plan_fault(executable(plan.changes)) is None
+    return plan
+
+
+def closed(
+    commands: Mapping[str, Any],
+    peers: Sequence[str] = (PEER,),
+    environ: Optional[Mapping[str, str]] = None,
+    files: Optional[Mapping[str, Any]] = None,
+) -> tuple[tuple[Finding, ...], Context]:
+    """The findings of NET004 on a host with these rule sets, which keep the peers out."""
     rows = {line: row if isinstance(row, (str, dict)) else dict(row) for line, row in commands.items()}
     data = example_data({"like": "net", "environ": environ or {}, "files": files or {}, "commands": rows}, shared_host)
     context = open_context(SnapshotHost(data), TargetOptions(peers=tuple(peers)))
     findings = examine(CHECK, context)
     assert findings[0].outcome is Outcome.FAIL, findings[0]
-    plan = make_plan(findings, load().playbooks, context, FixOptions(peers=tuple(peers)))
-    assert plan_fault(executable(plan.changes)) is None
-    return plan
+    return findings, context
 
 
 def only(plan: Plan) -> Change:
@@ -264,11 +269,12 @@ def test_firewalld_that_stopped_and_left_its_rules() -> None:
 def test_ufw(name: str) -> None:
     change = only(planned({**NO_NFT, SAVE: recorded(name)}, files={"/proc/net/ip_tables_names": "filter\n"}))
     (operation,) = change.operations
-    line = f"ufw allow from {PEER} to any port 60000:60031 proto tcp"
+    line = f"ufw allow proto tcp from {PEER} to any port 60000:60031"
+    listed = f"ufw allow from {PEER} to any port 60000:60031 proto tcp"
     mark = operation["argv"][-1]
     assert lines(change) == [f"{line} comment {mark}"]
     assert " ".join(operation["undo"]["argv"]) == line.replace("allow", "delete allow")
-    assert operation["check"] == {"argv": ["ufw", "show", "added"], "contains": f"{line} comment '{mark}'"}
+    assert operation["check"] == {"argv": ["ufw", "show", "added"], "contains": f"{listed} comment '{mark}'"}
 
 
 def test_ipv6_peers_beside_others() -> None:
@@ -277,6 +283,32 @@ def test_ipv6_peers_beside_others() -> None:
     assert not plan.skipped, plan.skipped
     four, six = (lines(change)[0] for change in plan.changes)
     assert f" ip saddr {PEER} " in four and " ip6 saddr 2001:db8::7 " in six
+
+
+COMMENT = r'( -m comment --comment| comment) "?envtune:[0-9a-f]+"?'
+UFW = {**NO_NFT, SAVE: recorded("ufw-drop.iptables-save")}
+CENTOS = "*filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\n-A INPUT -j REJECT\nCOMMIT\n"
+
+
+@pytest.mark.parametrize(
+    ("commands", "start"),
+    [
+        (nft(drops("inet", "f", "input", ESTABLISHED)), "saddr"),
+        ({**NO_NFT, SAVE: CENTOS}, "-p"),
+        (UFW, "allow"),
+        ({JSON: recorded("firewalld-public.json"), "firewall-cmd --state": "running\n"}, "firewall-cmd"),
+    ],
+    ids=["nftables", "iptables", "ufw", "firewalld"],
+)
+def test_people_type_the_rule_that_a_fix_runs(commands: Mapping[str, Any], start: str) -> None:
+    """But for the comment by which envtune finds its rule again."""
+    files = {"/proc/net/ip_tables_names": "filter\n"} if SAVE in commands else {}
+    findings, _ = closed(commands, files=files, environ={"MASTER_ADDR": PEER, "NNODES": "2", "NODE_RANK": "1"})
+    plan = planned(commands, files=files)
+    typed = [" ".join(shlex.split(line)) for finding in findings for line in finding.commands]
+    run = [re.sub(COMMENT, "", line) for change in plan.changes for line in lines(change)]
+    assert all(line.startswith("sudo ") for line in typed)
+    assert [line[line.index(start) :] for line in typed] == [line[line.index(start) :] for line in run]
 
 
 # ---------------------------------------------------------------------- for whom
@@ -376,6 +408,8 @@ NEVER = [
     "firewall-cmd --set-default-zone=trusted",
     "firewall-cmd --zone=public --add-port=60000-60031/tcp",
     "firewall-cmd --zone=trusted --add-interface=eth0",
+    "ufw allow from 10.0.0.1 to any port 60000:60031",
+    "ufw allow proto udp from 10.0.0.1 to any port 60000:60031",
     "systemctl stop firewalld",
     "systemctl disable --now nftables.service",
     "systemctl mask ufw",
@@ -405,28 +439,10 @@ def test_never_a_rich_rule_for_everybody() -> None:
         assert refusal({"op": "run", "argv": argv, "check": {"argv": ["firewall-cmd", "--state"]}}) is not None
 
 
-# ---------------------------------------------------------------------- addresses and ports
-
-
-@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=6))
-def test_networks_are_exactly_the_addresses(pairs: list[tuple[int, int]]) -> None:
-    base = regions.number("10.0.0.0", 4)
-    wanted = regions.intervals((base + low, base + high) for low, high in pairs)
-    found = regions.networks(wanted, 4)
-    assert regions.intervals(regions.network(one, 4) for one in found) == wanted
-    assert sum(last - first + 1 for first, last in (regions.network(one, 4) for one in found)) == sum(
-        high - low + 1 for low, high in wanted
-    ), "no address twice"
-
-
-def test_networks_at_both_ends() -> None:
-    assert regions.networks(((0, regions.LAST[4]),), 4) == ("0.0.0.0/0",)
-    assert regions.networks(((regions.LAST[6], regions.LAST[6]),), 6) == ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",)
-
-
-@given(st.lists(st.tuples(st.integers(1, 65535), st.integers(0, 3)), min_size=1, max_size=60))
-def test_a_multiport_names_at_most_fifteen(pairs: list[tuple[int, int]]) -> None:
-    ports = regions.intervals((low, min(low + more, 65535)) for low, more in pairs)
-    groups = list(port_groups(ports))
-    assert tuple(pair for group in groups for pair in group) == ports
-    assert all(sum(1 if low == high else 2 for low, high in group) <= 15 for group in groups)
+@pytest.mark.parametrize("words", ["allow {} proto tcp", "allow proto tcp {}"], ids=["of 0.1.0", "of today"])
+def test_a_rule_for_a_peer_is_allowed_in_the_words_of_every_release(words: str) -> None:
+    line = "ufw " + words.format("from 10.0.0.1 to any port 60000:60031")
+    check = {"argv": ["ufw", "show", "added"], "contains": "x"}
+    undo = {"argv": line.replace("allow", "delete allow").split()}
+    argv = [*line.split(), "comment", "envtune:0123456789ab"]
+    assert refusal({"op": "run", "argv": argv, "check": check, "undo": undo}) is None

@@ -10,7 +10,7 @@ from helpers.examples import example_context
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.model import Finding, Outcome
-from envtune.resources.network.names import host_name, hosts_file, nodes, resolve
+from envtune.resources.network.names import hosts_file_addresses, is_host_name, nodes, resolve_name
 
 TWO = {"NNODES": "2"}
 
@@ -94,22 +94,22 @@ def test_node_counts() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "-x", ".x", "10.0.0.1", "10", "a b", "a;b", "ö", "a/b"])
-def test_no_host_name(name: str) -> None:
-    assert not host_name(name)
+def test_no_is_host_name(name: str) -> None:
+    assert not is_host_name(name)
 
 
 def test_own_name_by_either_database_of_getent() -> None:
     files = {"/etc/hosts": "127.0.0.1 localhost\n"}
     both = {"getent hosts node1": {"error": "missing"}, "getent ahosts node1": "192.0.2.10  STREAM node1\n"}
     host = example_context({"like": "net", "files": files, "commands": both}).host
-    assert resolve(host, "node1", "ahosts")[0] == ("192.0.2.10",)
+    assert resolve_name(host, "node1", "ahosts")[0] == ("192.0.2.10",)
 
 
 def test_hosts_file_layouts() -> None:
     text = "# 10.0.0.1 node1\n\n::1 localhost node1x\n10.0.0.2\tNODE1.example.org  Node1 # node2\nnonsense node1\n"
     host = example_context({"like": "net", "files": {"/etc/hosts": text}}).host
-    assert hosts_file(host, "node1")[0] == ("10.0.0.2",)
-    assert hosts_file(host, "node2")[0] == ()
+    assert hosts_file_addresses(host, "node1")[0] == ("10.0.0.2",)
+    assert hosts_file_addresses(host, "node2")[0] == ()
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from helpers.examples import example_context
 from envtune.audit import examine
 from envtune.catalog import check_from
 from envtune.model import Finding, Outcome
-from envtune.resources.npu.devices import fact_ascend, fact_npu, fact_npu_count, model_of
-from envtune.resources.npu.smi import Usage, parse_failure, parse_info
+from envtune.resources.npu.devices import fact_ascend, fact_npu, fact_npu_count, table_model
+from envtune.resources.npu.smi import MemoryUsage, parse_failure, parse_info
 
 TEXTS = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "npu_smi").glob("*.txt")}
 CHECKS = {data["id"]: check_from(data) for data in check_files() if data["id"] in ("CANN007", "PROC001", "PROC002")}
@@ -51,8 +51,8 @@ def nodes(text: str) -> dict[str, Any]:
 )
 def test_every_layout(name: str, version: str, count: int, model: str) -> None:
     listed = parse_info(TEXTS[name])
-    assert (listed.incomplete, listed.cut, listed.version, len(listed.devices)) == (None, False, version, count)
-    assert model_of(listed) == model
+    assert (listed.incomplete, listed.truncated, listed.version, len(listed.devices)) == (None, False, version, count)
+    assert table_model(listed) == model
     assert all(device.temp and (device.hbm or device.memory) for device in listed.devices)
 
 
@@ -64,7 +64,7 @@ def test_values_of_the_oldest_layout() -> None:
     device = parse_info(TEXTS["21.0.2-910a"]).devices[1]
     assert (device.npu, device.chip, device.node, device.name, device.health) == (1, 0, None, "910A", "OK")
     assert (device.bus, device.power, device.temp) == ("0000:81:00.0", 63.8, 37.0)
-    assert (device.memory, device.hbm, device.hugepages) == (Usage(1840, 15039), Usage(0, 32768), None)
+    assert (device.memory, device.hbm, device.hugepages) == (MemoryUsage(1840, 15039), MemoryUsage(0, 32768), None)
 
 
 def test_values_of_two_chips_on_one_npu() -> None:
@@ -77,7 +77,7 @@ def test_values_of_two_chips_on_one_npu() -> None:
         (0, 0, 3330598, 132),
         (0, 1, 3328327, 50119),
     ]
-    assert listed.untold == ()
+    assert listed.without_processes == ()
 
 
 def test_values_of_the_wide_layouts() -> None:
@@ -85,7 +85,7 @@ def test_values_of_the_wide_layouts() -> None:
     assert parse_info(TEXTS["26.0.rc1-910b"]).processes[0].inner is None
     process = parse_info(TEXTS["25.6-950"]).processes[0]
     assert (process.npu, process.pid, process.inner, process.memory) == (7, 1001, 101, 256)
-    assert parse_info(TEXTS["25.6-950"]).devices[1].hbm == Usage(91000, 98304)
+    assert parse_info(TEXTS["25.6-950"]).devices[1].hbm == MemoryUsage(91000, 98304)
 
 
 @pytest.mark.parametrize("name", sorted(TEXTS))
@@ -98,9 +98,9 @@ def test_the_same_table_in_other_dress(name: str) -> None:
         "\n".join("    " + line for line in TEXTS[name].splitlines()),
         TEXTS[name].rstrip("\n"),
     ):
-        dressed = parse_info(text)
-        assert (dressed.incomplete, dressed.cut) == (None, False)
-        assert [(d.npu, d.chip, d.health, d.hbm) for d in dressed.devices] == [
+        framed = parse_info(text)
+        assert (framed.incomplete, framed.truncated) == (None, False)
+        assert [(d.npu, d.chip, d.health, d.hbm) for d in framed.devices] == [
             (d.npu, d.chip, d.health, d.hbm) for d in plain.devices
         ]
 
@@ -132,7 +132,7 @@ def cuts(text: str, start: int, stop: int, step: int) -> list[int]:
 def test_a_text_cut_anywhere_is_known_to_be_cut(name: str, step: int) -> None:
     text = TEXTS[name]
     for end in cuts(text, 0, text.rindex("No running"), step):
-        assert parse_info(text[:end]).cut, end
+        assert parse_info(text[:end]).truncated, end
 
 
 @pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
@@ -140,7 +140,7 @@ def test_a_device_table_cut_anywhere_lacks_devices_only_where_it_says_so(step: i
     text = TEXTS["24.1.0-910b"]
     for end in cuts(text, text.index("+===="), text.index("| NPU     Chip"), step):
         listed = parse_info(text[:end])
-        assert listed.cut or len(listed.devices) == 8, end
+        assert listed.truncated or len(listed.devices) == 8, end
 
 
 @pytest.mark.parametrize("step", [601, pytest.param(7, marks=pytest.mark.slow)])
@@ -223,7 +223,7 @@ def test_a_chip_named_twice_is_no_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "right"),
+    ("text", "code", "needs_privilege"),
     [
         ("dcmi module initialize failed. ret is -8005\n", "-8005", True),
         ("DrvMngGetConsoleLogLevel failed. (ret=4)\ndcmi module initialize failed. ret is -8005\n", "-8005", True),
@@ -237,10 +237,10 @@ def test_a_chip_named_twice_is_no_table() -> None:
         ),
     ],
 )
-def test_failures_and_what_they_mean(text: str, code: str, right: bool) -> None:
+def test_failures_and_what_they_mean(text: str, code: str, needs_privilege: bool) -> None:
     failure = parse_failure(text, 1)
     assert failure is not None
-    assert (failure.code, failure.right) == (code, right)
+    assert (failure.code, failure.needs_privilege) == (code, needs_privilege)
     assert failure.meaning.en and failure.meaning.zh
 
 
@@ -255,7 +255,7 @@ def test_root_and_user_read_the_same_failure_differently() -> None:
     host: dict[str, Any] = {"like": "npu-910b-8", "commands": {"npu-smi info": failed}}
     as_root = examine(CHECKS["CANN007"], example_context(host))[0]
     as_user = examine(CHECKS["CANN007"], example_context({**host, "euid": 1000}))[0]
-    assert (as_root.outcome, as_user.outcome, as_user.right) == (Outcome.FAIL, Outcome.UNKNOWN, True)
+    assert (as_root.outcome, as_user.outcome, as_user.needs_privilege) == (Outcome.FAIL, Outcome.UNKNOWN, True)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_without_pci_the_name_column_tells_the_model(name: str, model: str) -> N
 )
 def test_chip_names(chip: str, model: str) -> None:
     listed = parse_info(TEXTS["23.0.rc2-910-first-generation"].replace(" 910B ", f" {chip} "))
-    assert model_of(listed) == model
+    assert table_model(listed) == model
 
 
 def test_no_sign_of_ascend() -> None:
@@ -331,7 +331,7 @@ def test_container_that_was_given_no_device() -> None:
     """CANN from the image, nothing of the host: the devices cannot be told, and that is said once."""
     inside = {"/.dockerenv": "", "/usr/local/Ascend/ascend-toolkit": {"dir": []}}
     (finding,) = examine(CHECKS["CANN007"], example_context({"files": inside}))
-    assert (finding.outcome, finding.right) == (Outcome.UNKNOWN, False)
+    assert (finding.outcome, finding.needs_privilege) == (Outcome.UNKNOWN, False)
     assert finding.reason is not None and "given no NPU" in finding.reason.en
     for other in ("PROC001", "PROC002"):
         assert {f.outcome for f in examine(CHECKS[other], example_context({"files": inside}))} == {

@@ -22,7 +22,7 @@ from envtune.fix.plan import Plan, executable, make_plan
 from envtune.fix.policy import refusal
 from envtune.host import LocalHost
 from envtune.model import Change, Finding, FixOptions
-from envtune.resources.packages.install import candidates, names_for, simulate, simulated, table
+from envtune.resources.packages.install import candidates, package_table, parse_simulation, rows_for, simulate
 
 SIMULATED = """NOTE: This is only a simulation!
 Reading package lists...
@@ -81,7 +81,7 @@ def test_every_row_says_where_its_name_comes_from() -> None:
 
 
 def test_the_names_of_the_guide_that_no_distribution_has_are_not_used() -> None:
-    names = {(row.os, name) for row in table() for name in row.packages}
+    names = {(row.os, name) for row in package_table() for name in row.packages}
     for wrong in (
         ("debian", "libjpeg8-dev"),
         ("debian", "zlib-devel"),
@@ -93,7 +93,7 @@ def test_the_names_of_the_guide_that_no_distribution_has_are_not_used() -> None:
 
 def test_each_requirement_of_the_probe_can_be_installed() -> None:
     for system in ("debian", "ubuntu"):
-        offered = [set(row.packages) for row in names_for("pillow-build", system, "debian")]
+        offered = [set(row.packages) for row in rows_for("pillow-build", system, "debian")]
         assert len(offered) == len(PILLOW_BUILD_DEBIAN)
         assert all(any(names & set(any_of) for names in offered) for any_of in PILLOW_BUILD_DEBIAN)
 
@@ -110,7 +110,7 @@ def test_each_requirement_of_the_probe_can_be_installed() -> None:
     ],
 )
 def test_a_name_per_distribution(os: str, family: str, names: tuple[str, ...]) -> None:
-    assert tuple(row.packages[0] for row in names_for("cpupower", os, family)) == names
+    assert tuple(row.packages[0] for row in rows_for("cpupower", os, family)) == names
 
 
 # ---------------------------------------------------------------------- plans
@@ -141,7 +141,7 @@ def test_only_what_is_missing_and_simulated_first() -> None:
 
 def test_what_no_source_offers_is_left_out_and_named() -> None:
     made = simulate_with(POLICY, SIMULATED, ("libjpeg8-dev",), ("libjpeg-dev",))
-    assert made.names == ("libjpeg-dev",) and made.absent == ("libjpeg8-dev",)
+    assert made.names == ("libjpeg-dev",) and made.not_offered == ("libjpeg8-dev",)
     assert simulate_with(POLICY, SIMULATED, ("libjpeg8-dev", "libjpeg-dev")).names == ("libjpeg-dev",), "the newer name"
 
 
@@ -172,7 +172,7 @@ def test_epel_packages_stand_apart_from_the_others() -> None:
     answer = "".join(f"no package provides {name}\n" for name in missing)
     singles = {
         query + row.packages[0]: {"rc": int(row.packages[0] in missing), "stdout": ""}
-        for row in names_for("pillow-build", "", "rhel")
+        for row in rows_for("pillow-build", "", "rhel")
     }
     files = {"/etc/os-release": CENTOS, "/usr/bin/yum": PROGRAM, "/usr/bin/env": PROGRAM}
     made = plan("IMG003", files=files, commands={query + asked: {"rc": 3, "stdout": answer}, **singles})
@@ -236,9 +236,9 @@ def simulate_with(policy: str, text: str, *choices: tuple[str, ...]) -> Any:
 def test_candidates_and_simulation_in_odd_shapes() -> None:
     assert candidates(POLICY) == {"libjpeg-dev", "zlib1g-dev"}
     assert candidates("") == candidates("N: Unable to locate package x\n") == candidates("\x00\xff") == frozenset()
-    assert simulated(SIMULATED) == (("libjpeg62-turbo-dev", "libjpeg-dev"), ("libjpeg62-turbo",), ())
-    assert simulated("") == ((), (), ())
-    assert simulated("Remv a [1]\nPurg b [2]\n")[2] == ("a", "b")
+    assert parse_simulation(SIMULATED) == (("libjpeg62-turbo-dev", "libjpeg-dev"), ("libjpeg62-turbo",), ())
+    assert parse_simulation("") == ((), (), ())
+    assert parse_simulation("Remv a [1]\nPurg b [2]\n")[2] == ("a", "b")
 
 
 # ---------------------------------------------------------------------- for real
@@ -329,7 +329,7 @@ def planned(name: str) -> Change:
             "op": "run",
             "argv": [*commands.install, name],
             "check": package_install._check("apt-get", (name,)),
-            "census": {"argv": list(commands.census), "pattern": commands.pattern},
+            "census": {"argv": list(commands.inventory), "pattern": commands.pattern},
             "undo": {"argv": list(commands.remove)},
             "env": dict(commands.environ),
         },),

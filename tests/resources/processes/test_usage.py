@@ -16,14 +16,10 @@ from envtune.catalog import check_from
 from envtune.context.open import open_context
 from envtune.host import LocalHost
 from envtune.model import Finding, Outcome
-from envtune.resources.npu.assigned import parse_ids
-from envtune.resources.processes import usage as process_module
-from envtune.resources.processes.orphans import ADOPTERS, orphan_sign
+from envtune.resources.processes.usage import ADOPTERS, job_pids, orphan_sign
 
 CHECKS = {
-    data["id"]: check_from(data)
-    for data in check_files()
-    if data["id"] in ("PROC001", "PROC002", "PROC003", "NET006", "CANN007")
+    data["id"]: check_from(data) for data in check_files() if data["id"] in ("PROC001", "PROC002", "PROC003", "CANN007")
 }
 INIT = {"pid": 1, "ppid": 0, "user": "root", "name": "systemd", "started": 1699000000}
 
@@ -119,7 +115,7 @@ def test_named_job_with_all_its_ranks() -> None:
     """The launcher, its other ranks and what they started belong to the job; the neighbour does not."""
     rows = [INIT, row(10, 1, name="bash"), row(11, 10), row(12, 10), row(13, 12), row(20, 1, name="bash"), row(21, 20)]
     context = example_context({"processes": rows, "target": {"pid": 11}})
-    assert process_module.job_pids(context) == {10, 11, 12, 13}
+    assert job_pids(context) == {10, 11, 12, 13}
 
 
 def test_ordinary_user_and_old_npu_smi() -> None:
@@ -129,7 +125,7 @@ def test_ordinary_user_and_old_npu_smi() -> None:
     manager = row(78, 1, devices=["/dev/davinci_manager"])
     told = judge("PROC001", like="npu-910a-8", processes=[INIT, closed, holder, manager])
     assert failed(told) == ["npu3"]
-    assert [f.subject for f in told if f.outcome is Outcome.UNKNOWN and f.right] == ["npu0-2, npu4-7"]
+    assert [f.subject for f in told if f.outcome is Outcome.UNKNOWN and f.needs_privilege] == ["npu0-2, npu4-7"]
     assert failed(judge("PROC001", like="npu-910a-8", processes=[INIT, manager])) == []
 
 
@@ -204,73 +200,6 @@ def test_memory_of_the_named_job_is_not_in_its_way() -> None:
     host = table("910B3", 41052, 65536, BUSY)
     (finding,) = judge("PROC002", **host, processes=[INIT, row(4242, 1)], target={"pid": 4242})
     assert finding.outcome is Outcome.PASS
-
-
-# ---------------------------------------------------------------------------------------------------- devices of a job
-
-
-@pytest.mark.parametrize(
-    ("text", "ranges", "numbers"),
-    [
-        ("0,1,2", False, (0, 1, 2)),
-        ("7", False, (7,)),
-        ("0-2,4", True, (0, 1, 2, 4)),
-        ("0-2", False, None),
-        ("", False, None),
-        ("0, 1", False, None),
-        ("-1", True, None),
-        ("3-1", True, None),
-        ("a", False, None),
-        ("9" * 500, False, None),
-    ],
-)
-def test_lists_of_ids(text: str, ranges: bool, numbers: Any) -> None:
-    assert parse_ids(text, ranges) == numbers
-
-
-@pytest.mark.parametrize(
-    ("variables", "outcome"),
-    [
-        ({"ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7"}, "pass"),
-        ({"ASCEND_RT_VISIBLE_DEVICES": "0,1", "ASCEND_DEVICE_ID": "1"}, "pass"),
-        ({"ASCEND_RT_VISIBLE_DEVICES": "0,1", "ASCEND_DEVICE_ID": "2"}, "fail"),
-        ({"ASCEND_VISIBLE_DEVICES": "0-3"}, "pass"),
-        ({"ASCEND_VISIBLE_DEVICES": "0-2,9"}, "fail"),
-        ({"ASCEND_VISIBLE_DEVICES": "void"}, "notapplicable"),
-        ({"ASCEND_VISIBLE_DEVICES": "100", "ASCEND_RUNTIME_OPTIONS": "VIRTUAL"}, "notapplicable"),
-        ({"LOCAL_WORLD_SIZE": "8"}, "pass"),
-        ({"LOCAL_WORLD_SIZE": "9"}, "fail"),
-        ({"LOCAL_WORLD_SIZE": "six"}, "unknown"),
-        ({"WORLD_SIZE": "64"}, "notapplicable"),
-        ({"ASCEND_RT_VISIBLE_DEVICES": ""}, "unknown"),
-        ({}, "notapplicable"),
-    ],
-)
-def test_devices_of_a_job(variables: dict[str, str], outcome: str) -> None:
-    findings = judge("NET006", like="npu-910b-8", environ=variables)
-    assert {f.outcome.value for f in findings} >= {outcome}
-    assert outcome == "fail" or "fail" not in {f.outcome.value for f in findings}
-
-
-@pytest.mark.parametrize("numbers", ["0,1,2", "0,1,2,3,4", "3,4", "0,1,4,5"])
-def test_groups_that_only_910a_refuses(numbers: str) -> None:
-    variables = {"ASCEND_RT_VISIBLE_DEVICES": numbers}
-    assert failed(judge("NET006", like="npu-910a-8", environ=variables)) == ["ASCEND_RT_VISIBLE_DEVICES"]
-    assert failed(judge("NET006", like="npu-910b-8", environ=variables)) == []
-    assert failed(judge("NET006", like="npu-a3-16", environ=variables)) == []
-
-
-def test_numbers_inside_a_container_are_its_own() -> None:
-    """Cards 4-7 of a 910A server, inside: 0-3; and what the runtime was told still speaks of the host."""
-    files = {"/.dockerenv": "", **{f"/dev/davinci{n}": None for n in range(4)}}
-    variables = {"ASCEND_VISIBLE_DEVICES": "4,5,6,7", "ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3"}
-    assert {f.outcome for f in judge("NET006", like="npu-910a-8", files=files, environ=variables)} == {Outcome.PASS}
-
-
-def test_device_list_of_a_running_job() -> None:
-    job = row(500, 1, argv=["python3", "main.py", "--device-list", "0,1,1"])
-    findings = judge("NET006", like="npu-910b-8", processes=[INIT, job], target={"pid": 500})
-    assert failed(findings) == ["--device-list"]
 
 
 # ---------------------------------------------------------------------------------------------------- profilers

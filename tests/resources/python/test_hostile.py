@@ -69,6 +69,6 @@ def test_garbage_is_no_traceback(files: dict[str, Any], environ: dict[str, str])
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
 def test_closed_site_directory_passes_nothing(check: Any) -> None:
     context = open_context(example_host({"like": "torch150", "files": {SITE: {"error": "EACCES"}}}, shared_host))
-    told = {(finding.outcome, finding.right) for finding in examine(check, context)}
+    told = {(finding.outcome, finding.needs_privilege) for finding in examine(check, context)}
     if check.id not in ("IMG006", "PY002", "PY003"):  # which judge headers, shebangs and other folders
         assert Outcome.PASS not in {outcome for outcome, _ in told}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.fix.plan import Plan, make_plan
-from envtune.resources.sysctl.files import key_path, lines, settings, winner
+from envtune.resources.sysctl.files import boot_settings, effective_setting, key_path, parse_settings
 from envtune.resources.sysctl.set import with_key
 from envtune.snapshot.host import SnapshotHost
 
@@ -28,7 +28,7 @@ OWN = "/etc/sysctl.d/95-envtune.conf"
 
 def in_effect(files: dict[str, Any], key: str = KEY) -> Optional[tuple[str, str]]:
     """(value, file) after a boot."""
-    found = winner(settings(SnapshotHost({"files": files})), key_path(key))
+    found = effective_setting(boot_settings(SnapshotHost({"files": files})), key_path(key))
     return None if found is None else (str(found.value), found.path)
 
 
@@ -119,7 +119,7 @@ def test_dots_and_slashes_in_names() -> None:
 
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
-    for line in lines(text, "x.conf"):
+    for line in parse_settings(text, "x.conf"):
         assert line.key
 
 
@@ -127,8 +127,8 @@ def test_any_text_is_read(text: str) -> None:
 def test_a_key_is_set_once_and_every_other_line_stays(text: str, value: str) -> None:
     done = with_key(text, DOTTED, value)
     assert with_key(done, DOTTED, value) == done, "written twice is the same"
-    assert [line.value for line in lines(done, "") if line.key == KEY] == [value]
-    others = [row for row in text.splitlines() if not any(line.key == KEY for line in lines(row, ""))]
+    assert [line.value for line in parse_settings(done, "") if line.key == KEY] == [value]
+    others = [row for row in text.splitlines() if not any(line.key == KEY for line in parse_settings(row, ""))]
     assert [row for row in done.splitlines() if row in others] == others or not text
 
 

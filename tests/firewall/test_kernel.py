@@ -11,13 +11,8 @@ from typing import Iterator
 import pytest
 from helpers.namespaces import PEERS, PORTS, SERVER, Pair, agree, needs, told, verdicts
 
-from envtune.audit import examine
-from envtune.catalog import load
-from envtune.context.open import open_context
-from envtune.model import Outcome
-from envtune.resources.firewall.nft.json import parse_json
-from envtune.resources.firewall.nft.text import parse_text
-from envtune.snapshot.host import SnapshotHost
+from envtune.firewall.nft.json import parse_json
+from envtune.firewall.nft.text import parse_text
 
 pytestmark = [pytest.mark.firewall, pytest.mark.root]
 
@@ -244,25 +239,3 @@ def test_random_iptables(pair: Pair, command: str) -> None:
         assert not found.gaps
         assert agree(verdicts(found.tables), pair.reach()) == "", "\n".join(lines)
     assert PORTS
-
-
-@pytest.mark.parametrize("command", ["nft", "iptables", "iptables-legacy"])
-def test_the_commands_of_a_finding_open_the_ports_and_no_others(pair: Pair, command: str) -> None:
-    """What `check` tells the user to type does what it says: for the peer that is put in, and for nobody else."""
-    if command == "nft":
-        more = "table inet f {\n chain late {\n tcp dport 60000-60040 reject\n accept\n }\n chain input {\n type filter hook input priority 0; policy drop;\n ct state established accept\n jump late\n }\n}\n"
-        pair.nft(more)
-    else:
-        pair.run([command, "-A", "INPUT", "-m", "conntrack", "--ctstate", "ESTABLISHED", "-j", "ACCEPT"])
-        pair.run([command, "-P", "INPUT", "DROP"])
-    before = pair.reach()
-    assert not any(before[peer, 60000] for peer in PEERS)
-    host = SnapshotHost({**pair.recorded().data, "environ": {}})
-    (found,) = examine(next(one for one in load().checks if one.id == "NET004"), open_context(host))
-    assert (found.outcome, found.subject) == (Outcome.FAIL, "HCCL 60000-60031")
-    (line,) = found.commands
-    assert line.startswith(f"sudo {command} ")
-    pair.run(["sh", "-c", line.replace("sudo ", "").replace("<peer>", PEERS[0])])
-    opened = {PEERS[0]: {60000, 60015, 60031}}
-    after = pair.reach()
-    assert after == {key: was or key[1] in opened.get(key[0], ()) for key, was in before.items()}

@@ -15,11 +15,9 @@ from helpers.examples import ROOT, example_context
 
 from envtune.audit import examine
 from envtune.catalog import load
-from envtune.context.registry import find_action
-from envtune.errors import Skipped
 from envtune.fix.plan import Plan, make_plan
 from envtune.model import Change
-from envtune.resources.cpu.enable_at_boot import GOVERNOR_UNIT
+from envtune.resources.cpu.set_governor_at_boot import GOVERNOR_UNIT
 
 POLICY = {"/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "performance\n"}
 WANTS = "/etc/systemd/system/multi-user.target.wants"
@@ -83,13 +81,6 @@ def test_where_tuned_rules_its_profile_is_extended() -> None:
 def test_tuned_without_a_profile_is_left_to_a_person() -> None:
     plan = planned(**link("tuned.service"), **{"/etc/tuned/active_profile": ""})
     assert not plan.changes and "without a profile" in plan.skipped[0].reason.en
-
-
-def test_a_unit_that_is_not_there() -> None:
-    context = example_context({"files": {**POLICY, "/etc/systemd/system": {"dir": []}}})
-    (check,) = [check for check in load().checks if check.id == "CPU005"]
-    with pytest.raises(Skipped, match="there is no unit lost"):
-        find_action("cpu.enable_at_boot")(context, examine(check, context), unit="lost.service")
 
 
 # ---------------------------------------------------------------------- systemctl itself, without a running systemd

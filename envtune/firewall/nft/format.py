@@ -7,9 +7,9 @@ from typing import Any, Mapping, Sequence
 _LIMIT = 12  # elements of a set that are written out
 
 
-def rule_words(expr: Sequence[Mapping[str, Any]]) -> str:
-    """`tcp dport { 29688, 60000-60031 } accept`."""
-    return " ".join(word for word in (_statement(one) for one in expr) if word)
+def rule_text(expr: Sequence[Mapping[str, Any]]) -> str:
+    """Return a rule such as `tcp dport { 29688, 60000-60031 } accept`."""
+    return " ".join(filter(None, map(_statement, expr)))
 
 
 def _statement(statement: Mapping[str, Any]) -> str:
@@ -27,13 +27,13 @@ def _match(body: Mapping[str, Any]) -> str:
     left = body.get("left")
     if isinstance(left, dict) and "&" in left:
         middle = f" {op} "
-    return f"{value(left)}{middle}{value(body.get('right'))}"
+    return f"{_value(left)}{middle}{_value(body.get('right'))}"
 
 
 def _map(data: Any) -> str:
     if not isinstance(data, dict):
         return str(data)
-    pairs = [f"{value(pair[0])} : {_statement(pair[1])}" for pair in data.get("set", []) if len(pair) == 2]
+    pairs = [f"{_value(pair[0])} : {_statement(pair[1])}" for pair in data.get("set", []) if len(pair) == 2]
     return _braces(pairs)
 
 
@@ -42,13 +42,13 @@ def _braces(words: Sequence[str]) -> str:
     return "{ " + ", ".join(words[:_LIMIT]) + more + " }"
 
 
-def value(one: Any) -> str:
-    """Any expression; what is not known is written as it is."""
-    if isinstance(one, list):
-        return ",".join(value(part) for part in one)
-    if not isinstance(one, dict) or len(one) != 1:
-        return str(one)
-    ((kind, body),) = one.items()
+def _value(expression: Any) -> str:
+    """Return any expression as text; what is not known is written as it is."""
+    if isinstance(expression, list):
+        return ",".join(map(_value, expression))
+    if not isinstance(expression, dict) or len(expression) != 1:
+        return str(expression)
+    ((kind, body),) = expression.items()
     writer = _WRITERS.get(kind)
     try:
         return writer(body) if writer is not None else f"{kind} {body}"
@@ -68,7 +68,7 @@ def _meta(body: Any) -> str:
 
 
 def _set(body: Any) -> str:
-    return _braces([value(part) for part in (body if isinstance(body, list) else [body])])
+    return _braces([_value(part) for part in (body if isinstance(body, list) else [body])])
 
 
 _WRITERS: Mapping[str, Any] = {
@@ -77,22 +77,22 @@ _WRITERS: Mapping[str, Any] = {
     "ct": lambda body: " ".join(["ct", *([body["dir"]] if "dir" in body else []), body["key"]]),
     "fib": lambda body: f"fib {' . '.join(body['flags'])} {body['result']}",
     "prefix": lambda body: f"{body['addr']}/{body['len']}",
-    "range": lambda body: f"{value(body[0])}-{value(body[1])}",
+    "range": lambda body: f"{_value(body[0])}-{_value(body[1])}",
     "set": _set,
-    "concat": lambda body: " . ".join(value(part) for part in body),
-    "elem": lambda body: value(body["val"]),
-    "&": lambda body: f"{value(body[0])} & {value(body[1])}",
-    "|": lambda body: "(" + " | ".join(value(part) for part in body) + ")",
+    "concat": lambda body: " . ".join(_value(part) for part in body),
+    "elem": lambda body: _value(body["val"]),
+    "&": lambda body: f"{_value(body[0])} & {_value(body[1])}",
+    "|": lambda body: "(" + " | ".join(_value(part) for part in body) + ")",
 }
 
 _STATEMENTS: Mapping[str, Any] = {
     "match": _match,
     "jump": lambda body: f"jump {body['target']}",
     "goto": lambda body: f"goto {body['target']}",
-    "vmap": lambda body: f"{value(body['key'])} vmap {_map(body['data'])}",
-    "mangle": lambda body: f"{value(body['key'])} set {value(body['value'])}",
+    "vmap": lambda body: f"{_value(body['key'])} vmap {_map(body['data'])}",
+    "mangle": lambda body: f"{_value(body['key'])} set {_value(body['value'])}",
     "limit": lambda body: f"limit rate {body['rate']}/{body['per']}",
     "xt": lambda body: f"xt {body['type']} {body['name']}",
-    "set": lambda body: f"{body['op']} {body['set']} {{ {value(body['elem'])} }}",
+    "set": lambda body: f"{body['op']} {body['set']} {{ {_value(body['elem'])} }}",
     "counter": lambda body: "",  # only counts; two hosts with the same rule should read the same
 }

@@ -9,15 +9,12 @@ import time
 from typing import Any, Callable, Sequence
 
 import pytest
-from helpers.rule_walks import ALL, PORTS, recorded, walk
+from helpers.rule_walks import ALL, recorded, walk
 
-from envtune import intervals as regions
-from envtune.resources.firewall.evaluate import TooLarge
-from envtune.resources.firewall.frontends import ufw_table, zone_table
-from envtune.resources.firewall.iptables.save import parse_listing, parse_save
-from envtune.resources.firewall.model import Malformed, Table
-from envtune.resources.firewall.nft.json import parse_json
-from envtune.resources.firewall.nft.text import items, parse_text
+from envtune.firewall import ListingError, Table, TooLargeError
+from envtune.firewall.iptables.save import parse_listing, parse_save
+from envtune.firewall.nft.json import parse_json
+from envtune.firewall.nft.text import items, parse_text
 
 
 def nft(*rules: str, policy: str = "drop", more: str = "", head: str = "") -> list[Table]:
@@ -49,9 +46,6 @@ def iptables(*rules: str, policy: str = "DROP") -> list[Table]:
         (parse_save(recorded("ufw-peer.iptables-save"), 4), {"part": ALL}),
         (parse_text(recorded("ufw-peer.nft"), 4), {"part": ALL}),
         (parse_save(recorded("ufw-any.iptables-save"), 4), {"open": ALL}),
-        ([ufw_table(recorded("ufw-drop.status"), 4)], {"closed": ALL}),
-        ([ufw_table(recorded("ufw-peer.status"), 4)], {"part": ALL}),
-        ([ufw_table(recorded("ufw-any.status"), 4)], {"open": ALL}),
         (parse_save(recorded("docker.iptables-save"), 4), {"open": ALL}),
         (parse_save(recorded("kubernetes.iptables-save"), 4), {"open": ALL}),
     ],
@@ -66,8 +60,6 @@ def test_front_end(tables: Sequence[Table], expected: dict[str, str]) -> None:
         parse_json(recorded("firewalld-rich.json"), 4),
         parse_save(recorded("firewalld-rich.iptables-save"), 4),
         parse_save(recorded("ufw-peer.iptables-save"), 4),
-        [zone_table(recorded("firewalld-rich.list-all"), 4)],
-        [ufw_table(recorded("ufw-peer.status"), 4)],
     ],
 )
 def test_open_for_the_peer_that_was_named(tables: Sequence[Table]) -> None:
@@ -214,7 +206,7 @@ def test_a_set_of_fifty_thousand_addresses_is_fast() -> None:
     text = json.dumps({"nftables": body})
     start = time.process_time()
     assert walk(parse_json(text, 4)) == {"part": ALL}
-    assert time.process_time() - start < 3
+    assert time.process_time() - start < 15, "a quadratic way takes minutes"
     assert walk(parse_json(text, 4), peer=elements[77]) == {"closed": ALL}
     assert walk(parse_json(text, 4), peer="203.0.113.9") == {"open": ALL}
 
@@ -248,19 +240,19 @@ def test_a_circle_of_jumps_ends() -> None:
 
 def test_chains_that_call_each_other_many_times_are_given_up() -> None:
     more = "".join(f"chain c{n} {{\n" + f"jump c{n + 1}\n" * 9 + "}\n" for n in range(12)) + "chain c12 {\ncounter\n}\n"
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLargeError):
         walk(nft("jump c0", more=more))
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40, 400, 4000, -2])
 def test_truncated_listings_are_refused(cut: int) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ListingError):
         parse_json(recorded("firewalld-rich.json")[:cut], 4)
     if cut > 1:
-        with pytest.raises(Malformed):
+        with pytest.raises(ListingError):
             parse_text(recorded("firewalld-rich.nft")[:cut], 4)
     if cut > 100:
-        with pytest.raises(Malformed):
+        with pytest.raises(ListingError):
             parse_save(recorded("ufw-peer.iptables-save")[:cut], 4)
 
 
@@ -268,7 +260,7 @@ def test_truncated_listings_are_refused(cut: int) -> None:
     "text", ["[]", "{}", '{"nftables": 3}', '{"nftables": [{"chain": {}}]}', "\0\1", "[" * 100_000]
 )
 def test_other_json_is_refused(text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ListingError):
         parse_json(text, 4)
 
 
@@ -299,7 +291,7 @@ def test_iptables_listing_of_one_table() -> None:
         "-P INPUT DROP\n-P FORWARD ACCEPT\n-N ours\n-A INPUT -p tcp --dport 29688 -j ours\n-A ours -j ACCEPT\n", 4
     )
     assert walk(tables) == {"open": "29688", "closed": "60000-60031"}
-    with pytest.raises(Malformed):
+    with pytest.raises(ListingError):
         parse_listing("iptables: command failed\n", 4)
 
 
@@ -309,20 +301,6 @@ def test_items_of_text_and_json_are_of_one_form() -> None:
         item for item in json.loads(recorded("firewalld-rich.json"))["nftables"] if item.get("chain", {}).get("hook")
     ]
     assert [item["chain"]["name"] for item in found] == [item["chain"]["name"] for item in told]
-
-
-def test_regions() -> None:
-    one = regions.region([(((1, 10),), ((0, 9),)), (((5, 20),), ((5, 30),))])
-    assert one == ((1, 4, ((0, 9),)), (5, 10, ((0, 30),)), (11, 20, ((5, 30),)))
-    assert regions.minus(one, one) == ()
-    hole = ((3, 6, ((2, 3),)),)
-    assert regions.join(regions.minus(one, hole), hole) == one
-    assert regions.network("10.1.2.3/255.255.0.0", 4) == (
-        regions.number("10.1.0.0", 4),
-        regions.number("10.1.255.255", 4),
-    )
-    assert regions.address_text(regions.peers(4), 4) == "1.0.0.0-126.255.255.255, 128.0.0.0-223.255.255.255"
-    assert PORTS
 
 
 @pytest.mark.parametrize(
@@ -347,22 +325,6 @@ def test_damaged_listings(name: str, parse: Callable[[str, int], list[Table]]) -
             damaged[at] = dice.choice(["", damaged[at] * 2, chr(dice.choice([0, 9, 34, 45, 123, 125, 178, 0x4E00]))])
         try:
             assert walk(parse("".join(damaged), 4)) is not None
-        except (Malformed, TooLarge):
+        except (ListingError, TooLargeError):
             refused += 1
     assert refused < 60, "some damage is harmless"
-
-
-def test_every_zone_text_is_read_or_doubted() -> None:
-    for text in (
-        "",
-        "\n",
-        "public",
-        "public (active)\n  target: %%REJECT%%\n  ports: ²/tcp 1-/tcp -/tcp x\n  rich rules: \n\trule x\n",
-    ):
-        assert "open" not in walk([zone_table(text, 4)])
-    for text in (
-        "",
-        "Status: active",
-        "Status: active\nDefault: deny (incoming)\n\n²/tcp    ALLOW IN    x\nAnywhere on eth0   ALLOW IN  Anywhere\n",
-    ):
-        assert "open" not in walk([ufw_table(text, 4)])

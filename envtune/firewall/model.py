@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import Callable, NamedTuple, Optional, Sequence
 
-from envtune.resources.firewall.match import Condition, Packet
+from envtune.firewall.match import Condition, Packet
 
-# What a rule does to a packet that meets its conditions.
-ACCEPT = "accept"  # ends this base chain
-DROP = "drop"  # final; reject too
-RETURN = "return"
-JUMP = "jump"
-GOTO = "goto"
-NOTHING = "nothing"  # counts, logs, marks
-ELSEWHERE = "elsewhere"  # redirected, or handed to a program: whether a connection works is not for the rules to say
-UNKNOWN = "unknown"  # an action we do not follow
+
+class Action:
+    """What a rule does to a packet that meets its conditions."""
+
+    ACCEPT = "accept"  # ends this base chain
+    DROP = "drop"  # final; reject too
+    RETURN = "return"
+    JUMP = "jump"
+    GOTO = "goto"
+    CONTINUE = "continue"  # counts, logs, marks
+    DIVERTED = "diverted"  # redirected, or handed to a program: whether a connection works is not for the rules to say
+    UNKNOWN = "unknown"  # not followed
+
+
+class ListingError(ValueError):
+    """The text is not a whole listing of rules as the command writes it."""
 
 
 class Rule(NamedTuple):
@@ -23,14 +30,10 @@ class Rule(NamedTuple):
     text: str
     where: str  # "inet filter input": family, table, chain
     conditions: tuple[Condition, ...] = ()
-    action: str = NOTHING
+    action: str = Action.CONTINUE
     target: str = ""  # of jump and goto
     changes: Optional[Callable[[Packet], Packet]] = None  # what later rules can ask for: mark, notrack
-    handle: int = 0  # nftables' number of the rule; 0 where the listing does not tell it
-
-
-class Malformed(ValueError):
-    """The text is not what the command writes."""
+    handle: int = 0  # nftables' number of the rule; 0 where the listing does not show it
 
 
 class Chain:
@@ -70,23 +73,23 @@ class Table:
         self.chains: dict[str, Chain] = {}
         self.bases: list[BaseChain] = []
         self.foreign = False  # nftables shows it, iptables wrote it, in words only iptables knows
-        self.source = ""  # the command that told it
+        self.source = ""  # the command whose output this is; the caller's to set
 
 
 _BUILT_IN = frozenset({"filter", "nat", "mangle", "raw", "security"})
 
 
 def owner_of(table: Table) -> str:
-    """Whose rules these are, by the chains and tables each tool makes."""
+    """Return whose rules these are, by the chains and tables each tool makes: firewalld, ufw, iptables or nftables."""
     if table.name == "firewalld" or table.family == "firewalld" or "INPUT_ZONES" in table.chains:
         return "firewalld"
     if table.family == "ufw" or any(name.startswith(("ufw-", "ufw6-")) for name in table.chains):
         return "ufw"
-    if table.family == "iptables" or (table.family in ("ip", "ip6") and table.name in _BUILT_IN and _upper(table)):
+    if table.family == "iptables" or (table.family in ("ip", "ip6") and table.name in _BUILT_IN and _is_upper(table)):
         return "iptables"
     return "nftables"
 
 
-def _upper(table: Table) -> bool:
-    """iptables on nftables calls its base chains INPUT, OUTPUT, ...; nft's own users write them small."""
+def _is_upper(table: Table) -> bool:
+    """Return whether the base chains are called INPUT, OUTPUT, ... as iptables on nftables does; nft's users do not."""
     return bool(table.bases) and all(base.chain.name.isupper() for base in table.bases)

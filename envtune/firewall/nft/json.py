@@ -1,6 +1,6 @@
 """nftables: the JSON of `nft -j list ruleset` as tables of rules. Source: libnftables-json(5).
 
-What an expression asks is in firewall_nft_expr.py; here is the frame: tables, chains, sets, and what a rule does.
+What an expression asks is in expressions.py; here is the frame: tables, chains, sets, and what a rule does.
 """
 
 from __future__ import annotations
@@ -8,69 +8,47 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Mapping, Optional, Sequence
 
-from envtune import intervals as regions
-from envtune.resources.firewall.match import Condition, Packet, either, unknown
-from envtune.resources.firewall.model import (
-    ACCEPT,
-    DROP,
-    ELSEWHERE,
-    GOTO,
-    JUMP,
-    NOTHING,
-    RETURN,
-    UNKNOWN,
-    BaseChain,
-    Chain,
-    Malformed,
-    Rule,
-    Table,
-)
-from envtune.resources.firewall.nft.expressions import Listing, matching, membership
-from envtune.resources.firewall.nft.format import rule_words
+from envtune.firewall.match import Condition, Packet, any_of, unknown
+from envtune.firewall.model import Action, BaseChain, Chain, ListingError, Rule, Table
+from envtune.firewall.nft.expressions import Listing, as_list, match_condition, membership
+from envtune.firewall.nft.format import rule_text
+from envtune.intervals import decimal
 
 # Names of nft(8); `out` is of bridges, whose other names stand for other numbers, which changes nothing here.
 PRIORITIES = {"raw": -300, "mangle": -150, "dstnat": -100, "filter": 0, "security": 50, "srcnat": 100, "out": 100}
-SEEN = ("ip", "ip6", "inet")  # families whose packets are ours; arp, bridge and netdev see frames
+ROUTED = ("ip", "ip6", "inet")  # families whose packets are ours; arp, bridge and netdev see frames
 _VERDICTS = {
-    "accept": ACCEPT,
-    "drop": DROP,
-    "reject": DROP,
-    "return": RETURN,
-    "continue": NOTHING,
-    "jump": JUMP,
-    "goto": GOTO,
-    "snat": ACCEPT,
-    "masquerade": ACCEPT,
-    "dnat": ELSEWHERE,
-    "redirect": ELSEWHERE,
-    "tproxy": ELSEWHERE,
-    "queue": ELSEWHERE,
-    "fwd": ELSEWHERE,
-    "synproxy": ELSEWHERE,
+    "accept": Action.ACCEPT,
+    "drop": Action.DROP,
+    "reject": Action.DROP,
+    "return": Action.RETURN,
+    "continue": Action.CONTINUE,
+    "jump": Action.JUMP,
+    "goto": Action.GOTO,
+    **dict.fromkeys(("snat", "masquerade"), Action.ACCEPT),
+    **dict.fromkeys(("dnat", "redirect", "tproxy", "queue", "fwd", "synproxy"), Action.DIVERTED),
 }
-_HARMLESS = frozenset(
+_NO_EFFECT = frozenset(
     {"counter", "log", "comment", "last", "flow", "dup", "secmark", "set", "ct helper", "ct timeout", "ct expectation"}
 )
-_GUESSES = frozenset({"limit", "quota", "ct count", "meter", "socket"})
-
-
-_XT_TARGETS = {"REJECT": DROP, "LOG": NOTHING, "NFLOG": NOTHING, "AUDIT": NOTHING, "CHECKSUM": NOTHING}
+_RATES = frozenset({"limit", "quota", "ct count", "meter", "socket"})
+_XT_TARGETS = {"REJECT": Action.DROP, **dict.fromkeys(("LOG", "NFLOG", "AUDIT", "CHECKSUM"), Action.CONTINUE)}
 Change = Callable[[Packet], Packet]
 Key = tuple[str, str]  # family, table
 
 
 def parse_json(text: str, family: int) -> list[Table]:
-    """The tables a packet of IPv4 (4) or IPv6 (6) passes; Malformed when the text is not whole."""
+    """Return the tables a packet of IPv4 (4) or IPv6 (6) passes; ListingError when the text is not whole."""
     try:
         items = json.loads(text)["nftables"]
         return tables([item for item in items if isinstance(item, dict)], family)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Malformed(str(error)) from None
+        raise ListingError(str(error)) from None
 
 
 def tables(items: Sequence[Mapping[str, Any]], family: int) -> list[Table]:
-    """The tables of a listing, rules left to be compiled when a packet gets to them."""
-    found: dict[Key, Table] = {}
+    """Return the tables of a listing, rules left to be compiled when a packet gets to them."""
+    by_key: dict[Key, Table] = {}
     dormant = {(str(body["family"]), str(body["name"])) for body in _bodies(items, "table") if _dormant(body)}
     sets: dict[Key, dict[str, Mapping[str, Any]]] = {}
     rules: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
@@ -78,15 +56,15 @@ def tables(items: Sequence[Mapping[str, Any]], family: int) -> list[Table]:
         sets.setdefault(_key(body), {})[str(body["name"])] = body
     for body in _bodies(items, "rule"):
         rules.setdefault((*_key(body), str(body["chain"])), []).append(body)
-    listings = {key: Listing(names, _written(key, names, rules)) for key, names in sets.items()}
+    listings = {key: Listing(names, _dynamic_sets(key, names, rules)) for key, names in sets.items()}
     for body in _bodies(items, "chain"):
         key = _key(body)
         if key not in dormant and key[0] != ("ip6" if family == 4 else "ip"):
-            table = found.setdefault(key, Table(*key))
-            mine = rules.get((*key, str(body["name"])), [])
-            table.foreign = table.foreign or any("xt" in one for rule in mine for one in rule.get("expr", ()))
-            _add_chain(table, body, mine, listings.get(key, Listing({})))
-    return list(found.values())
+            table = by_key.setdefault(key, Table(*key))
+            inside = rules.get((*key, str(body["name"])), [])
+            table.foreign |= any("xt" in statement for rule in inside for statement in rule.get("expr", ()))
+            _add_chain(table, body, inside, listings.get(key, Listing({})))
+    return list(by_key.values())
 
 
 def _bodies(items: Sequence[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
@@ -98,23 +76,23 @@ def _key(body: Mapping[str, Any]) -> Key:
 
 
 def _dormant(body: Mapping[str, Any]) -> bool:
-    return "dormant" in _list(body.get("flags"))
+    return "dormant" in as_list(body.get("flags"))
 
 
-def _written(
+def _dynamic_sets(
     key: Key, names: Mapping[str, Mapping[str, Any]], rules: Mapping[tuple[str, str, str], Sequence[Mapping[str, Any]]]
 ) -> frozenset[str]:
-    """The sets that packets add to: whoever is not in them now may be in a moment."""
-    found = {name for name, body in names.items() if "dynamic" in _list(body.get("flags"))}
-    for where, mine in rules.items():
+    """Return the sets that packets add to: whoever is not in them now may be in a moment."""
+    dynamic = {name for name, body in names.items() if "dynamic" in as_list(body.get("flags"))}
+    for where, inside in rules.items():
         if where[:2] == key:
-            found.update(name for rule in mine for name in _added_to(rule.get("expr", ())))
-    return frozenset(found)
+            dynamic.update(name for rule in inside for name in _added_to(rule.get("expr", ())))
+    return frozenset(dynamic)
 
 
 def _added_to(expr: Sequence[Any]) -> list[str]:
-    """The sets a rule adds packets' values to."""
-    bodies = [one["set"] for one in expr if isinstance(one, dict) and isinstance(one.get("set"), dict)]
+    """Return the sets a rule adds packets' values to."""
+    bodies = [part["set"] for part in expr if isinstance(part, dict) and isinstance(part.get("set"), dict)]
     return [str(body.get("set", "")).lstrip("@") for body in bodies]
 
 
@@ -124,9 +102,9 @@ def _add_chain(table: Table, body: Mapping[str, Any], rules: Sequence[Mapping[st
 
     def load() -> list[Rule]:
         return [
-            one._replace(handle=regions.decimal(str(rule.get("handle"))) or 0)
+            compiled._replace(handle=decimal(str(rule.get("handle"))) or 0)
             for rule in rules
-            for one in compile_rule(rule.get("expr", []), where, listing)
+            for compiled in compile_rule(rule.get("expr", []), where, listing)
         ]
 
     chain = table.chains[name] = Chain(name, load)
@@ -140,13 +118,13 @@ def _add_chain(table: Table, body: Mapping[str, Any], rules: Sequence[Mapping[st
                 str(body.get("policy", "accept")),
                 where,
                 nat=body.get("type") == "nat",
-                opaque=table.family not in SEEN or hook in ("ingress", "egress"),
+                opaque=table.family not in ROUTED or hook in ("ingress", "egress"),
             )
         )
 
 
 def priority(value: Any) -> int:
-    """A number, or a name of nft(8) with an offset."""
+    """Return a priority that is a number, or a name of nft(8) with an offset."""
     if isinstance(value, int):
         return value
     words = str(value).replace("+", " + ").replace("-", " - ").split()
@@ -154,34 +132,30 @@ def priority(value: Any) -> int:
     for word in words:
         if word in "+-":
             sign = 1 if word == "+" else -1
-        elif (told := regions.decimal(word)) is not None:
-            base += sign * told
+        elif (offset := decimal(word)) is not None:
+            base += sign * offset
         elif word in PRIORITIES:
             base += PRIORITIES[word]
         else:
-            raise Malformed(f"priority {value}")
+            raise ListingError(f"priority {value}")
     return base
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
 def compile_rule(expr: Sequence[Mapping[str, Any]], where: str, listing: Listing) -> list[Rule]:
-    """One rule; a verdict map becomes one rule for each of its verdicts."""
-    text = rule_words(expr)
-    rule = _Build(listing)
+    """Return one rule as a list of one; a verdict map becomes one rule for each of its verdicts."""
+    text = rule_text(expr)
+    rule = _RuleBuilder(listing)
     try:
         for statement in expr:
             ((kind, body),) = statement.items()
-            if rule.ends_with(kind, body):
+            if rule.add(kind, body):
                 break
         return [Rule(text, where, *ending) for ending in rule.endings()]
     except (ValueError, TypeError, KeyError, AttributeError, IndexError):
-        return [Rule(text, where, (unknown,), UNKNOWN)]
+        return [Rule(text, where, (unknown,), Action.UNKNOWN)]
 
 
-class _Build:
+class _RuleBuilder:
     """One rule, statement by statement."""
 
     def __init__(self, listing: Listing) -> None:
@@ -191,12 +165,12 @@ class _Build:
         self.opaque = False  # some statement is not followed
         self.verdicts: list[tuple[str, str, Optional[Condition]]] = []
 
-    def ends_with(self, kind: str, body: Any) -> bool:
-        """Take in a statement; True after a verdict."""
+    def add(self, kind: str, body: Any) -> bool:
+        """Add a statement; return whether it ends the rule with a verdict."""
         if kind == "match":
-            self._ask(matching(body, self.listing))
-        elif kind in _GUESSES or (kind == "set" and "stmt" in body):
-            self._ask(unknown)  # a rate or a count: it matches some packets and not others
+            self._require(match_condition(body, self.listing))
+        elif kind in _RATES or (kind == "set" and "stmt" in body):
+            self._require(unknown)  # a rate or a count: it matches some packets and not others
         elif kind == "mangle":
             self.changes.append(_mangle(body))
         elif kind == "notrack":
@@ -205,12 +179,12 @@ class _Build:
             self.verdicts = _verdict_map(body, self.listing)
         elif kind in _VERDICTS or kind == "xt":
             self._verdict(kind, body)
-        elif kind not in _HARMLESS:
+        elif kind not in _NO_EFFECT:
             self.opaque = True
-            self._ask(unknown)
+            self._require(unknown)
         return bool(self.verdicts)
 
-    def _ask(self, condition: Condition) -> None:
+    def _require(self, condition: Condition) -> None:
         self.opaque = self.opaque or bool(self.changes)  # a change before a condition reaches more than the rule
         self.conditions.append(condition)
 
@@ -220,27 +194,27 @@ class _Build:
             return
         name = str(body.get("name")) if isinstance(body, dict) else ""
         if isinstance(body, dict) and body.get("type") == "target" and name in _XT_TARGETS:
-            self.verdicts = [(_XT_TARGETS[name], "", None)] if _XT_TARGETS[name] != NOTHING else []
+            self.verdicts = [(_XT_TARGETS[name], "", None)] if _XT_TARGETS[name] != Action.CONTINUE else []
             return
         self.opaque = self.opaque or not (isinstance(body, dict) and body.get("type") == "match")
-        self._ask(unknown)
+        self._require(unknown)
 
     def endings(self) -> list[tuple[tuple[Condition, ...], str, str, Optional[Change]]]:
-        """(conditions, action, target, changes) of each rule this one stands for."""
-        changes = _all(self.changes)
+        """Return (conditions, action, target, changes) of each rule this one stands for."""
+        changes = _in_turn(self.changes)
         if not self.verdicts:
-            return [(tuple(self.conditions), UNKNOWN if self.opaque else NOTHING, "", changes)]
+            return [(tuple(self.conditions), Action.UNKNOWN if self.opaque else Action.CONTINUE, "", changes)]
         return [
-            ((*self.conditions, *([] if one is None else [one])), action, target, changes)
-            for action, target, one in self.verdicts
+            ((*self.conditions, *([] if key is None else [key])), action, target, changes)
+            for action, target, key in self.verdicts
         ]
 
 
 def _verdict(kind: str, body: Any) -> tuple[str, str]:
-    return _VERDICTS.get(kind, UNKNOWN), str(body.get("target", "")) if isinstance(body, dict) else ""
+    return _VERDICTS.get(kind, Action.UNKNOWN), str(body.get("target", "")) if isinstance(body, dict) else ""
 
 
-def _all(changes: Sequence[Change]) -> Optional[Change]:
+def _in_turn(changes: Sequence[Change]) -> Optional[Change]:
     if not changes:
         return None
 
@@ -253,20 +227,20 @@ def _all(changes: Sequence[Change]) -> Optional[Change]:
 
 
 def _mangle(body: Mapping[str, Any]) -> Change:
-    """`meta mark set 1`: known from then on; other values and the connection's mark are not followed."""
-    key, new = body["key"], body.get("value")
+    """Return the change of `meta mark set 1`; other values and the connection's mark are not followed."""
+    key, value = body["key"], body.get("value")
     if key == {"meta": {"key": "mark"}}:
-        known = new if isinstance(new, int) else None
+        known = value if isinstance(value, int) else None
         return lambda packet: packet._replace(mark=known)
     if "ct" in key:
-        return lambda packet: packet._replace(ctmark=None)
+        return lambda packet: packet._replace(connection_mark=None)
     return lambda packet: packet  # priority, DSCP, segment size: no rule we follow asks for them
 
 
 def _verdict_map(body: Mapping[str, Any], listing: Listing) -> list[tuple[str, str, Optional[Condition]]]:
     data = body["data"]
     name = data.lstrip("@") if isinstance(data, str) else ""
-    elements = _list(listing.sets[name].get("elem") if name else data["set"])
+    elements = as_list(listing.sets[name].get("elem") if name else data["set"])
     by_verdict: dict[tuple[str, str], list[Any]] = {}
     for key, verdict in elements:
         ((kind, target),) = verdict.items()
@@ -274,7 +248,7 @@ def _verdict_map(body: Mapping[str, Any], listing: Listing) -> list[tuple[str, s
     rows: list[tuple[str, str, Optional[Condition]]] = []
     for (action, target), keys in by_verdict.items():
         condition = membership(body["key"], keys)
-        if name in listing.written:
-            condition = either([condition, unknown])
+        if name in listing.dynamic:
+            condition = any_of([condition, unknown])
         rows.append((action, target, condition))
-    return rows or [(NOTHING, "", None)]
+    return rows or [(Action.CONTINUE, "", None)]

@@ -7,48 +7,21 @@ from __future__ import annotations
 
 from typing import Callable, Optional, Sequence
 
-from envtune.resources.firewall.iptables.options import conditions_of
-from envtune.resources.firewall.match import Packet, unknown
-from envtune.resources.firewall.model import (
-    ACCEPT,
-    DROP,
-    ELSEWHERE,
-    GOTO,
-    JUMP,
-    NOTHING,
-    RETURN,
-    UNKNOWN,
-    BaseChain,
-    Chain,
-    Malformed,
-    Rule,
-    Table,
-)
+from envtune.firewall.iptables.options import conditions_of
+from envtune.firewall.match import Packet, unknown
+from envtune.firewall.model import Action, BaseChain, Chain, ListingError, Rule, Table
 
-HOOKS = {
-    "PREROUTING": "prerouting",
-    "INPUT": "input",
-    "FORWARD": "forward",
-    "OUTPUT": "output",
-    "POSTROUTING": "postrouting",
-}
+HOOKS = {name.upper(): name for name in ("prerouting", "input", "forward", "output", "postrouting")}
 # The priority at which each table's chains are called; nat differs before and after routing.
 PRIORITIES = {"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}
 TARGETS = {
-    "ACCEPT": ACCEPT,
-    "DROP": DROP,
-    "REJECT": DROP,
-    "RETURN": RETURN,
-    "MASQUERADE": ACCEPT,
-    "SNAT": ACCEPT,
-    "DNAT": ELSEWHERE,
-    "REDIRECT": ELSEWHERE,
-    "NETMAP": ELSEWHERE,
-    "TPROXY": ELSEWHERE,
-    "NFQUEUE": ELSEWHERE,
-    "QUEUE": ELSEWHERE,
-    "SYNPROXY": ELSEWHERE,
-    "TARPIT": ELSEWHERE,
+    "ACCEPT": Action.ACCEPT,
+    "DROP": Action.DROP,
+    "REJECT": Action.DROP,
+    "RETURN": Action.RETURN,
+    **dict.fromkeys(("MASQUERADE", "SNAT"), Action.ACCEPT),
+    **dict.fromkeys(("DNAT", "REDIRECT", "NETMAP", "TPROXY", "SYNPROXY"), Action.DIVERTED),
+    **dict.fromkeys(("NFQUEUE", "QUEUE", "TARPIT"), Action.DIVERTED),
 }
 # Targets after which the packet goes on to the next rule.
 PASSING = frozenset(
@@ -61,7 +34,7 @@ PASSING = frozenset(
 
 
 def parse_save(text: str, family: int) -> list[Table]:
-    """The tables of `iptables-save`; Malformed when a table is not finished by COMMIT (the text was cut off)."""
+    """Return the tables of `iptables-save`; ListingError when a table does not end with COMMIT (a text cut off)."""
     tables: list[Table] = []
     lines: dict[str, list[str]] = {}
     table: Optional[Table] = None
@@ -69,41 +42,41 @@ def parse_save(text: str, family: int) -> list[Table]:
         line = line.strip()
         if line.startswith("*"):
             if table is not None:
-                raise Malformed(f"table {table.name} has no COMMIT")
+                raise ListingError(f"table {table.name} has no COMMIT")
             table, lines = Table("iptables", line[1:].strip()), {}
         elif not line or line.startswith("#"):
             continue
         elif table is None:
-            raise Malformed(line)
+            raise ListingError(line)
         elif line == "COMMIT":
             tables.append(table)
             table = None
         else:
             _line(table, line, lines, family)
     if table is not None:
-        raise Malformed(f"table {table.name} has no COMMIT")
+        raise ListingError(f"table {table.name} has no COMMIT")
     return tables
 
 
 def parse_listing(text: str, family: int) -> list[Table]:
-    """The filter table of `iptables -S`."""
+    """Return the filter table of `iptables -S`; ListingError when it is none."""
     table = Table("iptables", "filter")
     lines: dict[str, list[str]] = {}
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             _line(table, line.strip(), lines, family)
     if not table.bases:
-        raise Malformed("no policy of a chain")
+        raise ListingError("no policy of a chain")
     return [table]
 
 
 def _line(table: Table, line: str, lines: dict[str, list[str]], family: int) -> None:
-    """`:INPUT DROP [0:0]`, `-P INPUT DROP`, `-N chain`, `-A chain ...`."""
+    """Read `:INPUT DROP [0:0]`, `-P INPUT DROP`, `-N chain` or `-A chain ...`."""
     if line.startswith("["):  # iptables-save -c writes the counters first
         line = line.partition("] ")[2]
     words = line.split(None, 2)
     if not words:
-        raise Malformed(line)
+        raise ListingError(line)
     if line.startswith(":") and len(words) >= 2:
         _chain(table, words[0][1:], words[1], lines, family)
     elif words[0] == "-P" and len(words) == 3:
@@ -112,16 +85,16 @@ def _line(table: Table, line: str, lines: dict[str, list[str]], family: int) -> 
         _chain(table, words[1], "-", lines, family)
     elif words[0] == "-A" and len(words) >= 2:
         if words[1] not in table.chains:
-            raise Malformed(line)
+            raise ListingError(line)
         lines[words[1]].append(line)
     else:
-        raise Malformed(line)
+        raise ListingError(line)
 
 
 def _chain(table: Table, name: str, policy: str, lines: dict[str, list[str]], family: int) -> None:
-    mine = lines.setdefault(name, [])
+    inside = lines.setdefault(name, [])
     where = f"{table.family} {table.name} {name}"
-    chain = table.chains[name] = Chain(name, lambda: [compile_rule(line, where, table, family) for line in mine])
+    chain = table.chains[name] = Chain(name, lambda: [compile_rule(line, where, table, family) for line in inside])
     if policy != "-" and name in HOOKS:
         priority = PRIORITIES.get(table.name, 0)
         if table.name == "nat" and name in ("INPUT", "POSTROUTING"):
@@ -131,25 +104,25 @@ def _chain(table: Table, name: str, policy: str, lines: dict[str, list[str]], fa
 
 
 def compile_rule(line: str, where: str, table: Table, family: int) -> Rule:
-    """One `-A` line; what is not understood in it becomes a condition that nobody can answer."""
+    """Return the rule of an `-A` line; what is not understood in it becomes a condition that matches perhaps."""
     try:
         words = split_words(line)[2:]
     except ValueError:
-        return Rule(line, where, (unknown,), UNKNOWN)
+        return Rule(line, where, (unknown,), Action.UNKNOWN)
     flag = next((word for word in words if word in ("-j", "--jump", "-g", "--goto")), "")
     at = words.index(flag) if flag else len(words)
     conditions = conditions_of(words[:at], family)
     target = words[at + 1] if flag and at + 1 < len(words) else ""
     options = words[at + 2 :]
     if target in table.chains:
-        return Rule(line, where, conditions, GOTO if flag in ("-g", "--goto") else JUMP, target)
+        return Rule(line, where, conditions, Action.GOTO if flag in ("-g", "--goto") else Action.JUMP, target)
     if target in PASSING or not target:
-        return Rule(line, where, conditions, NOTHING, "", _changes(target, options))
-    return Rule(line, where, conditions, TARGETS.get(target, UNKNOWN))
+        return Rule(line, where, conditions, Action.CONTINUE, "", _changes(target, options))
+    return Rule(line, where, conditions, TARGETS.get(target, Action.UNKNOWN))
 
 
 def split_words(line: str) -> list[str]:
-    """The words of a saved rule; values with blanks are in double quotes."""
+    """Return the words of a saved rule; values with blanks are in double quotes."""
     if '"' not in line and "'" not in line:
         return line.split()
     import shlex
@@ -158,7 +131,7 @@ def split_words(line: str) -> list[str]:
 
 
 def _changes(target: str, options: Sequence[str]) -> Optional[Callable[[Packet], Packet]]:
-    """What a target that lets the packet go on changes for later rules."""
+    """Return what a target that lets the packet go on changes for later rules."""
     if target == "NOTRACK" or (target == "CT" and "--notrack" in options):
         return lambda packet: packet._replace(state="untracked")
     if target == "HMARK":
@@ -167,8 +140,12 @@ def _changes(target: str, options: Sequence[str]) -> Optional[Callable[[Packet],
         return _marked(options)
     if target == "CONNMARK":
         if "--restore-mark" in options:
-            return lambda packet: packet._replace(mark=packet.mark if packet.ctmark == packet.mark == 0 else None)
-        return lambda packet: packet._replace(ctmark=0 if "--save-mark" in options and packet.mark == 0 else None)
+            return lambda packet: packet._replace(
+                mark=packet.mark if packet.connection_mark == packet.mark == 0 else None
+            )
+        return lambda packet: packet._replace(
+            connection_mark=0 if "--save-mark" in options and packet.mark == 0 else None
+        )
     return None
 
 

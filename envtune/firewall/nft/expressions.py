@@ -1,25 +1,25 @@
 """What an nftables expression asks of a packet: left side, operator, right side, sets and concatenations.
 
-Whatever is not listed here answers "perhaps"; it is never taken for a yes or a no. Source: libnftables-json(5), nft(8).
+Whatever is not listed here matches perhaps; it is never taken for a yes or a no. Source: libnftables-json(5), nft(8).
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
-from envtune import intervals as regions
+from envtune import intervals
+from envtune.firewall import match
+from envtune.firewall.match import Condition
 from envtune.intervals import Intervals
-from envtune.resources.firewall import match
-from envtune.resources.firewall.match import Condition
 
-Asks = Callable[[Sequence[Any]], Condition]  # values -> whether the packet's value is one of them
+Membership = Callable[[Sequence[Any]], Condition]  # values -> whether the packet's value is one of them
 
 
 class Listing(NamedTuple):
-    """The named sets and maps of a table; `written` are those that packets themselves add to."""
+    """The named sets and maps of a table; `dynamic` are those that packets themselves add to."""
 
     sets: Mapping[str, Mapping[str, Any]]
-    written: frozenset[str] = frozenset()
+    dynamic: frozenset[str] = frozenset()
 
 
 # Ports that old nft prints by name; any other name may be any port. Source: IANA service names.
@@ -45,8 +45,8 @@ OTHER_PROTOCOLS = frozenset({"udp", "udplite", "icmp", "icmpv6", "igmp", "sctp",
 ALL_PORTS = ((0, 65535),)
 
 
-def matching(body: Mapping[str, Any], listing: Listing) -> Condition:
-    """The condition of a `match`."""
+def match_condition(body: Mapping[str, Any], listing: Listing) -> Condition:
+    """Return the condition of a `match`."""
     try:
         left, right, op = body["left"], body["right"], str(body.get("op", "=="))
         masked = _masked(left, right, op)
@@ -59,27 +59,27 @@ def matching(body: Mapping[str, Any], listing: Listing) -> Condition:
         values, growing = _values(right, listing)
         condition = membership(left, values)
         if growing:
-            condition = match.either([condition, match.unknown])
-        return match.both([_present(left), match.negate(condition)]) if op == "!=" else condition
+            condition = match.any_of([condition, match.unknown])
+        return match.all_of([_present(left), match.negate(condition)]) if op == "!=" else condition
     except (ValueError, TypeError, KeyError, AttributeError, IndexError):
         return match.unknown
 
 
 def _values(right: Any, listing: Listing) -> tuple[Sequence[Any], bool]:
-    """The values on the right, and whether packets may add more to them."""
+    """Return the values on the right, and whether packets may add more to them."""
     if isinstance(right, str) and right.startswith("@"):
-        return _as_list(listing.sets[right[1:]].get("elem")), right[1:] in listing.written
+        return as_list(listing.sets[right[1:]].get("elem")), right[1:] in listing.dynamic
     if isinstance(right, dict) and "set" in right:
-        return _as_list(right["set"]), False
-    return _as_list(right), False
+        return as_list(right["set"]), False
+    return as_list(right), False
 
 
-def _as_list(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _present(left: Any) -> Condition:
-    """Whether the packet has the field at all: without it, `!=` does not match either."""
+    """Match when the packet has the field at all: without it, `!=` does not match either."""
     protocol = left["payload"].get("protocol") if isinstance(left, dict) and "payload" in left else None
     if protocol in OTHER_PROTOCOLS:
         return match.never
@@ -89,23 +89,23 @@ def _present(left: Any) -> Condition:
 
 
 def membership(left: Any, values: Sequence[Any]) -> Condition:
-    """Whether the packet's `left` is one of `values`."""
+    """Match when the packet's `left` is one of `values`."""
     values = [_bare(value) for value in values]
     if isinstance(left, dict) and "concat" in left:
         return _tuples(left["concat"], values)
-    asks = _field(left)
-    return match.unknown if asks is None else asks(values)
+    field = _field(left)
+    return match.unknown if field is None else field(values)
 
 
 def _bare(value: Any) -> Any:
-    """An element without its comment, timeout and counters."""
+    """Return an element without its comment, timeout and counters."""
     if isinstance(value, dict) and "elem" in value:
         return _bare(value["elem"].get("val"))
     return value
 
 
 def _tuples(fields: Sequence[Any], values: Sequence[Any]) -> Condition:
-    """A concatenation: elements that differ only in the last field are asked for together."""
+    """Match a concatenation: elements that differ only in the last field are one condition."""
     rows: dict[str, tuple[list[Any], list[Any]]] = {}
     for value in values:
         if not (isinstance(value, dict) and len(value.get("concat", ())) == len(fields)):
@@ -116,13 +116,13 @@ def _tuples(fields: Sequence[Any], values: Sequence[Any]) -> Condition:
         return match.unknown  # more than can be followed quickly
     parts = []
     for head, tails in rows.values():
-        columns = [[_bare(one)] for one in head] + [[_bare(one) for one in tails]]
-        parts.append(match.both([membership(field, column) for field, column in zip(fields, columns)]))
-    return match.either(parts)
+        columns = [[_bare(part)] for part in head] + [[_bare(part) for part in tails]]
+        parts.append(match.all_of([membership(field, column) for field, column in zip(fields, columns)]))
+    return match.any_of(parts)
 
 
-def _field(left: Any) -> Optional[Asks]:
-    """How to ask for the packet's `left`; None when it cannot be known."""
+def _field(left: Any) -> Optional[Membership]:
+    """Return how to match the packet's `left`; None when it cannot be known."""
     if not isinstance(left, dict) or len(left) != 1:
         return None
     ((kind, body),) = left.items()
@@ -139,7 +139,7 @@ def _field(left: Any) -> Optional[Asks]:
     return None
 
 
-def _payload(protocol: str, field: str) -> Optional[Asks]:
+def _payload(protocol: str, field: str) -> Optional[Membership]:
     if protocol in OTHER_PROTOCOLS:
         return lambda values: match.never
     if protocol in ("tcp", "th") and field in ("dport", "sport"):
@@ -153,13 +153,13 @@ def _payload(protocol: str, field: str) -> Optional[Asks]:
         return lambda values: match.address(side, _addresses(values, family), family)
     if (protocol, field) in (("ip", "protocol"), ("ip6", "nexthdr")):
         version = 4 if protocol == "ip" else 6
-        return lambda values: match.both([match.ip_version([version]), match.protocol(_numbers(values))])
+        return lambda values: match.all_of([match.ip_version([version]), match.protocol(_numbers(values))])
     if (protocol, field) == ("ip", "version"):
         return lambda values: match.ip_version(int(value) for value in values)
     return None
 
 
-def _meta(key: str) -> Optional[Asks]:
+def _meta(key: str) -> Optional[Membership]:
     if key in ("iif", "iifname", "oif", "oifname"):
         side = "in" if key.startswith("i") else "out"
         return lambda values: match.interface(side, [str(value) for value in values])
@@ -170,24 +170,22 @@ def _meta(key: str) -> Optional[Asks]:
     if key == "mark":
         return lambda values: _mark("mark", 0xFFFFFFFF, values)
     if key == "pkttype":
-        return lambda values: (
-            lambda packet: packet.told(None if packet.reply else bool({"host", "unicast"} & set(values)))
-        )
+        return lambda values: match.packet_type(str(value) for value in values)
     return None
 
 
 _VERSIONS = {"ipv4": 4, "ip": 4, "0x0800": 4, "2048": 4, "2": 4, "ipv6": 6, "ip6": 6, "0x86dd": 6, "34525": 6, "10": 6}
 
 
-def _ct(key: str) -> Optional[Asks]:
+def _ct(key: str) -> Optional[Membership]:
     if key == "state":
         return lambda values: match.state(str(value) for value in values)
     if key == "mark":
-        return lambda values: _mark("ctmark", 0xFFFFFFFF, values)
-    if key == "status":  # a translated connection has left the walk with a doubt where its rule translated it
+        return lambda values: _mark("connection_mark", 0xFFFFFFFF, values)
+    if key == "status":  # a translated connection has become uncertain where its rule translated it
         return lambda values: match.never if set(values) <= {"dnat", "snat", "expected"} else match.unknown
     if key == "direction":
-        return lambda values: match.either([match.reply_direction(str(v) in ("reply", "1")) for v in values])
+        return lambda values: match.any_of([match.reply_direction(str(v) in ("reply", "1")) for v in values])
     if key == "l3proto":
         return lambda values: match.ip_version(_VERSIONS.get(str(value).lower(), 0) for value in values)
     if key == "protocol":
@@ -195,27 +193,27 @@ def _ct(key: str) -> Optional[Asks]:
     return None
 
 
-def _fib(result: str, flags: Any) -> Optional[Asks]:
-    """`fib daddr type local`; and the reverse path, which a peer that can reach us has."""
-    given = _as_list(flags)
-    if result == "type" and ("daddr" in given) != ("saddr" in given):
-        side = "source" if "saddr" in given else "destination"
-        return lambda values: match.addressed(side, [str(value) for value in values])
-    if result in ("oif", "oifname", "check") and "saddr" in given:
+def _fib(result: str, flags: Any) -> Optional[Membership]:
+    """Read `fib daddr type local`, and the reverse path, which a peer that can reach us has."""
+    keys = as_list(flags)
+    if result == "type" and ("daddr" in keys) != ("saddr" in keys):
+        side = "source" if "saddr" in keys else "destination"
+        return lambda values: match.address_type(side, [str(value) for value in values])
+    if result in ("oif", "oifname", "check") and "saddr" in keys:
         return lambda values: match.never if values and not any(values) else match.unknown
     return None
 
 
 def _ports(side: str, values: Sequence[Any]) -> Condition:
     known: list[tuple[int, int]] = []
-    doubt = False
+    uncertain = False
     for value in values:
         try:
             known.append(_port_pair(value))
         except (ValueError, TypeError):
-            doubt = True
-    condition = match.port(side, regions.intervals(known))
-    return match.either([condition, match.unknown]) if doubt else condition
+            uncertain = True
+    condition = match.port(side, intervals.union(known))
+    return match.any_of([condition, match.unknown]) if uncertain else condition
 
 
 def _port_pair(value: Any) -> tuple[int, int]:
@@ -232,76 +230,76 @@ def _port(value: Any) -> int:
 
 
 def _addresses(values: Sequence[Any], family: int) -> Intervals:
-    """Raises ValueError for anything that is not an address, a prefix or a range."""
+    """Return addresses, prefixes and ranges as intervals; ValueError for anything else."""
     pairs = []
     for value in values:
         if isinstance(value, str):
-            pairs.append(regions.network(value, family))
+            pairs.append(intervals.network_range(value, family))
         elif "prefix" in value:
-            pairs.append(regions.network(f"{value['prefix']['addr']}/{value['prefix']['len']}", family))
+            pairs.append(intervals.network_range(f"{value['prefix']['addr']}/{value['prefix']['len']}", family))
         else:
             low, high = value["range"]
-            pairs.append((regions.number(low, family), regions.number(high, family)))
-    return regions.intervals(pairs)
+            pairs.append((intervals.address_number(low, family), intervals.address_number(high, family)))
+    return intervals.union(pairs)
 
 
 def _numbers(values: Sequence[Any]) -> list[Any]:
-    done: list[Any] = []
+    numbers: list[Any] = []
     for value in values:
         if isinstance(value, dict):
             low, high = value["range"]
-            done += range(int(low), int(high) + 1)
+            numbers += range(int(low), int(high) + 1)
         else:
-            done.append(value)
-    return done
+            numbers.append(value)
+    return numbers
 
 
 def _number(value: Any) -> int:
     return value if isinstance(value, int) else int(str(value), 0)
 
 
-def _mark(which: str, mask: int, values: Sequence[Any]) -> Condition:
+def _mark(field: str, mask: int, values: Sequence[Any]) -> Condition:
     pairs = []
     for value in values:
         low, high = value["range"] if isinstance(value, dict) else (value, value)
         pairs.append((_number(low), _number(high)))
-    wanted = regions.intervals(pairs)
-    return match.mark(which, mask, lambda found: any(low <= found <= high for low, high in wanted))
+    wanted = intervals.union(pairs)
+    return match.mark(field, mask, lambda mark: any(low <= mark <= high for low, high in wanted))
 
 
 def _ordered(left: Any, right: Any, op: str) -> Condition:
-    """`tcp dport >= 1024` as a range of ports."""
-    asks = _field(left)
-    if asks is None or not (isinstance(left, dict) and left.get("payload", {}).get("field") in ("dport", "sport")):
+    """Read `tcp dport >= 1024` as a range of ports."""
+    field = _field(left)
+    if field is None or not (isinstance(left, dict) and left.get("payload", {}).get("field") in ("dport", "sport")):
         return match.unknown
     value = _port(right)
     low, high = {"<": (0, value - 1), "<=": (0, value), ">": (value + 1, 65535), ">=": (value, 65535)}[op]
-    return asks([{"range": [low, high]}]) if low <= high else match.never
+    return field([{"range": [low, high]}]) if low <= high else match.never
 
 
 def _masked(left: Any, right: Any, op: str) -> Optional[Condition]:
-    """`tcp flags & (syn|ack) == syn`, `meta mark & 0x8000 == 0x8000`; None when nothing is masked."""
+    """Read `tcp flags & (syn|ack) == syn`, `meta mark & 0x8000 == 0x8000`; None when nothing is masked."""
     if isinstance(left, dict) and "&" in left:
         field, mask = left["&"]
         if field == {"payload": {"protocol": "tcp", "field": "flags"}} and op in ("==", "!="):
-            return match.unless(op == "!=", match.flags(_bits(mask), _bits(right)))
-        which = {"meta": "mark", "ct": "ctmark"}.get(next(iter(field)), "")
+            return match.negate_if(op == "!=", match.flags(_bits(mask), _bits(right)))
+        which = {"meta": "mark", "ct": "connection_mark"}.get(next(iter(field)), "")
         if which and next(iter(field.values())).get("key") == "mark" and op in ("==", "!="):
             wanted = _number(right)
-            return match.unless(op == "!=", match.mark(which, _number(mask), lambda found: found == wanted))
+            return match.negate_if(op == "!=", match.mark(which, _number(mask), lambda mark: mark == wanted))
         return match.unknown
     if left == {"payload": {"protocol": "tcp", "field": "flags"}}:
         every = ("fin", "syn", "rst", "psh", "ack", "urg", "ecn", "cwr")
         if op == "in":
             return match.any_flag(_bits(right))
         if isinstance(right, dict) and "set" in right:
-            return match.unless(op == "!=", match.either([match.flags(every, _bits(one)) for one in right["set"]]))
-        return match.unless(op == "!=", match.flags(every, _bits(right)))
+            return match.negate_if(op == "!=", match.any_of([match.flags(every, _bits(one)) for one in right["set"]]))
+        return match.negate_if(op == "!=", match.flags(every, _bits(right)))
     return None
 
 
 def _bits(value: Any) -> list[str]:
-    """Flag names of a list, a single name, or an or-expression; 0 is none."""
+    """Return the flag names of a list, a single name, or an or-expression; 0 is none."""
     if isinstance(value, dict):
         return [bit for one in value["|"] for bit in _bits(one)]
     if isinstance(value, list):

@@ -1,0 +1,132 @@
+"""The fields of the three kinds of catalogue entries; docs/schema publishes them for editors that complete YAML.
+
+The order of the fields is the order in which a file gives them. What needs rules of its own is in forms.py.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from envtune.catalog.forms import APPLIES, EXAMPLE, EXPECT, LINES, NAME, PROBE, REGEX, STEPS, TEXT, several
+from envtune.messages import Message
+from envtune.schema.types import Bool, Field, MapOf, Number, Record, Str
+
+ID = "[A-Z]{2,9}[0-9]{3}"
+FAQ_ID = "[A-Z][0-9]{2,3}"
+KINDS = ("checks", "faq", "playbooks")
+TITLES: Mapping[str, str] = {
+    "checks": "envtune check (checks/<family>/<ID>-<name>.yaml)",
+    "faq": "envtune FAQ entry (checks/faq/<ID>-<name>.yaml)",
+    "playbooks": "envtune playbook (playbooks/<family>/<id>.yaml)",
+}
+BILINGUAL = Record(
+    Field("en", TEXT, "", True, Message("en is missing; write the English text, too")),
+    Field("zh", TEXT, "", True, Message("zh is missing; write the Chinese text, too")),
+    form="{en: ..., zh: ...}",
+)
+
+SEVERITY = Str(choices=("info", "low", "medium", "high", "critical"))
+ORIGIN = Str(choices=("seed", "inferred", "outside"))
+TEXTS = several(BILINGUAL)
+_LINES = "[0-9]+(-[0-9]+)?"
+SEED = Str(f"[0-9]{{3}}:{_LINES}([,;] ?([0-9]{{3}}:)?{_LINES})*", "003:1349-1403")
+
+_IDENTITY = (
+    Field("name", Str(NAME, "lower-case-words"), "States the defect; used in --select and in the file name.", True),
+    Field("title", BILINGUAL, "One line for people.", True),
+)
+
+CHECK = Record(
+    Field("id", Str(ID, "CPU001"), "Family and number; never used again for something else.", True),
+    *_IDENTITY,
+    Field("status", Str(choices=("experimental", "stable", "deprecated")), "Only stable checks run unasked.", True),
+    Field("severity", SEVERITY, "How much a failure matters.", True),
+    Field(
+        "severity_by",
+        several(Record(Field("when", APPLIES, "", True), Field("severity", SEVERITY, "", True))),
+        "Another severity where facts say so; the first row that holds wins.",
+    ),
+    Field(
+        "origin",
+        ORIGIN,
+        "seed: the porting guide says it; inferred: follows from it; outside: other sources.",
+        True,
+    ),
+    Field("seed", SEED, "Where the porting guide says it: document:lines."),
+    Field("rationale", BILINGUAL, "Why it matters for training.", True),
+    Field("references", LINES, "Pages or documents that say so."),
+    Field("tags", several(Str(NAME, "preflight")), "What the check is used for: preflight, fleet, troubleshoot."),
+    Field("applies", APPLIES, "Facts the host must have, otherwise the check is not applicable."),
+    Field("probe", PROBE, "What reads the host: {kind: {arguments}}.", True),
+    Field("expect", EXPECT, "What the values read must meet.", True),
+    Field("falsepositives", TEXTS, "When a failure is right and yet not a problem."),
+    Field("remedy", BILINGUAL, "What to do, and why it is safe."),
+    Field("commands", LINES, "Exact commands to paste."),
+    Field(
+        "commands_by",
+        several(Record(Field("when", APPLIES, "", True), Field("commands", LINES, "", True))),
+        "Other commands where facts say so; the first row that holds wins.",
+    ),
+    Field("playbook", Str(NAME, "set-cpu-governor"), "Former field: a playbook names its checks in `fixes`."),
+    Field("faq", several(Str(FAQ_ID, "F06")), "Former field: an FAQ entry names its checks in `named_by`."),
+    Field("volatile", Bool(), "Former field, without effect."),
+    Field("deadline", Number(0.1, 300), "Seconds after which the check is given up."),
+    Field(
+        "examples",
+        Record(*(Field(outcome, several(EXAMPLE)) for outcome in ("pass", "fail", "notapplicable", "unknown"))),
+        "Small recorded hosts; they run as tests.",
+    ),
+)
+
+SIGNATURE = Record(
+    Field("regex", REGEX, "Python regular expression; named groups become evidence.", True),
+    Field("strength", Str(choices=("strong", "weak")), "strong: only this entry; weak: needs a second sign.", True),
+    Field("origin", ORIGIN, "Whether the porting guide shows this text.", True),
+    Field("multiline", Bool(), "The expression spans lines."),
+    Field(
+        "requires",
+        several(REGEX),
+        "All must be told, too: by the inputs or the job's variables (NAME=value).",
+    ),
+    Field("unless", several(REGEX), "None may be told: by the same file or those variables."),
+)
+
+FAQ = Record(
+    Field("id", Str(FAQ_ID, "F06"), "F: the porting guide's FAQ chapter; X: a symptom told elsewhere.", True),
+    *_IDENTITY,
+    Field("aliases", several(Str(FAQ_ID, "F10")), "Entries that say the same thing."),
+    Field("signatures", several(SIGNATURE), "How the error looks in a log.", True),
+    Field("precedence", Number(0, 1000, whole=True), "Where several entries match a line, the highest wins."),
+    Field(
+        "role",
+        Str(choices=("cause", "waiting", "wrapper", "consequence")),
+        "waiting: another rank did not come; wrapper: says that, not why; consequence: never the answer.",
+    ),
+    Field("cause", BILINGUAL, "Why it happens.", True),
+    Field("remedy", BILINGUAL, "What to do.", True),
+    Field("confirm", several(Str(ID, "CANN005")), "Checks whose failure confirms the cause."),
+    Field("named_by", several(Str(ID, "CANN005")), "Checks whose findings name this entry, the most telling first."),
+    Field("side", Str(choices=("host", "code", "escalate", "ignore")), "Who has to act.", True),
+    Field("versions", MapOf(TEXT, Str(NAME, "cann"), least=1), "Component -> version range it applies to."),
+    Field("seed", SEED, "Where the porting guide says it: document:lines."),
+    Field("references", LINES, "Pages or documents that say so."),
+    Field(
+        "examples",
+        Record(Field("match", LINES, "Texts that must match."), Field("near_miss", LINES, "Texts that must not.")),
+        "They run as tests.",
+    ),
+)
+
+PLAYBOOK = Record(
+    Field("id", Str(NAME, "set-cpu-governor"), "Also the file name.", True),
+    Field("title", BILINGUAL, "One line for people.", True),
+    Field("fixes", several(Str(ID, "CPU001")), "Checks whose failure it repairs.", True),
+    Field("safety", Str(choices=("safe", "confirm", "manual")), "manual: shown, never run.", True),
+    Field("disruption", Str(choices=("none", "job", "service", "reboot")), "What it interrupts.", True),
+    Field("requires", Record(Field("root", Bool(), "Needs root.")), "Rights it needs."),
+    Field("steps", STEPS, "What is done, in order: [{kind: {arguments}}].", True),
+    Field("seed", SEED, "Where the porting guide says it: document:lines."),
+    Field("references", LINES, "Pages or documents that say so."),
+)
+
+TABLES: Mapping[str, Record] = {"checks": CHECK, "faq": FAQ, "playbooks": PLAYBOOK}

@@ -1,0 +1,77 @@
+"""The forms of `check --format json` and `diagnose --format json`; docs/schema publishes them."""
+
+from __future__ import annotations
+
+from envtune.model import Outcome, Severity
+from envtune.report.check_json import SCHEMA as REPORT_SCHEMA
+from envtune.report.diagnosis.json import SCHEMA as DIAGNOSIS_SCHEMA
+from envtune.report.diagnosis.json import SIDES, VERDICTS
+from envtune.schema.types import AnyOf, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
+
+_TEXT = Str()
+_TEXTS, _WORDS, _OPTIONAL_TEXT = ListOf(_TEXT), MapOf(_TEXT), optional(_TEXT)
+_COUNT, _LINE_NUMBER = Number(0, whole=True), Number(1, whole=True)
+
+
+def _field(name: str, type_: Type, doc: str = "") -> Field:
+    return Field(name, type_, doc, required=True)
+
+
+FINDING = Record(
+    _field("id", _TEXT, "Id of the check."),
+    _field("name", _TEXT),
+    _field("outcome", Str(choices=tuple(outcome.value for outcome in Outcome))),
+    _field("severity", Str(choices=tuple(severity.value for severity in Severity))),
+    _field("subject", _TEXT, "What it is about (npu3, cpu4-7, te); empty for the whole host."),
+    _field("actual", _OPTIONAL_TEXT, "What was found, in the report's language."),
+    _field("expected", _OPTIONAL_TEXT),
+    _field("reason", _OPTIONAL_TEXT, "Why it is unknown, not applicable, an error or fixed."),
+    _field("evidence", Record(_field("source", _TEXT), _field("text", _TEXT)), "Path or command, and the raw text."),
+    _field("remedy", _OPTIONAL_TEXT),
+    _field("faq", _TEXTS),
+)
+REPORT = Record(
+    _field("schema", Const(REPORT_SCHEMA)),
+    _field("envtune", _TEXT, "Version of envtune."),
+    _field("host", _TEXT),
+    _field("started", Str("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")),
+    _field("seconds", Number(0)),
+    _field("target", _WORDS, "The job that was judged."),
+    _field("facts", _WORDS, "What kind of host it is; `unknown` where it could not be told."),
+    _field("findings", ListOf(FINDING)),
+    _field(
+        "summary", Record(*(_field(outcome.value, _COUNT) for outcome in Outcome)), "Outcome -> number of findings."
+    ),
+)
+_LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))
+_DIAGNOSIS = Record(
+    _field("id", Str("[A-Z][0-9]{2,3}"), "Id of the FAQ entry."),
+    _field("name", _TEXT),
+    _field("rank", _LINE_NUMBER, "Place in this list; 1 is the most likely."),
+    _field("strength", Str(choices=("strong", "weak"))),
+    _field("count", _LINE_NUMBER, "Lines of the inputs that say so."),
+    _field("lines", ListOf(_LINE, least=1), "The first of them."),
+    _field("groups", _WORDS, "What the signatures' groups say."),
+    _field(
+        "where",
+        Record(_field("rank", optional(Number(whole=True))), _field("host", _OPTIONAL_TEXT)),
+        "The rank of the job and the host at fault; null where the inputs do not say.",
+    ),
+    _field("verdict", Str(choices=VERDICTS), "What the confirming checks say now."),
+    _field(
+        "confirm",
+        ListOf(FINDING),
+        "Their findings; `fixed`: it was so and a run of envtune fix cured it (see `reason`).",
+    ),
+    _field("side", Str(choices=SIDES), "Who has to act."),
+    _field("remedy", _TEXT, "What to do, in the language of the answer."),
+)
+DIAGNOSIS = Record(
+    _field("schema", Const(DIAGNOSIS_SCHEMA)),
+    _field("inputs", _TEXTS),
+    _field("diagnoses", ListOf(_DIAGNOSIS), "What we would act on, the most likely first."),
+    _field("hints", ListOf(_DIAGNOSIS), "Weak signs only."),
+    _field("harmless", ListOf(_DIAGNOSIS), "Known lines that mean nothing."),
+    _field("consequences", ListOf(_DIAGNOSIS), "What followed from it, and ranks that only waited."),
+    _field("first_error", AnyOf(_LINE, Null()), "The first line that looks like an error, known or not."),
+)
