@@ -17,7 +17,7 @@ from envtune.diagnose.scan import Hit, Scan
 from envtune.diagnose.timeline import SKEW, Moment, Timeline
 from envtune.model import FaqEntry
 
-TIER = 100  # precedences of one tier are told apart by time, of different tiers by precedence
+TIER = 100  # precedences of one tier are ordered by time, of different tiers by precedence
 Environment = Callable[[], str]  # the named job's variables, a NAME=value line each; empty where no job is named
 
 

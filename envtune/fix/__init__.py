@@ -1,0 +1,1 @@
+"""Findings to a plan, consent, the executor, and the same checks again."""

@@ -1,4 +1,4 @@
-"""The environment that a shell launch script gives the job it starts, told by reading the script.
+"""The environment that a shell launch script gives the job it starts, found by reading the script.
 
 The script is taken to be started in its own directory. What it exports counts where it starts the job (python, torchrun
 and the like, also through other scripts); without such a line, what it has exported at its end. A variable is unknown,

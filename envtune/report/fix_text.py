@@ -79,7 +79,7 @@ def _verdict(after: Iterable[Finding], failed: set[str], written: Written) -> Te
         parts.append(Message("{count} still wrong", count=len(wrong)))
     if unknown:
         parts.append(Message("{count} could not be told", count=len(unknown)))
-    needs_root, awaits_consent = (sum(1 for held in written.held if held.why == why) for why in ("root", "consent"))
+    needs_root, awaits_consent = (sum(1 for change in written.held if change.why == why) for why in ("root", "consent"))
     if needs_root:
         parts.append(plural("{count} change needs root", "{count} changes need root", needs_root))
     if awaits_consent:
@@ -89,13 +89,13 @@ def _verdict(after: Iterable[Finding], failed: set[str], written: Written) -> Te
 
 def render_json(plan: Plan, findings: Sequence[Finding], written: Written, lang: str) -> str:
     """Return `envtune.fix/1`: the plan, the result of every change, the findings afterwards."""
-    held = [{"change": one.change.id, "why": one.why, "reason": one.reason.to(lang)} for one in written.held]
+    withheld = [{"change": one.change.id, "why": one.why, "reason": one.reason.to(lang)} for one in written.held]
     data = {
         "schema": SCHEMA,
         "run": written.run,
         "plan": plan_data(plan, lang),
         "results": [dict(result) for result in written.results.values()],
-        "held": held,
+        "held": withheld,
         "findings": [finding_data(finding, lang) for finding in findings],
     }
     return json.dumps(data, ensure_ascii=False, indent=1)

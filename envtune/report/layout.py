@@ -10,7 +10,10 @@ import re
 import unicodedata
 from typing import Iterator
 
-NEVER_FIRST = frozenset("，。、；：？！）》」』】”’,.;:?!)]}%")
+# Closing punctuation of both languages, full-width and ASCII.
+NEVER_FIRST = frozenset(
+    "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%"
+)
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -73,7 +76,7 @@ def _ends(piece: str) -> bool:
     """Return whether a line may break after this piece."""
     if piece[-1] == " ":
         return True
-    return any(_columns(c) == 2 for c in piece[-1:]) and piece[-1] not in "（《「『【“‘"
+    return any(_columns(c) == 2 for c in piece[-1:]) and piece[-1] not in "\uff08\u300a\u300c\u300e\u3010\u201c\u2018"
 
 
 def indent(text: str, width: int, first: str, others: str) -> list[str]:

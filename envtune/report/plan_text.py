@@ -95,8 +95,8 @@ class _Renderer:
         yield from self._does(group)
         yield from self._row("view", VIEWS[first.view].to(self.lang))
         yield from self._row("safety", _safety(first).to(self.lang))
-        for rival in first.rivals:
-            yield from self._row("rivals", printable(rival.to(self.lang)))
+        for owner in first.rivals:
+            yield from self._row("rivals", printable(owner.to(self.lang)))
         if first.note is not None:
             yield from self._row("note", printable(first.note.to(self.lang)))
 

@@ -1,0 +1,1 @@
+"""A command and its output, passed through unchanged, and how it ended."""

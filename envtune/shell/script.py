@@ -1,4 +1,4 @@
-"""What a launch script gives the job it starts, told by executing the script abstractly."""
+"""What a launch script gives the job it starts, found by executing the script abstractly."""
 
 from __future__ import annotations
 

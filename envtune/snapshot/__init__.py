@@ -1,0 +1,1 @@
+"""Recorded hosts: reading, checking and answering from a snapshot."""

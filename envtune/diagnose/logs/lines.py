@@ -40,11 +40,11 @@ _TIME = re.compile(
     r"(?<!\d)(20\d\d)-(\d\d)-(\d\d)[- T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3})(?:[.,]?(\d{1,3}))?)?"
     r"|(?<![\d-])(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3}))?(?!\d)"
 )
-# Any error, known or not. Case matters: "error" in the middle of an ordinary line says nothing.
+# Any error, known or not, also `error` in Chinese. Case matters: "error" within an ordinary line says nothing.
 ERROR = (
     r"\b(?:ERROR|Error|FATAL|Fatal|CRITICAL|PANIC)\b|\berror: |[a-z](?:Error|Exception)(?::|$)|\bERR\d{5}\b"
     r"|\b(?:EH00|EI00|EJ00|EK00|EL00)\d\d\b|Traceback \(most recent call last|Segmentation fault|[Cc]ore dumped"
-    r"|\bKilled\b|\bAborted\b|Bus error|Illegal instruction|terminate called|错误[:：]"
+    r"|\bKilled\b|\bAborted\b|Bus error|Illegal instruction|terminate called|\u9519\u8bef[:\uff1a]"
 )
 _BENIGN = frozenset({"DEBUG", "INFO", "EVENT", "WARN", "WARNING"})
 _ERROR = re.compile(ERROR)

@@ -22,7 +22,7 @@ class LineWindow:
     """`block` holds whole lines; `before` is the end of the block before, `after` the next block, or empty."""
 
     def __init__(self, before: bytes, block: bytes, after: bytes, ends: Callable[[], int]) -> None:
-        """`ends` returns the number of line ends before the block."""
+        """Take whole lines; `ends` returns the number of line ends before the block."""
         self.block = block
         self._before = before
         self._after = after

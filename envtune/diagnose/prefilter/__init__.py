@@ -1,0 +1,1 @@
+"""What drops the lines that no signature can match, before any expression is tried."""

@@ -47,7 +47,7 @@ class HyperscanFilter:
     """
 
     def __init__(self, expressions: Sequence[Expression]) -> None:
-        """Raises UnusableError."""
+        """Compile the expressions; raises UnusableError."""
         try:
             import hyperscan
         except Exception as error:  # a package for another processor fails in its own ways

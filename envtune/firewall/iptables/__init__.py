@@ -1,0 +1,1 @@
+"""What iptables-save prints."""

@@ -1,0 +1,1 @@
+"""What `nft list ruleset` prints, as JSON and as text."""

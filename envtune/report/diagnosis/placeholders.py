@@ -90,7 +90,9 @@ def fill(text: Text, groups: Mapping[str, str]) -> Text:
 
 
 _FIELD = re.compile(r"\{([a-z_]+)\}")
-_REMARK = re.compile(r"\s?([(（])([^()（）]*\{[a-z_]+\}[^()（）]*)([)）])")  # parentheses of both languages
+_REMARK = re.compile(
+    r"\s?([(\uff08])([^()\uff08\uff09]*\{[a-z_]+\}[^()\uff08\uff09]*)([)\uff09])"
+)  # with full-width parentheses, too
 
 
 def _fill(text: str, groups: Mapping[str, str], lang: str) -> str:
@@ -100,7 +102,7 @@ def _fill(text: str, groups: Mapping[str, str], lang: str) -> str:
     def remark(match: re.Match[str]) -> str:
         if not is_unknown(match[2]):
             return match[0]
-        kept = [piece for piece in re.split("[;；]", match[2]) if not is_unknown(piece)]
+        kept = [piece for piece in re.split("[;\uff1b]", match[2]) if not is_unknown(piece)]
         blank = " " if match[0][0].isspace() else ""
         return f"{blank}{match[1]}{';'.join(kept).strip()}{match[3]}" if kept else ""
 

@@ -1,0 +1,1 @@
+"""CANN, its te and topi, HCCL, the driver, and the versions that belong together."""

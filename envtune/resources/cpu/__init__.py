@@ -1,0 +1,1 @@
+"""CPU frequency: governors, what sets them at boot, BIOS settings."""

@@ -1,0 +1,1 @@
+"""The job's environment variables: what they are, should be, and how they are set."""

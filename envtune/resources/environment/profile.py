@@ -30,7 +30,7 @@ from envtune.resources.environment.training_values import (
 )
 from envtune.resources.environment.value_formats import judge
 from envtune.resources.environment.variables import WHITELIST, printable, task_queue, value_of, whitelist
-from envtune.resources.network.names import master_addr, nodes
+from envtune.resources.network.names import job_nodes, master_addr
 
 
 class Setting(NamedTuple):
@@ -103,7 +103,7 @@ def _master(context: Context) -> Optional[Setting]:
     """
     try:
         wrong = any(reading.value == "wrong" for reading in master_addr(context))
-        if not wrong or nodes(context.target.variables()).size != 1:
+        if not wrong or job_nodes(context.target.variables()).size != 1:
             return None
         interfaces = [row for row in context.host.interfaces() if row.up and row.name != "lo"]
     except (HostError, NotApplicable, Undetermined):

@@ -1,0 +1,1 @@
+"""The host's firewall: what it lets in, and how ports are opened."""

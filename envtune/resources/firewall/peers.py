@@ -15,7 +15,7 @@ from envtune.host import Host
 from envtune.intervals import Intervals
 from envtune.messages import Message
 from envtune.model import Interface
-from envtune.resources.network.names import is_loopback, master, nodes
+from envtune.resources.network.names import is_loopback, job_nodes, master_address
 from envtune.resources.network.ports import HcclPorts, hccl_ports
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ def _master_port(context: Context) -> Optional[int]:
     try:
         variables = context.target.variables()
         text = variables.get("MASTER_PORT", "").strip()
-        known = master(context)
+        known = master_address(context)
     except Undetermined:
         return None
     port = intervals.decimal(text)
     if port is None or not 0 < port < 65536:
         return None
-    away = (known is not None and known.own is False) or (nodes(variables).rank or 0) > 0
+    away = (known is not None and known.is_own is False) or (job_nodes(variables).rank or 0) > 0
     return None if away else port
 
 
@@ -95,10 +95,10 @@ def peers_of(context: Context) -> tuple[Peers, ...]:
         return _named_by_user(context)
     try:
         variables = context.target.variables()
-        known = master(context)
+        known = master_address(context)
     except Undetermined:
         return (Peers(4, intervals.unicast_addresses(4), (), False),)
-    job = nodes(variables)
+    job = job_nodes(variables)
     if job.size == 1:
         reason = Message("a job on a single node has no peers ({source})", source=job.source)
         raise NotApplicable(reason, context.target.environment.source, job.source)
@@ -107,7 +107,7 @@ def peers_of(context: Context) -> tuple[Peers, ...]:
     listed = _whitelist(context.host, variables, version)
     if listed:
         return (Peers(version, listed, listed, True),)
-    away = [a for a in addresses if (":" in a) == (version == 6)] if known is not None and known.own is False else []
+    away = [a for a in addresses if (":" in a) == (version == 6)] if known is not None and known.is_own is False else []
     named = _as_intervals(away, version)
     complete = job.size == 2 and bool(named)
     return (Peers(version, named if complete else intervals.unicast_addresses(version), named, complete),)
@@ -189,7 +189,7 @@ def _named_by_job(context: Context, facing: Sequence[Interface], hccl: bool) -> 
     """Return the job's interfaces: HCCL_IF_IP before HCCL_SOCKET_IFNAME (facts D7); for MASTER_PORT, MASTER_ADDR's."""
     try:
         variables = context.target.variables()
-        known = master(context)
+        known = master_address(context)
     except Undetermined:
         return []
     if hccl:
@@ -197,7 +197,7 @@ def _named_by_job(context: Context, facing: Sequence[Interface], hccl: bool) -> 
         names = variables.get("HCCL_SOCKET_IFNAME", "").strip()
         exact = [interface._replace(addresses=(address,)) for interface in facing if address in interface.addresses]
         return exact or [interface for interface in facing if _is_selected(interface.name, names)]
-    own = known.addresses if known is not None and known.own else ()
+    own = known.addresses if known is not None and known.is_own else ()
     return [
         interface._replace(addresses=tuple(a for a in interface.addresses if a in own))
         for interface in facing

@@ -85,8 +85,14 @@ class _Judge:
 
     def unknown(self, reason: Text, evidence: Evidence, needs_privilege: bool = False) -> Reading:
         """Return that it is not known, and why."""
-        reading = Reading(self.required.subject, None, evidence, None, _expected(self.sets), reason)
-        return reading._replace(needs_privilege=needs_privilege)
+        return Reading(
+            self.required.subject,
+            None,
+            evidence,
+            expected=_expected(self.sets),
+            reason=reason,
+            needs_privilege=needs_privilege,
+        )
 
     def _closed(self, outcomes: Sequence[Outcome]) -> Optional[Reading]:
         """Return a failing reading when some port is closed to every peer there is, or to one the job names."""

@@ -1,0 +1,1 @@
+"""Pillow, pillow-simd, OpenCV and torchvision of the job's Python."""

@@ -1,0 +1,1 @@
+"""Host names, addresses and ports of a distributed job."""

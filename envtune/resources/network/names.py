@@ -20,7 +20,7 @@ PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")
 LOOKUP_TIMEOUT = 3.0  # seconds
 
 
-class Nodes(NamedTuple):
+class JobNodes(NamedTuple):
     """What the job's variables say of its size, None where they say nothing; `source` names the variables used."""
 
     size: Optional[int]
@@ -28,12 +28,12 @@ class Nodes(NamedTuple):
     source: str
 
 
-class Master(NamedTuple):
+class MasterAddress(NamedTuple):
     """MASTER_ADDR: its value, the addresses it leads to, and whether one is this host's (None: unknown)."""
 
     text: str
     addresses: tuple[str, ...]
-    own: Optional[bool]
+    is_own: Optional[bool]
     evidence: Evidence
     reason: Optional[Text] = None  # why its addresses are unknown
 
@@ -41,12 +41,12 @@ class Master(NamedTuple):
 @probe("network.master_addr")
 def master_addr(context: Context) -> Iterable[Reading]:
     """Read whether MASTER_ADDR can be the master's address, as far as this one host shows."""
-    address = master(context)
+    address = master_address(context)
     if address is None:
         raise NotApplicable(Message("MASTER_ADDR is not set for this job"), variables_source(context))
-    if address.reason is not None and address.own is None and not _is_impossible(address):
+    if address.reason is not None and address.is_own is None and not _is_impossible(address):
         return [Reading("MASTER_ADDR", None, address.evidence, reason=address.reason)]
-    right, why = _judge_master(address, nodes(context.target.variables()))
+    right, why = _judge_master(address, job_nodes(context.target.variables()))
     if right is None:
         return [Reading("MASTER_ADDR", None, address.evidence, shown=Literal(address.text), reason=why)]
     shown = Message("{value}: {why}", value=address.text, why=why)
@@ -54,12 +54,12 @@ def master_addr(context: Context) -> Iterable[Reading]:
     return [Reading("MASTER_ADDR", "right" if right else "wrong", address.evidence, shown, expected)]
 
 
-def master(context: Context) -> Optional[Master]:
+def master_address(context: Context) -> Optional[MasterAddress]:
     """Return MASTER_ADDR of the job, None when it is not set; Undetermined when the job's variables are unknown."""
-    return context.cached(_master)
+    return context.cached(_read_master)
 
 
-def _master(context: Context) -> Optional[Master]:
+def _read_master(context: Context) -> Optional[MasterAddress]:
     text = context.target.variables().get("MASTER_ADDR")
     if text is None:
         return None
@@ -71,31 +71,31 @@ def _master(context: Context) -> Optional[Master]:
         evidence = setting
     except ValueError:
         if not is_host_name(name):
-            return Master(name, (), None, setting, Message("it is not a host name"))
+            return MasterAddress(name, (), None, setting, Message("it is not a host name"))
         try:
             addresses, evidence = resolve_name(context.host, name, "ahosts")
         except HostError as error:
-            return Master(name, (), None, Evidence(error.path, str(error)), host_error_text(error))
+            return MasterAddress(name, (), None, Evidence(error.path, str(error)), host_error_text(error))
     try:
         own = any(is_loopback(a) or a in host_addresses(context.host) for a in addresses)
     except HostError as error:
-        return Master(name, addresses, None, Evidence(error.path, str(error)), host_error_text(error))
-    return Master(name, addresses, own, evidence)
+        return MasterAddress(name, addresses, None, Evidence(error.path, str(error)), host_error_text(error))
+    return MasterAddress(name, addresses, own, evidence)
 
 
-def _is_impossible(address: Master) -> bool:
+def _is_impossible(address: MasterAddress) -> bool:
     return not address.text or (not address.addresses and not is_host_name(address.text))
 
 
-def _judge_master(address: Master, job: Nodes) -> tuple[Optional[bool], Text]:
+def _judge_master(address: MasterAddress, job: JobNodes) -> tuple[Optional[bool], Text]:
     """Return whether MASTER_ADDR is right (None: unknown), and why."""
     fault = _address_fault(address)
     if fault is not None:
         return False, fault
-    return _judge_own(address, job) if address.own else _judge_other(job)
+    return _judge_own(address, job) if address.is_own else _judge_other(job)
 
 
-def _judge_own(address: Master, job: Nodes) -> tuple[bool, Text]:
+def _judge_own(address: MasterAddress, job: JobNodes) -> tuple[bool, Text]:
     if all(is_loopback(one) for one in address.addresses):
         if job.size is not None and job.size > 1:
             return False, Message("each of the nodes would call itself")
@@ -106,7 +106,7 @@ def _judge_own(address: Master, job: Nodes) -> tuple[bool, Text]:
     return True, Message("an address of this host")
 
 
-def _judge_other(job: Nodes) -> tuple[Optional[bool], Text]:
+def _judge_other(job: JobNodes) -> tuple[Optional[bool], Text]:
     if job.size == 1:
         return False, Message("not an address of this single node ({source})", source=job.source)
     if job.rank == 0:
@@ -119,11 +119,11 @@ def _judge_other(job: Nodes) -> tuple[Optional[bool], Text]:
     )
 
 
-def _address_fault(address: Master) -> Optional[Text]:
+def _address_fault(address: MasterAddress) -> Optional[Text]:
     """Return why it cannot be the address of any host."""
     if not address.text:
         return in_context("names", "empty")
-    if address.text in PLACEHOLDERS and not address.own:
+    if address.text in PLACEHOLDERS and not address.is_own:
         return Message("the sample address of the porting guide, left unchanged")
     if not address.addresses:
         if not is_host_name(address.text):
@@ -140,7 +140,7 @@ def _is_host_address(address: str) -> bool:
     return is_loopback(address) or bool(intervals.intersection(((value, value),), intervals.unicast_addresses(family)))
 
 
-def nodes(variables: Mapping[str, str]) -> Nodes:
+def job_nodes(variables: Mapping[str, str]) -> JobNodes:
     """Return how many nodes the job has and which one this is.
 
     Source: torchrun's and torch.distributed's variables.
@@ -164,7 +164,7 @@ def nodes(variables: Mapping[str, str]) -> Nodes:
     rank = number("GROUP_RANK") if rank is None else rank
     if rank is None and number("RANK") == 0:
         rank = 0  # rank 0 runs on the master, whatever RANK counts
-    return Nodes(count, rank, ", ".join(used))
+    return JobNodes(count, rank, ", ".join(used))
 
 
 def is_host_name(name: str) -> bool:

@@ -16,7 +16,7 @@ from envtune.host import Host
 from envtune.intervals import Intervals
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Listener, Reading, Source
-from envtune.resources.network.names import master, nodes, variables_source
+from envtune.resources.network.names import job_nodes, master_address, variables_source
 
 BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
 EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
@@ -280,8 +280,8 @@ def master_port(context: Context) -> Iterable[Reading]:
     if port is None or not 1024 <= port <= 65535:
         shown = Message("{value}: not a number from 1024 to 65535", value=text or Message("(empty)"))
         return [Reading("MASTER_PORT", "impossible", setting, shown, expected)]
-    address = master(context)
-    if (address is not None and address.own is False) or (nodes(variables).rank or 0) > 0:
+    address = master_address(context)
+    if (address is not None and address.is_own is False) or (job_nodes(variables).rank or 0) > 0:
         shown = Message("{port}; bound by the master, which is another host", port=value)
         return [Reading("MASTER_PORT", "right", setting, shown, expected)]
     return [_bindable_reading(context, port, expected)]

@@ -1,0 +1,1 @@
+"""NPU devices: npu-smi, health, and those a job names."""

@@ -1,0 +1,1 @@
+"""Packages of the system's package manager."""

@@ -1,0 +1,1 @@
+"""Distributions of the job's Python, and how they are installed."""

@@ -1,0 +1,1 @@
+"""Kernel parameters: the files that set them, and how they are set."""

@@ -1,0 +1,1 @@
+"""The host itself: operating system, hardware, memory, disks, virtualization."""

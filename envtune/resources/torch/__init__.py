@@ -1,0 +1,1 @@
+"""torch, torch_npu and apex of the job's Python."""

@@ -10,7 +10,7 @@ from helpers.examples import example_context
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.model import Finding, Outcome
-from envtune.resources.network.names import hosts_file_addresses, is_host_name, nodes, resolve_name
+from envtune.resources.network.names import hosts_file_addresses, is_host_name, job_nodes, resolve_name
 
 TWO = {"NNODES": "2"}
 
@@ -86,11 +86,11 @@ def test_interfaces_that_cannot_be_read() -> None:
 
 
 def test_node_counts() -> None:
-    assert nodes({"NNODES": "2", "NODE_RANK": "1"})[:2] == (2, 1)
-    assert nodes({"WORLD_SIZE": "1"})[:2] == (1, None)
-    assert nodes({"WORLD_SIZE": "10", "LOCAL_WORLD_SIZE": "8"})[:2] == (None, None)
-    assert nodes({"GROUP_RANK": "0", "GROUP_WORLD_SIZE": "3"})[:2] == (3, 0)
-    assert nodes({"NNODES": "two", "NODE_RANK": "-1"})[:2] == (None, None)
+    assert job_nodes({"NNODES": "2", "NODE_RANK": "1"})[:2] == (2, 1)
+    assert job_nodes({"WORLD_SIZE": "1"})[:2] == (1, None)
+    assert job_nodes({"WORLD_SIZE": "10", "LOCAL_WORLD_SIZE": "8"})[:2] == (None, None)
+    assert job_nodes({"GROUP_RANK": "0", "GROUP_WORLD_SIZE": "3"})[:2] == (3, 0)
+    assert job_nodes({"NNODES": "two", "NODE_RANK": "-1"})[:2] == (None, None)
 
 
 @pytest.mark.parametrize("name", ["", "-x", ".x", "10.0.0.1", "10", "a b", "a;b", "ö", "a/b"])
