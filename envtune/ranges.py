@@ -9,10 +9,14 @@ MOST_DIGITS = 18  # below 2**63, what the kernel counts with; Python refuses to 
 _NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
 
 
+def decimal(text: str) -> Optional[int]:
+    """Return the whole number that `text` is, in ASCII digits alone; None for anything else."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS else None
+
+
 def whole_number(text: str) -> Optional[int]:
-    """Return the number that `text` is, in ASCII digits with white space around; None when it is not one."""
-    digits = text.strip()
-    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= MOST_DIGITS else None
+    """Return the whole number that `text` is, white space around it left aside; None for anything else."""
+    return decimal(text.strip())
 
 
 def cpu_numbers(text: str) -> tuple[int, ...]:

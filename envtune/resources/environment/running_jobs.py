@@ -40,13 +40,13 @@ def processes(context: Context) -> Iterable[Reading]:
             )
             continue
         if script is not None:
-            found, untold = differences(environment.variables, script)
+            found, unknown = differences(environment.variables, script)
             wanted = Message("as {source} sets them", source=script.source)
         else:
-            found, untold = violations(context, environment.variables), None
+            found, unknown = violations(context, environment.variables), None
             wanted = Message("the values training wants")
-        if not found and untold is not None:
-            yield Reading(subject, None, evidence, expected=wanted, reason=untold)
+        if not found and unknown is not None:
+            yield Reading(subject, None, evidence, expected=wanted, reason=unknown)
             continue
         shown = clauses(found) if found else Message("no difference")
         yield Reading(subject, len(found), evidence, shown, wanted)
@@ -94,16 +94,16 @@ def _script(context: Context) -> Optional[JobEnvironment]:
 def differences(process: Mapping[str, str], script: JobEnvironment) -> tuple[tuple[Text, ...], Optional[Text]]:
     """Return the described variables that the script sets and the process has otherwise, and why some are unknown."""
     found: list[Text] = []
-    untold: Optional[Text] = script.reason
+    unknown: Optional[Text] = script.reason
     for name in names():
         if name in script.unknown:
-            untold = untold or script.unknown[name]
+            unknown = unknown or script.unknown[name]
         if script.variables is None or name not in script.places or name not in script.variables:
             continue
         have, want = process.get(name, UNSET), script.variables[name]
         if have != want:
             found.append(Message("{name} is {have}, not {want}", name=name, have=printable(have), want=want))
-    return tuple(found), untold
+    return tuple(found), unknown
 
 
 def violations(context: Context, process: Mapping[str, str]) -> tuple[Text, ...]:

@@ -186,8 +186,8 @@ def debug_settings(context: Context) -> Iterable[Reading]:
             continue
         try:
             value = value_of(context, name)
-        except Undetermined as untold:
-            yield _untold(name, untold)
+        except Undetermined as verdict:
+            yield _unknown(name, verdict)
             continue
         wanted = training_value(context, name)
         debugs = value in debugging or ("*" in debugging and value != UNSET)
@@ -270,9 +270,9 @@ def set_variables(context: Context, chosen: Iterable[str]) -> tuple[dict[str, st
         try:
             if name in known:
                 present[name] = known[name]
-        except Undetermined as untold:
+        except Undetermined as verdict:
             if name in environment.unknown:
-                gaps.append(_untold(name, untold))
+                gaps.append(_unknown(name, verdict))
     if environment.unknown_by_default is not None:
         evidence = Evidence(environment.description)
         gaps.append(Reading("other variables", None, evidence, reason=environment.unknown_by_default))
@@ -308,8 +308,8 @@ def _evidence(context: Context, name: str, value: str) -> Evidence:
     return Evidence(context.target.environment.place(name), text)
 
 
-def _untold(name: str, untold: Undetermined) -> Reading:
-    return Reading(name, None, Evidence(untold.source), reason=untold.reason, needs_privilege=untold.needs_privilege)
+def _unknown(name: str, verdict: Undetermined) -> Reading:
+    return Reading(name, None, Evidence(verdict.source), reason=verdict.reason, needs_privilege=verdict.needs_privilege)
 
 
 def _unplaced(found: TorchNpu, name: str) -> Text:

@@ -167,7 +167,7 @@ def fact_user(context: Context) -> Fact:
 
 @probe("system.fact", formerly="platform.fact")
 def fact_reading(context: Context, *, name: str) -> Iterable[Reading]:
-    """A fact as a reading, so that an expectation can be put on it; untold facts are untold readings."""
+    """A fact as a reading, so that an expectation can be put on it; an unknown fact is an unknown reading."""
     known = context.facts[name]
     if known.value is None:
         raise Undetermined(known.reason or Message("cannot be told"), known.source)
