@@ -15,8 +15,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Iterator, Optional
 
-from envtune.cli.diagnose import diagnose
-from envtune.diagnose.scan import TimeWindow
+from envtune.diagnose import diagnose
 
 SECONDARY = {"F12": "harmless", "tbe-subprocess-secondary": "consequences"}
 
@@ -29,7 +28,7 @@ def corpus(folder: Path) -> Iterator[tuple[str, Optional[str]]]:
 
 def verdict(path: str, label: Optional[str]) -> tuple[str, list[str]]:
     """right, top3, wrong, missed, false alarm or quiet; and what was answered."""
-    found = diagnose([path], (), TimeWindow(), None)
+    found = diagnose([path], check=False)
     told = [{d.candidate.entry.id, d.candidate.entry.name} for d in found.diagnoses]
     names = [d.candidate.entry.name for d in found.diagnoses]
     if label is None:

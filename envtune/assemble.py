@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 from typing import Iterable, Iterator, Mapping, NamedTuple, Union
 
-import envtune
+from envtune import version
 
 OLDEST = (3, 6)
 WIDTH = 120
@@ -52,7 +52,7 @@ def shipped(name: str) -> str:
         data = pkgutil.get_data("envtune", f"_data/{name}.py")
     except OSError:
         data = None
-    return assemble(Path(envtune.__file__).with_name(name)) if data is None else data.decode("utf-8")
+    return assemble(Path(version.__file__).with_name(name)) if data is None else data.decode("utf-8")
 
 
 def assemble(package: Path) -> str:

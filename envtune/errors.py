@@ -22,9 +22,10 @@ handles a live kernel and a recorded host with the same `except OSError`.
 
 from __future__ import annotations
 
-from typing import Sequence, Union
+import errno
+from typing import Mapping, Sequence, Union
 
-from envtune.messages import Joined, Literal, Message, Text
+from envtune.messages import N_, Joined, Literal, Message, Text
 
 
 class EnvtuneError(Exception):
@@ -147,3 +148,29 @@ def host_error_text(error: HostError) -> Text:
     if isinstance(error, NotRecorded):
         return Message("{path} is not in the snapshot", path=path)
     return Message("{path} cannot be understood: {detail}", path=path, detail=error.detail)
+
+
+def internal_error_text(error: Exception) -> Text:
+    """Return what to say where envtune itself failed and the rest of the run goes on."""
+    return Message("envtune itself failed here: {kind}: {error}", kind=type(error).__name__, error=error)
+
+
+SYSTEM_ERRORS: Mapping[str, str] = {  # what the system says, by the name of errno
+    "EACCES": N_("Permission denied"),
+    "EPERM": N_("Operation not permitted"),
+    "EROFS": N_("Read-only file system"),
+    "ENOSPC": N_("No space left on device"),
+    "EDQUOT": N_("Disk quota exceeded"),
+    "EBUSY": N_("Device or resource busy"),
+    "EINVAL": N_("Invalid argument"),
+    "EIO": N_("Input/output error"),
+    "ENOENT": N_("No such file or directory"),
+    "ENOTDIR": N_("Not a directory"),
+    "EISDIR": N_("Is a directory"),
+}
+
+
+def system_error_text(error: OSError) -> Text:
+    """Return what the operating system says, without the path."""
+    template = SYSTEM_ERRORS.get(errno.errorcode.get(error.errno or 0, ""))
+    return Literal(error.strerror or str(error)) if template is None else Message(template)

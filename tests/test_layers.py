@@ -19,7 +19,7 @@ MODULES = {
 }
 # Lowest first: a package imports from those before it only. What is named here are packages and single modules.
 LAYERS = (
-    ("messages",),
+    ("messages", "version"),
     ("model", "errors", "ranges", "intervals", "assemble"),
     ("collector", "executor", "schema", "shell", "operations", "firewall"),
     ("host",),
@@ -44,7 +44,9 @@ FUNCTION_LINES = 40
 FOLDER_FILES = 16
 ROOT_FILES = 12
 # Longer than a function should be, and why that is right.
-LONG_FUNCTIONS: Mapping[str, str] = {}
+LONG_FUNCTIONS: Mapping[str, str] = {
+    "envtune.cli.fix.command": "a line for each of its 26 options",
+}
 TEXT = (".py", ".yaml", ".md", ".toml", ".txt", "")
 
 

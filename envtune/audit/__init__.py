@@ -1,58 +1,131 @@
 """checks x host -> findings. Never raises, never hangs: a broken check is an `error`, a hung one `unknown`.
 
-A probe runs on a worker thread with a deadline. A worker that does not come back (a read stuck in the kernel) is left
-behind and the next check gets a new one, so a hung check costs only itself.
+Probes and facts are read on a worker thread with a deadline. A worker that does not come back (a read stuck in the
+kernel) is left behind and the next check gets a new one, so a hung check costs only itself.
 """
 
 from __future__ import annotations
 
-import queue
 import re
 import shlex
-import threading
-from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
+import time
+from functools import partial
+from typing import Callable, Iterable, Mapping, Optional, Sequence
 
 from envtune import expect
 from envtune.audit.applicability import excluded
+from envtune.audit.worker import Worker
+from envtune.catalog import Catalogue, load
+from envtune.catalog import select as select_checks
 from envtune.context import Context
+from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, describe_target, open_context, resolve_target
 from envtune.context.registry import find_probe
-from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
+from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text, internal_error_text
+from envtune.host import Host, LocalHost
+from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
-from envtune.model import Check, Evidence, Finding, Outcome, Reading, Severity
+from envtune.model import Check, Evidence, Fact, Finding, Outcome, Reading, Report, Severity
 from envtune.ranges import join_subjects
+
+Progress = Callable[[Check], None]
 
 _DIGITS = re.compile(r"\d+")
 _PYTHON = re.compile(r"(?<![\w./-])python3(?= -[cm] )")
 EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
+FACT_DEADLINE = 20.0  # seconds, as for a check
 
 
-def audit(
-    checks: Iterable[Check], context: Context, progress: Optional[Callable[[Check], None]] = None
-) -> tuple[Finding, ...]:
-    """Every finding of every check, in the order of the checks; at least one finding per check."""
-    worker = _Worker()
-    found: list[Finding] = []
+def check(
+    host: Optional[Host] = None,
+    target: TargetOptions = UNNAMED,
+    *,
+    catalogue: Optional[Catalogue] = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    severity: Severity = Severity.INFO,
+    progress: Optional[Progress] = None,
+) -> Report:
+    """Check a host and return the report.
+
+    Args:
+        host: The host to read; None means this machine. `envtune.open_snapshot(path)` opens a recorded one.
+        target: The job whose Python and environment are checked. Without one it is the job a snapshot was taken for,
+            or what this shell would start.
+        catalogue: What to check; None means the shipped catalogue with the site's changes.
+        select: Ids, id prefixes (`CPU`), names or tags of checks; nothing means all stable checks.
+        ignore: Checks to leave out, named in the same way.
+        tags: Only checks with one of these tags.
+        severity: Only checks of this severity and above.
+        progress: Called with each check before it runs.
+
+    Returns:
+        The facts about the host and the findings, in the order of the catalogue. Reading never fails as a whole: what
+        could not be read is a finding with the outcome `unknown`, a defect of envtune one with the outcome `error`.
+
+    Raises:
+        UsageError: `select`, `ignore` or `tags` name nothing, or `target` names what is not on the host.
+        CatalogError: A file of the catalogue is wrong.
+
+    Example:
+        >>> import envtune
+        >>> report = envtune.check(select=["SYS"])
+        >>> [finding.id for finding in report.findings if finding.outcome == "fail"]  # doctest: +SKIP
+        ['SYS009']
+    """
+    catalogue = catalogue or load()
+    checks = select_checks(catalogue.checks, select, ignore, tags, severity)
+    return check_host(LocalHost() if host is None else host, target, checks, progress, catalogue.expectations)
+
+
+def check_host(
+    host: Host,
+    target: TargetOptions,
+    checks: Iterable[Check],
+    progress: Optional[Progress] = None,
+    expectations: Expectations = NO_EXPECTATIONS,
+) -> Report:
+    """Return the report of these checks; raises UsageError when `target` names what is not on the host."""
+    began, clock = time.time(), time.monotonic()
+    context = open_context(host, resolve_target(host, target), expectations)
+    findings = audit(checks, context, progress)
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began if host.live else host.now))
+    facts = read_facts(context)
+    return Report(host.name, started, time.monotonic() - clock, describe_target(context.target), facts, findings)
+
+
+def audit(checks: Iterable[Check], context: Context, progress: Optional[Progress] = None) -> tuple[Finding, ...]:
+    """Return every finding of every check, in the order of the checks; at least one finding per check."""
+    worker = Worker()
+    findings: list[Finding] = []
     for check in checks:
         if progress is not None:
             progress(check)
-        answer = worker.call(lambda check=check: examine(check, context), check.deadline)  # type: ignore[misc]
-        if answer is None:
-            worker.end()
-            worker = _Worker()
-            answer = (_hung(check),)
-        found.extend(answer)
+        found = worker.call(partial(examine, check, context), check.deadline)
+        findings.extend((_hung(check),) if found is None else found)
     worker.end()
-    return tuple(found)
+    return tuple(findings)
+
+
+def read_facts(context: Context) -> tuple[Fact, ...]:
+    """Return every fact; one that hangs is unknown."""
+    worker = Worker()
+    facts = []
+    for name in context.facts.names():
+        fact = worker.call(partial(context.facts.__getitem__, name), FACT_DEADLINE)
+        facts.append(fact or Fact(name, None, "", _no_answer(FACT_DEADLINE)))
+    worker.end()
+    return tuple(facts)
 
 
 def examine(check: Check, context: Context) -> tuple[Finding, ...]:
-    """The findings of one check; any exception becomes an outcome."""
+    """Return the findings of one check; any exception becomes an outcome."""
     severity = check.severity
     try:
         severity = severity_of(check, context)
-        fact, reason, told = excluded(check.applies, context.facts)
+        fact, reason, known = excluded(check.applies, context.facts)
         if fact is not None:
-            outcome = Outcome.NOTAPPLICABLE if told else Outcome.UNKNOWN
+            outcome = Outcome.NOTAPPLICABLE if known else Outcome.UNKNOWN
             return (_single(check, severity, outcome, reason, Evidence(fact.source, fact.value or "")),)
         readings = tuple(find_probe(check.probe)(context, **check.arguments))
         return _judge(check, severity, readings, commands_of(check, context))
@@ -67,11 +140,13 @@ def examine(check: Check, context: Context) -> tuple[Finding, ...]:
         needs_privilege = isinstance(error, Denied)
         return (_single(check, severity, Outcome.UNKNOWN, host_error_text(error), evidence, needs_privilege),)
     except Exception as error:  # our fault: say so, and go on with the other checks
-        return (_single(check, severity, Outcome.ERROR, _fault(error), Evidence(check.probe, repr(error))),)
+        return (
+            _single(check, severity, Outcome.ERROR, internal_error_text(error), Evidence(check.probe, repr(error))),
+        )
 
 
 def severity_of(check: Check, context: Context) -> Severity:
-    """The severity on this host (`severity_by` may lower or raise it by a fact)."""
+    """Return the severity on this host (`severity_by` may lower or raise it by a fact)."""
     for when, severity in check.severity_by:
         if excluded(when, context.facts)[0] is None:
             return severity
@@ -79,7 +154,7 @@ def severity_of(check: Check, context: Context) -> Severity:
 
 
 def commands_of(check: Check, context: Context) -> tuple[str, ...]:
-    """What to type on this host (`commands_by` may say it for a fact)."""
+    """Return what to type on this host (`commands_by` may say it for a fact)."""
     rows = (commands for when, commands in check.commands_by if excluded(when, context.facts)[0] is None)
     commands = next(rows, check.commands)
     if check.probe in ("torch.interpreter", "python.pip_command"):  # there the question is what `python3` means
@@ -96,34 +171,34 @@ def _target_python(context: Context) -> str:
 def _judge(
     check: Check, severity: Severity, readings: Sequence[Reading], commands: tuple[str, ...]
 ) -> tuple[Finding, ...]:
-    told = [r for r in readings if r.reason is None]
-    untold = [r for r in readings if r.reason is not None]
-    bad = expect.misses(check.expect, told)
-    found = [_finding(check, severity, Outcome.FAIL, group, commands) for group in _groups(check, bad)]
-    found += [_finding(check, severity, Outcome.UNKNOWN, group) for group in _alike(untold)]
-    if found:
-        return tuple(found)
-    if not told:
+    known = [reading for reading in readings if reading.reason is None]
+    unknown = [reading for reading in readings if reading.reason is not None]
+    misses = expect.misses(check.expect, known)
+    findings = [_finding(check, severity, Outcome.FAIL, group, commands) for group in _groups(check, misses)]
+    findings += [_finding(check, severity, Outcome.UNKNOWN, group) for group in _alike(unknown)]
+    if findings:
+        return tuple(findings)
+    if not known:
         reason = Message("the probe found nothing to judge")
         return (_single(check, severity, Outcome.UNKNOWN, reason, Evidence(check.probe)),)
-    return tuple(_finding(check, severity, Outcome.PASS, group) for group in _groups(check, told))
+    return tuple(_finding(check, severity, Outcome.PASS, group) for group in _groups(check, known))
 
 
 def _groups(check: Check, readings: Sequence[Reading]) -> list[list[Reading]]:
-    """Readings that would read the same but for their subject, together."""
+    """Return readings that differ in nothing but their subject, together."""
     groups: dict[tuple[str, str], list[Reading]] = {}
     for reading in readings:
-        words = expect.actual_value(reading).en, expect.expected_value(reading, check.expect).en
-        groups.setdefault(words, []).append(reading)
+        expected = expect.expected_value(reading, check.expect)
+        groups.setdefault((expect.actual_value(reading).en, expected.en), []).append(reading)
     return list(groups.values())
 
 
 def _alike(readings: Sequence[Reading]) -> list[list[Reading]]:
-    """Readings that could not be told for the same reason but for a number in a path, together."""
+    """Return readings that are unknown for reasons which differ in nothing but a number in a path, together."""
     groups: dict[tuple[str, bool], list[Reading]] = {}
     for reading in readings:
-        words = reading.reason.en if reading.reason is not None else ""
-        groups.setdefault((_DIGITS.sub("#", words), reading.needs_privilege), []).append(reading)
+        reason = reading.reason.en if reading.reason is not None else ""
+        groups.setdefault((_DIGITS.sub("#", reason), reading.needs_privilege), []).append(reading)
     return list(groups.values())
 
 
@@ -131,13 +206,12 @@ def _finding(
     check: Check, severity: Severity, outcome: Outcome, group: Sequence[Reading], commands: tuple[str, ...] = ()
 ) -> Finding:
     first = group[0]
-    told = first.reason is None
     return Finding(
         check,
         outcome,
         severity,
         join_subjects([r.subject for r in group]),
-        expect.actual_value(first) if told else first.shown,
+        expect.actual_value(first) if first.reason is None else first.shown,
         expect.expected_value(first, check.expect),
         first.reason,
         Evidence(first.evidence.source, _cut(first.evidence.text)),
@@ -161,62 +235,41 @@ def _cut(text: str) -> str:
     return text if len(text) <= EVIDENCE_LIMIT else text[:EVIDENCE_LIMIT] + " [...]"
 
 
-def _fault(error: Exception) -> Text:
-    kind = type(error).__name__
-    return Message("envtune itself failed here: {kind}: {error}", kind=kind, error=error)
-
-
 def _hung(check: Check) -> Finding:
-    reason = Message("no answer within {deadline:g} s", deadline=check.deadline)
-    return _single(check, check.severity, Outcome.UNKNOWN, reason, Evidence(check.probe))
+    return _single(check, check.severity, Outcome.UNKNOWN, _no_answer(check.deadline), Evidence(check.probe))
 
 
-class _Worker:
-    """One daemon thread that runs calls one after the other."""
-
-    def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[Optional[Callable[[], Any]]] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        while True:
-            function = self._calls.get()
-            if function is None:
-                return
-            self._answers.put(function())
-
-    def end(self) -> None:
-        """No more calls: the thread ends, a hung one as soon as it comes back."""
-        self._calls.put(None)
-
-    def call(self, function: Callable[[], Any], deadline: float) -> Any:
-        """The function's answer, None when there is none before the deadline (in seconds)."""
-        self._calls.put(function)
-        try:
-            return self._answers.get(timeout=deadline)
-        except queue.Empty:
-            return None
+def _no_answer(deadline: float) -> Text:
+    return Message("no answer within {deadline:g} s", deadline=deadline)
 
 
 def summary(findings: Iterable[Finding]) -> Mapping[str, int]:
-    """Count of findings per outcome, every outcome named."""
+    """Return the number of findings per outcome, every outcome named."""
     counts = {outcome.value: 0 for outcome in Outcome}
     for finding in findings:
         counts[finding.outcome.value] += 1
     return counts
 
 
-def exit_code(findings: Iterable[Finding], fail_on: Severity, strict: bool = False) -> int:
-    """0 clean, 1 findings at or above `fail_on`, 3 could not tell there (missing rights only with `strict`)."""
-    untold = False
-    for finding in findings:
-        if finding.severity.rank < fail_on.rank:
-            continue
-        if finding.outcome is Outcome.FAIL:
-            return 1
-        if finding.outcome is Outcome.ERROR or (
-            finding.outcome is Outcome.UNKNOWN and (strict or not finding.needs_privilege)
-        ):
-            untold = True
-    return 3 if untold else 0
+def nothing_applies(findings: Iterable[Finding]) -> bool:
+    """Return whether no check concerned this host, so that nothing is known about it."""
+    return all(finding.outcome is Outcome.NOTAPPLICABLE for finding in findings)
+
+
+def exit_code(findings: Sequence[Finding], fail_on: Severity, strict: bool = False) -> int:
+    """Return 1 for findings at or above `fail_on`, 3 where something there is unknown or nothing applies, else 0.
+
+    What is unknown only for want of a privilege counts with `strict`.
+    """
+    serious = [finding for finding in findings if finding.severity.rank >= fail_on.rank]
+    if any(finding.outcome is Outcome.FAIL for finding in serious):
+        return 1
+    if nothing_applies(findings) or any(_is_unknown(finding, strict) for finding in serious):
+        return 3
+    return 0
+
+
+def _is_unknown(finding: Finding, strict: bool) -> bool:
+    if finding.outcome is Outcome.UNKNOWN:
+        return strict or not finding.needs_privilege
+    return finding.outcome is Outcome.ERROR

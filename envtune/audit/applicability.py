@@ -10,41 +10,41 @@ from envtune.model import Fact
 
 
 def excluded(applies: Mapping[str, Any], facts: Facts) -> tuple[Optional[Fact], Optional[Text], bool]:
-    """The first fact that keeps a check from applying: (fact, reason, told).
+    """Return the first fact that keeps a check from applying: (fact, reason, known).
 
-    (None, None, True) when the check applies; `told` is False when a fact it needs could not be told.
+    (None, None, True) when the check applies; `known` is False when a fact it needs is unknown.
     """
-    for name, wanted in applies.items():
+    for name, required in applies.items():
         fact = facts[name]
         if fact.value is None:
-            why = fact.reason or Literal("-")
-            return fact, Message("cannot tell {name}: {why}", name=name, why=why), False
-        if not _meets(wanted, fact.value):
-            words = _wanted_text(wanted)
-            return (
-                fact,
-                Message("{name} is {value}; this check is for {words}", name=name, value=fact.value, words=words),
-                True,
+            reason = fact.reason or Literal("-")
+            return fact, Message("cannot tell {name}: {reason}", name=name, reason=reason), False
+        if not _meets(required, fact.value):
+            reason = Message(
+                "{name} is {value}; this check is for {required}",
+                name=name,
+                value=fact.value,
+                required=_required_text(required),
             )
+            return fact, reason, True
     return None, None, True
 
 
-def _meets(wanted: Any, value: str) -> bool:
-    if isinstance(wanted, Mapping):
-        return not _meets(wanted["not"], value)
-    if isinstance(wanted, (list, tuple)):
-        return any(_meets(one, value) for one in wanted)
-    return _scalar(wanted) == value
+def _meets(required: Any, value: str) -> bool:
+    if isinstance(required, Mapping):
+        return not _meets(required["not"], value)
+    if isinstance(required, (list, tuple)):
+        return any(_meets(option, value) for option in required)
+    return _scalar(required) == value
 
 
-def _scalar(wanted: Any) -> str:
-    return str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
+def _scalar(required: Any) -> str:
+    return str(required).lower() if isinstance(required, bool) else str(required)
 
 
-def _wanted_text(wanted: Any) -> Text:
-    if isinstance(wanted, Mapping):
-        inner = _wanted_text(wanted["not"])
-        return Message("anything but {inner}", inner=inner)
-    if isinstance(wanted, (list, tuple)):
-        return Literal(" | ".join(_scalar(one) for one in wanted))
-    return Literal(_scalar(wanted))
+def _required_text(required: Any) -> Text:
+    if isinstance(required, Mapping):
+        return Message("anything but {value}", value=_required_text(required["not"]))
+    if isinstance(required, (list, tuple)):
+        return Literal(" | ".join(_scalar(option) for option in required))
+    return Literal(_scalar(required))

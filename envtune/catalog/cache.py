@@ -13,7 +13,7 @@ import stat
 import zlib
 from typing import NamedTuple, Optional
 
-from envtune import __version__
+from envtune.version import __version__
 
 FORMAT = 2
 

@@ -37,6 +37,8 @@ REGEX = Str(name=Message("a regular expression"), check=regular_expression, keyw
 STEP_KINDS: Mapping[str, str] = {
     "cpu.set_governor": "Set the governor of every CPU frequency policy, until the next boot.",
     "sysctl.set": "Set a kernel parameter now and for the next boot.",
+    "sysfs.write": "Write a value to a file below /sys.",
+    "service.enable": "Have an installed service start at boot.",
     "file.dropin": "Put a file of our own into a configuration directory.",
     "environment.export": "Export a variable from the job's environment file.",
     "images.install_pillow": "Replace the Pillow of the job's Python by the build that fits the CPU.",

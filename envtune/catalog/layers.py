@@ -11,14 +11,14 @@ import stat
 from pathlib import Path
 from typing import Iterator, NamedTuple, Optional, Sequence
 
-import envtune
+from envtune import version
 from envtune.collector.paths import LinkLoop, resolve
 from envtune.errors import CatalogError, UsageError
 from envtune.messages import Joined, Message, Text
 
-PACKAGE = os.path.dirname(os.path.abspath(envtune.__file__))
+PACKAGE = os.path.dirname(os.path.abspath(version.__file__))
 # zipimport knows what is in its archive by the path it was started with only: `./envtune.pyz` stays as it is.
-COMPILED = os.path.join(os.path.dirname(envtune.__file__), "_data", "catalog.json")
+COMPILED = os.path.join(os.path.dirname(version.__file__), "_data", "catalog.json")
 SITE = "/etc/envtune"
 _NO_CHECKS = ("faq", "examples")
 

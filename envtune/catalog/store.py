@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence
 
-import envtune
+from envtune import version
 from envtune.catalog import cache, layers
 from envtune.errors import UsageError
 from envtune.messages import Bilingual, Message, Text
@@ -53,7 +53,7 @@ def dump(rows: Rows) -> bytes:
 
     parts = {**rows, "registry": make_index()}
     lines = [f'"{name}": {json.dumps(parts[name], ensure_ascii=False, separators=(",", ":"))}' for name in LINES]
-    head = f'{{"format": {cache.FORMAT}, "envtune": "{envtune.__version__}",'
+    head = f'{{"format": {cache.FORMAT}, "envtune": "{version.__version__}",'
     return ("\n".join([head, ",\n".join(lines), "}"]) + "\n").encode("utf-8")
 
 
@@ -127,7 +127,7 @@ def _digest(contents: Sequence[tuple[layers.Source, bytes]]) -> str:
 
 def _shipped() -> Optional[bytes]:
     """Return the compiled file of a wheel or zipapp, None in a checkout."""
-    loader = getattr(envtune, "__loader__", None)
+    loader = getattr(version, "__loader__", None)
     try:
         content: bytes = loader.get_data(layers.COMPILED)  # type: ignore[union-attr]
     except (OSError, AttributeError):

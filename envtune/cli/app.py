@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, Mapping, Optional
+import sys
+from contextlib import contextmanager
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import typer
 from typer.core import TyperGroup
 
-# verb -> (module, one line of help); the order is the order of --help
-VERBS: Mapping[str, tuple[str, str]] = {
-    "check": ("check", "Is this host ready, and if not, what exactly is wrong?"),
-    "fix": ("fix", "What would repair this host; with --apply, repair it and check again."),
-    "undo": ("undo", "Take back what a run of fix changed."),
-    "history": ("history", "What fix changed on this host, run by run."),
-    "snapshot": ("snapshot", "Record this host, to be judged elsewhere or by somebody else."),
-    "collector": ("collector", "The recorder as one file, for hosts on which nothing is installed."),
-    "diagnose": ("diagnose", "Which known error is in this log, and is its cause so on this host?"),
-    "run": ("run", "Check the host, run a command, and diagnose it when it fails."),
-    "env": ("env", "The variables a job should get on this host, as lines to source."),
-    "explain": ("explain", "What a check, a known error or a playbook is about."),
-    "list": ("list_", "The checks, FAQ entries or playbooks there are."),
+from envtune.cli import options
+from envtune.errors import EnvtuneError
+from envtune.messages import N_, Message
+
+# verb -> module; the order is the order of --help
+VERBS: Mapping[str, str] = {
+    "check": "check",
+    "fix": "fix",
+    "undo": "undo",
+    "history": "history",
+    "snapshot": "snapshot",
+    "collector": "collector",
+    "diagnose": "diagnose",
+    "run": "run",
+    "env": "env",
+    "explain": "explain",
+    "list": "list_",
 }
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # UsageError, which typer does not name
+HELP = N_("Makes an Ascend NPU training host ready and keeps it so.")
 
 
 # The same whatever the program is called: of `envtune.pyz` typer would make a name that no shell takes for a variable.
@@ -29,13 +37,25 @@ COMPLETION_VARIABLE = "_ENVTUNE_COMPLETE"
 
 
 class LazyGroup(TyperGroup):
-    """A group whose verbs are imported when asked for."""
+    """A group whose verbs are imported when asked for, and which says what is wrong in the user's language."""
 
-    def make_context(self, *args: Any, **settings: Any) -> Any:
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        lang = language_of(args)
         for param in self.params:
             if param.name in ("install_completion", "show_completion"):
                 param.callback = _completion
-        return super().make_context(*args, **settings)
+        self.help = Message(HELP).to(lang)
+        if lang != "en" or "envtune.cli.translation" in sys.modules:
+            from envtune.cli.translation import set_language
+
+            set_language(self, lang)
+        extra.setdefault("obj", lang)
+        with _errors(lang):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _errors(ctx.obj):
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
@@ -43,10 +63,42 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Optional[Any]:
         if cmd_name not in VERBS:
             return None
-        module = importlib.import_module(f"envtune.cli.{VERBS[cmd_name][0]}")
+        module = importlib.import_module(f"envtune.cli.{VERBS[cmd_name]}")
         verb = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        verb.command(cmd_name, help=module.HELP, context_settings=getattr(module, "CONTEXT", None))(module.command)
-        return typer.main.get_command(verb)
+        text = Message(module.HELP).to(ctx.obj)
+        verb.command(cmd_name, help=text, context_settings=getattr(module, "CONTEXT", None))(module.command)
+        command = typer.main.get_command(verb)
+        if ctx.obj != "en":
+            from envtune.cli.translation import translate_command
+
+            translate_command(command, ctx.obj)
+        return command
+
+
+@contextmanager
+def _errors(lang: str) -> Iterator[None]:
+    """What envtune raises on purpose is said on stderr, and ends with 2; usage errors of typer are translated."""
+    try:
+        yield
+    except EnvtuneError as error:
+        typer.echo(f"envtune: {error.message.to(lang)}", err=True)
+        raise typer.Exit(2) from None
+    except _USAGE_ERROR as error:
+        if lang != "en":
+            from envtune.cli.translation import translate_error
+
+            translate_error(error, lang)
+        raise
+
+
+def language_of(args: Sequence[str]) -> str:
+    """Return the language of help and usage errors: `--lang` wherever it stands before `--`, else the locale's."""
+    own = [*args[: args.index("--")]] if "--" in args else [*args]
+    for word, following in zip(own, [*own[1:], ""]):
+        named = following if word == "--lang" else word[len("--lang=") :] if word.startswith("--lang=") else ""
+        if named in ("en", "zh"):
+            return named
+    return options.language(None)
 
 
 def _completion(ctx: Any, param: Any, value: Any) -> None:
@@ -60,7 +112,10 @@ def _completion(ctx: Any, param: Any, value: Any) -> None:
         typer.echo(typers.get_completion_script(prog_name=program, complete_var=COMPLETION_VARIABLE, shell=shell))
     else:
         _, path = typers.install(shell, program, COMPLETION_VARIABLE)
-        typer.echo(f"{shell} completion installed in {path}; it takes effect in a new terminal")
+        message = Message(
+            "{shell} completion installed in {path}; it takes effect in a new terminal", shell=shell, path=path
+        )
+        typer.echo(message.to(ctx.obj))
     raise typer.Exit()
 
 
@@ -73,6 +128,7 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def envtune() -> None:
-    """Makes an Ascend NPU training host ready and keeps it so."""
+@app.callback(help=HELP)
+def envtune(lang: Optional[str] = options.LANG) -> None:
+    """Every verb is a command of its own; --lang may also stand before it."""
+    options.default_language = lang

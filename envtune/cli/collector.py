@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Optional
 
-import typer
+from envtune.cli import options
+from envtune.messages import N_
 
-from envtune.cli.options import fail_to_write, language
-
-HELP = """Print the recorder as one Python program, for hosts on which nothing is installed.
+HELP = N_(
+    """Print the recorder as one Python program, for hosts on which nothing is installed.
 
 It needs Python 3.6 or newer and nothing else, and writes nothing but a snapshot, as `envtune snapshot` does. Examples:
 
@@ -19,16 +19,17 @@ It needs Python 3.6 or newer and nothing else, and writes nothing but a snapshot
 
 Exit status: 0, or 2.
 """
+)
 
 
-def command(lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale).")) -> None:
+def command(lang: Optional[str] = options.LANG) -> None:
     from envtune.assemble import shipped
 
-    lang = language(lang)
+    lang = options.language(lang)
     try:
         sys.stdout.write(shipped("collector"))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
-        fail_to_write("-", error, lang)
+        options.fail_to_write("-", error, lang)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Mapping, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, List, Optional
 
 import typer
 
-from envtune.cli.options import colour_wanted, fail, language, terminal_width
-from envtune.messages import Message
+from envtune.cli import options
+from envtune.messages import N_, Message
 
 if TYPE_CHECKING:
-    from envtune.diagnose.confirm import HostWitness
     from envtune.diagnose.diagnosis import DiagnosisReport
-    from envtune.diagnose.logs.files import LogFile
-    from envtune.diagnose.rank import Environment
-    from envtune.diagnose.scan import TimeWindow
-    from envtune.job.target import TargetOptions
 
-HELP = """Which known error is in this log, what causes it, and is that so on this host?
+HELP = N_(
+    """Which known error is in this log, what causes it, and is that so on this host?
 
 \b
   envtune diagnose train.log                      one log
@@ -34,129 +29,71 @@ HELP = """Which known error is in this log, what causes it, and is that so on th
 
 Exit status: 0 nothing found, 1 something found, 2 usage, 3 a log could not be read.
 """
+)
 FORMATS = ("text", "json", "markdown")
 UNREADABLE = 3
 
+LOGS = typer.Argument(..., help=N_("Files, directories (plog trees too), .gz, or - for standard input."))
+SINCE = typer.Option(None, "--since", help=N_("Only from this time on: 2024-03-28 10:25 or ...:48."))
+UNTIL = typer.Option(None, "--until", help=N_("Only up to this time."))
+CHECK = typer.Option(True, "--check/--no-check", help=N_("Run the confirming checks on this host."))
+FORMAT = typer.Option("text", "--format", "-f", help=N_("text, json or markdown."))
+SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Confirm on a recorded host."))
+
 
 def command(
-    logs: List[str] = typer.Argument(..., help="Files, directories (plog trees too), .gz, or - for standard input."),
-    since: Optional[str] = typer.Option(None, "--since", help="Only from this time on: 2024-03-28 10:25 or ...:48."),
-    until: Optional[str] = typer.Option(None, "--until", help="Only up to this time."),
-    check: bool = typer.Option(True, "--check/--no-check", help="Run the confirming checks on this host."),
-    format_: str = typer.Option("text", "--format", "-f", help="text, json or markdown."),
-    lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
-    snapshot: Optional[Path] = typer.Option(None, "--snapshot", help="Confirm on a recorded host."),
-    python: Optional[str] = typer.Option(None, "--python", help="The job's Python."),
-    pid: Optional[int] = typer.Option(None, "--pid", help="A running job."),
-    script: Optional[str] = typer.Option(None, "--script", help="The job's launch script."),
-    env_file: Optional[str] = typer.Option(None, "--env-file", help="The job's variables, KEY=VALUE lines."),
-    catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More entries, by id over the shipped ones."),
+    logs: List[str] = LOGS,
+    since: Optional[str] = SINCE,
+    until: Optional[str] = UNTIL,
+    check: bool = CHECK,
+    format_: str = FORMAT,
+    lang: Optional[str] = options.LANG,
+    snapshot: Optional[List[Path]] = SNAPSHOT,
+    python: Optional[str] = options.PYTHON,
+    pid: Optional[int] = options.PID,
+    script: Optional[str] = options.SCRIPT,
+    env_file: Optional[str] = options.ENV_FILE,
+    catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
-    from envtune.cli.check import _absolute
-    from envtune.errors import EnvtuneError
+    from envtune.catalog import load
+    from envtune.context.open import open_host
+    from envtune.diagnose import diagnose
     from envtune.job.target import TargetOptions
 
-    lang = language(lang)
-    if format_ not in FORMATS:
-        fail(Message("--format {format}: text, json or markdown", format=format_), lang)
+    lang = options.language(lang)
+    options.require_choice("--format", format_, FORMATS)
+    host = open_host(options.single_snapshot(snapshot))
+    target = TargetOptions(python, pid, script, env_file)
+    catalogue = load(tuple(catalog or ()))
     try:
-        window = _window(since, until)
-        witness = confirmer(
-            catalog or [], snapshot, TargetOptions(python, pid, _absolute(script), _absolute(env_file)), check
-        )
-        found = diagnose(logs, catalog or [], window, witness)
-    except EnvtuneError as error:
-        fail(error.message, lang)
+        result = diagnose(logs, host, target, catalogue=catalogue, since=since, until=until, check=check)
     except OSError as error:
-        _unreadable(error, lang)
-    for path, why in found.unreadable:
-        typer.echo(f"envtune: {path}: {why}", err=True)
-    typer.echo(render(found, format_, lang))
+        options.print_error(_unreadable(error), lang)
+        raise typer.Exit(UNREADABLE) from None
+    for path, reason in result.unreadable:
+        typer.echo(f"envtune: {path}: {reason}", err=True)
+    typer.echo(_render(result, format_, lang))
     sys.stdout.flush()
-    raise typer.Exit(UNREADABLE if found.unreadable and not found.diagnoses else 1 if found.diagnoses else 0)
+    raise typer.Exit(UNREADABLE if result.unreadable and not result.diagnoses else 1 if result.diagnoses else 0)
 
 
-def _unreadable(error: OSError, lang: str) -> NoReturn:
+def _unreadable(error: OSError) -> Message:
     """An input that could not even be opened."""
-    words = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    typer.echo(f"envtune: 无法读取：{words}" if lang == "zh" else f"envtune: cannot read {words}", err=True)
-    raise typer.Exit(UNREADABLE)
+    if not error.filename:
+        return Message("cannot read {reason}", reason=str(error))
+    return Message("cannot read {reason}", reason=f"{error.filename}: {error.strerror}")
 
 
-def diagnose(
-    logs: Sequence[str], catalog: Sequence[Path], window: TimeWindow, witness: Optional[HostWitness] = None
-) -> DiagnosisReport:
-    """The answer for these logs. Raises UsageError, OSError."""
-    from envtune.diagnose.logs.files import find_logs
-
-    if "-" in logs and sys.stdin is None:
-        raise OSError(0, "standard input is closed", "-")
-    return diagnose_files(logs, find_logs(logs), catalog, window, witness)
-
-
-def diagnose_files(
-    names: Sequence[str],
-    files: Sequence[LogFile],
-    catalog: Sequence[Path],
-    window: TimeWindow,
-    witness: Optional[HostWitness] = None,
-) -> DiagnosisReport:
-    """The answer for inputs that were found already. `witness` None: nothing is asked of any host."""
-    from envtune import catalog as catalogue
-    from envtune.diagnose.diagnosis import report_diagnoses
-    from envtune.diagnose.patterns import Matcher, patterns_of, select_prefilter
-    from envtune.diagnose.rank import no_environment, resolve
-    from envtune.diagnose.scan import scan
-
-    entries = catalogue.load(tuple(catalog)).faq
-    patterns = patterns_of(entries)
-    found = scan(files, Matcher(patterns), select_prefilter(patterns, files), window)
-    environment: Environment = no_environment if witness is None else witness.environment
-    asked = witness if witness is not None and witness.check else None
-    return replace(
-        report_diagnoses(names, found, resolve(found, entries, environment), asked),
-        target="" if witness is None else witness.words,
-    )
-
-
-def render(found: DiagnosisReport, format_: str, lang: str) -> str:
-    """The answer in one of the formats."""
+def _render(result: DiagnosisReport, format_: str, lang: str) -> str:
+    """The diagnosis in one of the formats."""
     if format_ == "json":
         from envtune.report.diagnosis.json import render_json
 
-        return render_json(found, lang)
+        return render_json(result, lang)
     if format_ == "markdown":
         from envtune.report.diagnosis.markdown import render_markdown
 
-        return render_markdown(found, lang)
+        return render_markdown(result, lang)
     from envtune.report.diagnosis.text import render_text
 
-    return render_text(found, lang, width=terminal_width(), colour=colour_wanted())
-
-
-def _window(since: Optional[str], until: Optional[str]) -> TimeWindow:
-    from envtune.diagnose.logs.lines import time_of
-    from envtune.diagnose.scan import TimeWindow
-    from envtune.errors import UsageError
-
-    times = []
-    for word in (since, until):
-        padded = None if word is None else f"{word}:00" if word.count(":") == 1 else word
-        time = None if padded is None else time_of(padded)
-        if word is not None and time is None:
-            raise UsageError(Message("{word}: not a time like 2024-03-28 10:25", word=word))
-        times.append(time)
-    return TimeWindow(*times)
-
-
-def confirmer(
-    catalog: Sequence[Path],
-    snapshot: Optional[Path],
-    options: TargetOptions,
-    check: bool = True,
-    ran_with: Optional[Mapping[str, str]] = None,
-) -> HostWitness:
-    """The host that is asked when a diagnosis wants to know. `ran_with`: the variables of the job, where we ran it."""
-    from envtune.diagnose.confirm import HostWitness
-
-    return HostWitness(tuple(catalog), snapshot, options, check, ran_with)
+    return render_text(result, lang, width=options.terminal_width(), colour=options.colour_wanted())

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, List, Optional
+from typing import TYPE_CHECKING, List, NoReturn, Optional, Sequence
 
 import typer
 
-from envtune.cli.options import colour_wanted, fail, language, terminal_width
-from envtune.messages import Message
+from envtune.cli import options
+from envtune.messages import N_, Message, Text, listed, plural
 
 if TYPE_CHECKING:
-    from envtune.fix.apply import Made, Request
+    from envtune.fix.apply import FixOutcome
+    from envtune.fix.consent import Consent, Question
     from envtune.fix.plan import Plan
+    from envtune.fix.prepare import PreparedFix
     from envtune.job.target import TargetOptions
-    from envtune.model import Check, FixOptions
+    from envtune.model import Check, FixOptions, Severity
 
-HELP = """What would repair this host; with --apply, repair it and run the same checks again.
+HELP = N_(
+    """What would repair this host; with --apply, repair it and run the same checks again.
 
 Without --apply nothing is changed. WORDS are ids, id prefixes (CPU), names or playbooks. Examples:
 
@@ -31,167 +35,113 @@ Without --apply nothing is changed. WORDS are ids, id prefixes (CPU), names or p
 
 Exit status: 0 all is right now or nothing to do, 1 something is still wrong, 2 usage, 3 it could not be told.
 """
+)
+WORDS = typer.Argument(None, metavar="[ID|FAMILY|PLAYBOOK]...")
+FAQ = typer.Option(None, "--faq", help=N_("What this FAQ entry is about (F06)."))
+SELECT = typer.Option(None, "--select", "-s", help=N_("Like the words, as in check."))
+APPLY = typer.Option(False, "--apply", help=N_("Write. Asks once before."))
+YES = typer.Option(False, "--yes", "-y", help=N_("Do not ask."))
+YES_CONFIRM = typer.Option(False, "--yes-confirm", help=N_("Also what asks for consent of its own."))
+CHANGE = typer.Option(None, "--change", help=N_("Only these changes of the plan (C01)."))
+PLAN = typer.Option(None, "--plan", help=N_("A plan that was saved with --format json."))
+FINISH = typer.Option(None, "--finish", metavar="RUN", help=N_("Finish an interrupted run."))
+WHEELS = typer.Option(None, "--wheels", help=N_("Wheels, for hosts without a network."))
+OWNER = typer.Option(None, "--owner", help=N_("With --pid: the user who must own that process."))
+SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Plan for a recorded host."))
+PID = typer.Option(None, "--pid", help=N_("A running job, or the process to end."))
 
 
 def command(
-    words: Optional[List[str]] = typer.Argument(None, metavar="[ID|FAMILY|PLAYBOOK]..."),
-    faq: Optional[List[str]] = typer.Option(None, "--faq", help="What this FAQ entry is about (F06)."),
-    select: Optional[List[str]] = typer.Option(None, "--select", "-s", help="Like the words, as in check."),
-    ignore: Optional[List[str]] = typer.Option(None, "--ignore", "-i", help="Leave these out."),
-    tag: Optional[List[str]] = typer.Option(None, "--tag", help="Only checks with this tag."),
-    severity: str = typer.Option("info", "--severity", help="Only checks of this severity and above."),
-    fail_on: str = typer.Option("medium", "--fail-on", help="End with 1 from this severity on."),
-    apply: bool = typer.Option(False, "--apply", help="Write. Asks once before."),
-    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
-    yes_confirm: bool = typer.Option(False, "--yes-confirm", help="Also what asks for consent of its own."),
-    change: Optional[List[str]] = typer.Option(None, "--change", help="Only these changes of the plan (C01)."),
-    plan: Optional[Path] = typer.Option(None, "--plan", help="A plan that was saved with --format json."),
-    finish: Optional[str] = typer.Option(None, "--finish", metavar="RUN", help="Finish an interrupted run."),
-    wait: float = typer.Option(0.0, "--wait", min=0.0, help="Seconds to wait for another run to end."),
-    peer: Optional[List[str]] = typer.Option(None, "--peer", help="Another host of the job: address, network, name."),
-    hostfile: Optional[Path] = typer.Option(None, "--hostfile", help="The hosts of the job, one a line."),
-    wheels: Optional[Path] = typer.Option(None, "--wheels", help="Wheels, for hosts without a network."),
-    owner: Optional[str] = typer.Option(None, "--owner", help="With --pid: the user who must own that process."),
-    format_: str = typer.Option("text", "--format", "-f", help="text or json."),
-    lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
-    snapshot: Optional[Path] = typer.Option(None, "--snapshot", help="Plan for a recorded host."),
-    python: Optional[str] = typer.Option(None, "--python", help="The job's Python."),
-    pid: Optional[int] = typer.Option(None, "--pid", help="A running job, or the process to end."),
-    script: Optional[str] = typer.Option(None, "--script", help="The job's launch script."),
-    env_file: Optional[str] = typer.Option(None, "--env-file", help="The job's variables, KEY=VALUE lines."),
-    catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More entries, by id over the shipped ones."),
+    words: Optional[List[str]] = WORDS,
+    faq: Optional[List[str]] = FAQ,
+    select: Optional[List[str]] = SELECT,
+    ignore: Optional[List[str]] = options.IGNORE,
+    tag: Optional[List[str]] = options.TAG,
+    severity: str = options.SEVERITY,
+    fail_on: str = options.FAIL_ON,
+    apply: bool = APPLY,
+    yes: bool = YES,
+    yes_confirm: bool = YES_CONFIRM,
+    change: Optional[List[str]] = CHANGE,
+    plan: Optional[Path] = PLAN,
+    finish: Optional[str] = FINISH,
+    wait: float = options.WAIT,
+    peer: Optional[List[str]] = options.PEER,
+    hostfile: Optional[Path] = options.HOSTFILE,
+    wheels: Optional[Path] = WHEELS,
+    owner: Optional[str] = OWNER,
+    format_: str = options.FORMAT,
+    lang: Optional[str] = options.LANG,
+    snapshot: Optional[List[Path]] = SNAPSHOT,
+    python: Optional[str] = options.PYTHON,
+    pid: Optional[int] = PID,
+    script: Optional[str] = options.SCRIPT,
+    env_file: Optional[str] = options.ENV_FILE,
+    catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
-    from envtune.errors import EnvtuneError
+    from envtune.context.open import open_host
+    from envtune.errors import UsageError
+    from envtune.fix.consent import Consent
+    from envtune.fix.prepare import prepare, prepare_saved
+    from envtune.fix.selection import checks_of, choose_checks, read_plan
 
-    lang = language(lang)
-    if format_ not in ("text", "json"):
-        fail(Message("--format {format}: text or json", format=format_), lang)
-    if apply and snapshot is not None:
-        fail(Message("--apply writes to this host; a recorded one cannot be changed"), lang)
+    dialogue = _Dialogue(options.language(lang), format_, yes)
+    options.require_choice("--format", format_, options.FORMATS)
+    threshold = options.severity_named(fail_on)
+    recorded = options.single_snapshot(snapshot)
+    if apply and recorded is not None:
+        raise UsageError(Message("--apply writes to this host; a recorded one cannot be changed"))
     if finish is not None:
-        from envtune.cli.progress import finish_run
-
-        raise typer.Exit(finish_run(finish, lang, format_, wait))
-    try:
-        prepared = _prepare(lang, [*(words or []), *(select or [])], faq, ignore, tag, severity, catalog, plan)
-        # with --owner the number is not the job's: it is the process to end, which must not be spared as the job's own
-        target = _target(python, None if owner else pid, script, env_file)
-        options = _fix_options(prepared.checks, peer, hostfile, wheels, pid, owner, target)
-        if env_file is not None:
-            options = options._replace(env_file=str(Path(env_file).absolute()))
-        target = target._replace(peers=options.peers)
-        request = _request(prepared, target, options, snapshot, lang, format_, fail_on, wait)
-        request.consent_to(words or [], select or [], change or [], yes, yes_confirm)
-        code = _run(request, apply)
-    except EnvtuneError as error:
-        fail(error.message, lang)
-    sys.stdout.flush()
-    raise typer.Exit(code)
-
-
-def _run(request: Request, apply: bool) -> int:
-    """Print the plan; carry it out when asked to."""
-    from envtune.fix import apply as fix_apply
-
-    fix_apply.note_interrupted(request, apply)
-    made = fix_apply.make(request)
-    if apply:
-        return fix_apply.apply(request, made)
-    text = _rendered(made.plan, request)
-    typer.echo(text if made.plan.changes else text.rstrip("\n"))
-    if request.format == "text":
-        _hint(made.plan, request)
-        _looked_at(made, request.lang)
-    return made.exit_code(request.floor)
-
-
-def _rendered(plan: Plan, request: Request) -> str:
-    if request.format == "json":
-        from envtune.fix.document import render
-
-        return render(plan, request.lang)
-    from envtune.report import plan_text as report
-
-    return report.render(plan, request.lang, width=terminal_width(), colour=colour_wanted())
-
-
-def _hint(plan: Plan, request: Request) -> None:
-    if plan.changes:
-        en, zh = "Nothing was changed. To do it: the same command with --apply", "未做任何改动。执行改动请加 --apply"
-        typer.echo(zh if request.lang == "zh" else en)
-
-
-def _looked_at(made: Made, lang: str) -> None:
-    """Where nothing is wrong: what was looked at, so that silence is not taken for an answer."""
-    from envtune.model import Outcome
-
-    if made.plan.changes or made.plan.skipped:
-        return
-    kinds = (
-        (Outcome.PASS, "passed", "通过"),
-        (Outcome.NOTAPPLICABLE, "not applicable", "不适用"),
-        (Outcome.WAIVED, "waived", "已豁免"),
-    )
-    outcomes = [*{finding.id: finding.outcome for finding in made.findings}.values()]
-    told = [(outcomes.count(kind), en, zh) for kind, en, zh in kinds if kind in outcomes]
-    if lang == "zh":
-        typer.echo(f"共 {len(outcomes)} 项检查：" + "，".join(f"{count} 项{zh}" for count, _, zh in told))
+        dialogue.finish(finish, wait)
+    catalogue = options.load_catalogue(catalog, dialogue.lang)
+    selected = [*(words or ()), *(select or ())]
+    saved = None if plan is None else read_plan(plan, catalogue)
+    if saved is None:
+        floor = options.severity_named(severity)
+        checks = choose_checks(catalogue, selected, faq or (), ignore or (), tag or (), floor)
     else:
-        checks = "1 check: " if len(outcomes) == 1 else f"{len(outcomes)} checks: "
-        typer.echo(checks + ", ".join(f"{count} {en}" for count, en, _ in told))
+        checks = checks_of(saved, catalogue)
+    fix_options = _fix_options(checks, peer, hostfile, wheels, env_file, pid, owner)
+    target = _target(python, None if owner else pid, script, env_file, fix_options.peers)
+    dialogue.report_interrupted(apply)
+    host = open_host(recorded)
+    if saved is None:
+        prepared = prepare(host, target, checks, catalogue, fix_options)
+    else:
+        prepared = prepare_saved(host, target, checks, saved, catalogue.expectations)
+    if not apply:
+        dialogue.print_prepared(prepared)
+        raise typer.Exit(prepared.exit_code(threshold))
+    consent = Consent(_pieces(selected), _pieces(change, upper=True), yes_confirm)
+    raise typer.Exit(dialogue.apply(prepared, consent, threshold, wait))
 
 
-class _Prepared:
-    """What is known before the host is read."""
-
-    def __init__(self, catalogue: Any, checks: tuple[Check, ...], saved: Optional[Plan]) -> None:
-        self.catalogue, self.checks, self.saved = catalogue, checks, saved
+def _pieces(words: Optional[Sequence[str]], upper: bool = False) -> tuple[str, ...]:
+    pieces = tuple(piece.strip() for part in words or () for piece in part.split(","))
+    return tuple(map(str.upper, pieces)) if upper else pieces
 
 
-def _prepare(
-    lang: str,
-    words: List[str],
-    faq: Optional[List[str]],
-    ignore: Optional[List[str]],
-    tags: Optional[List[str]],
-    severity: str,
-    catalog: Optional[List[Path]],
-    plan: Optional[Path],
-) -> _Prepared:
-    from envtune import catalog as catalogue_module
-    from envtune.cli.check import severity_named
-    from envtune.fix import selection as fix_select
+def _target(
+    python: Optional[str], pid: Optional[int], script: Optional[str], env_file: Optional[str], peers: tuple[str, ...]
+) -> TargetOptions:
+    """The job. An env file that is not there yet is only where to write: no job reads it.
 
-    catalogue = catalogue_module.load(tuple(catalog or []))
-    for note in catalogue.notes:
-        typer.echo(f"envtune: {note.to(lang)}", err=True)
-    if plan is not None:
-        saved = fix_select.read_plan(plan, catalogue)
-        return _Prepared(catalogue, fix_select.checks_of(saved, catalogue), saved)
-    wanted = fix_select.widen(words, faq or [], catalogue)
-    if (words or faq) and not wanted:
-        return _Prepared(catalogue, (), None)
-    chosen = catalogue_module.select(catalogue.checks, wanted or None, ignore, tags, severity_named(severity))
-    return _Prepared(catalogue, chosen, None)
-
-
-def _target(python: Optional[str], pid: Optional[int], script: Optional[str], env_file: Optional[str]) -> TargetOptions:
-    """The job. An env file that is not there yet is only where to write: no job reads it."""
-    from envtune.cli.check import _absolute
+    With --owner `pid` is not the job's: it is the process to end, which must not be spared as the job's own.
+    """
     from envtune.job.target import TargetOptions
 
     there = env_file is not None and Path(env_file).exists()
-    return TargetOptions(python, pid, _absolute(script), _absolute(env_file) if there else None)
+    return TargetOptions(python, pid, script, env_file if there else None, peers)
 
 
 def _fix_options(
-    checks: tuple[Check, ...],
+    checks: Sequence[Check],
     peer: Optional[List[str]],
     hostfile: Optional[Path],
     wheels: Optional[Path],
+    env_file: Optional[str],
     pid: Optional[int],
     owner: Optional[str],
-    target: TargetOptions,
 ) -> FixOptions:
     import os
 
@@ -205,31 +155,181 @@ def _fix_options(
         raise UsageError(Message("--wheels {wheels}: not a directory", wheels=wheels))
     nodes = os.environ.get("SLURM_JOB_NODELIST", "") if any(check.family == "NET" for check in checks) else ""
     peers = read_peers(peer or [], hostfile, nodes)
-    return FixOptions(peers, str(wheels.absolute()) if wheels else None, target.env_file, pid, owner)
+    path = None if env_file is None else str(Path(env_file).absolute())
+    return FixOptions(peers, str(wheels.absolute()) if wheels else None, path, pid, owner)
 
 
-def _request(
-    prepared: _Prepared,
-    target: TargetOptions,
-    options: FixOptions,
-    snapshot: Optional[Path],
-    lang: str,
-    format_: str,
-    fail_on: str,
-    wait: float,
-) -> Request:
-    from envtune.cli.check import severity_named
-    from envtune.fix.apply import Request
+def is_interactive() -> bool:
+    """Return whether somebody could answer a question."""
+    return sys.stdin.isatty()
 
-    return Request(
-        catalogue=prepared.catalogue,
-        checks=prepared.checks,
-        saved=prepared.saved,
-        target=target,
-        options=options,
-        snapshot=snapshot,
-        lang=lang,
-        format=format_,
-        floor=severity_named(fail_on),
-        wait=wait,
-    )
+
+class _Dialogue:
+    """Prints plans and results, and asks: everything `fix` says to its user."""
+
+    def __init__(self, lang: str, format_: str, yes: bool) -> None:
+        self.lang, self._format, self._yes = lang, format_, yes
+
+    def _say(self, text: Text) -> None:
+        typer.echo(text.to(self.lang), err=True)
+
+    def report_interrupted(self, writing: bool) -> None:
+        """Say which runs were interrupted; nothing is written on top of them."""
+        from envtune.cli.history import refuse_if_interrupted, report_interrupted_runs
+
+        if writing:
+            refuse_if_interrupted(self.lang)
+        else:
+            report_interrupted_runs(self.lang)
+
+    def finish(self, name: str, wait: float) -> NoReturn:
+        """Finish an interrupted run; exit with 0 when everything it planned is done."""
+        from envtune.cli.progress import Progress, print_results
+        from envtune.fix.runs import finish_run, recorded_run
+
+        progress, run = Progress(self.lang), recorded_run(name)
+        progress.total = len(run.plan["changes"]) - len(run.results())
+        results = finish_run(name, progress, wait)
+        print_results(recorded_run(name), results, self._format, self.lang)
+        checks = dict.fromkeys(str(change.get("finding", "")) for change in run.plan["changes"])
+        if self._format == "text" and checks and run.in_progress == "apply":
+            line = f"envtune check --select {','.join(check for check in checks if check)}"
+            typer.echo(Message("What the checks say now: {command}", command=line).to(self.lang))
+        good = all(result["status"] in ("done", "undone") for result in results)
+        raise typer.Exit(0 if good else 1)
+
+    # ------------------------------------------------------------------ the plan
+
+    def print_prepared(self, prepared: PreparedFix) -> None:
+        """Print the plan of a fix that is not applied."""
+        plan = prepared.plan
+        if self._format == "json":
+            from envtune.fix.document import render
+
+            typer.echo(render(plan, self.lang))
+            return
+        text = self._plan_text(plan)
+        typer.echo(text if plan.changes else text.rstrip("\n"))
+        if plan.changes:
+            typer.echo(Message("Nothing was changed. To do it: the same command with --apply").to(self.lang))
+        elif not plan.skipped:
+            typer.echo(_checked(prepared).to(self.lang))
+
+    def _plan_text(self, plan: Plan) -> str:
+        from envtune.report.plan_text import render
+
+        return render(plan, self.lang, width=options.terminal_width(), colour=options.colour_wanted())
+
+    # ------------------------------------------------------------------ apply
+
+    def apply(self, prepared: PreparedFix, consent: Consent, threshold: Severity, wait: float) -> int:
+        """Carry the plan out, print what came of it, and return the exit status."""
+        from envtune.cli.progress import Progress
+        from envtune.fix.apply import apply
+
+        progress = self._progress = Progress(self.lang)
+        show = self._show if self._format == "text" else None
+        try:
+            outcome = apply(prepared, consent, ask=self._ask, on_event=progress, show=show, wait=wait)
+        except typer.Abort:
+            typer.echo(err=True)  # Ctrl-C and Ctrl-D leave the cursor behind the question
+            outcome = None
+        if outcome is None:
+            self._say(Message("envtune: nothing was changed"))
+            return prepared.exit_code(threshold) if is_interactive() else options.USAGE
+        if outcome.result.run or outcome.result.withheld or self._format == "json":
+            self._print_outcome(prepared, outcome)
+        return outcome.exit_code(threshold)
+
+    def _show(self, plan: Plan) -> None:
+        typer.echo(self._plan_text(plan))
+
+    def _ask(self, question: Question) -> bool:
+        """Without a terminal only --yes answers, and not for what needs a confirmation of its own.
+
+        Raises typer.Abort at Ctrl-C and Ctrl-D: that is a no to everything.
+        """
+        from envtune.report.layout import printable
+        from envtune.report.plan_text import ids, table, targets
+
+        changes = question.changes
+        if question.separate:
+            words = f"{ids(changes)}  {changes[0].finding}  {targets(changes, self.lang)}"
+            text = Message("{changes}: do this, too?", changes=words).to(self.lang)
+            return is_interactive() and typer.confirm(printable(text), default=False, err=True)
+        self._progress.total = len(changes)
+        if self._yes:
+            return True
+        if not is_interactive():
+            count = len(changes)
+            self._say(Message("envtune: ready to change {count}; nobody can be asked here: say --yes", count=count))
+            return False
+        for line in table(changes, self.lang, options.terminal_width()):
+            typer.echo(line, err=True)
+        make = plural("Make this change?", "Make these {count} changes?", len(changes))
+        return typer.confirm(make.to(self.lang), default=False, err=True)
+
+    def _print_outcome(self, prepared: PreparedFix, outcome: FixOutcome) -> None:
+        from envtune.report import fix_text
+
+        result, findings = outcome.result, outcome.findings
+        if self._format == "json":
+            typer.echo(fix_text.render_json(prepared.plan, findings, result, self.lang))
+        else:
+            width, colour = options.terminal_width(), options.colour_wanted()
+            typer.echo(fix_text.render(prepared.findings, findings, result, self.lang, width, colour))
+        for_root = tuple(withheld.change for withheld in result.withheld if withheld.why == "root")
+        if for_root:
+            print_root_plan(replace(prepared.plan, changes=for_root, skipped=()), result.run, self.lang)
+
+
+def _checked(prepared: PreparedFix) -> Text:
+    """Where nothing is wrong: what was looked at, so that silence is not taken for an answer."""
+    from envtune.model import Outcome
+
+    kinds = {
+        Outcome.PASS: N_("{count} passed"),
+        Outcome.NOTAPPLICABLE: N_("{count} not applicable"),
+        Outcome.WAIVED: N_("{count} waived"),
+    }
+    outcomes = [*{finding.id: finding.outcome for finding in prepared.findings}.values()]
+    counts = listed(Message(kinds[kind], count=outcomes.count(kind)) for kind in kinds if kind in outcomes)
+    return plural("1 check: {outcomes}", "{count} checks: {outcomes}", len(outcomes), outcomes=counts)
+
+
+def print_root_plan(plan: Plan, run: str, lang: str) -> None:
+    """Save what only root can change as a plan, and print how root applies it, or does the same by hand."""
+    import shlex
+
+    from envtune.errors import UsageError
+    from envtune.fix.document import render
+    from envtune.fix.runs import save_plan
+    from envtune.fix.shell_commands import shell_lines
+    from envtune.report.layout import printable
+
+    heading = plural("1 change needs root. As root:", "{count} changes need root. As root:", len(plan.changes))
+    note = None
+    try:
+        named = ["--plan", save_plan(f"needs-root-{run or 'plan'}.json", render(plan, lang))]
+    except UsageError as error:
+        named = list(dict.fromkeys(change.finding for change in plan.changes))
+        note = Message("(the plan could not be saved: {reason})", reason=error.message)
+    line = " ".join(map(shlex.quote, ["sudo", *_own_command(), "fix", *named, "--apply"]))
+    typer.echo(f"\n{heading.to(lang)}\n  {line}", err=True)
+    if note is not None:
+        typer.echo(f"  {printable(note.to(lang))}", err=True)
+    typer.echo(Message("or by hand, without a journal:").to(lang), err=True)
+    for change in plan.changes:
+        typer.echo(f"# {change.id} {change.finding} {printable(change.target)}", err=True)
+        for command in shell_lines(change):
+            typer.echo(printable(command), err=True)  # at the very left: the end of a here-document must be there
+
+
+def _own_command() -> list[str]:
+    """How this very envtune is started: the one file that it may be packed into, else the module."""
+    import os
+    import zipfile
+
+    program = os.path.abspath(sys.argv[0])
+    packed = os.path.isfile(program) and zipfile.is_zipfile(program)
+    return [sys.executable, program] if packed else [sys.executable, "-m", "envtune"]

@@ -1,98 +1,126 @@
-"""`envtune history`: what `envtune fix` changed on this host, run by run."""
+"""`envtune history`: what `envtune fix` changed on this host, run by run; and what the other verbs say of past runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional
+from typing import Any, Iterator, Mapping, Optional
 
 import typer
 
-from envtune.cli.options import fail, language
-from envtune.messages import Message
+from envtune.cli import options
+from envtune.executor.history import RecordedRun, interrupted_runs, recorded_runs
+from envtune.executor.state import state_directory
+from envtune.fix.executor_messages import error_message, result_message
+from envtune.messages import N_, Message, Text, in_context
 
-if TYPE_CHECKING:
-    from envtune.executor.history import RecordedRun
-
-HELP = """What `envtune fix` changed on this host: the runs, the oldest first, and what became of their changes."""
-_STATUS: Mapping[str, tuple[str, str]] = {
-    "interrupted": ("INTERRUPTED", "已中断"),
-    "applied": ("applied", "已完成"),
-    "partly": ("applied in part", "部分完成"),
-    "failed": ("nothing was changed", "未做改动"),
-    "undone": ("undone", "已撤销"),
-    "partly-undone": ("undone in part", "部分撤销"),
-    "empty": ("nothing was begun", "未开始"),
+HELP = N_("""What `envtune fix` changed on this host: the runs, the oldest first, and what became of their changes.""")
+_STATUS: Mapping[str, Text] = {
+    "interrupted": Message("INTERRUPTED"),
+    "applied": Message("applied"),
+    "partly": Message("applied in part"),
+    "failed": in_context("history", "nothing was changed"),
+    "undone": Message("undone"),
+    "partly-undone": Message("undone in part"),
+    "empty": Message("nothing was begun"),
+}
+_CHANGE_STATUS: Mapping[str, Text] = {
+    "done": Message("done"),
+    "failed": in_context("fix text", "failed"),
+    "refused": Message("refused"),
+    "stopped": Message("stopped"),
+    "begun": Message("begun"),
+    "not begun": Message("not begun"),
+    "undone": Message("undone"),
 }
 
 
-def command(
-    format_: str = typer.Option("text", "--format", "-f", help="text or json."),
-    lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
-) -> None:
+def command(format_: str = options.FORMAT, lang: Optional[str] = options.LANG) -> None:
     import json
 
-    from envtune.cli.interrupted import told_of_interrupted
-    from envtune.executor.history import recorded_runs
-    from envtune.executor.state import state_directory
+    from envtune.errors import UsageError
 
-    lang = language(lang)
-    if format_ not in ("text", "json"):
-        fail(Message("--format {format}: text or json", format=format_), lang)
+    lang = options.language(lang)
+    options.require_choice("--format", format_, options.FORMATS)
     state = state_directory()
     try:
         runs = recorded_runs(state)
-        told_of_interrupted(state, lang)
+        report_interrupted_runs(lang)
     except OSError as error:
-        from envtune.fix.executor_messages import error_message
-
-        fail(error_message(error), lang)
+        raise UsageError(error_message(error)) from None
     if format_ == "json":
-        rows = [_data(past) for past in runs]
+        rows = [_data(run) for run in runs]
         typer.echo(json.dumps({"schema": "envtune.history/1", "runs": rows}, ensure_ascii=False, indent=1))
         return
-    for past in runs:
-        for line in _lines(past, lang):
+    for run in runs:
+        for line in _lines(run, lang):
             typer.echo(line)
     if not runs:
-        typer.echo(f"{state}：没有运行记录" if lang == "zh" else f"{state}: no run")
+        typer.echo(Message("{state}: no run", state=state).to(lang))
 
 
-def _data(past: RecordedRun) -> dict[str, Any]:
-    results = {result["change"]: result for result in past.results()}
-    open_ = {change for change, _ in past.open_steps()}
-    changes = []
-    for change in past.plan["changes"]:
-        result = results.get(change["id"], {"status": "begun" if change["id"] in open_ else "not begun", "error": None})
-        undone = (
-            past.last_undo and result["status"] == "done" and change["id"] not in open_ and _wrote(past, change["id"])
+def report_interrupted_runs(lang: str) -> list[RecordedRun]:
+    """Say on stderr which runs were killed, with the two ways out of each, and return them."""
+    try:
+        runs = interrupted_runs(state_directory())
+    except OSError as error:
+        options.print_error(error_message(error), lang)
+        return []
+    for run in runs:
+        options.print_error(_interrupted(run), lang)
+    return runs
+
+
+def refuse_if_interrupted(lang: str) -> None:
+    """End with 2 when a run was killed in the middle: nothing is written on top of it."""
+    if report_interrupted_runs(lang):
+        raise typer.Exit(options.USAGE)
+
+
+def _interrupted(run: RecordedRun) -> Text:
+    ways = f"  envtune fix --finish {run.name}\n  envtune undo {run.name}"
+    if run.in_progress == "undo":
+        return Message(
+            "run {run} was interrupted while it was undone. Finish it or take it back:\n{ways}", run=run.name, ways=ways
         )
+    return Message(
+        "run {run} ({begun}) was interrupted after {done} of {total} changes. Finish it or take it back:\n{ways}",
+        run=run.name,
+        begun=run.begin.get("time", "?"),
+        done=sum(result["status"] == "done" for result in run.results()),
+        total=len(run.plan["changes"]),
+        ways=ways,
+    )
+
+
+def _data(run: RecordedRun) -> dict[str, Any]:
+    results = {result["change"]: result for result in run.results()}
+    open_changes = {change for change, _ in run.open_steps()}
+    changes = []
+    for change in run.plan["changes"]:
+        status = "begun" if change["id"] in open_changes else "not begun"
+        result = results.get(change["id"], {"status": status, "error": None})
         row = {name: change.get(name, "") for name in ("id", "finding", "action", "target", "view")}
+        undone = run.last_undo and result["status"] == "done" and _is_reverted(run, change["id"], open_changes)
         row.update(status="undone" if undone else result["status"], error=result["error"])
         changes.append(row)
-    row = {"run": past.name, "begun": past.begin.get("time", ""), "status": past.status, "changes": changes}
-    return {**row, "journal": past.path, "damaged": past.damaged}
+    row = {"run": run.name, "begun": run.begin.get("time", ""), "status": run.status, "changes": changes}
+    return {**row, "journal": run.path, "damaged": run.damaged}
 
 
-def _wrote(past: RecordedRun, change: str) -> bool:
-    return any(key[0] == change for key in past.steps)
+def _is_reverted(run: RecordedRun, change: str, open_changes: set[str]) -> bool:
+    """Return whether the change wrote something of which nothing is left."""
+    return change not in open_changes and any(step[0] == change for step in run.steps)
 
 
-def _lines(past: RecordedRun, lang: str) -> Iterator[str]:
-    from envtune.fix.executor_messages import result_message
+def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
     from envtune.report.layout import pad, printable
 
-    results = {result["change"]: result for result in past.results()}
-    zh = lang == "zh"
-    yield f"{past.name}  {_STATUS[past.status][zh]}"
-    for change in _data(past)["changes"]:
+    results = {result["change"]: result for result in run.results()}
+    yield f"{run.name}  {_STATUS[run.status].to(lang)}"
+    for change in _data(run)["changes"]:
         words = printable(f"{change['finding']}  {change['target']}".strip())
         error = f"  ({printable(result_message(results[change['id']]).to(lang))})" if change["error"] else ""
-        yield f"  {pad(change['id'], 5)} {pad(_change_word(change['status'], zh), 10)} {words}{error}"
-    if past.damaged:
-        lines = ", ".join(str(number) for number in past.damaged)
-        yield f"  {past.path}：第 {lines} 行已损坏" if zh else f"  {past.path}: damaged lines: {lines}"
-
-
-def _change_word(status: str, zh: bool) -> str:
-    words = {"done": "完成", "failed": "失败", "refused": "拒绝", "stopped": "已停止"}
-    more = {"begun": "已开始", "not begun": "未开始", "undone": "已撤销"}
-    return {**words, **more}[status] if zh else status
+        status = _CHANGE_STATUS[change["status"]].to(lang)
+        yield f"  {pad(change['id'], 5)} {pad(status, 10)} {words}{error}"
+    if run.damaged:
+        lines = ", ".join(str(number) for number in run.damaged)
+        yield "  " + Message("{path}: damaged lines: {lines}", path=run.path, lines=lines).to(lang)

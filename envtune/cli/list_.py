@@ -7,54 +7,47 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional
 
 import typer
 
-from envtune.cli.options import fail, language, terminal_width
-from envtune.messages import Message
+from envtune.cli import options
+from envtune.messages import N_, Text, in_context
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
     from envtune.report.entry import Entry
 
-HELP = """The checks, the FAQ entries or the playbooks of the catalogue, a line each.
+HELP = N_(
+    """The checks, the FAQ entries or the playbooks of the catalogue, a line each.
 
 \b
   envtune list checks
   envtune list faq --lang zh
   envtune list playbooks --format json
 """
+)
 KINDS = ("checks", "faq", "playbooks")
+KIND = typer.Argument(..., metavar="checks|faq|playbooks")
 
 
 def command(
-    kind: str = typer.Argument(..., metavar="checks|faq|playbooks"),
-    format_: str = typer.Option("text", "--format", "-f", help="text or json."),
-    lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
-    catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More entries, by id over the shipped ones."),
+    kind: str = KIND,
+    format_: str = options.FORMAT,
+    lang: Optional[str] = options.LANG,
+    catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
-    from envtune.catalog import load
-    from envtune.errors import EnvtuneError
-
-    lang = language(lang)
-    if kind not in KINDS:
-        fail(Message("list {kind}: checks, faq or playbooks", kind=kind), lang)
-    if format_ not in ("text", "json"):
-        fail(Message("--format {format}: text or json", format=format_), lang)
-    try:
-        catalogue = load(tuple(catalog or []))
-    except EnvtuneError as error:
-        fail(error.message, lang)
-    for note in catalogue.notes:
-        typer.echo(f"envtune: {note.to(lang)}", err=True)
+    lang = options.language(lang)
+    options.require_choice("list", kind, KINDS)
+    options.require_choice("--format", format_, options.FORMATS)
+    catalogue = options.load_catalogue(catalog, lang)
     if format_ == "json":
         import json
 
         typer.echo(json.dumps(rows(catalogue, kind, lang), ensure_ascii=False, indent=1))
         return
-    for line in table(catalogue, kind, lang, terminal_width()):
+    for line in table(catalogue, kind, lang, options.terminal_width()):
         typer.echo(line)
 
 
 def rows(catalogue: Catalogue, kind: str, lang: str) -> list[dict[str, Any]]:
-    """The entries of a kind as plain data, titles in `lang`."""
+    """Return the entries of a kind as plain data, titles in `lang`."""
     files = catalogue.files(kind)
     return [{**_row(entry, lang), "file": files[entry.id]} for entry in _entries(catalogue, kind)]
 
@@ -84,7 +77,7 @@ def _row(entry: Entry, lang: str) -> dict[str, Any]:
 
 
 def table(catalogue: Catalogue, kind: str, lang: str, width: int) -> Iterator[str]:
-    """A line per entry: id, what matters most about it, title; longer titles go on below themselves."""
+    """Yield a line per entry: id, what matters most about it, title; longer titles go on below themselves."""
     from envtune.report.layout import display_width, indent, pad, printable
 
     lines = [(entry.id, _mark(entry, lang), printable(entry.title.to(lang))) for entry in _entries(catalogue, kind)]
@@ -95,14 +88,14 @@ def table(catalogue: Catalogue, kind: str, lang: str, width: int) -> Iterator[st
         yield from (line.rstrip() for line in indent(title, width, start, " " * (first + second + 4)))
 
 
-_MARKS: Mapping[str, tuple[str, str]] = {
-    "host": ("host", "主机"),
-    "code": ("script", "脚本"),
-    "escalate": ("support", "厂商"),
-    "ignore": ("harmless", "无害"),
-    "safe": ("safe", "安全"),
-    "confirm": ("asks", "需确认"),
-    "manual": ("by hand", "手动"),
+_MARKS: Mapping[str, Text] = {
+    "host": in_context("list", "host"),
+    "code": in_context("list", "script"),
+    "escalate": in_context("list", "support"),
+    "ignore": in_context("list", "harmless"),
+    "safe": in_context("list", "safe"),
+    "confirm": in_context("list", "asks"),
+    "manual": in_context("list", "by hand"),
 }
 
 
@@ -112,4 +105,4 @@ def _mark(entry: Entry, lang: str) -> str:
 
     if isinstance(entry, Check):
         return SEVERITIES[entry.severity].to(lang)
-    return _MARKS[entry.side if isinstance(entry, FaqEntry) else entry.safety][lang == "zh"]
+    return _MARKS[entry.side if isinstance(entry, FaqEntry) else entry.safety].to(lang)

@@ -1,45 +1,110 @@
-"""What every verb does the same way: language, width, colour, and how it ends on a mistake."""
+"""What every verb does the same way: options, language, width, colour, and the catalogue it works with."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from typing import NoReturn, Optional
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, Sequence
 
 import typer
 
-from envtune.messages import Message, Text
+from envtune.messages import LANGUAGES, N_, Joined, Message, Text
+
+if TYPE_CHECKING:
+    from envtune.catalog import Catalogue
+    from envtune.model import Severity
 
 USAGE = 2
+FORMATS = ("text", "json")
+default_language: Optional[str] = None  # `envtune --lang zh check` names it before the verb
+
+LANG: Any = typer.Option(None, "--lang", help=N_("en or zh (default: your locale)."))
+FORMAT: Any = typer.Option("text", "--format", "-f", help=N_("text or json."))
+PYTHON: Any = typer.Option(None, "--python", help=N_("The job's Python."))
+PID: Any = typer.Option(None, "--pid", help=N_("A running job."))
+SCRIPT: Any = typer.Option(None, "--script", help=N_("The job's launch script."))
+ENV_FILE: Any = typer.Option(None, "--env-file", help=N_("The job's variables, KEY=VALUE lines."))
+PEER: Any = typer.Option(None, "--peer", help=N_("Another host of the job: address, network, name."))
+HOSTFILE: Any = typer.Option(None, "--hostfile", help=N_("The hosts of the job, one a line."))
+IGNORE: Any = typer.Option(None, "--ignore", "-i", help=N_("Leave these out."))
+TAG: Any = typer.Option(None, "--tag", help=N_("Only checks with this tag."))
+SEVERITY: Any = typer.Option("info", "--severity", help=N_("Only checks of this severity and above."))
+FAIL_ON: Any = typer.Option("medium", "--fail-on", help=N_("End with 1 from this severity on."))
+WAIT: Any = typer.Option(0.0, "--wait", min=0.0, help=N_("Seconds to wait for another run to end."))
+CATALOG: Any = typer.Option(None, "--catalog", help=N_("More entries, by id over the shipped ones."))
 
 
 def language(chosen: Optional[str]) -> str:
-    """`--lang`, else the locale's language, else English."""
+    """Return `--lang`, else the locale's language, else English. Raises UsageError."""
+    chosen = chosen or default_language
     if chosen is None:
         locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or ""
         return "zh" if locale.lower().startswith("zh") else "en"
-    if chosen not in ("en", "zh"):
-        fail(Message("--lang {chosen}: en or zh", chosen=chosen), "en")
+    require_choice("--lang", chosen, LANGUAGES)
     return chosen
 
 
+def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    """Raise UsageError when the value of an option is none of the choices."""
+    if value in choices:
+        return
+    from envtune.errors import UsageError
+
+    names = Joined((Joined(choices[:-1], ", "), choices[-1]), Message(" or "))
+    raise UsageError(Message("{option} {value}: {names}", option=option, value=value, names=names))
+
+
+def severity_named(word: str) -> Severity:
+    """Return the severity of that name; raises UsageError."""
+    from envtune.errors import UsageError
+    from envtune.model import Severity
+
+    try:
+        return Severity(word)
+    except ValueError:
+        names = ", ".join(severity.value for severity in Severity)
+        raise UsageError(Message("{word}: not a severity ({names})", word=word, names=names)) from None
+
+
+def single_snapshot(paths: Optional[Sequence[Path]]) -> Optional[Path]:
+    """Return the one recorded host that was named; raises UsageError for several."""
+    if paths and len(paths) > 1:
+        from envtune.errors import UsageError
+
+        raise UsageError(Message("--snapshot names one recorded host; it was given {count} times", count=len(paths)))
+    return paths[0] if paths else None
+
+
+def load_catalogue(directories: Optional[Sequence[Path]], lang: str) -> Catalogue:
+    """Return the catalogue with these directories over it, after printing what the user should know about it."""
+    from envtune.catalog import load
+
+    catalogue = load(tuple(directories or ()))
+    for note in catalogue.notes:
+        typer.echo(f"envtune: {note.to(lang)}", err=True)
+    return catalogue
+
+
 def colour_wanted() -> bool:
-    """Colour only on a terminal that can show it, and never against NO_COLOR."""
+    """Return whether to print colours: only on a terminal that can show them, and never against NO_COLOR."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, 100 where there is none; wider than 120 does not read better."""
+    """Return the columns of the terminal, 100 where there is none; wider than 120 does not read better."""
     return min(shutil.get_terminal_size((100, 24)).columns, 120)
 
 
-def fail(message: Text, lang: str) -> NoReturn:
-    """Say what is wrong on stderr and end with 2."""
-    typer.echo(f"envtune: {message.to(lang)}", err=True)
+def fail_to_write(place: str, error: OSError, lang: str) -> NoReturn:
+    """Say what could not be written, and end with 2."""
+    from envtune.errors import system_error_text
+
+    print_error(Message("{place}: not written: {reason}", place=place, reason=system_error_text(error)), lang)
     raise typer.Exit(USAGE)
 
 
-def fail_to_write(place: str, error: OSError, lang: str) -> NoReturn:
-    """Say on stderr why nothing was written to `place` and end with 2."""
-    fail(Message("{place}: not written: {words}", place=place, words=error.strerror or str(error)), lang)
+def print_error(message: Text, lang: str) -> None:
+    """Print a message to stderr, after the name of the program."""
+    typer.echo(f"envtune: {message.to(lang)}", err=True)

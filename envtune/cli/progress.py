@@ -1,99 +1,50 @@
-"""Running the executor for a verb: progress on stderr, its refusals as words of ours, and runs that were killed."""
+"""What the executor does, as lines on stderr while it runs, and what became of it as lines of text or JSON."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping
+import json
+from typing import Any, Mapping, Sequence
 
 import typer
 
-from envtune.errors import UsageError
+from envtune.cli import options
 from envtune.executor.history import RecordedRun
-from envtune.executor.problems import JournalError, LockedError, RefusedError
-from envtune.executor.recover import resume_run
-from envtune.executor.state import state_directory
-from envtune.fix.executor_messages import error_message, result_message
-from envtune.messages import Message
+from envtune.fix.executor_messages import result_message
+from envtune.messages import Message, Text, in_context
+from envtune.report.fix_text import result_lines
+from envtune.report.layout import printable
 
-
-def guarded(work: Callable[[], Any]) -> Any:
-    """Run the executor: its errors as usage errors, in the reader's language."""
-    try:
-        return work()
-    except (LockedError, RefusedError) as error:
-        raise UsageError(error_message(error)) from None
-    except JournalError as error:
-        raise UsageError(
-            Message(
-                "the journal cannot be written any more, the run stopped where it was: {reason}",
-                reason=error_message(error),
-            )
-        ) from None
-    except OSError as error:
-        raise UsageError(
-            Message(
-                "{reason}: nothing was changed; $ENVTUNE_STATE names another directory for the journal",
-                reason=error_message(error),
-            )
-        ) from None
+_STATUS: Mapping[str, Text] = {
+    "done": Message("done"),
+    "failed": in_context("fix text", "failed"),
+    "refused": Message("refused"),
+    "stopped": Message("stopped"),
+    "undone": Message("undone"),
+}
 
 
 class Progress:
-    """Tells on stderr what happens, a line per change, and what long commands print."""
+    """Prints a line per change, and what long commands print. `total` may be set when it is known."""
 
-    _WORDS: Mapping[str, tuple[str, str]] = {
-        "done": ("done", "完成"),
-        "failed": ("failed", "失败"),
-        "refused": ("refused", "拒绝"),
-        "stopped": ("stopped", "已停止"),
-        "undone": ("undone", "已撤销"),
-    }
-
-    def __init__(self, lang: str, total: int) -> None:
+    def __init__(self, lang: str, total: int = 0) -> None:
         self.total = total
         self._lang, self._number = lang, 0
 
     def __call__(self, kind: str, record: Mapping[str, Any]) -> None:
-        from envtune.report.layout import printable
-
         if kind == "start":
             self._number += 1
             typer.echo(f"[{self._number}/{self.total}] {record['id']} {printable(record['target'])}", err=True)
         elif kind == "change":
-            words = self._WORDS[record["status"]][self._lang == "zh"]
             error = f": {printable(result_message(record).to(self._lang))}" if record["error"] else ""
-            typer.echo(f"      {words}{error}", err=True)
+            typer.echo(f"      {_STATUS[record['status']].to(self._lang)}{error}", err=True)
         elif kind == "output":  # of a running command
             typer.echo(f"      | {printable(record['line'])}", err=True)
 
 
-def finish_run(name: str, lang: str, format_: str, wait: float) -> int:
-    """`envtune fix --finish RUN`: end what a killed run began; 0 when everything it planned is done."""
-    import json
-
-    from envtune.cli.options import fail, terminal_width
-    from envtune.errors import EnvtuneError
-
-    state, progress = state_directory(), Progress(lang, 0)
-    try:
-        past = guarded(lambda: RecordedRun(state, name))
-        progress.total = len(past.plan["changes"]) - len(past.results())
-        results = guarded(lambda: resume_run(state, name, progress, wait))
-    except EnvtuneError as error:
-        fail(error.message, lang)
+def print_results(run: RecordedRun, results: Sequence[Mapping[str, Any]], format_: str, lang: str) -> None:
+    """Print what became of the changes of a run that was finished, or of the steps of one that was undone."""
     if format_ == "json":
-        typer.echo(json.dumps({"run": name, "results": results}, ensure_ascii=False))
-    else:
-        from envtune.report.fix_text import result_lines
-
-        for line in result_lines(results, lang, RecordedRun(state, name), terminal_width()):
-            typer.echo(line)
-        if past.plan["changes"] and past.in_progress == "apply":
-            typer.echo(_look_again(past, lang))
-    good = all(result["status"] in ("done", "undone") for result in results)
-    return 0 if good else 1
-
-
-def _look_again(past: RecordedRun, lang: str) -> str:
-    checks = dict.fromkeys(str(change.get("finding", "")) for change in past.plan["changes"])
-    line = f"envtune check --select {','.join(check for check in checks if check)}"
-    return f"查看检查结果：{line}" if lang == "zh" else f"What the checks say now: {line}"
+        typer.echo(json.dumps({"run": run.name, "results": results}, ensure_ascii=False))
+        return
+    for line in result_lines(results, lang, run, options.terminal_width()):
+        typer.echo(line)

@@ -1,4 +1,4 @@
-"""`envtune run`: preflight, start the job, and when it fails say why at once. Ends as the job ended."""
+"""`envtune run`: preflight, start the job, and when it fails say why at once. Exits as the job did."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Iterator, List, Mapping, NoReturn, Optional, S
 
 import typer
 
-from envtune.cli.options import fail, language
-from envtune.messages import Bilingual, Message, Text
+from envtune.cli import options
+from envtune.messages import N_, Message, Text, in_context
 
 if TYPE_CHECKING:
     from envtune.context import Context
-    from envtune.diagnose.logs.files import LogFile
-    from envtune.model import Finding
-    from envtune.run.result import Ended
+    from envtune.run.preflight import Preflight
+    from envtune.run.result import ExitResult
 
-HELP = """Check the host, run a command with this host's environment, and diagnose it when it fails.
+HELP = N_(
+    """Check the host, run a command with this host's environment, and diagnose it when it fails.
 
 \b
   envtune run -- python train.py
@@ -36,63 +36,71 @@ shell and your files stay as they are. Nothing is diagnosed after Ctrl-C or when
 
 Exit status: the command's; 1 not started (findings at or above --fail-on); 2 usage; 126 and 127 as a shell.
 """
+)
 CONTEXT = {"allow_interspersed_args": False}  # what follows the command is the command's, with or without --
 DIAGNOSIS_SECONDS = 30.0  # what takes longer is given up: a launcher waits for our end to end the other ranks
-RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+PROFILES = ("train", "debug", "none")
+
+ARGV = typer.Argument(..., metavar="-- CMD...", help=N_("The command and its arguments."))
+SELECT = typer.Option(None, "--select", "-s", help=N_("Checks of the preflight."))
+IGNORE = typer.Option(None, "--ignore", "-i", help=N_("Checks to leave out."))
+FAIL_ON = typer.Option("high", "--fail-on", help=N_("Do not start where a finding is this severe."))
+FORCE = typer.Option(False, "--force", help=N_("Start all the same."))
+PREFLIGHT = typer.Option(True, "--preflight/--no-preflight", help=N_("Check the host first."))
+PROFILE = typer.Option("train", "--profile", "-p", help=N_("train, debug or none."))
+KEEP = typer.Option(None, "--keep", help=N_("A variable that the profile leaves alone."))
+CAPTURE = typer.Option(
+    True,
+    "--capture/--no-capture",
+    help=N_("Keep the last output for a diagnosis; without it only the plog is read."),
+)
+CATALOG = typer.Option(None, "--catalog", help=N_("More checks and entries."))
 
 
 def command(
-    argv: List[str] = typer.Argument(..., metavar="-- CMD...", help="The command and its arguments."),
-    select: Optional[List[str]] = typer.Option(None, "--select", "-s", help="Checks of the preflight."),
-    ignore: Optional[List[str]] = typer.Option(None, "--ignore", "-i", help="Checks to leave out."),
-    fail_on: str = typer.Option("high", "--fail-on", help="Do not start where a finding is this severe."),
-    force: bool = typer.Option(False, "--force", help="Start all the same."),
-    preflight: bool = typer.Option(True, "--preflight/--no-preflight", help="Check the host first."),
-    profile: str = typer.Option("training", "--profile", "-p", help="training, debug or none."),
-    keep: Optional[List[str]] = typer.Option(None, "--keep", help="A variable that the profile leaves alone."),
-    capture: bool = typer.Option(
-        True, "--capture/--no-capture", help="Keep the last output for a diagnosis; without it only the plog is read."
-    ),
-    lang: Optional[str] = typer.Option(None, "--lang", help="en or zh (default: your locale)."),
-    catalog: Optional[List[Path]] = typer.Option(None, "--catalog", help="More checks and entries."),
+    argv: List[str] = ARGV,
+    select: Optional[List[str]] = SELECT,
+    ignore: Optional[List[str]] = IGNORE,
+    fail_on: str = FAIL_ON,
+    force: bool = FORCE,
+    preflight: bool = PREFLIGHT,
+    profile: str = PROFILE,
+    keep: Optional[List[str]] = KEEP,
+    capture: bool = CAPTURE,
+    lang: Optional[str] = options.LANG,
+    catalog: Optional[List[Path]] = CATALOG,
 ) -> None:
+    from envtune.cli.env import profile_named
     from envtune.run.process import run_command
-    from envtune.run.profile import PROFILES, later_rank
-    from envtune.run.result import end_as
+    from envtune.run.profile import later_rank
+    from envtune.run.result import exit_like
 
-    lang = language(lang)
-    profile = "training" if profile == "train" else profile
-    if profile not in PROFILES:
-        fail(
-            Bilingual(
-                f"--profile {profile}: one of {', '.join(PROFILES)}", f"--profile {profile}：可选 {'、'.join(PROFILES)}"
-            ),
-            lang,
-        )
+    lang = options.language(lang)
+    profile = profile_named(profile, PROFILES)
     first = not later_rank(os.environ)
     env: Mapping[str, str] = os.environ
     if profile != "none" or (preflight and first):
         env, context = _environment(argv, profile, keep or [], lang, first, catalog or [])
         if preflight and first:
-            _preflight(context, select, ignore, fail_on, force, lang, catalog or [])
+            _preflight(context, select, ignore, fail_on, force, lang, catalog)
     began = time.time()
     try:
-        ended = run_command(argv, env, capture)
+        result = run_command(argv, env, capture)
     except OSError as error:
-        _not_run(argv[0], error, lang)
-    if ended.status and not ended.by_request:
-        from envtune.run.background import aside
+        _fail_to_start(argv[0], error, lang)
+    if result.status and not result.by_request:
+        from envtune.run.background import run_detached
 
-        aside(lambda: _explain(argv, ended, began, env, lang, catalog or []), DIAGNOSIS_SECONDS)
-    end_as(ended.status)
+        run_detached(lambda: _explain(argv, result, began, env, lang, catalog), DIAGNOSIS_SECONDS)
+    exit_like(result.status)
 
 
-def _not_run(name: str, error: OSError, lang: str) -> NoReturn:
-    missing = isinstance(error, FileNotFoundError)
-    en = "command not found" if missing else error.strerror
-    zh = "找不到命令" if missing else f"无法执行（{error.strerror}）"
-    typer.echo(f"envtune: {name}: {zh if lang == 'zh' else en}", err=True)
-    raise typer.Exit(127 if missing else 126)
+def _fail_to_start(name: str, error: OSError, lang: str) -> NoReturn:
+    if isinstance(error, FileNotFoundError):
+        options.print_error(Message("{name}: command not found", name=name), lang)
+        raise typer.Exit(127)
+    options.print_error(in_context("not started", "{name}: {reason}", name=name, reason=error.strerror), lang)
+    raise typer.Exit(126)
 
 
 def _environment(
@@ -100,16 +108,18 @@ def _environment(
 ) -> tuple[Mapping[str, str], Optional[Context]]:
     """The command's variables; what is changed is said by the first rank of a node, for all of them."""
     from envtune.catalog import load
-    from envtune.run.profile import apply
+    from envtune.run.profile import apply_profile
 
     try:
-        applied = apply(argv, profile, keep, load(tuple(catalog)).expectations)
+        applied = apply_profile(argv, profile, keep, load(tuple(catalog)).expectations)
     except Exception as error:  # a job is not kept from starting by our reading of the host
-        en, zh = "the environment profile is not applied", "未应用环境配置"
-        typer.echo(f"envtune: {zh if lang == 'zh' else en}: {type(error).__name__}: {error}", err=True)
+        kind = type(error).__name__
+        options.print_error(
+            Message("the environment profile is not applied: {kind}: {error}", kind=kind, error=error), lang
+        )
         return os.environ, None
     for note in applied.notes if aloud else ():
-        typer.echo(f"envtune: {note.to(lang)}", err=True)
+        options.print_error(note, lang)
     return applied.variables, applied.context
 
 
@@ -120,106 +130,70 @@ def _preflight(
     fail_on: str,
     force: bool,
     lang: str,
-    catalog: List[Path],
+    catalog: Optional[List[Path]],
 ) -> None:
-    """Stop where a finding is at or above `fail_on`; what is below it, or could not be told, costs one line."""
-    from envtune.audit import audit
+    """Stop where a finding is at or above `fail_on`; what is below it, or unknown, costs one line."""
     from envtune.catalog import select as select_checks
-    from envtune.cli.check import load_catalogue, open_host, severity_named
     from envtune.context.open import open_context
-    from envtune.errors import EnvtuneError
-    from envtune.job.target import TargetOptions
+    from envtune.host import LocalHost
+    from envtune.run.preflight import preflight
 
-    try:
-        floor = severity_named(fail_on)
-        catalogue = load_catalogue(catalog, lang)
-        tags = None if select else ["preflight"]
-        checks = select_checks(catalogue.checks, select, ignore, tags, severity_named("info"))
-        if context is None:
-            context = open_context(*open_host(None, TargetOptions()), catalogue.expectations)
-        findings = audit(checks, context)
-    except EnvtuneError as error:
-        fail(error.message, lang)
-    failed = [f for f in findings if f.outcome.value == "fail"]
-    stopping = [f for f in failed if f.severity.rank >= floor.rank]
-    for line in _lines(findings, stopping, failed, lang):
-        typer.echo(f"envtune: {line}", err=True)
-    if stopping and not force:
-        words = "没有启动任务（--force 可强制启动）" if lang == "zh" else "not started (--force starts it all the same)"
-        typer.echo(f"envtune: {words}", err=True)
+    threshold = options.severity_named(fail_on)
+    catalogue = options.load_catalogue(catalog, lang)
+    checks = select_checks(catalogue.checks, select, ignore, None if select else ["preflight"])
+    found = preflight(context or open_context(LocalHost(), expectations=catalogue.expectations), checks, threshold)
+    for line in _preflight_lines(found):
+        options.print_error(line, lang)
+    if found.stopping and not force:
+        options.print_error(Message("not started (--force starts it all the same)"), lang)
         raise typer.Exit(1)
 
 
-def _lines(
-    findings: Sequence[Finding], stopping: Sequence[Finding], failed: Sequence[Finding], lang: str
-) -> Iterator[str]:
-    for finding in stopping:
-        found = finding.actual.to(lang) if finding.actual else ""
-        subject = f" [{finding.subject}]" if finding.subject else ""
-        yield f"{finding.id}{subject} {finding.check.title.to(lang)}: {found}"
-    zh = lang == "zh"
-    lesser = sorted({f.id for f in failed} - {f.id for f in stopping})
-    if lesser:
-        yield f"{'较轻的问题' if zh else 'lesser findings'}: {', '.join(lesser)} (envtune check)"
-    untold = sorted({f.id for f in findings if f.outcome.value in ("unknown", "error")})
-    if untold:
-        yield f"{'无法判断' if zh else 'could not be told'}: {', '.join(untold)} (envtune check)"
+def _preflight_lines(found: Preflight) -> Iterator[Text]:
+    for finding in found.stopping:
+        name = f"{finding.id} [{finding.subject}]" if finding.subject else finding.id
+        actual = finding.actual or ""
+        yield Message("{check} {title}: {actual}", check=name, title=finding.check.title, actual=actual)
+    if found.minor:
+        yield Message("lesser findings: {checks} (envtune check)", checks=", ".join(found.minor))
+    if found.unknown:
+        yield Message("could not be told: {checks} (envtune check)", checks=", ".join(found.unknown))
 
 
 def _explain(
-    argv: Sequence[str], ended: Ended, began: float, env: Mapping[str, str], lang: str, catalog: List[Path]
+    argv: Sequence[str],
+    result: ExitResult,
+    began: float,
+    env: Mapping[str, str],
+    lang: str,
+    catalog: Optional[List[Path]],
 ) -> None:
-    """The diagnosis of a failed command, on stderr; never in the way of how it ended."""
-    from envtune.cli.diagnose import confirmer, diagnose_files
-    from envtune.diagnose.scan import TimeWindow
-    from envtune.job.target import TargetOptions
-    from envtune.report.diagnosis.text import render_text
-    from envtune.run.profile import interpreter
-
+    """Print how the command failed, and the diagnosis; whatever goes wrong here does not change how it ended."""
     try:
-        files = [*_said(ended, env, lang), *_plogs(env, began)]
-        target = TargetOptions(python=interpreter(argv, env))
-        found = diagnose_files(argv, files, catalog, TimeWindow(), confirmer(catalog, None, target, ran_with=env))
-        text = render_text(found, lang, colour=sys.stderr.isatty()) if found.diagnoses or found.first_error else ""
-    except Exception as error:  # the job's own end matters more than our words about it
-        no = "无法诊断" if lang == "zh" else "no diagnosis"
-        typer.echo(f"envtune: {no}: {type(error).__name__}: {error}", err=True)
-        return
-    if text:
-        typer.echo(f"\nenvtune: {_how(argv[0], ended.status).to(lang)}\n{text}", err=True)
+        _print_diagnosis(argv, result, began, env, lang, catalog)
+    except Exception as error:
+        kind = type(error).__name__
+        options.print_error(Message("no diagnosis: {kind}: {error}", kind=kind, error=error), lang)
 
 
-def _how(name: str, status: int) -> Text:
+def _print_diagnosis(
+    argv: Sequence[str],
+    result: ExitResult,
+    began: float,
+    env: Mapping[str, str],
+    lang: str,
+    catalog: Optional[List[Path]],
+) -> None:
+    from envtune.catalog import load
+    from envtune.report.diagnosis.text import render_text
+    from envtune.run.failure import diagnose_failure, ended_abruptly, exit_text
 
-    name = os.path.basename(name)
-    if not os.WIFSIGNALED(status):
-        code = os.WEXITSTATUS(status)
-        return Message("{name} ended with status {code}", name=name, code=code)
-    import signal
-
-    number = os.WTERMSIG(status)
-    word = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    return Message("{name} was ended by {word}", name=name, word=word)
-
-
-def _said(ended: Ended, env: Mapping[str, str], lang: str) -> Iterator[LogFile]:
-    """The output that was kept; lines of its end are counted from where the kept part begins."""
-    from envtune.diagnose.logs.files import LogFile
-
-    rank = next((int(env[name]) for name in RANKS if env.get(name, "").isdigit()), None)
-    for kept in ended.kept:
-        if kept.head:
-            yield LogFile(kept.name, rank=rank, content=kept.head)
-        if kept.tail:
-            size = f"{len(kept.tail) / (1 << 20):.1f} MiB"
-            name = f"{kept.name}（最后 {size}）" if lang == "zh" else f"{kept.name} (last {size})"
-            yield LogFile(name, rank=rank, content=kept.tail)
-
-
-def _plogs(env: Mapping[str, str], began: float) -> Iterator[LogFile]:
-    """The plog written since, without that of processes that run on: they are another job's."""
-    from envtune.diagnose.logs.files import find_plogs
-
-    for file in find_plogs(env, began):
-        if file.pid is None or not os.path.exists(f"/proc/{file.pid}"):
-            yield file
+    diagnosis = diagnose_failure(argv, result, began, env, load(tuple(catalog or ())), lang)
+    how = exit_text(argv[0], result.status)
+    if diagnosis.diagnoses or diagnosis.first_error:
+        typer.echo(err=True)
+        options.print_error(how, lang)
+        typer.echo(render_text(diagnosis, lang, colour=sys.stderr.isatty()), err=True)
+    elif ended_abruptly(result.status):
+        hint = Message("{how}; what that often means: envtune explain {entry}", how=how, entry="rank-killed")
+        options.print_error(hint, lang)

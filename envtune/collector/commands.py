@@ -1,7 +1,8 @@
 """Run system commands with a deadline, in an environment that cannot redirect them."""
 
 import os
-from typing import Any, Dict, Sequence, Tuple
+import threading
+from typing import Any, Dict, List, Sequence, Tuple
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of one command's output
@@ -29,24 +30,44 @@ def run_command(
 
     argv = list(argv)
     try:
-        child = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={k: v for k, v in command_environment().items() if k not in without},
-            start_new_session=True,
-            cwd="/",
-        )
+        with _starting:
+            child = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={k: v for k, v in command_environment().items() if k not in without},
+                start_new_session=True,
+                cwd="/",
+            )
+            _running_commands.append(child)
     except PermissionError:
         return {"argv": argv, "error": "denied"}
     except OSError:
         return {"argv": argv, "error": "missing"}
-    out, complete = _drain(child, timeout, limit)
+    try:
+        out, complete = _drain(child, timeout, limit)
+    except BaseException:  # Ctrl-C: the command has a session of its own and would run on
+        _kill_group(child)
+        raise
+    finally:
+        _running_commands.remove(child)
     if not complete:
         _kill_group(child)
         return {"argv": argv, "error": "timeout", "seconds": timeout}
     return {"argv": argv, "rc": child.returncode, "stdout": out[0], "stderr": out[1]}
+
+
+_running_commands: List[Any] = []
+_starting = threading.Lock()  # held while a command is started, which is not among those that run before it is
+
+
+def end_running_commands() -> None:
+    """Kill every command that is running on any thread, with all it started; for a program that is about to end."""
+    if _starting.acquire(timeout=1):  # a signal may have interrupted the very start of one
+        _starting.release()
+    for child in list(_running_commands):
+        _kill_group(child)
 
 
 def _drain(child: Any, timeout: float, limit: int) -> Tuple[Tuple[str, str], bool]:

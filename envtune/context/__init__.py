@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
 
 from envtune.context import registry
-from envtune.errors import HostError, Verdict, host_error_text
+from envtune.errors import HostError, Verdict, host_error_text, internal_error_text
 from envtune.host import Host
 from envtune.job.target import Target
 from envtune.model import Expectation, Fact
@@ -36,6 +36,8 @@ class Facts:
                 self._known[name] = Fact(name, None, error.path, host_error_text(error))
             except Verdict as verdict:
                 self._known[name] = Fact(name, None, verdict.source, verdict.reason)
+            except Exception as error:  # our fault: it costs this fact, not the report
+                self._known[name] = Fact(name, None, read.__module__, internal_error_text(error))
         return self._known[name]
 
     def value(self, name: str) -> Optional[str]:

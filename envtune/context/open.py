@@ -1,25 +1,87 @@
-"""Puts host, facts and target together: what every verb that reads a host starts from."""
+"""Opens the host and the job that a verb is about: what everything that reads a host starts from."""
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence, Union
+import os
+from pathlib import Path
+from typing import Any, Mapping, Optional, Sequence, Union
 
 from envtune.context import Context
-from envtune.host import Host
+from envtune.errors import HostError, Missing, UsageError
+from envtune.host import Host, LocalHost
 from envtune.job.environment import read_environment
 from envtune.job.interpreter import find_python
 from envtune.job.target import JobEnvironment, PythonTarget, Target, TargetOptions
-from envtune.messages import Text
+from envtune.messages import Message, Text
 from envtune.model import Expectation, Source
 
 UNNAMED = TargetOptions()
-NO_EXPECTATIONS: Mapping[str, Sequence[Expectation]] = {}
+Expectations = Mapping[str, Sequence[Expectation]]
+NO_EXPECTATIONS: Expectations = {}
 
 
-def open_context(
-    host: Host, options: TargetOptions = UNNAMED, expectations: Mapping[str, Sequence[Expectation]] = NO_EXPECTATIONS
-) -> Context:
-    """Return the context of one run. Reads only what names the target; everything else is read when a check asks.
+def open_host(snapshot: Optional[Path]) -> Host:
+    """Return this machine, or the recorded one; raises SnapshotError."""
+    if snapshot is None:
+        return LocalHost()
+    from envtune.snapshot.open import open_snapshot
+
+    return open_snapshot(snapshot)
+
+
+def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOptions:
+    """Return the job to check on `host`, paths made absolute: the named one, else the one a snapshot was taken for.
+
+    Raises UsageError for a file or process that is not on the host: what was mistyped would make every check unknown.
+    """
+    if options._replace(peers=()) == UNNAMED:
+        recorded = _recorded_target(host)
+        return recorded._replace(peers=options.peers or recorded.peers)
+    options = options._replace(script=_absolute(options.script), env_file=_absolute(options.env_file))
+    for option, path in (("--script", options.script), ("--env-file", options.env_file)):
+        if path is not None and _is_missing(host, path):
+            raise UsageError(Message("{option} {path}: no such file", option=option, path=path))
+    if options.pid is not None and _is_missing(host, f"/proc/{options.pid}"):
+        raise UsageError(Message("--pid {pid}: no such process", pid=options.pid))
+    if options.python is not None and _is_missing_program(host, options):
+        raise UsageError(Message("--python {python}: no such program", python=options.python))
+    return options
+
+
+def _recorded_target(host: Host) -> TargetOptions:
+    if host.live:
+        return UNNAMED
+    from envtune.snapshot.host import SnapshotHost
+
+    return recorded_options(host.data.get("target") or {}) if isinstance(host, SnapshotHost) else UNNAMED
+
+
+def _absolute(path: Optional[str]) -> Optional[str]:
+    return None if path is None else str(Path(path).absolute())
+
+
+def _is_missing(host: Host, path: str) -> bool:
+    """Return whether nothing is at `path`; what cannot be read may be there."""
+    try:
+        host.stat(path)
+    except Missing:
+        return True
+    except HostError:
+        return False
+    return False
+
+
+def _is_missing_program(host: Host, options: TargetOptions) -> bool:
+    """Return whether `--python` names nothing; a bare name is looked up later where the job has a PATH of its own."""
+    name = options.python or ""
+    if "/" in name:
+        return _is_missing(host, os.path.join(host.cwd, name))
+    folders = [folder for folder in host.environ.get("PATH", "").split(":") if folder.startswith("/")]
+    return not options.named and bool(folders) and all(_is_missing(host, f"{folder}/{name}") for folder in folders)
+
+
+def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Expectations = NO_EXPECTATIONS) -> Context:
+    """Return the context of one run. Reads only what names the job; everything else is read when a check asks.
 
     `expectations` are those of the catalogue about single variables (Catalogue.expectations).
     """

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Mapping, Optional, Protocol, Sequence
+from typing import Mapping, Optional, Sequence
 
+from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
 from envtune.diagnose.past_fixes import PastFix
 from envtune.diagnose.rank import Candidate, Resolution
 from envtune.diagnose.scan import Scan
 from envtune.model import Finding, Outcome
-
-
-class ConfirmingHost(Protocol):
-    """The host on which causes are confirmed: this one, or a recorded one."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    def findings(self, ids: Sequence[str]) -> Sequence[Finding]:
-        """Return what these checks say; `fixed` for what a run of `envtune fix` repaired."""
-
-    def past_fixes(self) -> Mapping[str, PastFix]:
-        """Return what the journal says was fixed there, by check."""
-
-    def concerns(self, host: str) -> bool:
-        """Return whether a failure on `host` can be judged there."""
-
-    def environment(self) -> str:
-        """Return the variables of the job that was named, a NAME=value line each; empty where none was."""
 
 
 @dataclass(frozen=True)

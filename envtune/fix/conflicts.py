@@ -1,4 +1,4 @@
-"""Which change owns which thing: two changes of one plan never write the same one behind each other's back."""
+"""Which change of a plan owns which thing: two of them never write the same one without knowing of each other."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from envtune.executor.files import digest, normalized
 from envtune.model import Change
 
 
-class Claims:
+class Ownership:
     """The things that the changes admitted so far write."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}  # thing -> id of the change
-        self._left: dict[str, str] = {}  # path -> digest of what the last change leaves there
+        self._digests: dict[str, str] = {}  # path -> digest of what the last change writes there
 
-    def rival(self, change: Change) -> str:
-        """The id of the change that owns something this one writes; empty when there is none.
+    def conflict(self, change: Change) -> str:
+        """Return the id of the change that owns something this one writes; empty when there is none.
 
-        A file that is expected to hold what the earlier change leaves is a continuation, not a conflict.
+        A file that is expected to hold what the earlier change writes is a continuation, not a conflict.
         """
         for operation in change.operations:
             for thing in _things(operation):
                 owner = self._owners.get(thing)
-                if owner is not None and operation.get("expect") != self._left.get(thing, ""):
+                if owner is not None and operation.get("expect") != self._digests.get(thing, ""):
                     return owner
         return ""
 
-    def take(self, change: Change) -> None:
+    def claim(self, change: Change) -> None:
         """Note what the change writes."""
         for operation in change.operations:
             for thing in _things(operation):
                 self._owners[thing] = change.id
                 if operation["op"] == "file":
-                    self._left[thing] = written(operation)
+                    self._digests[thing] = written_digest(operation)
 
 
-def written(operation: Mapping[str, Any]) -> str:
-    """The digest of what a file operation leaves."""
+def written_digest(operation: Mapping[str, Any]) -> str:
+    """Return the digest of what a file operation writes."""
     content = operation["content"]
     data = None if content is None else base64.b64decode(content)
     return digest(normalized(operation["path"], data))

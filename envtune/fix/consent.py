@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Iterable, NamedTuple, Sequence
+from typing import Callable, Iterable, NamedTuple, Sequence
 
-from envtune.fix.plan import cured
+from envtune.errors import UsageError
+from envtune.fix.plan import fixed_checks
 from envtune.messages import Message, Text
 from envtune.model import Change
 
-EACH = ("processes.terminate",)  # consent to one says nothing about the next: each change is named or asked for
+# Consent to one of these says nothing about the next: each change is named or asked for.
+CONFIRM_EACH = ("processes.terminate",)
 
 
-class Held(NamedTuple):
+class Withheld(NamedTuple):
     """A change that is not written; `why` is manual, consent, root or unnamed."""
 
     change: Change
@@ -20,54 +22,94 @@ class Held(NamedTuple):
 
 
 class Consent(NamedTuple):
-    """What the user said on the command line: words that name things, changes picked by id, blanket consent."""
+    """What the user consents to beforehand: words that name things, changes picked by id, blanket consent."""
 
     words: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     everything: bool = False
 
 
-def sort_changes(changes: Iterable[Change], consent: Consent, root: bool) -> tuple[list[Change], list[Held]]:
-    """(the changes that may be written, the others with the reason)."""
-    ready, held = [], []
+class Question(NamedTuple):
+    """A question to the user: may these changes be made? `separate` where they need a confirmation of their own."""
+
+    changes: Sequence[Change]
+    separate: bool
+
+
+Ask = Callable[[Question], bool]
+
+
+def sort_changes(changes: Sequence[Change], consent: Consent, root: bool) -> tuple[list[Change], list[Withheld]]:
+    """Return the changes that may be written, and the others with the reason.
+
+    Raises UsageError for a change of `consent` that the plan does not have.
+    """
+    known = {change.id for change in changes}
+    for name in consent.changes:
+        if name not in known:
+            raise UsageError(Message("--change {name}: the plan has no such change", name=name))
+    ready, withheld = [], []
     for change in changes:
-        found = _held(change, consent, root)
-        if found is None:
+        reason = _withheld(change, consent, root)
+        if reason is None:
             ready.append(change)
         else:
-            held.append(found)
-    return ready, held
+            withheld.append(reason)
+    return ready, withheld
 
 
-def _held(change: Change, consent: Consent, root: bool) -> Held | None:
+def _withheld(change: Change, consent: Consent, root: bool) -> Withheld | None:
     if consent.changes and change.id not in consent.changes:
-        return Held(change, "unnamed", Message("not among the changes named"))
+        return Withheld(change, "unnamed", Message("not among the changes named"))
     if change.safety == "manual":
-        return Held(change, "manual", Message("a person does this"))
-    if not _consented(change, consent):
-        name = change.id if change.action in EACH else change.finding
-        option = f"--change {change.id}" if change.action in EACH else change.finding
-        words = Message(
+        return Withheld(change, "manual", Message("a person does this"))
+    if not _is_consented(change, consent):
+        name = change.id if change.action in CONFIRM_EACH else change.finding
+        option = f"--change {change.id}" if change.action in CONFIRM_EACH else change.finding
+        reason = Message(
             "asks for consent of its own: name {name} (envtune fix {option} --apply), or say --yes-confirm",
             name=name,
             option=option,
         )
-        return Held(change, "consent", words)
+        return Withheld(change, "consent", reason)
     if change.root and not root:
-        return Held(change, "root", Message("needs root"))
+        return Withheld(change, "root", Message("needs root"))
     return None
 
 
-def _consented(change: Change, consent: Consent) -> bool:
+def _is_consented(change: Change, consent: Consent) -> bool:
     if change.safety == "safe" or consent.everything or change.id in consent.changes:
         return True
-    if change.action in EACH:
+    if change.action in CONFIRM_EACH:
         return False
     named = {word.lower() for word in consent.words}
-    return bool(named & {*(check.lower() for check in cured(change)), change.playbook.lower()})
+    return bool(named & {*(check.lower() for check in fixed_checks(change)), change.playbook.lower()})
 
 
-def unknown_changes(changes: Sequence[Change], consent: Consent) -> list[str]:
-    """The ids named with --change that the plan does not have."""
-    known = {change.id for change in changes}
-    return [name for name in consent.changes if name not in known]
+def ask_separately(
+    planned: Sequence[Change], ready: Sequence[Change], withheld: Sequence[Withheld], ask: Ask, root: bool
+) -> tuple[list[Change], list[Withheld]]:
+    """Ask about what needs a confirmation of its own; return (ready, withheld) after the answers.
+
+    Changes that differ in their target only are one question, processes to be ended one each.
+    """
+    able = [one.change for one in withheld if one.why == "consent" and (root or not one.change.root)]
+    alone = [[change] for change in able if change.action in CONFIRM_EACH]
+    together = like_changes(change for change in able if change.action not in CONFIRM_EACH)
+    order = {change.id: number for number, change in enumerate(planned)}
+    chosen = list(ready)
+    for group in sorted([*alone, *together], key=lambda group: order[group[0].id]):
+        if ask(Question(group, separate=True)):
+            chosen += group
+    ids = {change.id for change in chosen}
+    return sorted(chosen, key=lambda change: order[change.id]), [one for one in withheld if one.change.id not in ids]
+
+
+def like_changes(changes: Iterable[Change]) -> list[list[Change]]:
+    """Return changes that differ in nothing but their target, together."""
+    groups: dict[object, list[Change]] = {}
+    for change in changes:
+        kinds = tuple(operation["op"] for operation in change.operations)
+        alike = change._replace(id="", target="", subject="", operations=(), cures=(), verify={})
+        groups.setdefault((repr(alike), kinds), []).append(change)
+    return list(groups.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping, NoReturn
 
-from envtune import __version__
 from envtune.context.registry import current_name
 from envtune.errors import PlanError
 from envtune.executor.plan import OPERATIONS, plan_fault
@@ -31,6 +30,7 @@ from envtune.schema.types import (
 )
 from envtune.schema.validate import Validator, is_normal_path
 from envtune.schema.values import Data
+from envtune.version import __version__
 
 SCHEMA = "envtune.plan/1"
 VIEWS = ("live", "boot", "job")

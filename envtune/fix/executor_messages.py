@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
+from envtune.errors import SYSTEM_ERRORS
 from envtune.executor.problems import TEMPLATES, problem_of
-from envtune.messages import N_, Literal, Message, Text, clauses
+from envtune.messages import Literal, Message, Text, clauses
 
 _DIGEST = "sha256:"
 _STATES = ("found", "planned", "recorded")  # fields that say what a subject is: a digest, or a word
-_SYSTEM: Mapping[str, str] = {  # what the system says, by the name of errno
-    "EACCES": N_("Permission denied"),
-    "EPERM": N_("Operation not permitted"),
-    "EROFS": N_("Read-only file system"),
-    "ENOSPC": N_("No space left on device"),
-    "EDQUOT": N_("Disk quota exceeded"),
-    "EBUSY": N_("Device or resource busy"),
-    "EINVAL": N_("Invalid argument"),
-    "EIO": N_("Input/output error"),
-    "ENOENT": N_("No such file or directory"),
-    "ENOTDIR": N_("Not a directory"),
-    "EISDIR": N_("Is a directory"),
-}
 
 
 def problem_message(problem: Mapping[str, Any]) -> Text:
     """Return the message of a problem in the form that journals and results hold: its code and its fields."""
     code, fields = problem["code"], problem["fields"]
     if code == "errno":
-        template = _SYSTEM.get(fields["name"])
+        template = SYSTEM_ERRORS.get(fields["name"])
         return Literal(fields["text"]) if template is None else Message(template)
     return Message(TEMPLATES[code], **{name: _field(name, value) for name, value in fields.items()})
 

@@ -1,6 +1,6 @@
 """findings -> ordered changes. Pure: it reads a context and says what would be written; the executor writes.
 
-A failed finding is cured by the playbooks that name its check in `fixes`. Every typed step of such a playbook becomes
+A failed finding is fixed by the playbooks that name its check in `fixes`. Every typed step of such a playbook becomes
 changes through the action of its kind (envtune/resources). What cannot become a change is listed as skipped, with the
 reason or with the steps that a person does.
 """
@@ -13,22 +13,24 @@ from typing import Any, Iterable, Mapping, Sequence
 from envtune.audit import examine
 from envtune.context import Context
 from envtune.context.registry import find_action, plan_arguments
-from envtune.errors import Denied, HostError, Skipped, Undetermined, host_error_text
-from envtune.fix.conflicts import Claims
+from envtune.errors import Denied, HostError, Skipped, Undetermined, host_error_text, internal_error_text
+from envtune.fix.conflicts import Ownership
 from envtune.fix.policy import refusal
-from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.messages import Joined, Literal, Message, Text
 from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
 
 SAFETY = ("safe", "confirm", "manual")
-NO_OPTIONS = FixOptions()
 DISRUPTION = ("none", "job", "service", "reboot")
 # what others may need to be there first: system packages before Python packages, both before everything else
 _FIRST = (("packages.install",), ("images.install_pillow", "images.install_opencv", "cann.install_te"))
 
 
+NO_OPTIONS = FixOptions()
+
+
 @dataclass(frozen=True)
 class SkippedFinding:
-    """A finding that the plan does not cure; `steps` are what a person does about it."""
+    """A finding that the plan does not fix; `steps` are what a person does about it."""
 
     finding: str
     subject: str
@@ -49,20 +51,23 @@ class Plan:
 def make_plan(
     findings: Iterable[Finding], playbooks: Iterable[Playbook], context: Context, options: FixOptions = NO_OPTIONS
 ) -> Plan:
-    """What would cure the failed findings, in the order in which it would be done. Never raises for a host's sake."""
+    """Return what would fix the failed findings, in the order in which it would be done.
+
+    What cannot be planned is listed as skipped: nothing that the host holds makes this raise.
+    """
     every = tuple(findings)
     failed = [finding for finding in every if finding.outcome is Outcome.FAIL]
     draft = _Draft(context, options)
     for playbook in sorted(playbooks, key=_rank):
-        own = [finding for finding in failed if finding.id in playbook.fixes]
-        if own:
-            draft.add(playbook, own)
+        concerned = [finding for finding in failed if finding.id in playbook.fixes]
+        if concerned:
+            draft.add(playbook, concerned)
     for finding in failed:
-        if not draft.speaks_of(finding.id):
+        if not draft.mentions(finding.id):
             draft.skip([finding], *_by_hand(finding))
     for finding in every:
         if finding.outcome in (Outcome.UNKNOWN, Outcome.ERROR):
-            draft.skip([finding], _untold(finding))
+            draft.skip([finding], _unknown(finding))
     return Plan(context.host.name, tuple(draft.changes), tuple(draft.skipped), _target(context))
 
 
@@ -73,15 +78,15 @@ def _rank(playbook: Playbook) -> tuple[int, str]:
 
 def _target(context: Context) -> dict[str, Any]:
     """The job the plan is about, so that it is the same one where the plan is applied later, or under sudo."""
-    given = context.target.options
-    named: dict[str, Any] = {"python": given.python, "pid": given.pid, "script": given.script}
-    named.update(env_file=given.env_file, peers=given.peers or None)
-    if context.target.python is not None and given.pid is None:
+    options = context.target.options
+    named: dict[str, Any] = {"python": options.python, "pid": options.pid, "script": options.script}
+    named.update(env_file=options.env_file, peers=options.peers or None)
+    if context.target.python is not None and options.pid is None:
         named["python"] = context.target.python.path
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _untold(finding: Finding) -> Text:
+def _unknown(finding: Finding) -> Text:
     reason = finding.reason or Literal("?")
     return Message("it could not be told whether it is wrong: {reason}", reason=reason)
 
@@ -99,11 +104,13 @@ class _Draft:
         self.context, self.options = context, options
         self.changes: list[Change] = []
         self.skipped: list[SkippedFinding] = []
-        self._claims = Claims()
+        self._ownership = Ownership()
 
-    def speaks_of(self, check: str) -> bool:
-        """Whether something is said about the findings of that check already."""
-        return any(check in cured(change) for change in self.changes) or any(s.finding == check for s in self.skipped)
+    def mentions(self, check: str) -> bool:
+        """Return whether the plan already says something about the findings of that check."""
+        return any(check in fixed_checks(change) for change in self.changes) or any(
+            s.finding == check for s in self.skipped
+        )
 
     def skip(self, findings: Sequence[Finding], reason: Text, steps: tuple[Text, ...] = ()) -> None:
         for finding in {f.id: f for f in reversed(findings)}.values():
@@ -123,8 +130,7 @@ class _Draft:
                 self.skip(findings, _reason(error))
                 continue
             except Exception as error:  # our fault: say so, and go on with the other playbooks
-                kind = f"{type(error).__name__}: {error}"
-                self.skip(findings, Message("envtune itself failed here: {kind}", kind=kind))
+                self.skip(findings, internal_error_text(error))
                 continue
             for change in proposed:
                 self._admit(_raised(change, playbook, step.kind), findings)
@@ -133,8 +139,7 @@ class _Draft:
         try:
             action = find_action(step.kind)
         except KeyError:
-            words = f"there is no action {step.kind} in this version"
-            raise Skipped(Bilingual(words, f"此版本没有 {step.kind} 动作")) from None
+            raise Skipped(Message("there is no action {kind} in this version", kind=step.kind)) from None
         available = {"options": self.options, "judge": examine}
         more = {name: available[name] for name in plan_arguments(action)}
         return tuple(action(self.context, findings, **step.arguments, **more))
@@ -146,13 +151,13 @@ class _Draft:
             if never is not None:
                 self.skip(named, never)
                 return
-        rival = self._claims.rival(change)
-        if rival:
-            words = f"{rival} of this plan changes the same thing: {change.target}"
-            self.skip(named, Bilingual(words, f"本计划的 {rival} 已改动同一对象：{change.target}"))
+        owner = self._ownership.conflict(change)
+        if owner:
+            reason = Message("{owner} of this plan changes the same thing: {target}", owner=owner, target=change.target)
+            self.skip(named, reason)
             return
         numbered = change._replace(id=f"C{len(self.changes) + 1:02d}")
-        self._claims.take(numbered)
+        self._ownership.claim(numbered)
         self.changes.append(numbered)
 
 
@@ -163,8 +168,8 @@ def _raised(change: Change, playbook: Playbook, kind: str) -> Change:
     return change._replace(playbook=playbook.id, action=kind, safety=safety, disruption=disruption)
 
 
-def raised(plan: Plan, playbooks: Iterable[Playbook]) -> Plan:
-    """A plan from a file, made at least as careful as the playbooks here say."""
+def with_playbook_safety(plan: Plan, playbooks: Iterable[Playbook]) -> Plan:
+    """Return a plan from a file, made at least as careful as the playbooks here say."""
     known = {playbook.id: playbook for playbook in playbooks}
 
     def raise_one(change: Change) -> Change:
@@ -178,22 +183,21 @@ def _reason(error: Exception) -> Text:
     if isinstance(error, (Skipped, Undetermined)):
         return error.reason
     assert isinstance(error, HostError)
-    found = host_error_text(error)
-    more = Message(" (as root?)") if isinstance(error, Denied) else Literal("")
-    return Message("{found}{more}", found=found, more=more)
+    reason = host_error_text(error)
+    return Joined((reason, Message(" (as root?)")), "") if isinstance(error, Denied) else reason
 
 
-def cured(change: Change) -> tuple[str, ...]:
-    """The ids of the checks whose findings the change cures."""
+def fixed_checks(change: Change) -> tuple[str, ...]:
+    """Return the ids of the checks whose findings the change fixes."""
     return (change.finding, *(check for check in change.cures if check != change.finding))
 
 
 def executable(changes: Iterable[Change]) -> dict[str, Any]:
-    """The changes as the executor takes them."""
+    """Return the changes as the executor takes them."""
     return {"changes": [_executable(change) for change in changes]}
 
 
 def _executable(change: Change) -> dict[str, Any]:
     """What the executor needs, and what `history` shows of it later."""
-    told = {"id": change.id, "finding": change.finding, "action": change.action, "target": change.target}
-    return {**told, "view": change.view, "operations": [dict(operation) for operation in change.operations]}
+    shown = {"id": change.id, "finding": change.finding, "action": change.action, "target": change.target}
+    return {**shown, "view": change.view, "operations": [dict(operation) for operation in change.operations]}

@@ -3,60 +3,75 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import Iterator, Sequence
 
+from envtune.catalog import Catalogue, select
 from envtune.errors import PlanError, UsageError
+from envtune.fix.plan import Plan, fixed_checks, with_playbook_safety
 from envtune.messages import Message
-
-if TYPE_CHECKING:
-    from envtune.catalog import Catalogue
-    from envtune.fix.plan import Plan
-    from envtune.model import Check
+from envtune.model import Check, Severity
 
 
-def widen(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -> list[str]:
-    """The selectors that the words stand for: a playbook stands for its checks, an FAQ entry for those about it."""
+def choose_checks(
+    catalogue: Catalogue,
+    words: Sequence[str],
+    faq: Sequence[str],
+    ignore: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    floor: Severity = Severity.INFO,
+) -> tuple[Check, ...]:
+    """Return the checks that a fix is about: as `check` selects them, and by playbook and FAQ entry.
+
+    Raises UsageError for what names nothing.
+    """
+    selectors = _selectors(words, faq, catalogue)
+    return select(catalogue.checks, selectors or None, ignore, tags, floor)
+
+
+def _selectors(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -> list[str]:
+    """A playbook stands for its checks, an FAQ entry for those about it; all else is a selector of `check`."""
     playbooks = {playbook.id: playbook for playbook in catalogue.playbooks}
     known = {check.id for check in catalogue.checks}
-    found: list[str] = []
-    for word in (piece.strip() for part in words for piece in part.split(",")):
+    chosen: list[str] = []
+    for word in _pieces(words):
         fixes = playbooks[word].fixes if word in playbooks else (word,)
-        found += [check for check in fixes if check in known or word not in playbooks]
-    for entry in (piece.strip().upper() for part in faq for piece in part.split(",")):
-        own = list(_about(entry, catalogue))
-        if not own:
+        chosen += [check for check in fixes if check in known or word not in playbooks]
+    for entry in map(str.upper, _pieces(faq)):
+        about = list(_about(entry, catalogue))
+        if not about:
             raise UsageError(Message("--faq {entry}: no check is about it", entry=entry))
-        found += own
-    if (words or faq) and not any(found):
+        chosen += about
+    if (words or faq) and not any(chosen):
         named = " ".join([*words, *faq]).strip()
         raise UsageError(Message("'{named}' names no check", named=named))
-    return list(dict.fromkeys(word for word in found if word))
+    return list(dict.fromkeys(word for word in chosen if word))
+
+
+def _pieces(words: Sequence[str]) -> list[str]:
+    return [piece.strip() for part in words for piece in part.split(",")]
 
 
 def _about(entry: str, catalogue: Catalogue) -> Iterator[str]:
     known = {check.id for check in catalogue.checks}
-    for one in catalogue.faq:
-        if entry == one.id or entry in one.aliases:
-            yield from (check for check in one.confirm if check in known)
+    for known_entry in catalogue.faq:
+        if entry == known_entry.id or entry in known_entry.aliases:
+            yield from (check for check in known_entry.confirm if check in known)
     yield from (check.id for check in catalogue.checks if entry in check.faq)
 
 
 def read_plan(path: Path, catalogue: Catalogue) -> Plan:
-    """The plan of a file, made at least as careful as the playbooks here. Raises PlanError, UsageError."""
-    from envtune.cli.reading import read_text
+    """Return the plan of a file, made at least as careful as the playbooks here. Raises PlanError, UsageError."""
     from envtune.fix.document import LIMIT, load_plan
-    from envtune.fix.plan import raised
+    from envtune.host.text_file import read_text_file
 
-    return raised(load_plan(read_text("--plan", path, LIMIT)), catalogue.playbooks)
+    return with_playbook_safety(load_plan(read_text_file("--plan", path, LIMIT)), catalogue.playbooks)
 
 
 def checks_of(plan: Plan, catalogue: Catalogue) -> tuple[Check, ...]:
-    """The checks that the plan's changes are to cure; one that is not known here could not be run again."""
-    from envtune.fix.plan import cured
-
-    wanted = {check for change in plan.changes for check in cured(change)}
+    """Return the checks that the plan's changes are to fix. Raises PlanError for one that cannot be run again here."""
+    fixed = {check for change in plan.changes for check in fixed_checks(change)}
     known = {check.id: check for check in catalogue.checks}
-    for check in sorted(wanted):
+    for check in sorted(fixed):
         if check not in known:
             raise PlanError("changes", Message("there is no check {check} in this version", check=check))
-    return tuple(check for id_, check in known.items() if id_ in wanted)
+    return tuple(check for id_, check in known.items() if id_ in fixed)

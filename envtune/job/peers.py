@@ -21,9 +21,9 @@ def read_peers(named: Sequence[str], hostfile: Optional[Path], nodelist: str) ->
     """
     words = [word.strip() for part in named for word in part.split(",") if word.strip()]
     if hostfile is not None:
-        from envtune.cli.reading import read_text
+        from envtune.host.text_file import read_text_file
 
-        words += parse_hostfile(read_text("--hostfile", hostfile, 1 << 24))
+        words += parse_hostfile(read_text_file("--hostfile", hostfile, 1 << 24))
     elif not words and nodelist:
         words = list(expand_nodelist(nodelist))
     return tuple(dict.fromkeys(address for word in words for address in addresses(word)))

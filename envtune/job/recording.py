@@ -6,8 +6,9 @@ shell interpreter reads them through the recorder.
 
 from __future__ import annotations
 
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, TypeVar
 
+from envtune.collector.snapshot import pack, take
 from envtune.host import host_error
 from envtune.job.environment import declared_environment, read_environment
 from envtune.job.target import TargetOptions
@@ -50,3 +51,27 @@ def record_environment(recorder: Any, options: TargetOptions) -> None:
     environment = read_environment(host, options)
     if environment.variables is not None and options.named:
         recorder.variables.update(environment.variables)
+
+
+class Recording(NamedTuple):
+    """A snapshot of this host as a tar.gz, and what is there and could not be read: paths, commands and tables."""
+
+    data: bytes
+    unread: tuple[str, ...]
+
+
+def record_host(target: TargetOptions) -> Recording:
+    """Record this host and the job's environment; reads only."""
+    named = {"python": target.python, "pid": target.pid, "script": target.script, "env_file": target.env_file}
+    snapshot = take(named, more=lambda recorder: record_environment(recorder, target))
+    return Recording(pack(snapshot), tuple(_unread(snapshot)))
+
+
+def _unread(snapshot: Mapping[str, Any]) -> Iterator[str]:
+    for path, entry in snapshot.get("files", {}).items():
+        if isinstance(entry, Mapping) and "error" in entry:
+            yield path
+    for row in snapshot.get("commands", ()):
+        if row.get("error", "missing") != "missing":
+            yield " ".join(row["argv"])
+    yield from (name for name, table in snapshot.items() if isinstance(table, Mapping) and set(table) == {"error"})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping, Optional
 
-from envtune import __version__
 from envtune.audit import summary
 from envtune.messages import Text
 from envtune.model import Finding, Outcome, Report, Source
+from envtune.version import __version__
 
 SCHEMA = "envtune.report/1"
 

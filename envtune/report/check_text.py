@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
-from envtune import __version__
-from envtune.audit import summary
+from envtune.audit import nothing_applies, summary
 from envtune.catalog.families import family_title
-from envtune.messages import Joined, Literal, Message, Text, enumerated, in_context, listed
-from envtune.model import Finding, Outcome, Report, Severity, Source
+from envtune.messages import Joined, Literal, Message, Text, enumerated, in_context, listed, plural
+from envtune.model import Fact, Finding, Outcome, Report, Severity, Source
 from envtune.report.layout import Paint, display_width, indent, pad, printable
+from envtune.version import __version__
 
 SEVERITIES: Mapping[Severity, Text] = {
     Severity.CRITICAL: Message("critical"),
@@ -57,7 +57,7 @@ def render(report: Report, lang: str, *, width: int = 100, colour: bool = False,
     """Return the whole report in `lang`, at most `width` columns wide where words allow it."""
     renderer = _Renderer(lang, max(width, 60), Paint(colour))
     lines = [*renderer.header(report), "", *renderer.failures(report.findings), *renderer.unknown(report.findings)]
-    lines += [*renderer.families(report.findings, verbose), "", *renderer.verdict(report.findings)]
+    lines += [*renderer.families(report.findings, verbose), "", *renderer.verdict(report)]
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
@@ -166,8 +166,8 @@ class _Renderer:
     def _source(self, finding: Finding) -> str:
         return self._to(_as_text(finding.evidence.source))
 
-    def verdict(self, findings: Sequence[Finding]) -> list[str]:
-        text, style = verdict_text(findings)
+    def verdict(self, report: Report) -> list[str]:
+        text, style = verdict_text(report)
         lines = indent(self._to(text), self.width, "", "")
         return [self.paint(line, "bold", style) for line in lines]
 
@@ -176,31 +176,47 @@ def _subject_id(finding: Finding) -> str:
     return f"{finding.id} [{printable(finding.subject)}]" if finding.subject else finding.id
 
 
-def verdict_text(findings: Sequence[Finding]) -> tuple[Text, str]:
+def verdict_text(report: Report) -> tuple[Text, str]:
     """Return the one line that sums it up, and its colour."""
+    findings = report.findings
+    if nothing_applies(findings):
+        return _nothing_checked(report), "yellow"
     failed = [f for f in findings if f.outcome in (Outcome.FAIL, Outcome.ERROR)]
     unknown = [f for f in findings if f.outcome is Outcome.UNKNOWN]
     privileged = sum(1 for f in unknown if f.needs_privilege)
+    passed = sum(1 for f in findings if f.outcome is Outcome.PASS)
     serious = any(_is_serious(f) for f in failed)
+    uncertain = any(_is_serious(f) for f in unknown) or not (passed or failed)
     root = Message(" ({count} for want of a right: run as root)", count=privileged) if privileged else Literal("")
     return Message(
         "{verdict}: {problems}; {passed} passed; {unknown} could not be told{root}",
-        verdict=_verdict(serious, bool(failed), any(_is_serious(f) for f in unknown)),
+        verdict=_verdict(serious, bool(failed), uncertain),
         problems=_problems(failed),
-        passed=sum(1 for f in findings if f.outcome is Outcome.PASS),
+        passed=passed,
         unknown=len(unknown),
         root=root,
     ), "red" if serious else "yellow" if failed or unknown else "green"
+
+
+def _nothing_checked(report: Report) -> Text:
+    """Nothing is known about a host that no check applies to: not even that it is ready."""
+    kind = _kind_of_machine({fact.name: fact for fact in report.facts})
+    return plural(
+        "NOTHING CHECKED: the selected check does not apply to this host ({kind})",
+        "NOTHING CHECKED: none of the {count} selected checks applies to this host ({kind})",
+        len({finding.id for finding in report.findings}),
+        kind=kind,
+    )
 
 
 def _is_serious(finding: Finding) -> bool:
     return finding.severity.rank >= Severity.MEDIUM.rank
 
 
-def _verdict(serious: bool, failed: bool, unknown: bool) -> Text:
+def _verdict(serious: bool, failed: bool, uncertain: bool) -> Text:
     if serious:
         return Message("NOT READY")
-    if unknown:
+    if uncertain:
         return Message("NOT SURE")
     return Message("READY, with advice") if failed else Message("READY")
 
@@ -225,22 +241,24 @@ def header_texts(report: Report) -> Mapping[str, Text]:
         reason = fact.reason or Literal("")
         return Message("unknown ({reason})", reason=reason)
 
-    container, virtual = facts.get("container"), facts.get("vm")
-    kind = Message("bare metal")
-    if container is not None and container.value == "true":
-        kind = Message("container")
-    elif virtual is not None and virtual.value == "true":
-        kind = Message("virtual machine")
-    elif container is None or container.value is None or virtual is None or virtual.value is None:
-        kind = Message("kind of machine unknown")
+    system = Joined([show("os"), show("os_version")], " ")
     cpus = Message("{count} CPUs", count=show("cpus"))
     return {
-        "host": listed([Joined([show("os"), show("os_version")], " "), kind, show("arch"), show("kernel"), cpus]),
+        "host": listed([system, _kind_of_machine(facts), show("arch"), show("kernel"), cpus]),
         "npu": _npu(show("npu"), show("npu_count"), show("driver"), show("firmware")),
         "cann": _unless_none(show("cann"), Message("none installed")),
         "python": _python(report.target),
         "job": _job(report.target),
     }
+
+
+def _kind_of_machine(facts: Mapping[str, Fact]) -> Text:
+    values = {name: facts[name].value if name in facts else None for name in ("container", "vm")}
+    if values["container"] == "true":
+        return Message("container")
+    if values["vm"] == "true":
+        return Message("virtual machine")
+    return Message("kind of machine unknown") if None in values.values() else Message("bare metal")
 
 
 def _unless_none(value: Text, none: Text) -> Text:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from envtune.fix.document import plan_data
 from envtune.fix.executor_messages import result_message
-from envtune.fix.outcome import Written
+from envtune.fix.outcome import ApplyResult
 from envtune.fix.plan import Plan
 from envtune.messages import Joined, Message, Text, clauses, in_context, plural
 from envtune.model import Finding, Outcome
@@ -35,7 +35,12 @@ _RESULTS: Mapping[str, Text] = {
 
 
 def render(
-    before: Sequence[Finding], after: Sequence[Finding], written: Written, lang: str, width: int, colour: bool = False
+    before: Sequence[Finding],
+    after: Sequence[Finding],
+    result: ApplyResult,
+    lang: str,
+    width: int,
+    colour: bool = False,
 ) -> str:
     """Return a line per finding that was or is wrong, then how it ended and how to undo it."""
     paint = Paint(colour)
@@ -44,9 +49,9 @@ def render(
     for finding in after:
         if finding.outcome in _OUTCOMES and (finding.outcome is not Outcome.UNKNOWN or finding.id in failed):
             lines += _finding_lines(finding, lang, width, paint)
-    lines += ["", paint(_verdict(after, failed, written).to(lang), "bold")]
-    if written.run:
-        lines.append(Message("Run {run}. To take it back: envtune undo {run}", run=written.run).to(lang))
+    lines += ["", paint(_verdict(after, failed, result).to(lang), "bold")]
+    if result.run:
+        lines.append(Message("Run {run}. To take it back: envtune undo {run}", run=result.run).to(lang))
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
@@ -67,7 +72,7 @@ def _statement(finding: Finding) -> Text:
     return Message("{title}: {reason}", title=title, reason=finding.reason)
 
 
-def _verdict(after: Iterable[Finding], failed: set[str], written: Written) -> Text:
+def _verdict(after: Iterable[Finding], failed: set[str], result: ApplyResult) -> Text:
     by_outcome: dict[Outcome, set[str]] = {}
     for finding in after:
         by_outcome.setdefault(finding.outcome, set()).add(finding.id)
@@ -79,7 +84,9 @@ def _verdict(after: Iterable[Finding], failed: set[str], written: Written) -> Te
         parts.append(Message("{count} still wrong", count=len(wrong)))
     if unknown:
         parts.append(Message("{count} could not be told", count=len(unknown)))
-    needs_root, awaits_consent = (sum(1 for change in written.held if change.why == why) for why in ("root", "consent"))
+    needs_root, awaits_consent = (
+        sum(1 for change in result.withheld if change.why == why) for why in ("root", "consent")
+    )
     if needs_root:
         parts.append(plural("{count} change needs root", "{count} changes need root", needs_root))
     if awaits_consent:
@@ -87,14 +94,14 @@ def _verdict(after: Iterable[Finding], failed: set[str], written: Written) -> Te
     return clauses(parts)
 
 
-def render_json(plan: Plan, findings: Sequence[Finding], written: Written, lang: str) -> str:
+def render_json(plan: Plan, findings: Sequence[Finding], result: ApplyResult, lang: str) -> str:
     """Return `envtune.fix/1`: the plan, the result of every change, the findings afterwards."""
-    withheld = [{"change": one.change.id, "why": one.why, "reason": one.reason.to(lang)} for one in written.held]
+    withheld = [{"change": one.change.id, "why": one.why, "reason": one.reason.to(lang)} for one in result.withheld]
     data = {
         "schema": SCHEMA,
-        "run": written.run,
+        "run": result.run,
         "plan": plan_data(plan, lang),
-        "results": [dict(result) for result in written.results.values()],
+        "results": [dict(one) for one in result.results.values()],
         "held": withheld,
         "findings": [finding_data(finding, lang) for finding in findings],
     }

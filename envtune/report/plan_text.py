@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from typing import Iterable, Iterator, Mapping, Sequence
+from typing import Iterator, Mapping, Sequence
 
-from envtune.fix.plan import Plan, SkippedFinding, cured
+from envtune.fix.consent import like_changes
+from envtune.fix.plan import Plan, SkippedFinding, fixed_checks
 from envtune.fix.shell_commands import commands
 from envtune.messages import Literal, Message, Text, in_context, listed
 from envtune.model import Change
@@ -52,21 +53,11 @@ def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False) -> 
 
 def table(changes: Sequence[Change], lang: str, width: int) -> Iterator[str]:
     """Yield one line per group of similar changes: what consent is asked for."""
-    for group in groups(changes):
+    for group in like_changes(changes):
         first = group[0]
         line = f"{first.finding}  {targets(group, lang)}: {_summary(first).to(lang)}  ({_safety(first).to(lang)})"
         start = f"  {pad(ids(group), 9)} "
         yield from indent(line, width, start, " " * display_width(start))
-
-
-def groups(changes: Iterable[Change]) -> list[list[Change]]:
-    """Return the changes, those that differ in nothing but their target together."""
-    similar: dict[object, list[Change]] = {}
-    for change in changes:
-        kinds = tuple(operation["op"] for operation in change.operations)
-        common = change._replace(id="", target="", subject="", operations=(), cures=(), verify={})
-        similar.setdefault((repr(common), kinds), []).append(change)
-    return list(similar.values())
 
 
 class _Renderer:
@@ -81,14 +72,14 @@ class _Renderer:
             yield ""
             return
         yield self.paint(_PLANNED.to(self.lang), "bold")
-        for group in groups(changes):
+        for group in like_changes(changes):
             yield ""
             yield from self._change(group)
         yield ""
 
     def _change(self, group: Sequence[Change]) -> Iterator[str]:
         first = group[0]
-        checks = dict.fromkeys(check for change in group for check in cured(change))
+        checks = dict.fromkeys(check for change in group for check in fixed_checks(change))
         yield f"  {self.paint(ids(group), 'bold')}  {', '.join(checks)}  {printable(first.playbook)} ({first.action})"
         yield from self._row("where", targets(group, self.lang))
         yield from self._diff(first)

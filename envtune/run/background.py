@@ -1,4 +1,4 @@
-"""What goes on beside a command that has ended: the output of what it left running, and words about it."""
+"""What goes on after a command has ended: the output of what it left running, and the diagnosis of it."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from typing import Callable, Sequence
 
 from envtune.run.result import PR_SET_PDEATHSIG, set_process_option
 from envtune.run.signals import ENDING
-from envtune.run.streams import Copied, serve, watch
+from envtune.run.streams import PipedStream, pump, register
 
 
-def leave_behind(streams: Sequence[Copied]) -> None:
-    """A process of its own copies on until the last writer has gone.
+def keep_copying(streams: Sequence[PipedStream]) -> None:
+    """Copy on, in a process of its own, until the last writer has gone.
 
     What a script left running in the background (`python train.py &`) keeps its stdout and stderr, as without us;
     whoever waits for the end of our output waits as long as without us.
     """
     if os.fork():
-        for one in streams:
-            one.close()
+        for stream in streams:
+            stream.close()
         return
     try:
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTOU):
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
-        _copy_on(list(streams))
+        _copy_until_closed(list(streams))
     finally:
         os._exit(0)
 
 
-def _copy_on(streams: list[Copied]) -> None:
-    held = {fd for one in streams for fd in (one.source, one.target) if fd is not None}
+def _copy_until_closed(streams: list[PipedStream]) -> None:
+    needed = {fd for stream in streams for fd in (stream.source, stream.target) if fd is not None}
     low = 0
-    for fd in sorted(held):  # nothing else may be kept open by us, least of all the other stream
+    for fd in sorted(needed):  # nothing else may be kept open by us, least of all the other stream
         os.closerange(low, fd)
         low = fd + 1
     os.closerange(low, 4096)
     while streams:
         poll = select.poll()
-        watch(poll, streams)
-        serve(streams, dict(poll.poll()))
+        register(poll, streams)
+        pump(streams, dict(poll.poll()))
 
 
-def aside(words: Callable[[], None], seconds: float) -> None:
-    """Say something in a process of its own: a crash, a hang or a lack of memory in there does not reach us.
+def run_detached(work: Callable[[], None], seconds: float) -> None:
+    """Do something in a process of its own: a crash, a hang or a lack of memory in there does not reach us.
 
     Ends early when somebody asks us to end (Ctrl-C, SIGTERM, SIGHUP).
     """
@@ -62,7 +62,7 @@ def aside(words: Callable[[], None], seconds: float) -> None:
         for number in ENDING:
             signal.signal(number, signal.SIG_DFL)
         try:
-            words()
+            work()
             sys.stderr.flush()
         finally:
             os._exit(0)

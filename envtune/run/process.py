@@ -1,4 +1,4 @@
-"""Starts a command and stands beside it: same terminal, same signals, same end, and what it said kept.
+"""Runs a command as if envtune were not there: same terminal, signals and exit; its last output is kept.
 
 The command stays in our process group, as if we were not there: what a shell, a terminal or a launcher sends to the
 group reaches it without us (docs/adr/0008). What reaches us alone is passed on.
@@ -15,54 +15,56 @@ import sys
 import time
 from typing import AbstractSet, Mapping, Sequence
 
-from envtune.run.background import leave_behind
-from envtune.run.result import PR_SET_PDEATHSIG, Ended, set_process_option
-from envtune.run.signals import ENDING, Witness, listening, pass_on, stop_with
-from envtune.run.streams import PIPE_SIZE, Copied, Handed, high, plan_streams, serve, watch
+from envtune.run.background import keep_copying
+from envtune.run.result import PR_SET_PDEATHSIG, ExitResult, set_process_option
+from envtune.run.signals import ENDING, GroupSentinel, listening, pass_on, stop_with
+from envtune.run.streams import PIPE_SIZE, InheritedFile, PipedStream, above_stdio, plan_streams, pump, register
 
 GRACE = 0.5  # seconds for `> >(tee log)` and the like to say the rest, when the command failed
-ANSWER = 60.0  # seconds: a command that ends later than this after SIGTERM or the like ended for another reason
+RESPONSE = 60.0  # seconds: a command that ends later than this after SIGTERM or the like ended for another reason
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
-def run_command(argv: Sequence[str], env: Mapping[str, str], capture: bool = True) -> Ended:
-    """Run `argv` to its end. OSError when it cannot be started."""
-    copied, handed = plan_streams() if capture else ([], [])
-    return _Job(argv, env, copied, handed).run()
+def run_command(argv: Sequence[str], env: Mapping[str, str], capture: bool = True) -> ExitResult:
+    """Run `argv` to its end. Raises OSError when it cannot be started."""
+    piped, inherited = plan_streams() if capture else ([], [])
+    return _Job(argv, env, piped, inherited).run()
 
 
 class _Job:
     """One child from start to end."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], copied: list[Copied], handed: list[Handed]) -> None:
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str], piped: list[PipedStream], inherited: list[InheritedFile]
+    ) -> None:
         self._argv, self._env = list(argv), dict(env)
-        self._streams, self._open, self._handed = copied, list(copied), handed
+        self._streams, self._open, self._inherited = piped, list(piped), inherited
         self._pid, self._status, self._until = 0, -1, 0.0
-        self._asked, self._when, self._hurry = 0, 0.0, False
-        self._marks: dict[Copied, int] = {}
+        self._requested, self._requested_at, self._interrupted = 0, 0.0, False
+        self._marks: dict[PipedStream, int] = {}
 
-    def run(self) -> Ended:
-        wake, wakes = (high(end) for end in os.pipe())
+    def run(self) -> ExitResult:
+        wake, wakes = (above_stdio(end) for end in os.pipe())
         os.set_blocking(wake, False)
         os.set_blocking(wakes, False)
-        self._witness = Witness()
+        self._sentinel = GroupSentinel()
         try:
             with listening(wakes):
                 self._start()
-                self._stand_by(wake)
+                self._supervise(wake)
         finally:
-            self._witness.end()
+            self._sentinel.end()
             os.close(wake)
             os.close(wakes)
-        kept = [one.kept() for one in self._streams] + [one.kept() for one in self._handed]
-        answered = time.monotonic() - self._when < ANSWER
-        return Ended(self._status, tuple(kept), self._asked if answered else 0)
+        output = [stream.captured() for stream in self._streams] + [file.captured() for file in self._inherited]
+        obeyed = time.monotonic() - self._requested_at < RESPONSE
+        return ExitResult(self._status, tuple(output), self._requested if obeyed else 0)
 
     # ------------------------------------------------------------------ start
 
     def _start(self) -> None:
         """Fork and exec; an exec that fails is reported through a pipe as the OSError it is."""
-        told_read, told_write = (high(end) for end in os.pipe())
+        error_read, error_write = (above_stdio(end) for end in os.pipe())
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
@@ -71,27 +73,27 @@ class _Job:
         before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
         self._pid = os.fork()
         if self._pid == 0:
-            self._become(told_write, parent, before)
+            self._run_child(error_write, parent, before)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        os.close(told_write)
-        for one in self._streams:
-            if not one.terminal:
-                one.release()
-        told = os.read(told_read, 16)
-        os.close(told_read)
-        if told:
+        os.close(error_write)
+        for stream in self._streams:
+            if not stream.terminal:
+                stream.release()
+        failed = os.read(error_read, 16)
+        os.close(error_read)
+        if failed:
             os.waitpid(self._pid, 0)
-            raise OSError(int(told), os.strerror(int(told)), self._argv[0])
+            raise OSError(int(failed), os.strerror(int(failed)), self._argv[0])
 
-    def _become(self, told: int, parent: int, mask: AbstractSet[int]) -> None:
+    def _run_child(self, error_write: int, parent: int, mask: AbstractSet[int]) -> None:
         try:
             # Whoever kills us outright means the command. Not inherited by what it starts.
             set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(128 + signal.SIGKILL)
-            for one in self._streams:
-                for fd in one.fds:
-                    os.dup2(one.end, fd)
+            for stream in self._streams:
+                for fd in stream.fds:
+                    os.dup2(stream.end, fd)
             for number in signal.valid_signals():
                 if signal.getsignal(number) not in (signal.SIG_IGN, signal.SIG_DFL, None):
                     signal.signal(number, signal.SIG_DFL)
@@ -100,64 +102,64 @@ class _Job:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _execute(self._argv, self._env)
         except OSError as error:
-            os.write(told, str(error.errno or errno.ENOEXEC).encode("ascii"))
+            os.write(error_write, str(error.errno or errno.ENOEXEC).encode("ascii"))
         finally:
             os._exit(127)
 
-    # ------------------------------------------------------------------ stand by
+    # ------------------------------------------------------------------ supervise
 
-    def _stand_by(self, wake: int) -> None:
+    def _supervise(self, wake: int) -> None:
         """Copy and pass on until the command has ended and all it wrote has arrived."""
         while self._status < 0 or self._open:
             events = self._wait(wake)
             if wake in events:
                 self._signals(wake)
-            serve(self._open, events)
-            if self._hurry or (self._status >= 0 and self._drained(events)):
+            pump(self._open, events)
+            if self._interrupted or (self._status >= 0 and self._drained(events)):
                 break
         if self._open:
-            leave_behind(self._open)
+            keep_copying(self._open)
 
     def _wait(self, wake: int) -> dict[int, int]:
-        """What is ready; empty when the command has ended and nothing more came in time."""
+        """Return what is ready; empty when the command has ended and nothing more came in time."""
         poll = select.poll()
         poll.register(wake, select.POLLIN)
-        watch(poll, self._open)
-        if self._status < 0 or any(one.rest for one in self._open):
+        register(poll, self._open)
+        if self._status < 0 or any(stream.pending for stream in self._open):
             return dict(poll.poll())
         return dict(poll.poll(max(0, int((self._until - time.monotonic()) * 1000))))
 
     def _ended(self, status: int) -> None:
         self._status = status
         self._until = time.monotonic() + (GRACE if status else 0)
-        for one in self._open:
-            one.release()
-        self._marks = {one: one.ring.total for one in self._open}
+        for stream in self._open:
+            stream.release()
+        self._marks = {stream: stream.ring.total for stream in self._open}
 
     def _drained(self, events: Mapping[int, int]) -> bool:
-        """Whether all that the command itself wrote has arrived; what it left running may write for ever."""
-        if time.monotonic() < self._until or any(one.rest for one in self._open):
+        """Return whether all that the command itself wrote has arrived; what it left running may write for ever."""
+        if time.monotonic() < self._until or any(stream.pending for stream in self._open):
             return False
-        return not events or all(one.ring.total - self._marks[one] > PIPE_SIZE for one in self._open)
+        return not events or all(stream.ring.total - self._marks[stream] > PIPE_SIZE for stream in self._open)
 
     def _signals(self, wake: int) -> None:
-        heard: set[int] = set()
+        received: set[int] = set()
         with contextlib.suppress(BlockingIOError):
-            heard.update(os.read(wake, 4096))
-        self._hurry = self._status >= 0 and not heard.isdisjoint(ENDING)
-        for number in sorted(heard - {signal.SIGCHLD}):
+            received.update(os.read(wake, 4096))
+        self._interrupted = self._status >= 0 and not received.isdisjoint(ENDING)
+        for number in sorted(received - {signal.SIGCHLD}):
             if number in ENDING:
-                self._asked, self._when = number, time.monotonic()
+                self._requested, self._requested_at = number, time.monotonic()
             if self._status < 0:
-                pass_on(number, self._pid, self._witness)
+                pass_on(number, self._pid, self._sentinel)
             if number in (signal.SIGWINCH, signal.SIGCONT):
                 self._resize()
         self._reap()
 
     def _resize(self) -> None:
-        changed = [one for one in self._streams if one.resize()]
+        changed = [stream for stream in self._streams if stream.resize()]
         if changed and self._status < 0:
-            # The kernel told the command before the pseudo terminal had its new size.
+            # The kernel signalled the command before the pseudo terminal had its new size.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGWINCH)
 
@@ -169,18 +171,18 @@ class _Job:
             if not os.WIFSTOPPED(found):
                 self._ended(found)
             elif os.WSTOPSIG(found) in JOB_CONTROL:
-                self._copy_what_is_there()
+                self._copy_available()
                 stop_with(os.WSTOPSIG(found))
 
-    def _copy_what_is_there(self) -> None:
-        """What was said before the stop is seen before the shell says so."""
+    def _copy_available(self) -> None:
+        """What was printed before the stop is seen before the shell reports the stop."""
         for _ in range(PIPE_SIZE // 4096):
             poll = select.poll()
-            watch(poll, self._open)
+            register(poll, self._open)
             events = dict(poll.poll(0))
             if not events:
                 return
-            serve(self._open, events)
+            pump(self._open, events)
 
 
 def _execute(argv: Sequence[str], env: Mapping[str, str]) -> None:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from envtune.model import Expectation
     from envtune.resources.environment.profile import Setting
 
-PROFILES = ("training", "debug", "none")
 # Set by launchers for each process of a node, counted from 0. Sources: torchrun (torch.distributed.run), mpirun(1) of
 # Open MPI, Hydra and Intel MPI (MPI_LOCALRANKID), MVAPICH2, srun(1), PALS (intro_pals(7)), flux-run(1).
 LOCAL_RANKS = (
@@ -31,7 +30,7 @@ _PYTHON = re.compile(r"python\d*(\.\d+)?$")
 
 
 class Applied(NamedTuple):
-    """What the command gets, what there is to say about it, and the context that the preflight judges."""
+    """What the command gets, what to say about it, and the context that the preflight checks."""
 
     variables: Mapping[str, str]
     notes: tuple[Text, ...]
@@ -39,16 +38,16 @@ class Applied(NamedTuple):
 
 
 def later_rank(environ: Mapping[str, str]) -> bool:
-    """Whether a launcher started this process as another than the first of its node."""
+    """Return whether a launcher started this process as another than the first of its node."""
     return any(environ.get(name, "0").strip() not in ("", "0") for name in LOCAL_RANKS)
 
 
-def apply(
+def apply_profile(
     argv: Sequence[str], profile: str, keep: Sequence[str], expectations: Mapping[str, Sequence[Expectation]]
 ) -> Applied:
     """The profile applied to this process's environment, in memory; nothing changes where nothing of Ascend is.
 
-    The environment is known even under sudo and ssh: we hand it over ourselves (docs/adr/0008).
+    The environment is known even under sudo and ssh: envtune hands it over itself (docs/adr/0008).
     """
     from envtune.context.open import open_context
     from envtune.host import LocalHost
@@ -56,9 +55,9 @@ def apply(
     from envtune.resources.environment.simulate import with_environment
 
     host = LocalHost()
-    ours = JobEnvironment(dict(os.environ), THIS_SHELL)
+    own = JobEnvironment(dict(os.environ), THIS_SHELL)
     options = TargetOptions(python=interpreter(argv, os.environ))
-    context = with_environment(open_context(host, options, expectations), ours)
+    context = with_environment(open_context(host, options, expectations), own)
     given, notes = child_environment(context, profile, keep)
     return Applied(given.variables or {}, notes, with_environment(context, _of_the_job(context, argv, given)))
 
@@ -155,7 +154,7 @@ def _of_the_job(context: Context, argv: Sequence[str], given: JobEnvironment) ->
 
 
 def interpreter(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[str]:
-    """The Python that the command line names, or that a script such as torchrun names in its first line."""
+    """Return the Python that the command line names, or that a script such as torchrun names in its first line."""
     import shutil
 
     for word in argv:

@@ -1,4 +1,4 @@
-"""How a command ended, what it said first and last, and how to end in the same way."""
+"""How a command ended, its first and last output, and how to exit in the same way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Ring:
     total: int = 0
     _first: bytearray = field(default_factory=bytearray)
     _pieces: Deque[bytes] = field(default_factory=deque)
-    _held: int = 0
+    _size: int = 0
 
     def add(self, piece: bytes) -> None:
         """Append, and forget the oldest pieces beyond the limit."""
@@ -33,15 +33,15 @@ class Ring:
         if len(self._first) < self.head:
             self._first += piece[: self.head - len(self._first)]
         if len(piece) < SMALL and self._pieces and len(self._pieces[-1]) < SMALL:
-            self._held -= len(self._pieces[-1])
+            self._size -= len(self._pieces[-1])
             piece = self._pieces.pop() + piece
         self._pieces.append(piece)
-        self._held += len(piece)
-        while self._held - len(self._pieces[0]) >= self.limit:
-            self._held -= len(self._pieces.popleft())
+        self._size += len(piece)
+        while self._size - len(self._pieces[0]) >= self.limit:
+            self._size -= len(self._pieces.popleft())
 
     def parts(self) -> tuple[bytes, bytes]:
-        """(from the start, from the end), both of whole lines; where all of it fits, all is in the first."""
+        """Return (from the start, from the end), both of whole lines; where all of it fits, all is in the first."""
         tail = b"".join(self._pieces)[-self.limit :]
         if self.total <= len(tail):
             return tail, b""
@@ -49,13 +49,13 @@ class Ring:
 
 
 def whole_lines(head: bytes, tail: bytes) -> tuple[bytes, bytes]:
-    """A head without its last, broken line, and a tail without its first."""
+    """Return a head without its last, broken line, and a tail without its first."""
     return head[: head.rfind(b"\n") + 1] or head, tail[tail.find(b"\n") + 1 :]
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is left of one stream. `name`: stdout, stderr, output (both in one), or the path of the file it went to."""
+class CapturedOutput:
+    """What was kept of one stream. `name`: stdout, stderr, output (both in one), or the path of the file it went to."""
 
     name: str
     head: bytes
@@ -63,24 +63,24 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How the command ended: `status` as waitpid gives it, and what it said.
+class ExitResult:
+    """How the command ended: `status` as waitpid gives it, and its output.
 
-    `asked` is the signal with which somebody asked us or our process group to end, 0 without one.
+    `requested_signal` is the signal with which envtune or its process group was asked to end, 0 without one.
     """
 
     status: int
-    kept: tuple[Kept, ...] = ()
-    asked: int = 0
+    output: tuple[CapturedOutput, ...] = ()
+    requested_signal: int = 0
 
     @property
     def by_request(self) -> bool:
-        """Whether somebody ended it on purpose: a person's Ctrl-C, a launcher's SIGTERM, a reader that left."""
+        """Return whether it was ended on purpose: a person's Ctrl-C, a launcher's SIGTERM, a reader that left."""
         ended_by = os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else 0
-        return bool(self.asked) or ended_by in (signal.SIGINT, signal.SIGPIPE)
+        return bool(self.requested_signal) or ended_by in (signal.SIGINT, signal.SIGPIPE)
 
 
-def end_as(status: int) -> NoReturn:
+def exit_like(status: int) -> NoReturn:
     """End this process as the child ended: with its exit code, or by its signal (without a second core file)."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # a reader that left is not our fault
@@ -109,7 +109,7 @@ def _no_core() -> None:
 
 
 def set_process_option(option: int, value: int) -> bool:
-    """prctl(2); False where it cannot be called."""
+    """Call prctl(2); False where it cannot be called."""
     try:
         import ctypes
 

@@ -16,46 +16,46 @@ import socket
 import time
 from typing import Iterator, Optional
 
-_KEPT = {
+_NOT_PASSED_ON = {
     *(signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXCPU, signal.SIGXFSZ, signal.SIGURG),
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS),
     signal.SIGTTOU,  # when our copying is what the terminal does not want from the background, we stop like anybody
 }
-PASSED_ON = sorted(int(number) for number in signal.valid_signals() - _KEPT)
+PASSED_ON = sorted(int(number) for number in signal.valid_signals() - _NOT_PASSED_ON)
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # by which somebody asks us to end
 PATIENCE = 0.02  # seconds for a sender that walks over the processes one by one (Slurm, systemd)
 
 
-class Witness:
+class GroupSentinel:
     """A process of our group that takes no signal."""
 
     def __init__(self) -> None:
-        ours, its = socket.socketpair()
+        line, its = socket.socketpair()
         before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
         self.pid = os.fork()
         if self.pid == 0:
-            _stand_still(its.detach())
+            _hold_signals(its.detach())
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         its.close()
-        self._line = ours
+        self._line = line
 
-    def saw(self, number: int) -> bool:
-        """Whether the signal was sent to the group; forgets it."""
+    def received(self, number: int) -> bool:
+        """Return whether the signal was sent to the group, and forget it."""
         end = time.monotonic() + PATIENCE
-        while not (found := self._pending(number)) and time.monotonic() < end:
+        while not (pending := self._pending(number)) and time.monotonic() < end:
             time.sleep(0.002)
         self.forget(number)
-        return found
+        return pending
 
     def forget(self, number: int) -> None:
-        """Take the signal off the witness."""
+        """Take the signal off the sentinel."""
         with contextlib.suppress(OSError):
             self._line.send(bytes([number]))
             if select.select([self._line], [], [], 1)[0]:
                 self._line.recv(1)
 
     def end(self) -> None:
-        """The witness leaves."""
+        """End the process."""
         self._line.close()
         os.waitpid(self.pid, 0)
 
@@ -68,8 +68,8 @@ class Witness:
         return any(mask >> (number - 1) & 1 for mask in masks)
 
 
-def _stand_still(line: int) -> None:
-    """The witness: holds nothing open but its line to us, and ends with it."""
+def _hold_signals(line: int) -> None:
+    """Be the sentinel: keep nothing open but the line to the parent, and end with it."""
     try:
         top = os.dup2(line, 0)
         os.closerange(top + 1, 4096)
@@ -87,7 +87,7 @@ def listening(wake: int) -> Iterator[tuple[int, ...]]:
     Yields the numbers that are listened to.
     """
     numbers = [n for n in PASSED_ON if signal.getsignal(n) not in (signal.SIG_IGN, None)]
-    before = {number: signal.signal(number, _heard) for number in (*numbers, signal.SIGCHLD)}
+    before = {number: signal.signal(number, _wake) for number in (*numbers, signal.SIGCHLD)}
     old = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     try:
         yield tuple(numbers)
@@ -97,21 +97,21 @@ def listening(wake: int) -> Iterator[tuple[int, ...]]:
             signal.signal(number, handler)
 
 
-def _heard(*_: object) -> None:
+def _wake(*_: object) -> None:
     """The number is in the pipe already."""
 
 
-def pass_on(number: int, child: int, witness: Witness) -> None:
+def pass_on(number: int, child: int, sentinel: GroupSentinel) -> None:
     """Let the command have a signal that we got, unless it has it already."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        if not witness.saw(number):
+        if not sentinel.received(number):
             os.kill(child, number)
-        elif _left(child):
+        elif _has_own_group(child):
             os.killpg(child, number)
 
 
-def _left(child: int) -> bool:
-    """Whether the command went into a process group of its own, which as a job of a shell it would have had."""
+def _has_own_group(child: int) -> bool:
+    """Return whether the command has a process group of its own, which as a job of a shell it would have had."""
     own = os.getpgrp()
     return own == os.getpid() and os.getpgid(child) == child and os.getsid(child) == os.getsid(0)
 

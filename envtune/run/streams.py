@@ -1,4 +1,4 @@
-"""Where stdout and stderr of the command go: as it would have them without us, and so that the last of it is kept.
+"""Where stdout and stderr of the command go: as without envtune, and so that the last of it is kept.
 
 A terminal becomes a pseudo terminal of the same size and modes, whose output is copied to it. The command stays a job
 of the user's terminal: keys, Ctrl-C, Ctrl-Z and /dev/tty are the kernel's business as ever, and nothing is left raw
@@ -17,7 +17,7 @@ import struct
 import termios
 from typing import Mapping, Optional
 
-from envtune.run.result import HEAD, TAIL, Kept, Ring, whole_lines
+from envtune.run.result import HEAD, TAIL, CapturedOutput, Ring, whole_lines
 
 CHUNK = 64 << 10  # bytes read at once: measured best between 64 KiB and 1 MiB (docs/benchmarks.md)
 PIECES = 16  # reads of a terminal, 4 KiB each in the kernel, before one write
@@ -26,27 +26,27 @@ F_SETPIPE_SZ = 1031  # linux/fcntl.h; the fcntl module names it from Python 3.10
 NULL = os.makedev(1, 3)  # /dev/null, Documentation/admin-guide/devices.txt
 
 
-class Copied:
+class PipedStream:
     """A stream that passes through us: `fds` of the command write to our pipe or pseudo terminal."""
 
     def __init__(self, fds: tuple[int, ...], name: str, terminal: bool, sink: bool) -> None:
         self.fds, self.name, self.terminal = fds, name, terminal
         self.ring = Ring()
-        self.rest = memoryview(b"")
+        self.pending = memoryview(b"")
         self.ended = False
         read, write = os.openpty() if terminal else os.pipe()
-        self.source: int = high(read)
-        self.end: int = high(write)  # the command's
+        self.source: int = above_stdio(read)
+        self.end: int = above_stdio(write)  # the command's
         self.target: Optional[int] = None if sink else _unblocked(fds[0])
         self.size = b""
         if terminal:
-            self._like_ours()
+            self._copy_modes()
         else:
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self.source, F_SETPIPE_SZ, PIPE_SIZE)
         os.set_blocking(self.source, False)
 
-    def _like_ours(self) -> None:
+    def _copy_modes(self) -> None:
         modes = termios.tcgetattr(self.fds[0])
         modes[1] &= ~termios.OPOST  # done once, by the terminal itself
         termios.tcsetattr(self.end, termios.TCSANOW, modes)
@@ -78,7 +78,7 @@ class Copied:
             os.close(self.end)
             self.end = -1
 
-    def take(self) -> bool:
+    def read_available(self) -> bool:
         """Read what is there into `rest` and the ring; False at the end of the stream."""
         found, alive = [], True
         for _ in range(PIECES if self.terminal else 1):
@@ -94,35 +94,35 @@ class Copied:
             found.append(piece)
         data = b"".join(found) if len(found) != 1 else found[0]
         self.ring.add(data)
-        self.rest = memoryview(b"" if self.target is None else data)
+        self.pending = memoryview(b"" if self.target is None else data)
         if self.terminal:
             self.mirror()
         return alive
 
-    def give(self) -> bool:
+    def write_pending(self) -> bool:
         """Write what was read; False when our reader is gone."""
         try:
-            while self.rest and self.target is not None:
-                self.rest = self.rest[os.write(self.target, self.rest) :]
+            while self.pending and self.target is not None:
+                self.pending = self.pending[os.write(self.target, self.pending) :]
         except BlockingIOError:
             return True
         except OSError:
-            self.rest = memoryview(b"")
+            self.pending = memoryview(b"")
             return False
         return True
 
     def close(self) -> None:
-        """No more of this stream; a command that goes on writing is told so, by SIGPIPE or EIO."""
+        """No more of this stream; a command that goes on writing gets SIGPIPE or EIO."""
         self.release()
         os.close(self.source)
         self.source = -1
 
-    def kept(self) -> Kept:
-        """What is left of it."""
-        return Kept(self.name, *self.ring.parts())
+    def captured(self) -> CapturedOutput:
+        """Return what was kept of it."""
+        return CapturedOutput(self.name, *self.ring.parts())
 
 
-class Handed:
+class InheritedFile:
     """A stream that goes into a regular file, which is read back."""
 
     def __init__(self, fd: int, reader: int, name: str) -> None:
@@ -130,8 +130,8 @@ class Handed:
         appended = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND
         self._start = os.fstat(fd).st_size if appended else os.lseek(fd, 0, os.SEEK_CUR)
 
-    def kept(self) -> Kept:
-        """The first and the last of what was written since; a file that was cut meanwhile is read from its start."""
+    def captured(self) -> CapturedOutput:
+        """Return the first and the last of what was written; a file that was cut meanwhile is read from its start."""
         size = os.fstat(self._reader).st_size
         start = self._start if self._start <= size else 0
         name = self._name
@@ -139,36 +139,36 @@ class Handed:
             with contextlib.suppress(OSError):
                 name = os.readlink(f"/proc/self/fd/{self._reader}")  # where its line numbers are those of the file
         if size - start <= TAIL:
-            return Kept(name, os.pread(self._reader, size - start, start))
+            return CapturedOutput(name, os.pread(self._reader, size - start, start))
         head, tail = os.pread(self._reader, HEAD, start), os.pread(self._reader, TAIL, size - TAIL)
-        return Kept(name, *whole_lines(head, tail))
+        return CapturedOutput(name, *whole_lines(head, tail))
 
 
-def plan_streams() -> tuple[list[Copied], list[Handed]]:
-    """What to do with descriptors 1 and 2; one that is closed, or a device that is no terminal, is left alone."""
+def plan_streams() -> tuple[list[PipedStream], list[InheritedFile]]:
+    """Return what to do with descriptors 1 and 2; a closed one, or a device that is no terminal, is left alone."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for fd in (1, 2):
         with contextlib.suppress(OSError):
             found = os.fstat(fd)
             groups.setdefault((found.st_dev, found.st_ino, found.st_rdev), []).append(fd)
-    copied: list[Copied] = []
-    handed: list[Handed] = []
+    piped: list[PipedStream] = []
+    inherited: list[InheritedFile] = []
     for fds in groups.values():
         name = "output" if len(fds) == 2 else "stdout" if fds[0] == 1 else "stderr"
         found = os.fstat(fds[0])
         if os.isatty(fds[0]):
-            copied.append(Copied(tuple(fds), name, True, False))
+            piped.append(PipedStream(tuple(fds), name, True, False))
         elif stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode) or found.st_rdev == NULL:
-            copied.append(Copied(tuple(fds), name, False, found.st_rdev == NULL))
+            piped.append(PipedStream(tuple(fds), name, False, found.st_rdev == NULL))
         elif stat.S_ISREG(found.st_mode):
             with contextlib.suppress(OSError):  # one that may not be read is only written
-                reader = high(os.open(f"/proc/self/fd/{fds[0]}", os.O_RDONLY | os.O_CLOEXEC))
-                handed.append(Handed(fds[0], reader, name))
-    return copied, handed
+                reader = above_stdio(os.open(f"/proc/self/fd/{fds[0]}", os.O_RDONLY | os.O_CLOEXEC))
+                inherited.append(InheritedFile(fds[0], reader, name))
+    return piped, inherited
 
 
-def high(fd: int) -> int:
-    """The same descriptor, above those of the standard streams (which may be closed, and then are given out first)."""
+def above_stdio(fd: int) -> int:
+    """Return the same descriptor, above those of the standard streams: a closed one is given out first."""
     if fd > 2:
         return fd
     try:
@@ -185,32 +185,32 @@ def _unblocked(fd: int) -> int:
     """
     try:
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        return high(os.open(f"/proc/self/fd/{fd}", flags))
+        return above_stdio(os.open(f"/proc/self/fd/{fd}", flags))
     except OSError:
         return fd
 
 
-def watch(poll: select.poll, streams: list[Copied]) -> None:
-    """Ask for what each stream waits for: bytes, or a reader; a reader that leaves is told always."""
-    for one in streams:
-        if not one.rest:
-            poll.register(one.source, select.POLLIN)
-        if one.target is not None:
-            poll.register(one.target, select.POLLOUT if one.rest else 0)
+def register(poll: select.poll, streams: list[PipedStream]) -> None:
+    """Ask for what each stream waits for: bytes, or a reader; a reader that leaves is reported always."""
+    for stream in streams:
+        if not stream.pending:
+            poll.register(stream.source, select.POLLIN)
+        if stream.target is not None:
+            poll.register(stream.target, select.POLLOUT if stream.pending else 0)
 
 
-def serve(streams: list[Copied], events: Mapping[int, int]) -> None:
+def pump(streams: list[PipedStream], events: Mapping[int, int]) -> None:
     """Copy what is ready; a stream at its end, or whose reader has left, is closed and taken out."""
-    for one in list(streams):
-        left = events.get(-1 if one.target is None else one.target, 0) & (select.POLLERR | select.POLLHUP)
+    for stream in list(streams):
+        left = events.get(-1 if stream.target is None else stream.target, 0) & (select.POLLERR | select.POLLHUP)
         if left:
-            one.rest = memoryview(b"")
+            stream.pending = memoryview(b"")
         alive = not left
-        if alive and not one.rest and events.get(one.source, 0):
-            alive = one.take()
-        if one.rest and not one.give():
+        if alive and not stream.pending and events.get(stream.source, 0):
+            alive = stream.read_available()
+        if stream.pending and not stream.write_pending():
             alive = False
-        one.ended = one.ended or not alive
-        if one.ended and not one.rest:
-            streams.remove(one)
-            one.close()
+        stream.ended = stream.ended or not alive
+        if stream.ended and not stream.pending:
+            streams.remove(stream)
+            stream.close()

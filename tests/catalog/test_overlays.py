@@ -15,9 +15,9 @@ from helpers.examples import ROOT, example_context
 
 from envtune.audit import examine
 from envtune.catalog import Catalogue, check_from, load
-from envtune.cli.env import advise
 from envtune.context import Context
 from envtune.errors import CatalogError
+from envtune.fix.environment import advise
 from envtune.fix.plan import make_plan
 from envtune.model import Finding, Outcome
 from envtune.resources.environment.render import render

@@ -26,7 +26,7 @@ from envtune.executor.plan import plan_fault
 from envtune.executor.recover import undo_run
 from envtune.executor.run import apply_plan
 from envtune.fix.document import load_plan, plan_data, render
-from envtune.fix.plan import Plan, cured, executable, make_plan
+from envtune.fix.plan import Plan, executable, fixed_checks, make_plan
 from envtune.fix.policy import refusal
 from envtune.job.target import TargetOptions
 from envtune.model import Check, FixOptions, Outcome, Playbook
@@ -76,7 +76,7 @@ def _cases(book: Playbook) -> Iterator[Case]:
 @pytest.mark.parametrize("id_", BOOKS)
 def test_simulated(id_: str) -> None:
     for case in cases(id_):
-        said = {check for change in case.plan.changes for check in cured(change)}
+        said = {check for change in case.plan.changes for check in fixed_checks(change)}
         said |= {skipped.finding for skipped in case.plan.skipped}
         assert case.check.id in said, f"{id_} says nothing about {case.check.id}"
         for skipped in case.plan.skipped:

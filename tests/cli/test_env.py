@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 
 from envtune.audit import examine
 from envtune.catalog import check_from
-from envtune.cli.env import advise
+from envtune.cli import env as env_verb
+from envtune.cli import run as run_module
 from envtune.context import Context
+from envtune.fix.environment import advise
 from envtune.job.environment import parse_env_file
 from envtune.job.target import JobEnvironment
 from envtune.messages import Bilingual
@@ -342,4 +344,10 @@ def test_the_verb_when_nothing_differs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("--format", "zsh"), ("--profile", "test")])
 def test_the_verb_names_what_there_is(words: tuple[str, str], tmp_path: Path) -> None:
     done = run_verb(*words, cwd=tmp_path)
-    assert done.returncode == 2 and words[1] in done.stderr and "one of" in done.stderr
+    assert done.returncode == 2 and words[1] in done.stderr and " or " in done.stderr
+
+
+@pytest.mark.parametrize("name", ["train", "training"])
+def test_a_profile_has_one_name_and_its_former_one_is_taken(name: str) -> None:
+    for profiles in (env_verb.PROFILES, run_module.PROFILES):
+        assert env_verb.profile_named(name, profiles) == "train"

@@ -29,6 +29,7 @@ from envtune.executor.run import apply_plan
 from envtune.executor.state import Lock, lock_holder
 from envtune.fix import apply as fix_apply
 from envtune.fix import document as plan_file
+from envtune.fix import prepare
 from envtune.host import exists
 from envtune.job.peers import addresses, expand_nodelist, parse_hostfile, read_peers
 from envtune.messages import Bilingual
@@ -234,7 +235,7 @@ def test_nobody_to_ask_and_no_yes_changes_nothing(world: World) -> None:
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
 def test_on_a_terminal_it_asks_once(world: World, monkeypatch: pytest.MonkeyPatch, answer: str, code: int) -> None:
-    monkeypatch.setattr(fix_apply, "somebody_is_there", lambda: True)
+    monkeypatch.setattr("envtune.cli.fix.is_interactive", lambda: True)
     done = world.run("fix", "--apply", input=answer)
     assert done.exit_code == code and world.contents() == (("bad", "bad") if code else ("good", "good"))
     assert done.stderr.count("Make these 2 changes?") == 1
@@ -258,7 +259,7 @@ def test_other_ways_to_consent(world: World, words: list[str]) -> None:
 
 def test_on_a_terminal_each_of_them_is_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.ask("confirm")
-    monkeypatch.setattr(fix_apply, "somebody_is_there", lambda: True)
+    monkeypatch.setattr("envtune.cli.fix.is_interactive", lambda: True)
     done = world.run("fix", "--apply", input="y\ny\n")
     assert done.exit_code == 0 and world.contents() == ("good", "good")
     assert f"C02  SYS902  {world.two}: do this, too?" in done.stderr
@@ -267,7 +268,7 @@ def test_on_a_terminal_each_of_them_is_asked_for(world: World, monkeypatch: pyte
 def test_like_changes_are_one_question(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """192 policies are not 192 questions."""
     world.ask("confirm")
-    monkeypatch.setattr(fix_apply, "somebody_is_there", lambda: True)
+    monkeypatch.setattr("envtune.cli.fix.is_interactive", lambda: True)
     shutil.copy(world.two, tmp_path / "three")
     act = world.propose
 
@@ -306,13 +307,14 @@ def test_a_change_that_does_not_cure_is_an_error_with_the_way_back(world: World)
 
 def test_the_checks_run_again_on_the_job_that_shows_the_effect(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    real = fix_apply._examine
+    real = prepare.examine
 
-    def examine(host: Any, target: Any, checks: Any, expectations: Any) -> Any:
+    def examine(host: Any, target: Any, checks: Any, expectations: Any = None, progress: Any = None) -> Any:
         seen.append((target.script, sorted(check.id for check in checks)))
-        return real(host, target, checks, expectations)
+        return real(host, target, checks, expectations, progress)
 
-    monkeypatch.setattr(fix_apply, "_examine", examine)
+    monkeypatch.setattr(prepare, "examine", examine)
+    monkeypatch.setattr(fix_apply, "examine", examine)
     world.more["verify"] = {"script": str(world.one)}
     assert world.run("fix", "--apply", "--yes").exit_code == 0
     assert seen == [(None, ["SYS901", "SYS902"]), (str(world.one), ["SYS901", "SYS902"])]

@@ -31,6 +31,7 @@ class Session(NamedTuple):
 def on_a_terminal(folder: Path, keys: bytes, *more: str, **environ: str) -> Session:
     """Run `envtune fix` in a terminal of its own, and press `keys` when it asks."""
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TERM": "xterm", "LC_ALL": "C.UTF-8", "COLUMNS": "72"}
+    env["PYTHONPATH"] = str(ROOT)
     env.update(ENVTUNE_STATE=str(folder / "state"), **environ)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -91,7 +91,7 @@ def test_debugging(npu_python: str) -> None:
 def test_where_nothing_of_ascend_is_nothing_changes() -> None:
     env = clean(TASK_QUEUE_ENABLE="0", DUMP_GE_GRAPH="2")
     bare = example_context({"environ": env})
-    given, notes = child_environment(bare, "training", ())
+    given, notes = child_environment(bare, "train", ())
     assert (given.variables, notes) == (env, ())
 
 
@@ -110,7 +110,7 @@ def test_what_cann_needs_is_added_and_named(like: str) -> None:
 
     shell = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root"}
     context = with_environment(example_context({"like": like}), JobEnvironment(shell, "this shell"))
-    given, notes = child_environment(context, "training", ())
+    given, notes = child_environment(context, "train", ())
     now = given.variables or {}
     assert set(now) > set(shell)
     named = {note.en.replace("=", " ").replace(":", " ").split()[0] for note in notes}
@@ -120,8 +120,8 @@ def test_what_cann_needs_is_added_and_named(like: str) -> None:
 
 def test_a_rank_keeps_the_master_its_launcher_named() -> None:
     env = {"MASTER_ADDR": "203.0.113.9", "WORLD_SIZE": "8", "COMBINED_ENABLE": "1", "LOCAL_WORLD_SIZE": "8"}
-    alone, _ = child_environment(example_context({**NEW, "environ": env}), "training", ())
-    rank, _ = child_environment(example_context({**NEW, "environ": {**env, "LOCAL_RANK": "0"}}), "training", ())
+    alone, _ = child_environment(example_context({**NEW, "environ": env}), "train", ())
+    rank, _ = child_environment(example_context({**NEW, "environ": {**env, "LOCAL_RANK": "0"}}), "train", ())
     assert (rank.variables or {})["MASTER_ADDR"] == "203.0.113.9"
     assert (alone.variables or {}).keys() == (rank.variables or {}).keys() - {"LOCAL_RANK"}
 
@@ -301,6 +301,17 @@ def test_a_failed_command_is_diagnosed_and_its_status_kept(end: str, status: int
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("lang", "words"),
+    [("en", "sh was ended by SIGKILL; what that often means: envtune explain rank-killed"), ("zh", "SIGKILL")],
+)
+def test_a_command_that_was_killed_is_said_to_be(lang: str, words: str) -> None:
+    """By the kernel for want of memory, say: it leaves no word of its own behind."""
+    done = run("--no-preflight", "-p", "none", "--lang", lang, "--", "sh", "-c", "kill -9 $$")
+    assert done.returncode == -9 and done.stderr.count("\n") == 1 and words in done.stderr
+    assert run("--no-preflight", "-p", "none", "--", "sh", "-c", "kill -2 $$").stderr == ""
+
+
 def test_an_error_early_in_much_output_is_found() -> None:
     done = said_of(f"echo '{LIBRARY}'; yes 'step done' | head -c 30000000; exit 5")
     assert "F06" in done.stderr
@@ -377,9 +388,9 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_the_diagnosis_does_not_change_the_end(fault: str) -> None:
     code = (
-        "import os, sys, time\nfrom envtune.cli import diagnose, main, run\n"
-        f"def broken(*_):\n    {FAULTS[fault]}\n"
-        "diagnose.diagnose_files = broken\nrun.DIAGNOSIS_SECONDS = 0.5\nmain()"
+        "import os, sys, time\nfrom envtune.cli import main, run\nfrom envtune.run import failure\n"
+        f"def broken(*_, **__):\n    {FAULTS[fault]}\n"
+        "failure.diagnose_files = broken\nrun.DIAGNOSIS_SECONDS = 0.5\nmain()"
     )
     argv = [sys.executable, "-c", code, *RUN[3:], "sh", "-c", f"echo '{LIBRARY}' >&2; exit 5"]
     assert subprocess.run(argv, capture_output=True, timeout=60).returncode == 5
@@ -387,9 +398,9 @@ def test_a_fault_of_the_diagnosis_does_not_change_the_end(fault: str) -> None:
 
 def test_a_launcher_need_not_wait_for_the_diagnosis() -> None:
     code = (
-        "import os, sys, time\nfrom envtune.cli import diagnose, main\n"
-        "def slow(*_):\n    print('diagnosing', flush=True)\n    time.sleep(600)\n"
-        "diagnose.diagnose_files = slow\nmain()"
+        "import os, sys, time\nfrom envtune.cli import main\nfrom envtune.run import failure\n"
+        "def slow(*_, **__):\n    print('diagnosing', flush=True)\n    time.sleep(600)\n"
+        "failure.diagnose_files = slow\nmain()"
     )
     argv: Sequence[str] = [sys.executable, "-c", code, *RUN[3:], "sh", "-c", "exit 5"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:

@@ -17,13 +17,13 @@ from envtune.catalog import load
 from envtune.catalog.entries import check_from, playbook_from
 from envtune.context import Context
 from envtune.context import registry as resources
-from envtune.errors import Denied, PlanError, Skipped, Undetermined
+from envtune.errors import Denied, PlanError, Skipped, Undetermined, UsageError
 from envtune.executor.files import digest
 from envtune.executor.plan import OPERATIONS
-from envtune.fix.consent import Consent, sort_changes, unknown_changes
+from envtune.fix.consent import Consent, sort_changes
 from envtune.fix.document import PLAN, load_plan, plan_data, render
-from envtune.fix.outcome import Written, exit_status, settle
-from envtune.fix.plan import Plan, SkippedFinding, make_plan, raised
+from envtune.fix.outcome import ApplyResult, exit_status, reconcile
+from envtune.fix.plan import Plan, SkippedFinding, make_plan, with_playbook_safety
 from envtune.fix.policy import refusal
 from envtune.fix.shell_commands import commands, shell_lines
 from envtune.messages import Bilingual, Literal
@@ -181,7 +181,7 @@ def test_a_change_that_cures_more_speaks_for_them(context: Context, act: Any) ->
 def test_a_file_cannot_lower_what_the_playbook_here_says() -> None:
     book = playbook("b", {"file.dropin": {}}, safety="confirm", disruption="service")
     saved = Plan("h", (proposal()._replace(playbook="b", action="file.dropin", id="C01"),), ())
-    (change,) = raised(saved, [book]).changes
+    (change,) = with_playbook_safety(saved, [book]).changes
     assert (change.safety, change.disruption) == ("confirm", "service")
 
 
@@ -375,7 +375,8 @@ def test_what_asks_for_consent_is_named_or_left(consent: Consent, ready: str) ->
     go, held = sort_changes(changes, consent, True)
     assert " ".join(change.id for change in go) == ready
     assert {one.change.id for one in held} == {c.id for c in changes} - set(ready.split())
-    assert unknown_changes(changes, Consent((), ("C01", "C99"))) == ["C99"]
+    with pytest.raises(UsageError, match="C99"):
+        sort_changes(changes, Consent((), ("C01", "C99")), True)
 
 
 def test_without_root_the_rest_is_done() -> None:
@@ -395,7 +396,7 @@ def test_what_was_right_before_is_not_called_fixed() -> None:
     """One subject of a check was wrong and another right: only the first one was mended."""
     wrong, right = finding("SYS001"), finding("SYS001", Outcome.PASS)._replace(subject="other")
     after = [wrong._replace(outcome=Outcome.PASS), right]
-    found = settle([wrong, right], after, [proposal()._replace(id="C01")], Written("R", {"C01": result("C01")}))
+    found = reconcile([wrong, right], after, [proposal()._replace(id="C01")], ApplyResult("R", {"C01": result("C01")}))
     assert [row.outcome for row in found] == [Outcome.FIXED, Outcome.PASS]
 
 
@@ -403,11 +404,11 @@ def test_every_finding_says_what_became_of_it() -> None:
     before = [finding(f"SYS00{n}") for n in range(1, 6)]
     changes = [proposal(f"SYS00{n}")._replace(id=f"C0{n}") for n in range(1, 5)]
     held = sort_changes([changes[3]], Consent(), False)[1]
-    written = Written(
+    written = ApplyResult(
         "R", {"C01": result("C01"), "C02": result("C02"), "C03": result("C03", "failed", "EBUSY")}, tuple(held)
     )
     after = [finding("SYS001", Outcome.PASS), *before[1:], finding("SYS006", Outcome.PASS)]
-    settled = {f.id: f for f in settle(before, after, changes, written)}
+    settled = {f.id: f for f in reconcile(before, after, changes, written)}
     outcomes = [settled[f"SYS00{n}"].outcome.value for n in range(1, 7)]
     assert outcomes == ["fixed", "error", "fail", "fail", "fail", "pass"]
     told = [settled[f"SYS00{n}"].reason for n in range(2, 5)]

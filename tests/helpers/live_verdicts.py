@@ -15,10 +15,9 @@ from typing import Any
 
 from envtune import catalog
 from envtune.audit import audit
-from envtune.collector.snapshot import pack, take, write_new
 from envtune.context.open import open_context, recorded_options
 from envtune.host import Host, LocalHost
-from envtune.job.recording import record_environment
+from envtune.job.recording import record_host
 from envtune.job.target import TargetOptions
 from envtune.snapshot.open import open_snapshot
 
@@ -29,10 +28,9 @@ def verdicts(checks: Any, host: Host, options: TargetOptions) -> list[list[str]]
 
 
 def both(checks: Any, options: TargetOptions) -> dict[str, list[list[str]]]:
-    target = {"python": options.python, "pid": options.pid, "script": options.script, "env_file": options.env_file}
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # not TMPDIR: another user may not write there
         path = Path(folder, "host.tar.gz")
-        write_new(str(path), pack(take(target, more=lambda recorder: record_environment(recorder, options))))
+        path.write_bytes(record_host(options).data)
         host = open_snapshot(path)
         return {
             "live": verdicts(checks, LocalHost(), options),

@@ -17,8 +17,8 @@ from typing import Callable, Iterator, Mapping, Optional, Sequence
 BESIDE = [
     sys.executable,
     "-c",
-    "import os, sys; from envtune.run.process import run_command; from envtune.run.result import end_as; "
-    "end_as(run_command(sys.argv[1:], os.environ).status)",
+    "import os, sys; from envtune.run.process import run_command; from envtune.run.result import exit_like; "
+    "exit_like(run_command(sys.argv[1:], os.environ).status)",
 ]
 RUN = [sys.executable, "-m", "envtune", "run", "--no-preflight", "--profile", "none", "--"]
 PATIENCE = 30.0  # seconds; a loaded machine is slow, a test that fails may be too

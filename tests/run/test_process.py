@@ -340,7 +340,7 @@ MEASURES = r"""
 import os, sys
 from envtune.run.process import run_command
 script = "echo first; head -c 60000000 /dev/zero | tr '\\0' '\\n'; echo last"
-kept = [k for k in run_command(["sh", "-c", script], os.environ).kept if k.name != "stderr"][0]
+kept = [k for k in run_command(["sh", "-c", script], os.environ).output if k.name != "stderr"][0]
 status = open("/proc/self/status").read()  # getrusage counts the tests' own memory, too: we are their child
 peak = int(status.partition("VmHWM:")[2].split()[0]) // 1024
 print(kept.head[:6], kept.tail[-5:], len(kept.head), len(kept.tail), peak, file=sys.stderr)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import Iterator, Optional, Sequence
 
-from envtune import __version__
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.messages import Joined, Literal, Text, clauses, listed
 from envtune.report.diagnosis.content import (
@@ -32,6 +31,7 @@ from envtune.report.diagnosis.content import (
 )
 from envtune.report.diagnosis.placeholders import fill, labelled_values
 from envtune.report.layout import printable
+from envtune.version import __version__
 
 MAX_LINE = 2000  # characters of the first error that are shown
 _SPECIAL = re.compile(r"([\\*_<>#|\[\]@~])")

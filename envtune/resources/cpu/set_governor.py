@@ -16,7 +16,7 @@ from envtune.resources.cpu.frequency import Policy, policies
 from envtune.resources.files.change import file_operation, mounted_read_only
 
 
-@action("cpu.set_governor", formerly="sysfs.write")
+@action("cpu.set_governor")
 def set_governor(context: Context, findings: Sequence[Finding], *, governor: str = "performance") -> Iterable[Change]:
     """Propose `governor` for every policy; one that the kernel does not offer it for stays as it is and is named."""
     host = context.host

@@ -37,7 +37,7 @@ WantedBy=multi-user.target
 PROFILE = "envtune"
 
 
-@action("cpu.set_governor_at_boot", formerly="service.enable")
+@action("cpu.set_governor_at_boot")
 def set_governor_at_boot(context: Context, findings: Sequence[Finding]) -> Iterable[Change]:
     """Propose a unit that sets the performance governor, or a tuned profile where tuned is enabled."""
     active = tuned_profiles(context.host)

@@ -1,0 +1,92 @@
+"""From logs to diagnoses: read them, find the signatures, decide on the cause, ask the confirming checks."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Iterable, Optional, Sequence
+
+from envtune.catalog import Catalogue, load
+from envtune.context.open import UNNAMED
+from envtune.diagnose.confirm import ConfirmingHost
+from envtune.diagnose.diagnosis import DiagnosisReport, report_diagnoses
+from envtune.diagnose.logs.files import LogFile, find_logs
+from envtune.diagnose.logs.lines import time_of
+from envtune.diagnose.patterns import Matcher, patterns_of, select_prefilter
+from envtune.diagnose.rank import no_environment, resolve
+from envtune.diagnose.scan import TimeWindow, scan
+from envtune.errors import UsageError
+from envtune.host import Host
+from envtune.job.target import TargetOptions
+from envtune.messages import Message
+from envtune.model import FaqEntry
+
+
+def diagnose(
+    logs: Sequence[str],
+    host: Optional[Host] = None,
+    target: TargetOptions = UNNAMED,
+    *,
+    catalogue: Optional[Catalogue] = None,
+    since: Optional[str] = None,
+    until: Optional[str] = None,
+    check: bool = True,
+) -> DiagnosisReport:
+    """Find the known errors in logs, and check their causes on a host.
+
+    Args:
+        logs: Files, directories (trees of plog, too), gzip files, or `-` for standard input.
+        host: Where to confirm the causes; None means this machine.
+        target: The job that failed, for its Python and its environment.
+        catalogue: The known errors and their checks; None means the shipped ones with the site's changes.
+        since: Only lines from this time on, as `2024-03-28 10:25` or `2024-03-28 10:25:48`.
+        until: Only lines up to this time.
+        check: Whether to run the confirming checks at all.
+
+    Returns:
+        The diagnoses, the likeliest first, with the lines that prove them and what the host says to each.
+
+    Raises:
+        UsageError: A time is malformed, or `target` names what is not on the host.
+        OSError: Standard input is closed, or a log does not exist.
+
+    Example:
+        >>> import envtune
+        >>> [d.candidate.entry.id for d in envtune.diagnose(["train.log"]).diagnoses]  # doctest: +SKIP
+        ['F08']
+    """
+    if "-" in logs and sys.stdin is None:
+        raise OSError(0, "standard input is closed", "-")
+    catalogue = catalogue or load()
+    confirming = ConfirmingHost(host, target, catalogue, check=check)
+    return diagnose_files(logs, find_logs(logs), catalogue.faq, time_window(since, until), confirming)
+
+
+def diagnose_files(
+    names: Sequence[str],
+    files: Sequence[LogFile],
+    entries: Iterable[FaqEntry],
+    window: Optional[TimeWindow] = None,
+    host: Optional[ConfirmingHost] = None,
+) -> DiagnosisReport:
+    """Return the diagnosis of logs that are found already, named `names`; without a host nothing is confirmed."""
+    entries = tuple(entries)
+    patterns = patterns_of(entries)
+    found = scan(files, Matcher(patterns), select_prefilter(patterns, files), window)
+    resolution = resolve(found, entries, no_environment if host is None else host.environment)
+    result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None)
+    return replace(result, target="" if host is None else host.target_options)
+
+
+def time_window(since: Optional[str], until: Optional[str]) -> TimeWindow:
+    """Return the window between two times such as `2024-03-28 10:25`; raises UsageError for what is none."""
+    return TimeWindow(_time(since), _time(until))
+
+
+def _time(word: Optional[str]) -> Optional[float]:
+    if word is None:
+        return None
+    time = time_of(f"{word}:00" if word.count(":") == 1 else word)
+    if time is None:
+        raise UsageError(Message("{word}: not a time like 2024-03-28 10:25", word=word))
+    return time

@@ -1,0 +1,140 @@
+"""What a fix is about, and its plan: the checks that are chosen, what they find here, and what would fix it."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field, replace
+from typing import Callable, Optional, Sequence
+
+from envtune.audit import audit
+from envtune.catalog import Catalogue, load
+from envtune.context import Context
+from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, open_context, resolve_target
+from envtune.executor.files import is_kernel_file
+from envtune.fix.outcome import exit_status
+from envtune.fix.plan import NO_OPTIONS, Plan, make_plan
+from envtune.fix.runs import current_text
+from envtune.fix.selection import choose_checks
+from envtune.host import Host, LocalHost
+from envtune.job.target import TargetOptions
+from envtune.model import Change, Check, Finding, FixOptions, Severity
+
+Progress = Callable[[Check], None]
+
+
+@dataclass(frozen=True)
+class PreparedFix:
+    """A plan, and what it starts from: the checks, their findings and the job they are about."""
+
+    plan: Plan
+    checks: tuple[Check, ...]
+    findings: tuple[Finding, ...]
+    target: TargetOptions
+    saved: bool = False  # the plan comes from a file
+    expectations: Expectations = field(default_factory=dict)  # of the catalogue, by variable
+
+    def exit_code(self, floor: Severity) -> int:
+        """Return what `fix` without --apply ends with: 1 when there is something to do or something wrong."""
+        return 1 if self.plan.changes else exit_status(self.findings, (), floor)
+
+
+def plan(
+    host: Optional[Host] = None,
+    target: TargetOptions = UNNAMED,
+    *,
+    catalogue: Optional[Catalogue] = None,
+    select: Sequence[str] = (),
+    faq: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    severity: Severity = Severity.INFO,
+    options: FixOptions = NO_OPTIONS,
+    progress: Optional[Progress] = None,
+) -> Plan:
+    """Check a host and return what would fix it. Nothing is changed.
+
+    Args:
+        host: The host to read; None means this machine. `envtune.open_snapshot(path)` opens a recorded one.
+        target: The job to fix; none means the one a snapshot was taken for, or what this shell would start.
+        catalogue: Checks and playbooks; None means the shipped ones with the site's changes.
+        select: Ids, id prefixes, names or tags of checks, or ids of playbooks; nothing means all stable checks.
+        faq: Ids of FAQ entries (`F06`): the checks that confirm them.
+        ignore, tags: Checks to leave out; only checks with one of these tags.
+        severity: Only checks of this severity and above.
+        options: What the fix may use: the job's other hosts, a directory of wheels, a file to write variables to.
+
+    Returns:
+        The changes in the order in which they would be made, and for every finding that they do not fix the reason.
+
+    Raises:
+        UsageError: A selector names nothing, or `target` names what is not on the host.
+        CatalogError: A file of the catalogue is wrong.
+
+    Example:
+        >>> import envtune
+        >>> [change.target for change in envtune.plan(select=["NET"]).changes]  # doctest: +SKIP
+        ['/etc/sysctl.d/90-envtune.conf']
+    """
+    catalogue = catalogue or load()
+    checks = choose_checks(catalogue, select, faq, ignore, tags, severity)
+    return prepare(host or LocalHost(), target, checks, catalogue, options, progress).plan
+
+
+def prepare(
+    host: Host,
+    target: TargetOptions,
+    checks: tuple[Check, ...],
+    catalogue: Catalogue,
+    options: FixOptions = NO_OPTIONS,
+    progress: Optional[Progress] = None,
+) -> PreparedFix:
+    """Run the checks and plan what would fix their findings."""
+    target = resolve_target(host, target)
+    findings, context = examine(host, target, checks, catalogue.expectations, progress)
+    if options.env_file is None and target.env_file is not None:
+        options = options._replace(env_file=target.env_file)
+    made = make_plan(findings, catalogue.playbooks, context, options)
+    return PreparedFix(made, checks, findings, target, expectations=catalogue.expectations)
+
+
+def prepare_saved(
+    host: Host,
+    target: TargetOptions,
+    checks: tuple[Check, ...],
+    saved: Plan,
+    expectations: Expectations = NO_EXPECTATIONS,
+) -> PreparedFix:
+    """Take a saved plan together with what its checks find now, on the job it was made for unless one is named."""
+    if target._replace(peers=()) == UNNAMED:
+        recorded = TargetOptions(**saved.target)
+        target = recorded._replace(peers=target.peers or recorded.peers)
+    else:
+        target = resolve_target(host, target)
+    findings = examine(host, target, checks, expectations)[0] if checks else ()
+    changes = tuple(map(_with_true_diff, saved.changes)) if checks else saved.changes
+    return PreparedFix(replace(saved, changes=changes), checks, findings, target, True, expectations)
+
+
+def examine(
+    host: Host,
+    target: TargetOptions,
+    checks: Sequence[Check],
+    expectations: Expectations = NO_EXPECTATIONS,
+    progress: Optional[Progress] = None,
+) -> tuple[tuple[Finding, ...], Context]:
+    """Return what the checks find on the host for that job, and the context they were run in."""
+    context = open_context(host, target, expectations)
+    return audit(checks, context, progress), context
+
+
+def _with_true_diff(change: Change) -> Change:
+    """A change of a saved plan with the diff that its operation makes: what a file says about itself need not be so."""
+    files = [operation for operation in change.operations if operation["op"] == "file"]
+    if len(files) != 1:
+        return change
+    path, content = files[0]["path"], files[0]["content"]
+    before = current_text(path)
+    after = "" if content is None else base64.b64decode(content).decode("utf-8", "replace")
+    if is_kernel_file(path):
+        before, after = before.strip(), after.strip()
+    return change._replace(target=path, before=before, after=after)

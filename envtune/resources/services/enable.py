@@ -1,0 +1,53 @@
+"""`service.enable`: a unit that is installed, started at boot from now on; nothing is started or stopped now."""
+
+from __future__ import annotations
+
+from typing import Iterable, Sequence
+
+from envtune.context import Context
+from envtune.context.registry import action
+from envtune.errors import Skipped
+from envtune.host import exists
+from envtune.messages import Message
+from envtune.model import Change, Finding
+from envtune.resources.cpu.boot import OWN_UNIT, UNITS
+from envtune.resources.cpu.set_governor_at_boot import set_governor_at_boot
+
+UNIT_FOLDERS = (
+    UNITS,
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
+
+
+@action("service.enable")
+def enable_unit(context: Context, findings: Sequence[Finding], *, unit: str) -> Iterable[Change]:
+    """Propose to enable `unit`; the unit that sets the governor is written first (see `cpu.set_governor_at_boot`)."""
+    if unit == OWN_UNIT:
+        return set_governor_at_boot(context, findings)
+    if not any(exists(context.host, f"{folder}/{unit}") for folder in UNIT_FOLDERS):
+        raise Skipped(Message("there is no unit {unit}", unit=unit))
+    ids = tuple(dict.fromkeys(finding.id for finding in findings))
+    operation = {
+        "op": "run",
+        "argv": ["systemctl", "enable", unit],
+        "check": {"argv": ["systemctl", "is-enabled", unit], "contains": "enabled"},
+        "undo": {"argv": ["systemctl", "disable", unit]},
+        "timeout": 60,
+    }
+    change = Change(
+        finding=ids[0],
+        subject=unit,
+        playbook="",
+        action="service.enable",
+        target=f"{UNITS}/{unit}",
+        before="not enabled",
+        after="enabled at boot",
+        view="boot",
+        operations=(operation,),
+        note=Message("only enabled: it is started at the next boot, and what runs now does not change"),
+        cures=ids[1:],
+    )
+    return [change]

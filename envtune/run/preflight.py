@@ -1,0 +1,27 @@
+"""The checks before a command is started, and what they mean for it."""
+
+from __future__ import annotations
+
+from typing import Iterable, NamedTuple
+
+from envtune.audit import audit
+from envtune.context import Context
+from envtune.model import Check, Finding, Outcome, Severity
+
+
+class Preflight(NamedTuple):
+    """What keeps the command from being started, and the ids of the checks that found less or are unknown."""
+
+    stopping: tuple[Finding, ...]
+    minor: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def preflight(context: Context, checks: Iterable[Check], fail_on: Severity) -> Preflight:
+    """Run the checks; findings at or above `fail_on` stop the command."""
+    findings = audit(checks, context)
+    failed = [finding for finding in findings if finding.outcome is Outcome.FAIL]
+    stopping = tuple(finding for finding in failed if finding.severity.rank >= fail_on.rank)
+    minor = {finding.id for finding in failed} - {finding.id for finding in stopping}
+    unknown = {finding.id for finding in findings if finding.outcome in (Outcome.UNKNOWN, Outcome.ERROR)}
+    return Preflight(stopping, tuple(sorted(minor)), tuple(sorted(unknown)))

@@ -1,0 +1,171 @@
+"""The program as a whole: help and usage errors in both languages, and how it ends when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+CHINESE = re.compile("[\u4e00-\u9fff]")
+BOTH = ("en", "zh")
+
+
+def envtune(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run `envtune WORDS` on a terminal of 80 columns that is none."""
+    env = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "80", **environ}
+    env.pop("ENVTUNE_STATE", None)
+    return subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'envtune'; from envtune.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
+        env=env,
+        check=False,
+    )
+
+
+# ---------------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize("lang", BOTH)
+@pytest.mark.parametrize("verb", ["", "check", "fix"])
+def test_help(verb: str, lang: str, pytestconfig: pytest.Config) -> None:
+    done = envtune(*([verb] if verb else []), "--help", "--lang", lang)
+    path = GOLDEN / f"help{'-' if verb else ''}{verb}.{lang}.txt"
+    if pytestconfig.getoption("--update-golden"):
+        path.write_text(done.stdout, "utf-8")
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout == path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("words", [("--lang", "zh", "--help"), ("--help", "--lang=zh"), ("--lang=zh", "-h")])
+def test_the_language_may_stand_anywhere(words: tuple[str, ...]) -> None:
+    assert envtune(*words).stdout == (GOLDEN / "help.zh.txt").read_text("utf-8")
+
+
+def test_the_language_follows_the_locale() -> None:
+    assert envtune("--help", LC_ALL="", LANG="zh_CN.UTF-8").stdout == (GOLDEN / "help.zh.txt").read_text("utf-8")
+
+
+def test_the_help_of_every_verb_is_translated() -> None:
+    """Every line that is not an example has Chinese in it, or names options only."""
+    verbs = re.findall(r"^  (\w+)  ", (GOLDEN / "help.zh.txt").read_text("utf-8"), re.MULTILINE)
+    assert len(verbs) >= 11
+    for verb in verbs:
+        done = envtune(verb, "--help", "--lang", "zh")
+        example = re.compile(r"\s+(\S*envtune|torchrun|eval|\[|-)")
+        lines = [line for line in done.stdout.splitlines() if re.search("[a-z]{3}", line)]
+        english = [line for line in lines if not CHINESE.search(line) and not example.match(line)]
+        assert english == [], verb
+
+
+# ---------------------------------------------------------------------- usage errors
+
+USAGE = {
+    ("check", "--selct", "CPU"): ("No such option: --selct", "没有选项 --selct"),
+    ("diagnose",): ("Missing argument 'logs", "缺少参数 'logs"),
+    ("history", "more"): ("Got unexpected extra argument", "多余的参数（more）"),
+    ("chekc",): ("No such command 'chekc'.", "没有命令 'chekc'。"),
+    ("check", "--pid", "x"): ("'x' is not a valid int", "'--pid' 的取值无效：'x' 不是有效的整数。"),
+    ("check", "--select"): ("Option '--select' requires an argument.", "选项 '--select' 需要一个取值。"),
+    ("undo", "--force=1"): ("Option '--force' does not take a value.", "选项 '--force' 不接受取值。"),
+    ("fix", "--wait", "-1"): ("-1.0 is not in the range x>=0.0.", "-1.0 不在范围 x>=0.0 内。"),
+}
+
+
+@pytest.mark.parametrize("words", USAGE)
+@pytest.mark.parametrize("lang", BOTH)
+def test_usage_errors(words: tuple[str, ...], lang: str) -> None:
+    place = (*words[:1], "--lang", lang, *words[1:]) if words[0] != "chekc" else ("--lang", lang, *words)
+    done = envtune(*place)
+    assert (done.returncode, done.stdout) == (2, "")
+    *usage, error = done.stderr.replace("LOGS...", "logs").splitlines()
+    assert error.startswith("Error: " if lang == "en" else "错误：") and USAGE[words][lang == "zh"] in error
+    if usage:  # typer leaves it out where its parser finds the error
+        first, second = ("Usage: envtune", "Try '") if lang == "en" else ("用法：envtune", "帮助：'")
+        assert usage[0].startswith(first) and usage[1].startswith(second)
+    assert bool(CHINESE.search(done.stderr)) == (lang == "zh")
+
+
+def test_a_language_that_is_none() -> None:
+    assert envtune("list", "faq", "--lang", "de").stderr == "envtune: --lang de: en or zh\n"
+    assert envtune("--lang", "de", "list", "faq").stderr == "envtune: --lang de: en or zh\n"
+
+
+def test_one_option_before_the_verb() -> None:
+    assert CHINESE.search(envtune("--lang", "zh", "list", "faq").stdout)
+
+
+# ---------------------------------------------------------------------- how it ends
+
+
+@pytest.mark.parametrize("lang", BOTH)
+def test_a_defect_of_envtune_has_a_status_of_its_own(lang: str, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['envtune', 'list', 'faq', '--lang', sys.argv[1]]\n"
+        "from envtune.cli import list_, main\n"
+        "def broken(*_):\n    raise UnboundLocalError('no device')\n"
+        "list_.table = broken\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, lang],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (70, "")
+    (path,) = tmp_path.glob("envtune-crash-*/*")
+    assert str(path) in done.stderr and "UnboundLocalError" in done.stderr and "Traceback" not in done.stderr
+    assert "Traceback" in path.read_text() and "no device" in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert ("internal error" in done.stderr) == (lang == "en")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_hangs_ends_with_envtune(number: signal.Signals, tmp_path: Path) -> None:
+    """A driver that hangs and an impatient user would collect them: each has a session of its own."""
+    code = (
+        "import sys; sys.argv = ['envtune', 'check', '--select', 'TST001']\n"
+        "from envtune.cli import main\nfrom envtune.catalog import Catalogue\nfrom envtune.model import *\n"
+        "from envtune.messages import Literal\nfrom envtune.context.registry import probe\n"
+        "@probe('test.hang')\n"
+        "def hang(context):\n"
+        f"    context.host.run(['/bin/sh', '-c', 'echo $$ > {tmp_path}/pid; sleep 600; true'], timeout=600)\n"
+        "word = Literal('hang')\n"
+        "check = Check('TST001', 'hang', word, 'stable', Severity.LOW, word, 'guide', 'test.hang', {}, {'eq': 1})\n"
+        "check = check._replace(deadline=600)\n"
+        "Catalogue.checks = property(lambda self: (check,))\nmain()"
+    )
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code], env=env, stderr=subprocess.PIPE, text=True) as child:
+        pid = _number_in(tmp_path / "pid")
+        child.send_signal(number)
+        _, errors = child.communicate(timeout=30)
+    assert child.returncode == (130 if number == signal.SIGINT else -number), errors
+    assert "Traceback" not in errors
+    end = time.monotonic() + 10
+    while _is_running(pid):
+        assert time.monotonic() < end, "the command lives on"
+        time.sleep(0.05)
+
+
+def _number_in(path: Path) -> int:
+    end = time.monotonic() + 30
+    while not (path.exists() and path.read_text().strip()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return int(path.read_text())
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

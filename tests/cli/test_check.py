@@ -1,0 +1,144 @@
+"""`envtune check` where it has nothing to say, and where what it is asked for does not exist."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.recorded import host_data
+from typer.testing import CliRunner
+
+from envtune.cli.app import app
+from envtune.context.open import open_context
+from envtune.errors import NotRecorded
+from envtune.resources.npu.devices import accelerators
+from envtune.snapshot.open import open_snapshot
+
+SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
+RUNNER = CliRunner(**SEPARATE)
+PCI = "/sys/bus/pci/devices/0000:c1:00.0"
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def leave(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr("envtune.cli.check._exit_now", leave)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*words: str, verb: str = "check") -> Any:
+    return RUNNER.invoke(app, [verb, *words])
+
+
+def recorded(path: Path, name: str, **files: Any) -> str:
+    data = host_data(name)
+    data["files"].update(files)
+    path.write_text(json.dumps({**data, "schema": "envtune.snapshot/1"}), "utf-8")
+    return str(path)
+
+
+# ---------------------------------------------------------------------- nothing was checked
+
+
+@pytest.mark.parametrize(
+    ("select", "lang", "words"),
+    [
+        ("CPU", "en", "NOTHING CHECKED: none of the {count} selected checks applies to this host (virtual machine)"),
+        ("CPU", "zh", "未检查任何内容：所选的 {count} 项检查均不适用于该主机（虚拟机）"),
+        ("CPU001", "en", "NOTHING CHECKED: the selected check does not apply to this host (virtual machine)"),
+    ],
+)
+def test_nothing_checked_is_not_ready(tmp_path: Path, select: str, lang: str, words: str) -> None:
+    host = recorded(tmp_path / "vm.json", "vm-ubuntu2204")
+    done = run("--snapshot", host, "--select", select, "--lang", lang)
+    data = json.loads(run("--snapshot", host, "--select", select, "--format", "json").stdout)
+    assert set(data["summary"]) > {"pass"} and data["summary"]["notapplicable"] == sum(data["summary"].values())
+    assert done.exit_code == 3 and words.format(count=len(data["findings"])) in " ".join(done.stdout.split())
+
+
+def test_ready_is_said_on_evidence_only(tmp_path: Path) -> None:
+    host = recorded(tmp_path / "vm.json", "910b-openeuler2203-cann82")
+    done = run("--snapshot", host, "--select", "CPU")
+    assert done.exit_code == 0 and "READY: no problems; " in done.stdout
+
+
+# ---------------------------------------------------------------------- what was mistyped
+
+MISTYPED = [
+    (("--script", "nope.sh"), "--script {path}: no such file", "--script {path}：没有该文件"),
+    (("--env-file", "nope.sh"), "--env-file {path}: no such file", "--env-file {path}：没有该文件"),
+    (("--pid", "4194999"), "--pid 4194999: no such process", "--pid 4194999：没有该进程"),
+    (("--python", "./nope.sh"), "--python ./nope.sh: no such program", "--python ./nope.sh：没有该程序"),
+    (("--python", "python9.9"), "--python python9.9: no such program", "--python python9.9：没有该程序"),
+]
+
+
+@pytest.mark.parametrize(("words", "en", "zh"), MISTYPED)
+@pytest.mark.parametrize("verb", ["check", "env", "fix", "diagnose"])
+def test_a_job_that_does_not_exist_is_a_usage_error(
+    verb: str, words: tuple[str, ...], en: str, zh: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.log").write_text("RuntimeError\n")
+    logs = ["train.log"] if verb == "diagnose" else []
+    if (verb, words[0]) == ("fix", "--env-file"):
+        return  # there it is the file to write
+    for lang, text in (("en", en), ("zh", zh)):
+        done = run(*logs, *words, "--lang", lang, verb=verb)
+        assert done.stderr == f"envtune: {text.format(path=tmp_path / 'nope.sh')}\n"
+        assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_a_job_that_exists_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text("export A=1\n")
+    done = run("--script", "train.sh", "--select", "SYS001")
+    assert done.exit_code == 0 and str(tmp_path / "train.sh") in done.stdout
+
+
+def test_the_job_of_a_snapshot_is_taken_although_it_is_gone_here(tmp_path: Path) -> None:
+    data = host_data("910b-openeuler2203-cann82")
+    data["target"] = {"script": "/job/train.sh"}
+    data["files"]["/job/train.sh"] = {"text": "export A=1\n"}
+    (tmp_path / "host.json").write_text(json.dumps({**data, "schema": "envtune.snapshot/1"}), "utf-8")
+    done = run("--snapshot", "host.json", "--select", "SYS001")
+    assert done.exit_code == 0 and "/job/train.sh" in done.stdout
+    missing = run("--snapshot", "host.json", "--script", "/job/nope.sh")
+    assert (missing.exit_code, missing.stderr) in (
+        (2, "envtune: --script /job/nope.sh: no such file\n"),
+        (1, ""),  # the recorder did not look there
+    )
+
+
+@pytest.mark.parametrize("verb", ["check", "env", "fix"])
+def test_one_recorded_host_at_a_time(verb: str, tmp_path: Path) -> None:
+    host = recorded(tmp_path / "vm.json", "vm-ubuntu2204")
+    done = run("--snapshot", host, "--snapshot", host, verb=verb)
+    assert done.exit_code == 2 and "--snapshot names one recorded host; it was given 2 times" in done.stderr
+
+
+# ---------------------------------------------------------------------- facts
+
+
+def test_a_device_that_was_recorded_without_its_id_is_no_crash(tmp_path: Path) -> None:
+    host = recorded(tmp_path / "host.json", "910b-openeuler2203-cann82", **{f"{PCI}/device": {}})
+    data = json.loads(run("--snapshot", host, "--format", "json").stdout)
+    assert data["summary"]["error"] == 0 and data["summary"]["pass"] > 10
+    with pytest.raises(NotRecorded, match=f"{PCI}/device"):
+        accelerators(open_context(open_snapshot(host)))
+
+
+def test_a_fact_that_fails_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from envtune.context import registry
+
+    def broken(context: object) -> None:
+        raise UnboundLocalError("device")
+
+    monkeypatch.setitem(registry._functions["facts"], "ascend", broken)
+    host = recorded(tmp_path / "host.json", "910b-openeuler2203-cann82")
+    done = run("--snapshot", host, "--select", "CANN")
+    assert done.exit_code in (1, 3) and "envtune itself failed here: UnboundLocalError: device" in done.stdout
