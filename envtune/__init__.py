@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from envtune.diagnose import diagnose as diagnose
     from envtune.diagnose.diagnosis import DiagnosisReport as DiagnosisReport
     from envtune.errors import EnvtuneError as EnvtuneError
-    from envtune.fix.plan import FixOptions as FixOptions
     from envtune.fix.plan import Plan as Plan
     from envtune.fix.prepare import plan as plan
     from envtune.host import Host as Host
     from envtune.host import LocalHost as LocalHost
     from envtune.job.target import TargetOptions as TargetOptions
     from envtune.model import Finding as Finding
+    from envtune.model import FixOptions as FixOptions
     from envtune.model import Outcome as Outcome
     from envtune.model import Report as Report
     from envtune.model import Severity as Severity
@@ -38,7 +38,7 @@ _PLACES = {
     "Host": "envtune.host:Host",
     "open_snapshot": "envtune.snapshot.open:open_snapshot",
     "TargetOptions": "envtune.job.target:TargetOptions",
-    "FixOptions": "envtune.fix.plan:FixOptions",
+    "FixOptions": "envtune.model:FixOptions",
     "load_catalogue": "envtune.catalog:load",
     "Catalogue": "envtune.catalog:Catalogue",
     "Report": "envtune.model:Report",

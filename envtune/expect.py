@@ -2,6 +2,9 @@
 
 An expectation is a mapping with one matcher per key; all of them must hold (`{ge: 1, le: 7}`). Over several readings
 `all:` (the default) wants every one to match, `any:` at least one, `same: true` that they do not differ.
+
+A threshold or wanted value stands in the expectation and nowhere else, so that a site changes it in one place: a probe
+may say how such a value is worded (with its unit, say), never which one it is (docs/adr/0013).
 """
 
 from __future__ import annotations
@@ -9,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, Sequence
 
-from envtune.messages import Bilingual, Literal, Message, Text
-from envtune.model import Reading
+from envtune.messages import N_, Literal, Message, Text, clauses
+from envtune.model import Expectation, Reading
 
 Matcher = Callable[[Any, Any], bool]
 
@@ -36,22 +39,21 @@ MATCHERS: Mapping[str, Matcher] = {
 }
 QUANTIFIERS = ("all", "any", "same")
 
-_WORDS: Mapping[str, tuple[str, str]] = {
-    "eq": ("{}", "{}"),
-    "ne": ("anything but {}", "不是 {}"),
-    "in": ("one of {}", "{} 之一"),
-    "not_in": ("none of {}", "不是 {} 中的任何一个"),
-    "lt": ("less than {}", "小于 {}"),
-    "le": ("at most {}", "不大于 {}"),
-    "gt": ("more than {}", "大于 {}"),
-    "ge": ("at least {}", "不小于 {}"),
-    "contains": ("contains {}", "包含 {}"),
-    "matches": ("matches {}", "匹配 {}"),
+_TEMPLATES: Mapping[str, str] = {
+    "ne": N_("anything but {value}"),
+    "in": N_("one of {value}"),
+    "not_in": N_("none of {value}"),
+    "lt": N_("less than {value}"),
+    "le": N_("at most {value}"),
+    "gt": N_("more than {value}"),
+    "ge": N_("at least {value}"),
+    "contains": N_("contains {value}"),
+    "matches": N_("matches {value}"),
 }
 
 
 def value_text(value: Any) -> str:
-    """How a value is shown to a person."""
+    """Return a value as it is shown to a person."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -61,33 +63,41 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def describe(expect: Mapping[str, Any]) -> Text:
-    """The expectation in words."""
-    parts = [_describe_one(key, want) for key, want in expect.items()]
-    return Bilingual("; ".join(p.en for p in parts), "；".join(p.zh for p in parts))
+def describe(expect: Expectation, show: Callable[[Any], str] = value_text) -> Text:
+    """Return the expectation in words; `show` writes its values, with their unit for example."""
+    return clauses(_describe_one(key, operand, show) for key, operand in expect.items())
 
 
-def _describe_one(key: str, want: Any) -> Text:
+def _describe_one(key: str, operand: Any, show: Callable[[Any], str]) -> Text:
     if key == "all":
-        return describe(want)
+        return describe(operand, show)
     if key == "any":
-        inner = describe(want)
-        return Message("at least one: {inner}", inner=inner)
+        return Message("at least one: {inner}", inner=describe(operand, show))
     if key == "same":
         return Message("the same everywhere")
     if key == "empty":
-        return Message("none") if want else Message("at least one")
-    en, zh = _WORDS[key]
-    return Bilingual(en.format(value_text(want)), zh.format(value_text(want)))
+        return Message("none") if operand else Message("at least one")
+    return Message(_TEMPLATES[key], value=show(operand)) if key in _TEMPLATES else Literal(show(operand))
 
 
-def matches(expect: Mapping[str, Any], value: Any) -> bool:
-    """Whether one value meets every matcher; raises TypeError or ValueError when it cannot be compared at all."""
-    return all(MATCHERS[key](value, want) for key, want in expect.items())
+def matchers(expect: Expectation) -> Expectation:
+    """Return the matchers that one value is held against: those inside `all` or `any`, none for `same`."""
+    return {} if "same" in expect else expect.get("all", expect.get("any", expect))
 
 
-def misses(expect: Mapping[str, Any], readings: Sequence[Reading]) -> tuple[Reading, ...]:
-    """The readings that do not meet the expectation; empty when it holds."""
+def only(expect: Expectation, matcher: str) -> Any:
+    """Return what the expectation gives to `matcher` where that is its only matcher, else None."""
+    inner = matchers(expect)
+    return inner.get(matcher) if len(inner) == 1 else None
+
+
+def matches(expect: Expectation, value: Any) -> bool:
+    """Return whether one value meets every matcher; TypeError or ValueError when it cannot be compared at all."""
+    return all(MATCHERS[key](value, operand) for key, operand in expect.items())
+
+
+def misses(expect: Expectation, readings: Sequence[Reading]) -> tuple[Reading, ...]:
+    """Return the readings that do not meet the expectation; empty when it holds."""
     if "same" in expect:
         return () if len({value_text(r.value) for r in readings}) <= 1 else tuple(readings)
     if "any" in expect:
@@ -96,11 +106,12 @@ def misses(expect: Mapping[str, Any], readings: Sequence[Reading]) -> tuple[Read
     return tuple(r for r in readings if not matches(inner, r.value))
 
 
-def expected_value(reading: Reading, expect: Mapping[str, Any]) -> Text:
-    """What to show as expected for one reading."""
-    return reading.expected or describe(expect)
+def expected_value(reading: Reading, expect: Expectation) -> Text:
+    """Return what to show as expected for one reading."""
+    words = reading.expected(expect) if callable(reading.expected) else reading.expected
+    return words or describe(expect)
 
 
 def actual_value(reading: Reading) -> Text:
-    """What to show as found for one reading."""
+    """Return what to show as found for one reading."""
     return reading.shown or Literal(value_text(reading.value))

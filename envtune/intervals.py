@@ -6,7 +6,7 @@ docs/adr/0012.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterable, Optional, Union
+from typing import TYPE_CHECKING, Iterable, Union
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Network, IPv6Network
@@ -62,11 +62,6 @@ def difference(left: Intervals, right: Intervals) -> Intervals:
 def port_text(ports: Intervals) -> str:
     """Return ports for people: `29688, 60000-60031`."""
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ports)
-
-
-def decimal(text: str) -> Optional[int]:
-    """Return a whole number in plain digits, None for anything else (signs, other scripts' digits, absurd lengths)."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
 
 
 # ---------------------------------------------------------------------- IP addresses

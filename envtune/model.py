@@ -7,7 +7,7 @@ of `check` that may cost 200 ms makes some fifty of them.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Union
 
 from envtune.messages import Text
 
@@ -48,18 +48,24 @@ class Evidence(NamedTuple):
     text: str = ""
 
 
+Expectation = Mapping[str, Any]  # matchers by name, perhaps inside a quantifier; expect.py lists them
+Wording = Callable[[Expectation], Optional[Text]]
+
+
 class Reading(NamedTuple):
     """One value a probe read about one subject.
 
-    `value` is what the expectation judges. `shown` and `expected` replace the generated wording where the value alone
-    would not tell a person enough; `reason` says why this subject could not be read (then `value` is not judged).
+    `value` is what the expectation judges. `shown` replaces the generated wording where the value alone would not tell
+    a person enough. `expected` does so for the expectation: as a function it words the expectation it is given, None
+    for the generated words; as a text it says what the probe compared with, where `value` is the result of a comparison
+    (true, `match`). `reason` says why this subject could not be read (then `value` is not judged).
     """
 
     subject: str
     value: Any
     evidence: Evidence
     shown: Optional[Text] = None
-    expected: Optional[Text] = None
+    expected: Union[Text, Wording, None] = None
     reason: Optional[Text] = None
     needs_privilege: bool = False  # the only reason is a missing privilege
     commands: tuple[str, ...] = ()  # what mends this very subject, where the check's commands do not
@@ -86,7 +92,7 @@ class Check(NamedTuple):
     origin: str
     probe: str
     arguments: Mapping[str, Any]
-    expect: Mapping[str, Any]
+    expect: Expectation
     applies: Mapping[str, Any] = {}
     severity_by: tuple[tuple[Mapping[str, Any], Severity], ...] = ()
     seed: str = ""
@@ -96,9 +102,7 @@ class Check(NamedTuple):
     remedy: Optional[Text] = None
     commands: tuple[str, ...] = ()
     commands_by: tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...] = ()  # by facts; the first that holds wins
-    playbook: str = ""
-    faq: tuple[str, ...] = ()
-    volatile: bool = False
+    faq: tuple[str, ...] = ()  # the entries that name the check in `named_by`
     deadline: float = 20.0
 
     @property
@@ -135,6 +139,7 @@ class FaqEntry(NamedTuple):
     role: str = "cause"  # cause | waiting (another rank did not come) | wrapper (says that, not why) | consequence
     precedence: int = 500
     confirm: tuple[str, ...] = ()
+    named_by: tuple[str, ...] = ()
     versions: Mapping[str, str] = {}
     seed: str = ""
     references: tuple[str, ...] = ()
@@ -255,6 +260,21 @@ class Report(NamedTuple):
     target: Mapping[str, Source]
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
+
+
+class FixOptions(NamedTuple):
+    """What the user said about the repair. An action whose signature has the keyword `options` gets it.
+
+    `peers` are the addresses and networks (`10.0.0.2`, `10.0.0.0/24`, `fd00::/8`) of the other hosts of the job, names
+    already resolved. `wheels` is a directory of wheels for hosts without a network, `env_file` the file to write
+    variables to, `pid` and `owner` name one process and the user who must own it.
+    """
+
+    peers: tuple[str, ...] = ()
+    wheels: Optional[str] = None
+    env_file: Optional[str] = None
+    pid: Optional[int] = None
+    owner: Optional[str] = None
 
 
 class Change(NamedTuple):

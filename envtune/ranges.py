@@ -1,11 +1,34 @@
-"""Names of what a finding speaks about: `cpu0, cpu1, cpu2, cpu7` reads better as `cpu0-2, cpu7`."""
+"""Whole numbers and ranges of them in text: `0-3,8` of the kernel as numbers, `cpu0, cpu1, cpu2` as `cpu0-2`."""
 
 from __future__ import annotations
 
 import re
-from typing import Iterable, Sequence
+from typing import Iterable, Optional, Sequence
 
+MOST_DIGITS = 18  # below 2**63, what the kernel counts with; Python refuses to convert thousands of digits
 _NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
+
+
+def decimal(text: str) -> Optional[int]:
+    """Return the whole number that `text` is, in ASCII digits alone; None for anything else."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS else None
+
+
+def whole_number(text: str) -> Optional[int]:
+    """Return the whole number that `text` is, white space around it left aside; None for anything else."""
+    return decimal(text.strip())
+
+
+def cpu_numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers of `0 1 2 3` (affected_cpus) or `0-3,8` (a kernel CPU list), sorted; empty for other text."""
+    numbers: set[int] = set()
+    for part in text.replace(",", " ").split():
+        first, mark, last = part.partition("-")
+        low, high = whole_number(first), whole_number(last if mark else first)
+        if low is None or high is None or high > 1 << 16:
+            return ()
+        numbers.update(range(low, high + 1))
+    return tuple(sorted(numbers))
 
 
 def join_subjects(names: Iterable[str]) -> str:

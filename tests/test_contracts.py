@@ -19,6 +19,8 @@ from envtune.context.registry import current_name
 # Actions that are generic, and no longer what the shipped playbooks use.
 MORE_SPECIAL = {"sysfs.write": "cpu.set_governor", "service.enable": "cpu.set_governor_at_boot"}
 CONTRACTS = Path(__file__).parent / "contracts"
+# playbook -> what its step `python.install` was given
+INSTALLS = {"install-pillow-simd": "pillow", "keep-one-opencv": "opencv", "install-te-of-cann": "cann-wheels"}
 HOSTS = sorted(path.name[: -len(".tar.gz")] for path in CONTRACTS.glob("*.tar.gz"))
 
 
@@ -65,7 +67,7 @@ def test_a_recorded_host_gets_the_same_plan(host: str) -> None:
     _, now = answered("fix", "--snapshot", str(CONTRACTS / f"{host}.tar.gz"), "--lang", "en")
     kept(now, then["plan"], "plan")
     for change in then["changes"]:
-        action = change["action"]  # a saved plan may use the former name
-        change["action"] = MORE_SPECIAL.get(action) or current_name(action)
+        action, what = change["action"], INSTALLS.get(change["playbook"])  # a saved plan may use the former name
+        change["action"] = MORE_SPECIAL.get(action) or current_name(action, {"what": what})
     kept(now["changes"], then["changes"], "changes")
     kept(now["skipped"], then["skipped"], "skipped")

@@ -1,10 +1,14 @@
-"""What a finding speaks about is named as a person would write it."""
+"""Ranges of numbers in text, and what a finding speaks about named as a person would write it."""
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from envtune.ranges import join_subjects
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envtune.ranges import cpu_numbers, join_subjects, whole_number
 
 
 @pytest.mark.parametrize(
@@ -28,3 +32,40 @@ from envtune.ranges import join_subjects
 )
 def test_join(names: list[str], joined: str) -> None:
     assert join_subjects(names) == joined
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("0 1 2 3\n", (0, 1, 2, 3)),
+        ("0-3,8\n", (0, 1, 2, 3, 8)),
+        ("0,96\n", (0, 96)),
+        ("\n", ()),
+        ("zero one", ()),
+        ("3-x", ()),
+        ("0-999999999999", ()),
+    ],
+)
+def test_cpu_numbers(text: str, numbers: tuple[int, ...]) -> None:
+    assert cpu_numbers(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("2600000\n", 2600000),
+        (" 0 ", 0),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 5000, None),
+        ("-1", None),
+        ("٣", None),
+        ("", None),
+    ],
+)
+def test_whole_number(text: str, number: Any) -> None:
+    assert whole_number(text) == number
+
+
+@given(st.text())
+def test_no_text_breaks_a_parser(text: str) -> None:
+    assert all(number >= 0 for number in cpu_numbers(text))

@@ -18,7 +18,7 @@ from envtune.audit.worker import Worker
 from envtune.catalog import Catalogue, load
 from envtune.catalog import select as select_checks
 from envtune.context import Context
-from envtune.context.open import UNNAMED, describe_target, open_context, resolve_target
+from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, describe_target, open_context, resolve_target
 from envtune.context.registry import find_probe
 from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text, internal_error_text
 from envtune.host import Host, LocalHost
@@ -73,16 +73,21 @@ def check(
         >>> [finding.id for finding in report.findings if finding.outcome == "fail"]  # doctest: +SKIP
         ['SYS009']
     """
-    checks = select_checks((catalogue or load()).checks, select, ignore, tags, severity)
-    return check_host(LocalHost() if host is None else host, target, checks, progress)
+    catalogue = catalogue or load()
+    checks = select_checks(catalogue.checks, select, ignore, tags, severity)
+    return check_host(LocalHost() if host is None else host, target, checks, progress, catalogue.expectations)
 
 
 def check_host(
-    host: Host, target: TargetOptions, checks: Iterable[Check], progress: Optional[Progress] = None
+    host: Host,
+    target: TargetOptions,
+    checks: Iterable[Check],
+    progress: Optional[Progress] = None,
+    expectations: Expectations = NO_EXPECTATIONS,
 ) -> Report:
     """Return the report of these checks; raises UsageError when `target` names what is not on the host."""
     began, clock = time.time(), time.monotonic()
-    context = open_context(host, resolve_target(host, target))
+    context = open_context(host, resolve_target(host, target), expectations)
     findings = audit(checks, context, progress)
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began if host.live else host.now))
     facts = read_facts(context)

@@ -15,7 +15,7 @@ from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
 from envtune.context.registry import use_index
 from envtune.messages import Text
-from envtune.model import Check, FaqEntry, Playbook
+from envtune.model import Check, Expectation, FaqEntry, Playbook
 
 __all__ = ["Catalogue", "check_from", "load", "select"]
 
@@ -35,6 +35,13 @@ class Catalogue:
     def checks(self) -> tuple[Check, ...]:
         """Every check, whatever its status."""
         return tuple(check_from(row) for row in self._compiled.rows("checks"))
+
+    @cached_property
+    def expectations(self) -> Mapping[str, Sequence[Expectation]]:
+        """By name what the checks about a single variable expect of it; contexts are opened with it."""
+        from envtune.resources.environment.training_values import catalogue_expectations
+
+        return catalogue_expectations(self.checks)
 
     @cached_property
     def faq(self) -> tuple[FaqEntry, ...]:

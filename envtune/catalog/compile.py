@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Container, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+from envtune.catalog.entries import expectation_of
 from envtune.catalog.families import folders_of
 from envtune.catalog.layers import Source
 from envtune.catalog.schema import KINDS, TABLES
 from envtune.catalog.yaml import Diagnostics, Node, read_yaml
-from envtune.context.registry import current_name
+from envtune.context.registry import current_arguments, current_name
 from envtune.errors import CatalogError
 from envtune.messages import Message, Text
 from envtune.schema.validate import Validator
@@ -25,8 +26,15 @@ _WIDE_GAP = re.compile(f"(?<=[{_CJK}{_MARKS}]) +(?=[{_CJK}{_MARKS}])|(?<=[{_MARK
 # key of an entry -> the kind it refers to
 _REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
     "checks": (("faq", "faq"), ("playbook", "playbooks")),
-    "faq": (("confirm", "checks"), ("aliases", "faq")),
+    "faq": (("confirm", "checks"), ("named_by", "checks"), ("aliases", "faq")),
     "playbooks": (("fixes", "checks"),),
+}
+
+# field of a check that is accepted for one more release -> what to do instead
+_FORMER_FIELDS: Mapping[str, Text] = {
+    "faq": Message("name the check in `named_by` of the FAQ entry"),
+    "playbook": Message("name the check in `fixes` of the playbook"),
+    "volatile": Message("leave it out"),
 }
 
 _ENTRY_KINDS: Mapping[str, Text] = {
@@ -41,7 +49,7 @@ class _Entry(NamedTuple):
     node: Node
     row: Mapping[str, Any]  # the entry as data
     diagnostics: Diagnostics
-    renamed: tuple[tuple[str, str], ...] = ()  # former and current names of probes and actions
+    notes: tuple[Text, ...] = ()  # what works for one more release
 
     @property
     def id(self) -> str:
@@ -56,17 +64,35 @@ def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
     rows: dict[str, dict[str, Mapping[str, Any]]] = {k: {row["id"]: row for row in lower.get(k, ())} for k in KINDS}
     _refuse_doubles(entries)
     for entry in entries:
-        rows[entry.source.kind][entry.id] = entry.row
+        known = rows[entry.source.kind]
+        known[entry.id] = _over(known.get(entry.id, {}), entry.row)
     _refuse_shared_names(entries, rows)
     for entry in entries:
         _check_references(entry, rows)
     found = sorted((d for one in made for d in one.found), key=lambda d: (d.file, d.line, d.column))
     if found:
         raise CatalogError([diagnostic.message() for diagnostic in found])
+    _link_faq(rows, {entry.id for entry in entries if "faq" in entry.row})
     return {
         **{kind: [rows[kind][id_] for id_ in sorted(rows[kind])] for kind in KINDS},
-        "warnings": [_warning(entry, *names) for entry in entries for names in entry.renamed],
+        "warnings": [{"en": warning.en, "zh": warning.zh} for entry in entries for warning in _warnings(entry)],
     }
+
+
+def _over(lower: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an entry that replaces a lower one; an FAQ entry written before it had `named_by` keeps the lower list."""
+    return {**row, "named_by": lower["named_by"]} if "named_by" in {*lower} - {*row} else row
+
+
+def _link_faq(rows: Mapping[str, dict[str, Mapping[str, Any]]], own: Container[str]) -> None:
+    """Give each check the FAQ entries that name it, those first in which it stands first; `own` have a list already."""
+    places: dict[str, list[tuple[int, str]]] = {}
+    for id_, entry in rows["faq"].items():
+        for place, check in enumerate(entry.get("named_by", ())):
+            places.setdefault(check, []).append((place, id_))
+    for id_, row in rows["checks"].items():
+        if id_ not in own:
+            rows["checks"][id_] = {**row, "faq": [faq for _, faq in sorted(places.get(id_, ()))]}
 
 
 def _unfold(data: Any) -> Any:
@@ -84,9 +110,9 @@ def _entries(files: Iterable[tuple[Source, bytes]], made: list[Diagnostics]) -> 
         made.append(diagnostics)
         node = read_yaml(content, diagnostics)
         if node is not None:
-            renamed: list[tuple[str, str]] = []
-            node = _with_current_names(node, renamed)
-            entry = _Entry(source, node, row_of(node, source, diagnostics), diagnostics, tuple(renamed))
+            notes: list[Text] = []
+            node = _with_current_names(node, notes)
+            entry = _Entry(source, node, row_of(node, source, diagnostics), diagnostics, tuple(notes))
             _check_place(entry)
             yield entry
 
@@ -94,6 +120,12 @@ def _entries(files: Iterable[tuple[Source, bytes]], made: list[Diagnostics]) -> 
 def row_of(node: Node, source: Source, diagnostics: Diagnostics) -> Mapping[str, Any]:
     """Return an entry as data, with the file it comes from and without its examples."""
     row = entry_of(node, source.kind, diagnostics)
+    profile = (node.get("expect") or node).get("profile") if source.kind == "checks" else None
+    if profile is not None and row.get("probe") and row.get("expect"):
+        try:
+            row = {**row, "expect": expectation_of(row)}
+        except ValueError:
+            diagnostics.report(profile, Message("the table of variables has no profile for what this probe reads"))
     return {**_unfold({key: value for key, value in row.items() if key != "examples"}), "file": source.shown}
 
 
@@ -106,31 +138,56 @@ def entry_of(node: Node, kind: str, diagnostics: Diagnostics) -> dict[str, Any]:
     return entry
 
 
-def _with_current_names(node: Node, renamed: list[tuple[str, str]]) -> Node:
-    """Return the entry with today's names of probes and actions; (former name, name) is added to `renamed`."""
+def _with_current_names(node: Node, notes: list[Text]) -> Node:
+    """Return the entry with probes and actions called as they are now; adds to `notes` what was called otherwise."""
     if node.kind != "mapping":
         return node
-    return node._replace(value=tuple((key, _rename(key.text or "", value, renamed)) for key, value in node.value))
+    members = ((key, _with_current_calls(key.text or "", value, notes)) for key, value in node.value)
+    return node._replace(value=tuple(members))
 
 
-def _rename(field: str, node: Node, renamed: list[tuple[str, str]]) -> Node:
+def _with_current_calls(field: str, node: Node, notes: list[Text]) -> Node:
     if field == "steps" and node.kind == "list":
-        return node._replace(value=tuple(_rename("probe", step, renamed) for step in node.value))
+        return node._replace(value=tuple(_with_current_calls("probe", step, notes) for step in node.value))
     if field != "probe" or node.kind != "mapping":
         return node
-    names = [(name, name._replace(text=current_name(name.text or "")), arguments) for name, arguments in node.value]
-    renamed += [(old.text, new.text) for old, new, _ in names if old.text != new.text]
-    return node._replace(value=tuple((new, arguments) for _, new, arguments in names))
+    return node._replace(value=tuple(_current_call(name, arguments, notes) for name, arguments in node.value))
 
 
-def _warning(entry: _Entry, former: str, current: str) -> Mapping[str, str]:
-    warning = Message(
-        "{file}: {former} is called {current} now; the old name works for one more release",
-        file=entry.source.shown,
-        former=former,
-        current=current,
-    )
-    return {"en": warning.en, "zh": warning.zh}
+def _current_call(name: Node, arguments: Node, notes: list[Text]) -> tuple[Node, Node]:
+    former, given = name.text or "", {key.text or "": value.plain() for key, value in arguments.members()}
+    current, taken = current_name(former, given), current_arguments(former, given)
+    gone = [key for key in given if key not in taken]
+    if current != former:
+        called = " ".join((former, *(f"{key}: {given[key]}" for key in gone)))
+        notes.append(
+            Message(
+                "{former} is called {current} now; the old name works for one more release",
+                former=called,
+                current=current,
+            )
+        )
+    elif gone:
+        notes.append(
+            Message(
+                "{probe} takes {arguments} for one more release, without effect: the value stands in `expect`",
+                probe=current,
+                arguments=", ".join(gone),
+            )
+        )
+    if gone:
+        arguments = arguments._replace(value=tuple(row for row in arguments.members() if row[0].text in taken))
+    return name._replace(text=current), arguments
+
+
+def _warnings(entry: _Entry) -> Iterator[Text]:
+    """Yield what works for one more release only."""
+    notes = list(entry.notes)
+    for field, instead in _FORMER_FIELDS.items():
+        if entry.source.kind == "checks" and field in entry.row:
+            words = Message("the field {field} works for one more release: {instead}", field=field, instead=instead)
+            notes.append(words)
+    yield from (Message("{file}: {note}", file=entry.source.shown, note=note) for note in notes)
 
 
 def _check_place(entry: _Entry) -> None:

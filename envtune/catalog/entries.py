@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.messages import Bilingual, Literal, Text
-from envtune.model import Check, FaqEntry, Playbook, Severity, Signature, Step
+from envtune.model import Check, Expectation, FaqEntry, Playbook, Severity, Signature, Step
 
 Row = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ def check_from(data: Row) -> Check:
         origin=data["origin"],
         probe=probe,
         arguments=arguments or {},
-        expect=data["expect"],
+        expect=expectation_of(data),
         applies=data.get("applies", {}),
         severity_by=tuple((row["when"], Severity(row["severity"])) for row in data.get("severity_by", ())),
         seed=data.get("seed", ""),
@@ -33,11 +33,26 @@ def check_from(data: Row) -> Check:
         remedy=_optional(data.get("remedy")),
         commands=tuple(data.get("commands", ())),
         commands_by=tuple((row["when"], tuple(row["commands"])) for row in data.get("commands_by", ())),
-        playbook=data.get("playbook", ""),
         faq=tuple(data.get("faq", ())),
-        volatile=data.get("volatile", False),
         deadline=float(data.get("deadline", 20)),
     )
+
+
+def expectation_of(data: Row) -> Expectation:
+    """Return what a check expects; `{profile: train}` stands for what the table of variables wants of its variable.
+
+    ValueError where the table wants nothing of it, or the check is not about one variable.
+    """
+    if "profile" not in data["expect"]:
+        expect: Expectation = data["expect"]
+        return expect
+    from envtune.resources.environment.training_values import train_expectation
+
+    ((_, arguments),) = data["probe"].items()
+    profile = train_expectation((arguments or {}).get("name", ""))
+    if profile is None:
+        raise ValueError("the table of variables has no profile for this")
+    return {"all": profile}
 
 
 def faq_from(data: Row) -> FaqEntry:
@@ -54,6 +69,7 @@ def faq_from(data: Row) -> FaqEntry:
         role=data.get("role", "cause"),
         precedence=data.get("precedence", 500),
         confirm=tuple(data.get("confirm", ())),
+        named_by=tuple(data.get("named_by", ())),
         versions=data.get("versions", {}),
         seed=data.get("seed", ""),
         references=tuple(data.get("references", ())),

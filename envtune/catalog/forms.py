@@ -41,7 +41,9 @@ STEP_KINDS: Mapping[str, str] = {
     "service.enable": "Have an installed service start at boot.",
     "file.dropin": "Put a file of our own into a configuration directory.",
     "environment.export": "Export a variable from the job's environment file.",
-    "python.install": "Install distributions into the target Python.",
+    "images.install_pillow": "Replace the Pillow of the job's Python by the build that fits the CPU.",
+    "images.install_opencv": "Keep one of several OpenCV distributions of the job's Python.",
+    "cann.install_te": "Replace te, topi and hccl of the job's Python by what the active CANN ships.",
     "images.patch_torchvision": "Change a known line of an installed Python file.",
     "packages.install": "Install packages with the system's package manager.",
     "cpu.set_governor_at_boot": "Set the performance governor at every boot.",
@@ -160,7 +162,10 @@ _MATCHERS: Mapping[str, Type] = {
 }
 _MATCHER = Message("a matcher")
 _MATCHED = Record(*(Field(*matcher) for matcher in _MATCHERS.items()), key=_MATCHER, form="{eq: ...}", least=1)
-_QUANTIFIED = (Field("all", _MATCHED, "", True), Field("any", _MATCHED, "", True), Field("same", Const(True), "", True))
+_QUANTIFIED = (
+    *(Field("all", _MATCHED, "", True), Field("any", _MATCHED, "", True), Field("same", Const(True), "", True)),
+    Field("profile", Str(choices=("train",)), "", True),  # of the table of variables (entries.expectation_of)
+)
 _EXPECTATION = Record(
     *_MATCHED.fields,
     *(field._replace(required=False) for field in _QUANTIFIED),
@@ -173,7 +178,7 @@ _EXPECTATION = Record(
 def _expect(validator: Validator, node: Node) -> Any:
     """Judge a quantifier over matchers, or matchers; never empty, so that nothing passes unjudged."""
     for key, _ in node.members():
-        if key.text in matchers.QUANTIFIERS and len(node.members()) > 1:
+        if key.text in (*matchers.QUANTIFIERS, "profile") and len(node.members()) > 1:
             message = Message("{quantifier} stands alone; put the matchers into it", quantifier=key.text)
             return validator.report(node, message)
     return validator.judge(node, _EXPECTATION)

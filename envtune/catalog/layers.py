@@ -127,7 +127,7 @@ def _stamp(path: str, status: os.stat_result) -> tuple[str, int]:
 def code_files() -> tuple[Source, ...]:
     """Return what a catalogue file is validated by: probes, matchers, facts, tables; or the archive that runs."""
     own = Layer(PACKAGE, own=True)
-    paths = [os.path.join(PACKAGE, "expect.py"), os.path.join(PACKAGE, "snapshot", "schema.py")]
+    paths = [os.path.join(PACKAGE, name) for name in ("expect.py", "data/variables.json", "snapshot/schema.py")]
     if not os.path.isdir(PACKAGE):
         paths = [PACKAGE]
         while not os.path.exists(paths[0]):

@@ -69,7 +69,8 @@ def command(
     catalogue = options.load_catalogue(catalog, lang)
     checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
     host = open_host(options.single_snapshot(snapshot))
-    report = check_host(host, TargetOptions(python, pid, script, env_file, peers), checks, _progress())
+    target = TargetOptions(python, pid, script, env_file, peers)
+    report = check_host(host, target, checks, _progress(), catalogue.expectations)
     typer.echo(_render(report, format_, lang, verbose))
     _exit_now(exit_code(report.findings, threshold, strict))
 

@@ -44,6 +44,7 @@ def command(
     script: Optional[str] = options.SCRIPT,
     env_file: Optional[str] = options.ENV_FILE,
 ) -> None:
+    from envtune.catalog import load
     from envtune.context.open import open_context, open_host, resolve_target
     from envtune.fix.environment import advise
     from envtune.job.target import TargetOptions
@@ -54,7 +55,8 @@ def command(
     options.require_choice("--format", format_, tuple(FORMATS))
     host = open_host(options.single_snapshot(snapshot))
     target = resolve_target(host, TargetOptions(python, pid, script, env_file))
-    advice = advise(open_context(host, target), profile, format_)
+    catalogue = load()
+    advice = advise(open_context(host, target, catalogue.expectations), profile, format_, catalogue)
     sys.stdout.write(render(advice, format_, lang))
     if not advice.settings:
         options.print_error(Message("nothing differs from the profile"), lang)

@@ -15,10 +15,10 @@ from envtune.messages import N_, Message, Text, listed, plural
 if TYPE_CHECKING:
     from envtune.fix.apply import FixOutcome
     from envtune.fix.consent import Consent, Question
-    from envtune.fix.plan import FixOptions, Plan
+    from envtune.fix.plan import Plan
     from envtune.fix.prepare import PreparedFix
     from envtune.job.target import TargetOptions
-    from envtune.model import Check, Severity
+    from envtune.model import Check, FixOptions, Severity
 
 HELP = N_(
     """What would repair this host; with --apply, repair it and run the same checks again.
@@ -106,9 +106,9 @@ def command(
     dialogue.report_interrupted(apply)
     host = open_host(recorded)
     if saved is None:
-        prepared = prepare(host, target, checks, catalogue.playbooks, fix_options)
+        prepared = prepare(host, target, checks, catalogue, fix_options)
     else:
-        prepared = prepare_saved(host, target, checks, saved)
+        prepared = prepare_saved(host, target, checks, saved, catalogue.expectations)
     if not apply:
         dialogue.print_prepared(prepared)
         raise typer.Exit(prepared.exit_code(threshold))
@@ -146,8 +146,8 @@ def _fix_options(
     import os
 
     from envtune.errors import UsageError
-    from envtune.fix.plan import FixOptions
     from envtune.job.peers import read_peers
+    from envtune.model import FixOptions
 
     if owner is not None and pid is None:
         raise UsageError(Message("--owner goes with --pid: the process to end"))

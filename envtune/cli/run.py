@@ -80,7 +80,7 @@ def command(
     first = not later_rank(os.environ)
     env: Mapping[str, str] = os.environ
     if profile != "none" or (preflight and first):
-        env, context = _environment(argv, profile, keep or [], lang, first)
+        env, context = _environment(argv, profile, keep or [], lang, first, catalog or [])
         if preflight and first:
             _preflight(context, select, ignore, fail_on, force, lang, catalog)
     began = time.time()
@@ -104,13 +104,14 @@ def _fail_to_start(name: str, error: OSError, lang: str) -> NoReturn:
 
 
 def _environment(
-    argv: Sequence[str], profile: str, keep: Sequence[str], lang: str, aloud: bool
+    argv: Sequence[str], profile: str, keep: Sequence[str], lang: str, aloud: bool, catalog: Sequence[Path]
 ) -> tuple[Mapping[str, str], Optional[Context]]:
     """The command's variables; what is changed is said by the first rank of a node, for all of them."""
+    from envtune.catalog import load
     from envtune.run.profile import apply_profile
 
     try:
-        applied = apply_profile(argv, profile, keep)
+        applied = apply_profile(argv, profile, keep, load(tuple(catalog)).expectations)
     except Exception as error:  # a job is not kept from starting by our reading of the host
         kind = type(error).__name__
         options.print_error(
@@ -140,7 +141,7 @@ def _preflight(
     threshold = options.severity_named(fail_on)
     catalogue = options.load_catalogue(catalog, lang)
     checks = select_checks(catalogue.checks, select, ignore, None if select else ["preflight"])
-    found = preflight(context or open_context(LocalHost()), checks, threshold)
+    found = preflight(context or open_context(LocalHost(), expectations=catalogue.expectations), checks, threshold)
     for line in _preflight_lines(found):
         options.print_error(line, lang)
     if found.stopping and not force:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, Optional, TypeVar
+from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
 
 from envtune.context import registry
 from envtune.errors import HostError, Verdict, host_error_text, internal_error_text
 from envtune.host import Host
 from envtune.job.target import Target
-from envtune.model import Fact
+from envtune.model import Expectation, Fact
 
 T = TypeVar("T")
 
@@ -44,6 +44,10 @@ class Facts:
         """Return the value, None when it is unknown."""
         return self[name].value
 
+    def read(self) -> Mapping[str, Fact]:
+        """Return the facts that were read so far."""
+        return self._known
+
     def names(self) -> tuple[str, ...]:
         """Return the name of every fact, sorted."""
         return registry.fact_names()
@@ -56,6 +60,7 @@ class Context:
     host: Host
     target: Target
     known: Mapping[str, Fact] = field(default_factory=dict)  # facts that are given instead of being read
+    expectations: Mapping[str, Sequence[Expectation]] = field(default_factory=dict)  # of the catalogue, by variable
     _memory: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 from envtune.context import Context
 from envtune.errors import HostError, Missing, UsageError
@@ -13,9 +13,11 @@ from envtune.job.environment import read_environment
 from envtune.job.interpreter import find_python
 from envtune.job.target import JobEnvironment, PythonTarget, Target, TargetOptions
 from envtune.messages import Message, Text
-from envtune.model import Source
+from envtune.model import Expectation, Source
 
 UNNAMED = TargetOptions()
+Expectations = Mapping[str, Sequence[Expectation]]
+NO_EXPECTATIONS: Expectations = {}
 
 
 def open_host(snapshot: Optional[Path]) -> Host:
@@ -78,12 +80,15 @@ def _is_missing_program(host: Host, options: TargetOptions) -> bool:
     return not options.named and bool(folders) and all(_is_missing(host, f"{folder}/{name}") for folder in folders)
 
 
-def open_context(host: Host, options: TargetOptions = UNNAMED) -> Context:
-    """The context of one run. Reads only what names the target; everything else is read when a check asks."""
+def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Expectations = NO_EXPECTATIONS) -> Context:
+    """Return the context of one run. Reads only what names the job; everything else is read when a check asks.
+
+    `expectations` are those of the catalogue about single variables (Catalogue.expectations).
+    """
     environment = read_environment(host, options)
     found = _python_of(host, options, environment)
     python, reason = (None, found) if isinstance(found, Text) else (found, None)
-    return Context(host, Target(options, python, reason, environment))
+    return Context(host, Target(options, python, reason, environment), expectations=expectations)
 
 
 def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:

@@ -20,17 +20,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 RESOURCES = "envtune.resources"
 KINDS = ("probes", "facts", "actions")
+PLAN_ARGUMENTS = ("options", "judge")  # what an action may take from the plan: FixOptions, and how a check is judged
 _functions: dict[str, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
 _paths: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
-_former_names: dict[str, str] = {}  # former name of a probe or action -> its name
+# former name of a probe or action -> arguments that were given to it, and its name now
+_former_names: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
+_former_arguments: dict[str, tuple[str, ...]] = {}  # of a probe; they are without effect
 _complete = False
+_NOTHING: Mapping[str, Any] = {}
 
 
-def probe(name: str, *, formerly: str = "") -> Callable[[F], F]:
+def probe(name: str, *, formerly: str = "", former_arguments: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Register `def f(context, *, argument: ...) -> Iterable[Reading]`; it reads and does not judge.
 
-    `formerly` is a name that site catalogues may still use; it is accepted for one release, with a warning.
+    `formerly` is a name that site catalogues may still use, `former_arguments` are arguments that they may still give:
+    both are accepted for one release, with a warning.
     """
+    _former_arguments[name] = former_arguments
     return _register("probes", name, formerly)
 
 
@@ -39,19 +45,20 @@ def fact(name: str) -> Callable[[F], F]:
     return _register("facts", name, "")
 
 
-def action(name: str, *, formerly: str = "") -> Callable[[F], F]:
+def action(name: str, *, formerly: str = "", formerly_with: Mapping[str, Any] = _NOTHING) -> Callable[[F], F]:
     """Register `def f(context, findings, *, argument: ...) -> Iterable[Change]`.
 
     It reads, and returns what it would write; the executor writes. It raises `Skipped` when it has nothing to propose.
+    `formerly_with` are the arguments that the former name had to be given to mean this action.
     """
-    return _register("actions", name, formerly)
+    return _register("actions", name, formerly, formerly_with)
 
 
-def _register(kind: str, name: str, formerly: str) -> Callable[[F], F]:
+def _register(kind: str, name: str, formerly: str, formerly_with: Mapping[str, Any] = _NOTHING) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         _functions[kind][name] = function
         if formerly:
-            _former_names[formerly] = name
+            _former_names.setdefault(formerly, []).append((formerly_with, name))
         return function
 
     return decorate
@@ -103,10 +110,21 @@ def probe_names() -> tuple[str, ...]:
     return tuple(make_index()["probes"])
 
 
-def current_name(name: str) -> str:
+def current_name(name: str, arguments: Mapping[str, Any] = _NOTHING) -> str:
     """Return the name that a probe or action has now; `name` itself when it never had another."""
     _import_everything()
-    return _former_names.get(name, name)
+    for needed, current in _former_names.get(name, ()):
+        if needed.items() <= arguments.items():
+            return current
+    return name
+
+
+def current_arguments(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return those of the arguments that the probe or action of that (perhaps former) name takes still."""
+    current = current_name(name, arguments)
+    gone = {*_former_arguments.get(current, ())}
+    gone |= {key for needed, target in _former_names.get(name, ()) if target == current for key in needed}
+    return tuple(argument for argument in arguments if argument not in gone)
 
 
 def probe_arguments(name: str) -> dict[str, inspect.Parameter]:
@@ -115,13 +133,13 @@ def probe_arguments(name: str) -> dict[str, inspect.Parameter]:
 
 
 def action_arguments(name: str) -> dict[str, inspect.Parameter]:
-    """Return the keyword arguments that a playbook gives to an action; `options` comes from the command line."""
-    return {key: parameter for key, parameter in _keywords(find_action(name)).items() if key != "options"}
+    """Return the keyword arguments that a playbook gives to an action, without those that the plan hands in."""
+    return {key: parameter for key, parameter in _keywords(find_action(name)).items() if key not in PLAN_ARGUMENTS}
 
 
-def takes_options(action: Action) -> bool:
-    """Return whether the action takes the FixOptions of the command line."""
-    return "options" in _keywords(action)
+def plan_arguments(action: Action) -> tuple[str, ...]:
+    """Return those of PLAN_ARGUMENTS that the action takes."""
+    return tuple(name for name in PLAN_ARGUMENTS if name in _keywords(action))
 
 
 def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

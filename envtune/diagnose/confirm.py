@@ -87,4 +87,4 @@ class ConfirmingHost:
 
     @cached_property
     def _context(self) -> Context:
-        return open_context(self._host, self._target)
+        return open_context(self._host, self._target, self._catalogue.expectations)

@@ -93,10 +93,10 @@ def _check_again(prepared: PreparedFix, ready: Sequence[Change], result: ApplyRe
         if change.verify and result.results[change.id]["status"] == "done":
             targets.update(dict.fromkeys(fixed_checks(change), change.verify))
     here = [check for check in prepared.checks if check.id not in targets]
-    findings = list(examine(LocalHost(), prepared.target, here)[0]) if here else []
+    findings = list(examine(LocalHost(), prepared.target, here, prepared.expectations)[0]) if here else []
     for verify in {repr(sorted(verify.items())): verify for verify in targets.values()}.values():
         checks = [check for check in prepared.checks if targets.get(check.id) == verify]
-        findings += examine(LocalHost(), TargetOptions(**verify), checks)[0]
+        findings += examine(LocalHost(), TargetOptions(**verify), checks, prepared.expectations)[0]
     order = {check.id: number for number, check in enumerate(prepared.checks)}
     return tuple(sorted(findings, key=lambda finding: order[finding.id]))
 

@@ -8,36 +8,21 @@ reason or with the steps that a person does.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Iterable, Mapping, Optional, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
+from envtune.audit import examine
 from envtune.context import Context
-from envtune.context.registry import find_action, takes_options
+from envtune.context.registry import find_action, plan_arguments
 from envtune.errors import Denied, HostError, Skipped, Verdict, host_error_text, internal_error_text
 from envtune.fix.conflicts import Ownership
 from envtune.fix.policy import refusal
 from envtune.messages import Joined, Literal, Message, Text
-from envtune.model import Change, Finding, Outcome, Playbook, Step
+from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
 
 SAFETY = ("safe", "confirm", "manual")
 DISRUPTION = ("none", "job", "service", "reboot")
 # what others may need to be there first: system packages before Python packages, both before everything else
-_FIRST = ("packages.install", "python.install")
-
-
-@dataclass(frozen=True)
-class FixOptions:
-    """What the user said about the repair. An action whose signature has the keyword `options` gets it.
-
-    `peers` are the addresses and networks (`10.0.0.2`, `10.0.0.0/24`, `fd00::/8`) of the other hosts of the job, names
-    already resolved. `wheels` is a directory of wheels for hosts without a network, `env_file` the file to write
-    variables to, `pid` and `owner` name one process and the user who must own it.
-    """
-
-    peers: tuple[str, ...] = ()
-    wheels: Optional[str] = None
-    env_file: Optional[str] = None
-    pid: Optional[int] = None
-    owner: Optional[str] = None
+_FIRST = (("packages.install",), ("images.install_pillow", "images.install_opencv", "cann.install_te"))
 
 
 NO_OPTIONS = FixOptions()
@@ -88,7 +73,7 @@ def make_plan(
 
 def _rank(playbook: Playbook) -> tuple[int, str]:
     kinds = [step.kind for step in playbook.steps]
-    return min((n for n, kind in enumerate(_FIRST) if kind in kinds), default=len(_FIRST)), playbook.id
+    return min((n for n, group in enumerate(_FIRST) if {*group} & {*kinds}), default=len(_FIRST)), playbook.id
 
 
 def _target(context: Context) -> dict[str, Any]:
@@ -155,7 +140,8 @@ class _Draft:
             action = find_action(step.kind)
         except KeyError:
             raise Skipped(Message("there is no action {kind} in this version", kind=step.kind)) from None
-        more = {"options": self.options} if takes_options(action) else {}
+        available = {"options": self.options, "judge": examine}
+        more = {name: available[name] for name in plan_arguments(action)}
         return tuple(action(self.context, findings, **step.arguments, **more))
 
     def _admit(self, change: Change, findings: Sequence[Finding]) -> None:

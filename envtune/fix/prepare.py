@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Callable, Optional, Sequence
 
 from envtune.audit import audit
 from envtune.catalog import Catalogue, load
 from envtune.context import Context
-from envtune.context.open import UNNAMED, open_context, resolve_target
+from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, open_context, resolve_target
 from envtune.executor.files import is_kernel_file
 from envtune.fix.outcome import exit_status
-from envtune.fix.plan import NO_OPTIONS, FixOptions, Plan, make_plan
+from envtune.fix.plan import NO_OPTIONS, Plan, make_plan
 from envtune.fix.runs import current_text
 from envtune.fix.selection import choose_checks
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
-from envtune.model import Change, Check, Finding, Playbook, Severity
+from envtune.model import Change, Check, Finding, FixOptions, Severity
 
 Progress = Callable[[Check], None]
 
@@ -31,6 +31,7 @@ class PreparedFix:
     findings: tuple[Finding, ...]
     target: TargetOptions
     saved: bool = False  # the plan comes from a file
+    expectations: Expectations = field(default_factory=dict)  # of the catalogue, by variable
 
     def exit_code(self, floor: Severity) -> int:
         """Return what `fix` without --apply ends with: 1 when there is something to do or something wrong."""
@@ -76,42 +77,53 @@ def plan(
     """
     catalogue = catalogue or load()
     checks = choose_checks(catalogue, select, faq, ignore, tags, severity)
-    return prepare(host or LocalHost(), target, checks, catalogue.playbooks, options, progress).plan
+    return prepare(host or LocalHost(), target, checks, catalogue, options, progress).plan
 
 
 def prepare(
     host: Host,
     target: TargetOptions,
     checks: tuple[Check, ...],
-    playbooks: Sequence[Playbook],
+    catalogue: Catalogue,
     options: FixOptions = NO_OPTIONS,
     progress: Optional[Progress] = None,
 ) -> PreparedFix:
     """Run the checks and plan what would fix their findings."""
     target = resolve_target(host, target)
-    findings, context = examine(host, target, checks, progress)
+    findings, context = examine(host, target, checks, catalogue.expectations, progress)
     if options.env_file is None and target.env_file is not None:
-        options = replace(options, env_file=target.env_file)
-    return PreparedFix(make_plan(findings, playbooks, context, options), checks, findings, target)
+        options = options._replace(env_file=target.env_file)
+    made = make_plan(findings, catalogue.playbooks, context, options)
+    return PreparedFix(made, checks, findings, target, expectations=catalogue.expectations)
 
 
-def prepare_saved(host: Host, target: TargetOptions, checks: tuple[Check, ...], saved: Plan) -> PreparedFix:
+def prepare_saved(
+    host: Host,
+    target: TargetOptions,
+    checks: tuple[Check, ...],
+    saved: Plan,
+    expectations: Expectations = NO_EXPECTATIONS,
+) -> PreparedFix:
     """Take a saved plan together with what its checks find now, on the job it was made for unless one is named."""
     if target._replace(peers=()) == UNNAMED:
         recorded = TargetOptions(**saved.target)
         target = recorded._replace(peers=target.peers or recorded.peers)
     else:
         target = resolve_target(host, target)
-    findings = examine(host, target, checks)[0] if checks else ()
+    findings = examine(host, target, checks, expectations)[0] if checks else ()
     changes = tuple(map(_with_true_diff, saved.changes)) if checks else saved.changes
-    return PreparedFix(replace(saved, changes=changes), checks, findings, target, saved=True)
+    return PreparedFix(replace(saved, changes=changes), checks, findings, target, True, expectations)
 
 
 def examine(
-    host: Host, target: TargetOptions, checks: Sequence[Check], progress: Optional[Progress] = None
+    host: Host,
+    target: TargetOptions,
+    checks: Sequence[Check],
+    expectations: Expectations = NO_EXPECTATIONS,
+    progress: Optional[Progress] = None,
 ) -> tuple[tuple[Finding, ...], Context]:
     """Return what the checks find on the host for that job, and the context they were run in."""
-    context = open_context(host, target)
+    context = open_context(host, target, expectations)
     return audit(checks, context, progress), context
 
 

@@ -112,7 +112,7 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     yield Section(Message("How to fix it"), "text", (check.remedy,) if check.remedy else ())
     lines = [*check.commands, *(line for _, commands in check.commands_by for line in commands)]
     yield Section(Message("Commands"), "code", tuple(Literal(line) for line in lines))
-    playbooks = [p for p in catalogue.playbooks if check.id in p.fixes or p.id == check.playbook]
+    playbooks = [p for p in catalogue.playbooks if check.id in p.fixes]
     yield Section(Message("Playbooks"), "list", tuple(_link(p.id, p.title) for p in playbooks))
     yield Section(Message("When a failure is no problem"), "list", check.falsepositives)
     titles = {entry.id: entry.title for entry in catalogue.faq} if check.faq else {}

@@ -12,6 +12,7 @@ from envtune.messages import Literal, Message, Text
 if TYPE_CHECKING:
     from envtune.context import Context
     from envtune.job.target import JobEnvironment
+    from envtune.model import Expectation
     from envtune.resources.environment.profile import Setting
 
 # Set by launchers for each process of a node, counted from 0. Sources: torchrun (torch.distributed.run), mpirun(1) of
@@ -41,7 +42,9 @@ def later_rank(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name, "0").strip() not in ("", "0") for name in LOCAL_RANKS)
 
 
-def apply_profile(argv: Sequence[str], profile: str, keep: Sequence[str]) -> Applied:
+def apply_profile(
+    argv: Sequence[str], profile: str, keep: Sequence[str], expectations: Mapping[str, Sequence[Expectation]]
+) -> Applied:
     """The profile applied to this process's environment, in memory; nothing changes where nothing of Ascend is.
 
     The environment is known even under sudo and ssh: envtune hands it over itself (docs/adr/0008).
@@ -53,7 +56,8 @@ def apply_profile(argv: Sequence[str], profile: str, keep: Sequence[str]) -> App
 
     host = LocalHost()
     own = JobEnvironment(dict(os.environ), THIS_SHELL)
-    context = with_environment(open_context(host, TargetOptions(python=interpreter(argv, os.environ))), own)
+    options = TargetOptions(python=interpreter(argv, os.environ))
+    context = with_environment(open_context(host, options, expectations), own)
     given, notes = child_environment(context, profile, keep)
     return Applied(given.variables or {}, notes, with_environment(context, _of_the_job(context, argv, given)))
 
@@ -80,12 +84,12 @@ def _settings(
 
     known = context.target.environment.variables or {}
     advice = debug(context) if profile == "debug" else train(context)
-    left = [(one.name, one.reason) for one in advice.left]
+    left = [(row.name, row.reason) for row in advice.unchanged]
     settings: list[Setting] = []
     for one in (*_added(path_advice(context), known), *advice.settings):
         if one.name in keep:
             left.append((one.name, Literal("--keep")))
-        elif one.grave:
+        elif one.needs_consent:
             left.append((one.name, one.reason))
         elif one.name != "MASTER_ADDR" or not any(name in known for name in LOCAL_RANKS):
             settings.append(one)
@@ -93,10 +97,10 @@ def _settings(
 
 
 def _added(paths: Sequence[Setting], known: Mapping[str, str]) -> Iterator[Setting]:
-    """Search paths get what they lack, and lose another CANN's entries (CANN012). Other cleaning is for the user's own
+    """Search paths get what they lack, and lose another CANN's entries. Other cleaning is for the user's own
     files (envtune fix): the command, or a library, may be found through an entry that should not be there."""
     for one in paths:
-        if one.script or one.value is None or "CANN012" in one.checks:
+        if one.script or one.value is None or one.other_install:
             yield one
         elif one.prefixes:
             there = known.get(one.name)

@@ -26,10 +26,10 @@ from envtune.executor.plan import plan_fault
 from envtune.executor.recover import undo_run
 from envtune.executor.run import apply_plan
 from envtune.fix.document import load_plan, plan_data, render
-from envtune.fix.plan import FixOptions, Plan, executable, fixed_checks, make_plan
+from envtune.fix.plan import Plan, executable, fixed_checks, make_plan
 from envtune.fix.policy import refusal
 from envtune.job.target import TargetOptions
-from envtune.model import Check, Outcome, Playbook
+from envtune.model import Check, FixOptions, Outcome, Playbook
 from envtune.report import plan_text as report
 from envtune.snapshot.host import SnapshotHost
 

@@ -27,7 +27,7 @@ from envtune.job.environment import parse_env_file
 from envtune.job.target import JobEnvironment
 from envtune.messages import Bilingual
 from envtune.model import Outcome
-from envtune.resources.environment.profile import Advice, Left, Setting
+from envtune.resources.environment.profile import Advice, Setting, Unchanged
 from envtune.resources.environment.render import FORMATS, render
 from envtune.resources.environment.simulate import with_environment
 
@@ -92,7 +92,7 @@ def test_a_whitelist_that_somebody_wants_is_left_and_named() -> None:
 def test_a_whitelist_without_a_file_says_both_ways_out() -> None:
     found = advise(scene_with(NEW, HCCL_WHITELIST_DISABLE="0"), "train", "bash")
     (one,) = [s for s in found.settings if s.name == "HCCL_WHITELIST_DISABLE"]
-    assert one.value == "1" and one.grave and "HCCL_WHITELIST_FILE" in one.reason.en
+    assert one.value == "1" and one.needs_consent and "HCCL_WHITELIST_FILE" in one.reason.en
 
 
 def test_values_out_of_range_go_back_to_the_default() -> None:
@@ -109,7 +109,7 @@ def test_pairs_that_contradict_each_other() -> None:
 def test_a_choice_that_only_a_person_can_make_is_named() -> None:
     clash = "expandable_segments:True,max_split_size_mb:64"
     found = advise(scene_with(NEW, COMBINED_ENABLE="1", PYTORCH_NPU_ALLOC_CONF=clash), "train", "json")
-    assert [one.name for one in found.left] == ["PYTORCH_NPU_ALLOC_CONF"]
+    assert [one.name for one in found.unchanged] == ["PYTORCH_NPU_ALLOC_CONF"]
 
 
 def test_the_debug_profile() -> None:
@@ -234,7 +234,7 @@ def test_any_value_arrives_as_it_is(shell: str, values: list[str], tmp_path_fact
     reason = Bilingual("a reason\nwith $(touch pwned) `x` in it", "原因")
     rows = [Setting(f"V{number}", value, reason) for number, value in enumerate(values)]
     rows.append(Setting("GONE", None, reason))
-    text = render(Advice(tuple(rows), (Left("LEFT", "a\nb", reason),)), shell, "en")
+    text = render(Advice(tuple(rows), (Unchanged("LEFT", "a\nb", reason),)), shell, "en")
     found = passed_on(shell, text, {"GONE": "1", "LANG": "C.UTF-8"}, tmp_path_factory.mktemp("shell"))
     assert [found[f"V{number}"] for number in range(len(values))] == values
     assert "GONE" not in found

@@ -309,9 +309,9 @@ def test_the_checks_run_again_on_the_job_that_shows_the_effect(world: World, mon
     seen: list[Any] = []
     real = prepare.examine
 
-    def examine(host: Any, target: Any, checks: Any, progress: Any = None) -> Any:
+    def examine(host: Any, target: Any, checks: Any, expectations: Any = None, progress: Any = None) -> Any:
         seen.append((target.script, sorted(check.id for check in checks)))
-        return real(host, target, checks, progress)
+        return real(host, target, checks, expectations, progress)
 
     monkeypatch.setattr(prepare, "examine", examine)
     monkeypatch.setattr(fix_apply, "examine", examine)

@@ -23,11 +23,11 @@ from envtune.executor.plan import OPERATIONS
 from envtune.fix.consent import Consent, sort_changes
 from envtune.fix.document import PLAN, load_plan, plan_data, render
 from envtune.fix.outcome import ApplyResult, exit_status, reconcile
-from envtune.fix.plan import FixOptions, Plan, SkippedFinding, make_plan, with_playbook_safety
+from envtune.fix.plan import Plan, SkippedFinding, make_plan, with_playbook_safety
 from envtune.fix.policy import refusal
 from envtune.fix.shell_commands import commands, shell_lines
 from envtune.messages import Bilingual, Literal
-from envtune.model import Change, Evidence, Finding, Outcome, Playbook, Severity
+from envtune.model import Change, Evidence, Finding, FixOptions, Outcome, Playbook, Severity
 from envtune.report import plan_text as report
 from envtune.schema.json_schema import document
 
@@ -109,17 +109,17 @@ def test_the_action_gets_the_options_when_it_asks_for_them(context: Context, act
 
 
 def test_packages_come_first_and_steps_keep_their_order(context: Context, act: Any) -> None:
-    for kind in ("environment.export", "python.install", "packages.install", "file.dropin"):
+    for kind in ("environment.export", "images.install_pillow", "packages.install", "file.dropin"):
         act(kind, offering(proposal(path=f"/etc/{kind}")))
     books = [
         playbook("a", {"environment.export": {}}, {"file.dropin": {}}),
-        playbook("b", {"python.install": {}}),
+        playbook("b", {"images.install_pillow": {}}),
         playbook("c", {"packages.install": {}}),
     ]
     made = make_plan([finding("SYS001")], books, context)
     assert [c.action for c in made.changes] == [
         "packages.install",
-        "python.install",
+        "images.install_pillow",
         "environment.export",
         "file.dropin",
     ]

@@ -14,10 +14,10 @@ from envtune.context import Context
 from envtune.context.open import open_context
 from envtune.executor.recover import undo_run
 from envtune.executor.run import apply_plan
-from envtune.fix.plan import FixOptions, Plan, executable, make_plan
+from envtune.fix.plan import Plan, executable, make_plan
 from envtune.host import LocalHost
 from envtune.job.target import TargetOptions
-from envtune.model import Change, Fact, Finding
+from envtune.model import Change, Fact, Finding, FixOptions
 
 
 def local_context(facts: Optional[Mapping[str, str]] = None, target: Optional[TargetOptions] = None) -> Context:

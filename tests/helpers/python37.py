@@ -13,9 +13,8 @@ import pytest
 
 from envtune.collector.python.distributions import system_includes
 from envtune.executor.common import failpoint_hooks
-from envtune.fix.plan import FixOptions
 from envtune.job.target import TargetOptions
-from envtune.model import Change
+from envtune.model import Change, FixOptions
 from helpers import fixing
 
 NATIVE = "pillow==9.5.0"  # the newest for Python 3.7

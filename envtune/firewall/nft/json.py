@@ -12,7 +12,7 @@ from envtune.firewall.match import Condition, Packet, any_of, unknown
 from envtune.firewall.model import Action, BaseChain, Chain, ListingError, Rule, Table
 from envtune.firewall.nft.expressions import Listing, as_list, match_condition, membership
 from envtune.firewall.nft.format import rule_text
-from envtune.intervals import decimal
+from envtune.ranges import decimal
 
 # Names of nft(8); `out` is of bridges, whose other names stand for other numbers, which changes nothing here.
 PRIORITIES = {"raw": -300, "mangle": -150, "dstnat": -100, "filter": 0, "security": 50, "srcnat": 100, "out": 100}

@@ -11,16 +11,23 @@ from typing import Iterable, Optional, Sequence
 from envtune.collector.sources.cann import TE_PACKAGES
 from envtune.collector.wheels import wheel_top_level
 from envtune.context import Context
+from envtune.context.registry import action
 from envtune.errors import Skipped
 from envtune.messages import Message, Text
-from envtune.model import Finding
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.te import newest_wheel
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.python import distributions as python_env
 from envtune.resources.python.distributions import Distribution
-from envtune.resources.python.installation import Installation
+from envtune.resources.python.install import Installation, replacements
 from envtune.resources.python.site import main_entry
+
+
+@action("cann.install_te", formerly="python.install", formerly_with={"what": "cann-wheels"})
+def install_te(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
+    """Replace te, topi and hccl of the job's Python by what the active CANN ships."""
+    return replacements(context, findings, options, choose)
 
 
 def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:

@@ -7,16 +7,17 @@ https://docs.kernel.org/admin-guide/pm/cpufreq.html.
 from __future__ import annotations
 
 import posixpath
+from functools import partial
 from typing import Iterable, Mapping, NamedTuple, Optional
 
+from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text
-from envtune.model import Evidence, Reading
-from envtune.ranges import join_subjects
-from envtune.ranges_numbers import cpu_numbers, whole_number
+from envtune.model import Evidence, Expectation, Reading
+from envtune.ranges import cpu_numbers, join_subjects, whole_number
 
 ROOT = "/sys/devices/system/cpu"
 # Porting guide 003:1359-1387, table 1: the six modes it knows.
@@ -180,7 +181,17 @@ def _ceiling_reading(host: Host, policy: Policy) -> Reading:
         return Reading(cpus, None, Evidence(allowed, " ".join(texts)), reason=reason)
     shown = Message("{limit} of {top} kHz", limit=limit, top=top)
     evidence = Evidence(allowed, f"scaling_max_freq {limit}\ncpuinfo_max_freq {top}")
-    return Reading(cpus, limit * 100 // top, evidence, shown, Message("{top} kHz", top=top))
+    return Reading(cpus, limit * 100 // top, evidence, shown, partial(_ceiling_words, top))
+
+
+def _ceiling_words(top: int, expectation: Expectation) -> Text:
+    """Word an expectation of the percentage as a frequency of this CPU."""
+    least = expect.only(expectation, "ge")
+    if least is None:
+        return expect.describe(expectation, lambda percent: f"{percent} %")
+    if least == 100:
+        return Message("{top} kHz", top=top)
+    return Message("{least} kHz or more", least=-int(-least * top // 100))
 
 
 def _pstate_limit(host: Host, name: str) -> Optional[Reading]:

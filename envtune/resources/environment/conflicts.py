@@ -1,4 +1,4 @@
-"""Variables of the job that contradict each other. One rule per pair; a rule speaks only when one of its two is set."""
+"""Variables of the job that contradict each other. One rule per pair, applied only when one of the two is set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Callable, Iterable, Mapping, NamedTuple, Optional
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import NotApplicable, Undetermined
-from envtune.messages import Bilingual, Message, Text, in_context
+from envtune.messages import Message, Text, in_context
 from envtune.model import Evidence, Reading
 from envtune.resources.environment.reference import TASK_QUEUE_ON, TorchNpu, behaves, release_at_least, torch_npu_of
 from envtune.resources.environment.value_formats import alloc_options
@@ -15,68 +15,68 @@ from envtune.resources.environment.value_formats import alloc_options
 HCCL_DEFAULT_EXEC = 1836  # s; AIV 1091
 
 
-class Answer(NamedTuple):
-    """What a rule found. `conflict` is None when it cannot be told; `words` then say why."""
+class Conflict(NamedTuple):
+    """What a rule says of its pair. `found` is None when that is unknown; `words` then say why."""
 
-    conflict: Optional[bool]
+    found: Optional[bool]
     words: Text
 
 
-Rule = Callable[[Context, Mapping[str, str]], Optional[Answer]]
+Rule = Callable[[Context, Mapping[str, str]], Optional[Conflict]]
 
 
 @probe("environment.conflicts", formerly="variable_conflicts.pairs")
 def pairs(context: Context) -> Iterable[Reading]:
     """Per pair of variables of which one is set whether they agree."""
     variables, environment = context.target.variables(), context.target.environment
-    found: list[Reading] = []
+    readings: list[Reading] = []
     for names, rule, wanted in RULES:
         subject = " / ".join(names)
         try:
             if not any(name in variables for name in names):
                 continue
-            answer = rule(context, variables)
-        except Undetermined as untold:
-            found.append(Reading(subject, None, Evidence(untold.source), expected=wanted, reason=untold.reason))
+            conflict = rule(context, variables)
+        except Undetermined as verdict:
+            readings.append(Reading(subject, None, Evidence(verdict.source), expected=wanted, reason=verdict.reason))
             continue
-        if answer is None:
+        if conflict is None:
             continue
         first = next(name for name in names if name in variables)
         text = ", ".join(f"{name}={variables[name]}" for name in names if name in variables)
         evidence = Evidence(environment.place(first), text)
-        if answer.conflict is None:
-            found.append(Reading(subject, None, evidence, expected=wanted, reason=answer.words))
+        if conflict.found is None:
+            readings.append(Reading(subject, None, evidence, expected=wanted, reason=conflict.words))
         else:
-            found.append(Reading(subject, answer.conflict, evidence, answer.words, wanted))
-    if not found:
+            readings.append(Reading(subject, conflict.found, evidence, conflict.words, wanted))
+    if not readings:
         raise NotApplicable(
             Message("none of the variables that can contradict each other is set"),
             environment.description,
         )
-    return found
+    return readings
 
 
-def _pcie_and_roce(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+def _pcie_and_roce(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
     """Both 1, PCIE 0 alone and ROCE 0 alone are illegal. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
     pcie, roce = variables.get("HCCL_INTRA_PCIE_ENABLE"), variables.get("HCCL_INTRA_ROCE_ENABLE")
     illegal = (pcie, roce) in (("1", "1"), ("0", None), (None, "0"))
     unset = Message("unset")
     shown = Message("PCIE {pcie}, ROCE {roce}", pcie=pcie or unset, roce=roce or unset)
-    return Answer(illegal, shown)
+    return Conflict(illegal, shown)
 
 
-def _whitelist(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+def _whitelist(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
     """A whitelist that is on needs its file. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
     if variables.get("HCCL_WHITELIST_DISABLE") != "0":
         return None
     path = variables.get("HCCL_WHITELIST_FILE", "")
     if path:
-        return Answer(False, Message("HCCL_WHITELIST_DISABLE 0 with {path}", path=path))
+        return Conflict(False, Message("HCCL_WHITELIST_DISABLE 0 with {path}", path=path))
     shown = Message("HCCL_WHITELIST_DISABLE 0, HCCL_WHITELIST_FILE unset")
-    return Answer(True, shown)
+    return Conflict(True, shown)
 
 
-def _stream_queue(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+def _stream_queue(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
     """PER_STREAM_QUEUE=1 needs a task queue. Source: Ascend/pytorch docs/zh/api/environment_variable."""
     if variables.get("PER_STREAM_QUEUE") != "1":
         return None
@@ -88,13 +88,13 @@ def _stream_queue(context: Context, variables: Mapping[str, str]) -> Optional[An
             why = Message(
                 "TASK_QUEUE_ENABLE is unset, and its default depends on the torch_npu release, which is not known"
             )
-            return Answer(None, why)
+            return Conflict(None, why)
         queue = "1" if on else "0"
     shown = Message("PER_STREAM_QUEUE 1, TASK_QUEUE_ENABLE {queue}", queue=queue)
-    return Answer(queue == "0", shown)
+    return Conflict(queue == "0", shown)
 
 
-def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
     """HCCL_EVENT_TIMEOUT, where it is set, must exceed HCCL_EXEC_TIMEOUT; 0 waits for ever. Source: Ascend/pytorch
     docs/zh/environment_variable_reference/HCCL_EVENT_TIMEOUT.md."""
     event, execution = variables.get("HCCL_EVENT_TIMEOUT"), variables.get("HCCL_EXEC_TIMEOUT")
@@ -103,15 +103,11 @@ def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[
     default = 1091 if variables.get("HCCL_OP_EXPANSION_MODE") == "AIV" else HCCL_DEFAULT_EXEC
     waits, runs = int(event), default if execution is None else int(execution)
     conflict = waits != 0 and (runs == 0 or waits <= runs)
-    suffix = ("", "") if execution is not None else (" (the default)", "（默认值）")
-    shown = Bilingual(
-        f"HCCL_EVENT_TIMEOUT {waits} s, HCCL_EXEC_TIMEOUT {runs} s{suffix[0]}",
-        f"HCCL_EVENT_TIMEOUT {waits} s，HCCL_EXEC_TIMEOUT {runs} s{suffix[1]}",
-    )
-    return Answer(conflict, shown)
+    shown = Message("HCCL_EVENT_TIMEOUT {event} s, HCCL_EXEC_TIMEOUT {execution} s", event=waits, execution=runs)
+    return Conflict(conflict, shown if execution is not None else Message("{value} (the default)", value=shown))
 
 
-def _two_allocators(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+def _two_allocators(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
     """From 26.2.0 on torch 2.10 both are read, and both set is an error. Source: Ascend/pytorch
     docs/zh/environment_variable_reference/PYTORCH_ALLOC_CONF.md."""
     if "PYTORCH_ALLOC_CONF" not in variables or "PYTORCH_NPU_ALLOC_CONF" not in variables:
@@ -121,11 +117,11 @@ def _two_allocators(context: Context, variables: Mapping[str, str]) -> Optional[
     both_read = release_at_least(found, "26.2.0", "2.10.0") if isinstance(found, TorchNpu) else None
     if both_read is None:
         why = Message("both are set; whether this torch_npu reads both (from 26.2.0 on) cannot be told")
-        return Answer(None, why)
-    return Answer(both_read, shown)
+        return Conflict(None, why)
+    return Conflict(both_read, shown)
 
 
-def _allocator_options(context: Context, variables: Mapping[str, str]) -> Optional[Answer]:
+def _allocator_options(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
     """Options that exclude each other. Source: Ascend/pytorch
     docs/zh/environment_variable_reference/PYTORCH_NPU_ALLOC_CONF.md."""
     options = alloc_options(variables["PYTORCH_NPU_ALLOC_CONF"]) or {}
@@ -140,9 +136,9 @@ def _allocator_options(context: Context, variables: Mapping[str, str]) -> Option
         if {one, other} <= on
     ]
     if not clashes:
-        return Answer(False, in_context("conflicts", "options that go together"))
+        return Conflict(False, in_context("conflicts", "options that go together"))
     one, other = clashes[0]
-    return Answer(True, Message("{one} together with {other}", one=one, other=other))
+    return Conflict(True, Message("{one} together with {other}", one=one, other=other))
 
 
 RULES: tuple[tuple[tuple[str, ...], Rule, Text], ...] = (

@@ -1,6 +1,6 @@
 """Variables for the jobs to come: one env file, /etc/profile.d, or a block in a launch script.
 
-A file changes no running process and no shell that is open. What a setting cures is not assumed: the file as it would
+A file changes no running process and no shell that is open. What a setting fixes is not assumed: the file as it would
 be is read again as a job would read it, and the checks are judged on that.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING, Iterable, Iterator, NamedTuple, Optional, Sequence
+from typing import Iterable, Iterator, NamedTuple, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
@@ -17,24 +17,21 @@ from envtune.host import Host, realpath
 from envtune.job.environment import env_file_environment, is_for_a_shell, parse_env_file, shell_environment
 from envtune.job.script import text_environment
 from envtune.job.target import JobEnvironment
-from envtune.messages import Bilingual, Message, Text
-from envtune.model import Change, Check, Finding
-from envtune.resources.environment.managed_block import Unclosed, docker_lines, merged, split, variants
+from envtune.messages import Message, Text, clauses
+from envtune.model import Change, Check, Finding, FixOptions
+from envtune.resources.environment.managed_block import UnclosedBlockError, docker_lines, merged, split, variants
 from envtune.resources.environment.path_settings import advice as path_advice
-from envtune.resources.environment.profile import Left, Setting, train
+from envtune.resources.environment.profile import Setting, Unchanged, train
 from envtune.resources.environment.render import bash_lines
 from envtune.resources.environment.search_paths import HDF5_ENTRIES, SEARCHED
-from envtune.resources.environment.simulate import cured, environment_after, values
+from envtune.resources.environment.simulate import Judge, attribute, environment_after, fixed_checks, values
 from envtune.resources.files.change import content, file_operation, needs_root
-
-if TYPE_CHECKING:
-    from envtune.fix.plan import FixOptions
 
 PROFILE_D = "/etc/profile.d/"
 SEARCH_PATHS = {*SEARCHED, *HDF5_ENTRIES}
 
 
-class Place(NamedTuple):
+class EnvFile(NamedTuple):
     """The file that is written: `kind` is script, file (sourced by a shell) or docker (`KEY=VALUE` lines)."""
 
     path: str
@@ -43,52 +40,56 @@ class Place(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """The file as it would be, what a job would get from it, and which checks that cures."""
+    """The file as it would be, what a job would get from it, and which checks that fixes."""
 
     text: str
     environment: JobEnvironment
-    cures: tuple[str, ...]
+    fixes: tuple[str, ...]
 
 
 @action("environment.export", formerly="env.export")
-def export(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
-    """Write the variables that cure the findings where the job will read them."""
-    checks = {finding.id: finding.check for finding in findings}
-    settings, left = _settings(context, tuple(checks))
+def export(context: Context, findings: Sequence[Finding], *, options: FixOptions, judge: Judge) -> Iterable[Change]:
+    """Write the variables that fix the findings where the job will read them."""
+    checks = tuple({finding.id: finding.check for finding in findings}.values())
+    settings, unchanged = _settings(context, checks, judge)
     if not settings:
-        raise Skipped(_nothing(findings, left))
-    place = _place(context, options)
+        raise Skipped(_nothing(findings, unchanged))
+    file = _file(context, options)
     try:
-        best = _best(context, place, settings, tuple(checks.values()))
-    except Unclosed as mark:
-        words = f"{place.path}: the block that begins at {mark} has no end mark; mend it by hand"
-        raise Skipped(Bilingual(words, f"{place.path}：{mark} 开始的 envtune 块缺少结束标记，请手动修复")) from None
-    if best.text == (place.text or ""):
-        raise Skipped(_unread(place, context))
-    if not best.cures:
-        raise Skipped(_overridden(place, best, settings))
-    return [_change(context, place, best, settings, left)]
+        best = _best(context, file, settings, checks, judge)
+    except UnclosedBlockError as error:
+        raise Skipped(
+            Message(
+                "{path}: the block that begins at line {line} has no end mark; mend it by hand",
+                path=file.path,
+                line=error.line,
+            )
+        ) from None
+    if best.text == (file.text or ""):
+        raise Skipped(_unread(file, context))
+    if not best.fixes:
+        raise Skipped(_overridden(file, best, settings))
+    return [_change(context, file, best, settings, unchanged)]
 
 
-def _nothing(findings: Sequence[Finding], left: Sequence[Left]) -> Text:
-    """Why no variable is set: it is left on purpose, or a person has to choose it."""
-    if left:
-        en, zh = (
-            "; ".join(f"{one.name}: {one.reason.en}" for one in left),
-            "；".join(f"{one.name}：{one.reason.zh}" for one in left),
-        )
-        return Bilingual(en, zh)
+def _nothing(findings: Sequence[Finding], unchanged: Sequence[Unchanged]) -> Text:
+    """Say why no variable is set: it is left on purpose, or a person has to choose it."""
+    if unchanged:
+        return clauses(Message("{name}: {reason}", name=row.name, reason=row.reason) for row in unchanged)
     remedy = findings[0].check.remedy or Message("see the check")
     return Message("which value is right cannot be told here. {remedy}", remedy=remedy)
 
 
-def _settings(context: Context, ids: Sequence[str]) -> tuple[tuple[Setting, ...], tuple[Left, ...]]:
-    """What cures these findings, and what of the profile is left on purpose."""
-    found = train(context)
-    every = [s for s in (*path_advice(context), *found.settings) if set(s.checks) & set(ids)]
-    frozen = {s.name: s for s in every if _would_freeze(context, s)}
-    left = (*found.left, *(Left(name, str(s.value), _not_frozen(context, name)) for name, s in frozen.items()))
-    return tuple(s for s in every if s.name not in frozen), left
+def _settings(
+    context: Context, checks: Sequence[Check], judge: Judge
+) -> tuple[tuple[Setting, ...], tuple[Unchanged, ...]]:
+    """Return what helps to fix these checks, and what of the profile is left on purpose."""
+    advice = train(context)
+    every = attribute(context, (*path_advice(context), *advice.settings), checks, judge)
+    helpful = [setting for setting in every if setting.checks]
+    frozen = {setting.name: setting for setting in helpful if _would_freeze(context, setting)}
+    left = (Unchanged(name, str(setting.value), _not_frozen(context, name)) for name, setting in frozen.items())
+    return tuple(setting for setting in helpful if setting.name not in frozen), (*advice.unchanged, *left)
 
 
 def _not_frozen(context: Context, name: str) -> Text:
@@ -101,7 +102,7 @@ def _not_frozen(context: Context, name: str) -> Text:
 
 
 def _would_freeze(context: Context, setting: Setting) -> bool:
-    """Whether a file would hold this shell's whole search path: every job that reads it would get that one."""
+    """Return whether a file would hold this shell's whole search path: every job that reads it would get that one."""
     if setting.value is None or setting.prefixes or setting.name not in SEARCH_PATHS:
         return False
     inherited = context.host.environ.get(setting.name, "")
@@ -113,7 +114,7 @@ def _would_freeze(context: Context, setting: Setting) -> bool:
 # ---------------------------------------------------------------------- where
 
 
-def _place(context: Context, options: FixOptions) -> Place:
+def _file(context: Context, options: FixOptions) -> EnvFile:
     host = context.host
     script = context.target.options.script
     path = script or options.env_file or default_file(host)
@@ -124,19 +125,19 @@ def _place(context: Context, options: FixOptions) -> Place:
     data = content(host, path)
     text = None if data is None else data.decode("utf-8", "surrogateescape")
     if script is not None:
-        return Place(path, "script", text)
+        return EnvFile(path, "script", text)
     docker = bool(text) and not is_for_a_shell(text or "") and bool(parse_env_file(text or "", path)[0])
-    return Place(path, "docker" if docker else "file", text)
+    return EnvFile(path, "docker" if docker else "file", text)
 
 
 def default_file(host: Host) -> str:
-    """$XDG_CONFIG_HOME/envtune/env.sh, or ~/.config/envtune/env.sh."""
+    """Return $XDG_CONFIG_HOME/envtune/env.sh, or ~/.config/envtune/env.sh."""
     config = host.environ.get("XDG_CONFIG_HOME") or posixpath.join(host.environ.get("HOME") or "/root", ".config")
     return posixpath.join(config, "envtune", "env.sh")
 
 
 def launchers(path: str, kind: str) -> Text:
-    """Which launchers see what is in the file."""
+    """Say which launchers see what is in the file."""
     if kind == "script":
         return Message("every job that this script starts gets it, whoever starts the script; other jobs do not")
     if kind == "docker":
@@ -156,32 +157,35 @@ def launchers(path: str, kind: str) -> Text:
 # ---------------------------------------------------------------------- what
 
 
-def _best(context: Context, place: Place, settings: Sequence[Setting], checks: Sequence[Check]) -> Draft:
-    """The way to put the settings into the file that cures the most; the first of equals."""
+def _best(context: Context, file: EnvFile, settings: Sequence[Setting], checks: Sequence[Check], judge: Judge) -> Draft:
+    """Return the way to put the settings into the file that fixes the most; the first of equals."""
     best: Optional[Draft] = None
-    for text in _texts(context, place, settings):
-        environment = _read_again(context, place, text)
-        draft = Draft(text, environment, cured(context, checks, environment))
-        if best is None or len(draft.cures) > len(best.cures):
+    for text in _texts(context, file, settings):
+        environment = _read_again(context, file, text)
+        draft = Draft(text, environment, fixed_checks(context, checks, environment, judge))
+        if best is None or len(draft.fixes) > len(best.fixes):
             best = draft
-        if len(best.cures) == len(checks):
+        if len(best.fixes) == len(checks):
             break
     if best is None:
-        words = f"{place.path} cannot be followed; put the variables in by hand (envtune env --script {place.path})"
-        raise Skipped(Bilingual(words, f"{place.path} 无法解析；请手动加入变量（envtune env --script {place.path}）"))
+        raise Skipped(
+            Message(
+                "{path} cannot be followed; put the variables in by hand (envtune env --script {path})", path=file.path
+            )
+        )
     return best
 
 
-def _texts(context: Context, place: Place, settings: Sequence[Setting]) -> Iterator[str]:
-    there = place.text or ""
-    inside = split(there)[1] or ""
+def _texts(context: Context, file: EnvFile, settings: Sequence[Setting]) -> Iterator[str]:
+    present = file.text or ""
+    inside = split(present)[1] or ""
     lang = "zh" if _locale(context.host).startswith("zh") else "en"
-    if place.kind == "docker":
+    if file.kind == "docker":
         single = values(settings, environment_after(context, settings))
-        own = [s for s in single if s.value is not None and "\n" not in s.value]
-        yield from variants(there, merged(inside, own, lang, docker_lines), False)
+        writable = [s for s in single if s.value is not None and "\n" not in s.value]
+        yield from variants(present, merged(inside, writable, lang, docker_lines), False)
     else:
-        yield from variants(there, merged(inside, settings, lang, bash_lines), place.kind == "script")
+        yield from variants(present, merged(inside, settings, lang, bash_lines), file.kind == "script")
 
 
 def _locale(host: Host) -> str:
@@ -189,57 +193,59 @@ def _locale(host: Host) -> str:
     return next((host.environ[name].lower() for name in names if host.environ.get(name)), "")
 
 
-def _read_again(context: Context, place: Place, text: str) -> JobEnvironment:
-    """What a job gets if the file holds `text`: as job_environment.py reads it."""
-    host, given = context.host, context.target.options
-    under = shell_environment(host)
-    if place.kind == "script":
-        if given.env_file is not None:
-            named = content(host, given.env_file)
-            under = env_file_environment(host, given.env_file, (named or b"").decode("utf-8", "replace"), under)
-        return text_environment(host, place.path, text, under)
-    return env_file_environment(host, place.path, text, under)
+def _read_again(context: Context, file: EnvFile, text: str) -> JobEnvironment:
+    """Return what a job gets if the file holds `text`, read as job/environment.py reads it."""
+    host, options = context.host, context.target.options
+    base = shell_environment(host)
+    if file.kind == "script":
+        if options.env_file is not None:
+            named = content(host, options.env_file)
+            base = env_file_environment(host, options.env_file, (named or b"").decode("utf-8", "replace"), base)
+        return text_environment(host, file.path, text, base)
+    return env_file_environment(host, file.path, text, base)
 
 
-def _unread(place: Place, context: Context) -> Text:
+def _unread(file: EnvFile, context: Context) -> Text:
     if context.target.options.named:
-        words = f"{place.path} holds it already, and something sets the variables again behind it"
-        return Bilingual(words, f"{place.path} 中已有这些设置，但其后又被改回")
-    words = f"{place.path} holds it already; this shell has not sourced it: . {place.path}"
-    return Bilingual(words, f"{place.path} 中已有这些设置；当前 shell 尚未 source：. {place.path}")
+        return Message("{path} holds it already, and something sets the variables again behind it", path=file.path)
+    return Message("{path} holds it already; this shell has not sourced it: . {path}", path=file.path)
 
 
-def _overridden(place: Place, best: Draft, settings: Sequence[Setting]) -> Text:
-    """Where the variables are set again behind our block."""
+def _overridden(file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Text:
+    """Say where the variables are set again behind our block."""
     again = {best.environment.place(s.name): s.name for s in settings if s.name in best.environment.places}
     where = ", ".join(f"{name} ({at})" for at, name in again.items()) or ", ".join(s.name for s in settings)
-    untold = [why for s in settings for why in [best.environment.why_unknown(s.name)] if s.name and why is not None]
-    en = f"{place.path} sets them itself where no block can undo it; change it there: {where}"
-    zh = f"{place.path} 自行设置了这些变量，追加的块无法覆盖；请在该处修改：{where}"
-    if untold:
-        en, zh = f"{en} ({untold[0].en})", f"{zh}（{untold[0].zh}）"
-    return Bilingual(en, zh)
+    reason: Text = Message(
+        "{path} sets them itself where no block can undo it; change it there: {where}", path=file.path, where=where
+    )
+    for setting in settings:
+        why = best.environment.why_unknown(setting.name) if setting.name else None
+        if why is not None:
+            return Message("{reason} ({why})", reason=reason, why=why)
+    return reason
 
 
-def _change(context: Context, place: Place, best: Draft, settings: Sequence[Setting], left: Sequence[Left]) -> Change:
-    seen = launchers(place.path, place.kind)
-    for one in left:
-        seen = Message("{seen}; {name} {reason}", seen=seen, name=one.name, reason=one.reason)
+def _change(
+    context: Context, file: EnvFile, best: Draft, settings: Sequence[Setting], unchanged: Sequence[Unchanged]
+) -> Change:
+    note = launchers(file.path, file.kind)
+    for row in unchanged:
+        note = Message("{seen}; {name} {reason}", seen=note, name=row.name, reason=row.reason)
     return Change(
-        finding=best.cures[0],
+        finding=best.fixes[0],
         subject=", ".join(dict.fromkeys(s.name or s.script for s in settings)),
         playbook="",
         action="environment.export",
-        target=place.path,
-        before=_printable(place.text or ""),
+        target=file.path,
+        before=_printable(file.text or ""),
         after=_printable(best.text),
         view="job",
-        operations=(file_operation(context.host, place.path, best.text),),
-        safety="confirm" if any(s.grave for s in settings) else "safe",
-        root=needs_root(context.host, place.path),
-        note=seen,
-        cures=best.cures[1:],
-        verify={"script" if place.kind == "script" else "env_file": place.path},
+        operations=(file_operation(context.host, file.path, best.text),),
+        safety="confirm" if any(s.needs_consent for s in settings) else "safe",
+        root=needs_root(context.host, file.path),
+        note=note,
+        cures=best.fixes[1:],
+        verify={"script" if file.kind == "script" else "env_file": file.path},
     )
 
 

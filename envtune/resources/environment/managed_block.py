@@ -1,4 +1,4 @@
-"""The block of our own in somebody's file: between two marks, the rest of the file stays as it is, byte by byte."""
+"""The block that envtune manages in somebody's file, between two marks; the rest stays as it is, byte by byte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envtune.shell.lexer import ShellSyntaxError
 from envtune.shell.parser import statement_lines
 
 BEGIN, END = "# >>> envtune >>>", "# <<< envtune <<<"
-PLACES = 60  # statements before which a block is tried
+MOST_POSITIONS = 60  # statements before which a block is tried
 _KEY = re.compile(
     r"(?:(?:export )?(?=\w+=)|unset )(?P<name>[A-Za-z_]\w*)(?:=|$)"
     r"|case \":\$\{(?P<path>[A-Za-z_]\w*)|[.] (?P<script>.+)$"
@@ -20,26 +20,30 @@ Entries = dict[str, list[str]]  # variable or script -> its lines, comments incl
 Lines = Callable[[Setting], list[str]]
 
 
-class Unclosed(Exception):
-    """The file holds a beginning mark without an end."""
+class UnclosedBlockError(Exception):
+    """The file holds a beginning mark, at `line`, without an end mark."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"line {line}")
+        self.line = line
 
 
 def split(text: str) -> tuple[str, Optional[str], str]:
-    """What is before our block, the block's inside, and what is behind it; None without a block."""
+    """Return what is before our block, the inside of the block (None without a block), and what is behind it."""
     rows = text.split("\n")
     marks = [row.strip() for row in rows]
     if BEGIN not in marks:
         return text, None, ""
     first = marks.index(BEGIN)
     if END not in marks[first:]:
-        raise Unclosed(f"line {first + 1}")
+        raise UnclosedBlockError(first + 1)
     last = marks.index(END, first)
     before = "".join(row + "\n" for row in rows[:first])
     return before, "".join(row + "\n" for row in rows[first + 1 : last]), "\n".join(rows[last + 1 :])
 
 
 def entries(inside: str) -> Entries:
-    """The settings in a block, each with the comment above it; what is no setting belongs to the one before it."""
+    """Return the settings in a block, each with the comment above it; what is no setting belongs to the one before."""
     found: Entries = {}
     comments: list[str] = []
     current = ""
@@ -58,7 +62,7 @@ def entries(inside: str) -> Entries:
 
 
 def merged(inside: str, settings: Iterable[Setting], lang: str, lines: Lines = bash_lines) -> str:
-    """The inside of a block with these settings in place of what it says about the same variables.
+    """Return the inside of a block with these settings in place of what it says about the same variables.
 
     An entry is read back by its lines: a value of several lines, which no path or number has, is left out.
     """
@@ -72,8 +76,11 @@ def merged(inside: str, settings: Iterable[Setting], lang: str, lines: Lines = b
 
 
 def variants(text: str, inside: str, script: bool) -> Iterator[str]:
-    """The file with a block that holds `inside`: first where the block is, then, in a script, before each top-level
-    statement from the last one up, because what comes later wins; an env file has it at its end."""
+    """Yield the file with a block that holds `inside`.
+
+    First where the block is; then, in a script, before each top-level statement from the last one up, because what
+    comes later wins. An env file has it at its end.
+    """
     before, there, behind = split(text)
     block = f"{BEGIN}\n{inside}{END}\n"
     if there is not None:
@@ -86,13 +93,13 @@ def variants(text: str, inside: str, script: bool) -> Iterator[str]:
         return
     rows = text.split("\n")
     try:
-        places = statement_lines(text)
+        positions = statement_lines(text)
     except ShellSyntaxError:
         return
-    for line in places[::-1][:PLACES]:
+    for line in positions[::-1][:MOST_POSITIONS]:
         yield "".join(row + "\n" for row in rows[: line - 1]) + block + "\n".join(rows[line - 1 :])
 
 
 def docker_lines(setting: Setting) -> list[str]:
-    """One setting in an env file of `KEY=VALUE` lines."""
+    """Return one setting for an env file of `KEY=VALUE` lines."""
     return [f"{setting.name}={setting.value}"]

@@ -7,13 +7,14 @@ Sources: porting guide 003:2852-2860 (gcc), 003:2880-2885 (hdf5), 003:1118, 1567
 from __future__ import annotations
 
 import posixpath
-from typing import Callable, Iterable, Optional, Sequence
+from typing import Callable, Iterable, Iterator, Optional, Sequence
 
 from envtune.collector.sources.cann import INSTALL_VARIABLES, SEARCH_VARIABLES
 from envtune.context import Context
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists, is_dir
-from envtune.messages import Bilingual, Message, Text
+from envtune.messages import Message, Text, clauses, listed
+from envtune.model import Reading
 from envtune.resources.cann.environment import SCRIPTS, aicpu, needed_variables, one_install, sourced
 from envtune.resources.cann.hccl_library import library_path, shipped_in
 from envtune.resources.cann.installs import active_install
@@ -26,7 +27,7 @@ Keep = Callable[[str], bool]
 
 
 def advice(context: Context) -> tuple[Setting, ...]:
-    """Search paths cleaned and completed, and CANN's environment; nothing where the job's variables are not known."""
+    """Return search paths cleaned and completed, and CANN's environment; nothing where the variables are unknown."""
     if context.target.environment.variables is None:
         return ()
     paths = _Paths(context)
@@ -37,63 +38,62 @@ def advice(context: Context) -> tuple[Setting, ...]:
 
 
 class _Paths:
-    """The search paths of the job in the making."""
+    """The search paths that the job should have, in the making."""
 
     def __init__(self, context: Context) -> None:
-        self._scene = context
+        self._context = context
         self._kept: dict[str, list[str]] = {}  # where entries are taken out
         self._added: dict[str, list[str]] = {}
-        self._why: dict[str, list[tuple[Text, tuple[str, ...]]]] = {}
+        self._reasons: dict[str, list[Text]] = {}
+        self._of_other_installs: set[str] = set()  # names that lose entries of another CANN
 
     def entries(self, name: str) -> Optional[list[str]]:
-        """The entries as planned so far; None when they cannot be told."""
-        if self._scene.target.environment.why_unknown(name) is not None:
+        """Return the entries as planned so far; None when they are unknown."""
+        if self._context.target.environment.why_unknown(name) is not None:
             return None
         if name in self._kept:
             return self._kept[name]
-        value = self._scene.target.variables().get(name, "")
+        value = self._context.target.variables().get(name, "")
         return value.split(":") if value else []
 
-    def filter(self, name: str, keep: Keep, why: Text, *checks: str) -> None:
+    def filter(self, name: str, keep: Keep, reason: Text, other_install: bool = False) -> None:
         """Take out the entries that are not kept."""
-        there = self.entries(name)
-        if there is None:
+        entries = self.entries(name)
+        if entries is None:
             return
-        rest = [entry for entry in there if keep(entry)]
-        if rest != there and rest:
-            self._kept[name] = rest
-            self._note(name, why, checks)
+        kept = [entry for entry in entries if keep(entry)]
+        if kept != entries and kept:
+            self._kept[name] = kept
+            self._reasons.setdefault(name, []).append(reason)
+            if other_install:
+                self._of_other_installs.add(name)
 
-    def add(self, name: str, entry: str, why: Text, *checks: str) -> None:
+    def add(self, name: str, entry: str, reason: Text) -> None:
         """Put an entry in front."""
         if self.entries(name) is not None:
             self._added.setdefault(name, []).insert(0, entry)
-            self._note(name, why, checks)
+            self._reasons.setdefault(name, []).append(reason)
 
-    def _note(self, name: str, why: Text, checks: tuple[str, ...]) -> None:
-        self._why.setdefault(name, []).append((why, checks))
-
-    def settings(self) -> Iterable[Setting]:
-        """One per search path that changes."""
-        for name, reasons in self._why.items():
-            rest, added = self.entries(name) or [], self._added.get(name, [])
-            value = ":".join([*added, *rest])
-            words = Bilingual("; ".join(why.en for why, _ in reasons), "；".join(why.zh for why, _ in reasons))
-            checks = tuple(dict.fromkeys(check for _, group in reasons for check in group))
+    def settings(self) -> Iterator[Setting]:
+        """Yield one for each search path that changes."""
+        for name, reasons in self._reasons.items():
+            added = self._added.get(name, [])
+            value = ":".join([*added, *(self.entries(name) or [])])
             prefixes = () if name in self._kept else tuple(added)
-            yield Setting(name, value, words, checks, prefixes)
+            other_install = name in self._of_other_installs
+            yield Setting(name, value, clauses(reasons), prefixes=prefixes, other_install=other_install)
 
 
 def _clean(context: Context, paths: _Paths) -> None:
-    """Search paths without empty, relative, doubled and dead entries (ENV014)."""
+    """Take empty, relative, doubled and dead entries out of the search paths."""
     for name in SEARCHED:
-        there = paths.entries(name)
-        if not there:
+        entries = paths.entries(name)
+        if not entries:
             continue
-        defects, _ = path_defects(context.host, ":".join(there), files=name == "PYTHONPATH")
+        defects, _ = path_defects(context.host, ":".join(entries), files=name == "PYTHONPATH")
         if defects:
-            why = Bilingual("without: " + ", ".join(d.en for d in defects), "去掉：" + "，".join(d.zh for d in defects))
-            paths.filter(name, _good(context.host, name == "PYTHONPATH"), why, "ENV014")
+            reason = Message("without: {defects}", defects=listed(defects))
+            paths.filter(name, _good(context.host, name == "PYTHONPATH"), reason)
 
 
 def _good(host: Host, files: bool) -> Keep:
@@ -116,24 +116,26 @@ def _good(host: Host, files: bool) -> Keep:
 
 
 def _built(context: Context, paths: _Paths) -> None:
-    """What was built beside the system: a gcc (ENV011), and an hdf5 for dumps (ENV012)."""
+    """Add what was built beside the system: a gcc, and an hdf5 for dumps."""
     name, host = "LD_LIBRARY_PATH", context.host
-    listed = [posixpath.normpath(entry) for entry in paths.entries(name) or [] if entry]
-    strange = [e for e in listed if "gcc" in e and e.endswith("/lib64") and _absent(host, e)]
-    if strange:
-        why = Message("{strange} does not exist", strange=strange[0])
-        paths.filter(name, lambda entry: posixpath.normpath(entry or ".") not in strange, why, "ENV011")
+    libraries = _normal(paths.entries(name))
+    dead = [path for path in libraries if "gcc" in path and path.endswith("/lib64") and _absent(host, path)]
+    if dead:
+        reason = Message("{path} does not exist", path=dead[0])
+        paths.filter(name, lambda entry: posixpath.normpath(entry or ".") not in dead, reason)
     for home in gcc_homes(host):
-        if home + "/lib64" not in listed:
-            why = Message("the runtime of {home}", home=home)
-            paths.add(name, home + "/lib64", why, "ENV011")
+        if home + "/lib64" not in libraries:
+            paths.add(name, home + "/lib64", Message("the runtime of {home}", home=home))
     if not _is_dir(host, HDF5):
         return
     for variable, folder in HDF5_ENTRIES.items():
-        there = paths.entries(variable)
-        entry = f"{HDF5}/{folder}"
-        if there is not None and entry not in [posixpath.normpath(one) for one in there if one]:
-            paths.add(variable, entry, Message("hdf5 for operator dumps"), "ENV012")
+        entries = paths.entries(variable)
+        if entries is not None and f"{HDF5}/{folder}" not in _normal(entries):
+            paths.add(variable, f"{HDF5}/{folder}", Message("hdf5 for operator dumps"))
+
+
+def _normal(entries: Optional[Sequence[str]]) -> list[str]:
+    return [posixpath.normpath(entry) for entry in entries or () if entry]
 
 
 def _absent(host: Host, path: str) -> bool:
@@ -154,55 +156,58 @@ def _is_dir(host: Host, path: str) -> bool:
 
 
 def _cann(context: Context, paths: _Paths) -> tuple[Setting, ...]:
-    """The environment of the active install, where checks CANN002, 005, 008 or 012 would fail."""
+    """Return the environment of the active install, where something of CANN is missing or of another install."""
     try:
         install = active_install(context)
     except (HostError, Undetermined):
         return ()
-    failing = _failing(context)
-    if not failing:
+    defects = _defects(context)
+    if not defects:
         return ()
-    if "CANN012" in failing:
+    if one_install in defects:
         _one_install(context, install, paths)
     script = environment_script(context.host, install)
     if script is None:
-        return tuple(_explicit(context, install, failing, paths))
-    words = Message("the environment of {path}", path=install.path)
-    stale = tuple(_stale(context, install)) if "CANN012" in failing else ()
-    source = Setting("", None, words, failing, script=script)
-    for made in ((*stale, source), (*stale, source, *_aicpu(install, failing))):
-        left = _failing(with_environment(context, environment_after(context, (*paths.settings(), *made))))
-        if not left:
-            break
-    if set(left) >= set(failing):
+        return tuple(_explicit(context, install, paths))
+    source = Setting("", None, Message("the environment of {path}", path=install.path), script=script)
+    settings: list[tuple[Setting, set[Probe]]] = []
+    if one_install in defects:
+        settings += [(setting, {one_install}) for setting in _stale(context, install)]
+    settings.append((source, defects))
+    left = _defects_after(context, paths, settings)
+    if left and aicpu in defects:  # scripts that do not set it. Source: porting guide 003:3297
+        reason = Message("the AICPU kernels of this install")
+        settings.append((Setting("ASCEND_AICPU_PATH", install.path, reason), {aicpu}))
+        left = _defects_after(context, paths, settings)
+    if left >= defects:
         return ()  # nothing of it would help
-    return tuple(one for one in made if not set(one.checks) <= set(left))
+    return tuple(setting for setting, repaired in settings if not repaired <= left)
 
 
-def _failing(context: Context) -> tuple[str, ...]:
-    return tuple(check for check, probe in _PROBES.items() if _fails(context, probe))
+Probe = Callable[[Context], Iterable[Reading]]
+_PROBES: tuple[Probe, ...] = (sourced, library_path, aicpu, one_install)  # of what CANN's variables can repair
 
 
-def _aicpu(install: Install, failing: Sequence[str]) -> Iterable[Setting]:
-    """ASCEND_AICPU_PATH by itself, for scripts that do not set it. Source: porting guide 003:3297."""
-    if "CANN008" in failing:
-        words = Message("the AICPU kernels of this install")
-        yield Setting("ASCEND_AICPU_PATH", install.path, words, ("CANN008",))
+def _defects(context: Context) -> set[Probe]:
+    """Return the probes that find something wrong."""
+    return {probe for probe in _PROBES if _finds_a_defect(context, probe)}
 
 
-_PROBES = {"CANN002": sourced, "CANN005": library_path, "CANN008": aicpu, "CANN012": one_install}
+def _defects_after(context: Context, paths: _Paths, settings: Iterable[tuple[Setting, object]]) -> set[Probe]:
+    after = environment_after(context, (*paths.settings(), *(setting for setting, _ in settings)))
+    return _defects(with_environment(context, after))
 
 
-def _fails(context: Context, probe: Callable[[Context], Iterable[object]]) -> bool:
+def _finds_a_defect(context: Context, probe: Probe) -> bool:
     try:
         readings = list(probe(context))
     except (HostError, NotApplicable, Undetermined):
         return False
-    return any(getattr(r, "reason", None) is None and getattr(r, "value", True) is not True for r in readings)
+    return any(reading.reason is None and reading.value is not True for reading in readings)
 
 
 def environment_script(host: Host, install: Install) -> Optional[str]:
-    """The vendor's script that sets the variables of an install; None for a tree without one."""
+    """Return the vendor's script that sets the variables of an install; None for a tree without one."""
     roots = tuple(dict.fromkeys((install.path, install.real)))
     places = [posixpath.join(root, name) for root in roots for name in SCRIPTS]
     places += [posixpath.join(posixpath.dirname(root), "set_env.sh") for root in roots]
@@ -216,21 +221,21 @@ def environment_script(host: Host, install: Install) -> Optional[str]:
 
 
 def _one_install(context: Context, install: Install, paths: _Paths) -> None:
-    """Entries of other installs go out of the lists."""
+    """Take the entries of other installs out of the lists."""
 
-    def own(entry: str) -> bool:
+    def belongs(entry: str) -> bool:
         try:
             return not entry.startswith("/") or install_root(context.host, entry) in (None, install.real)
         except HostError:
             return True
 
     for name in SEARCH_VARIABLES:
-        why = Message("without the entries of other installs than {real}", real=install.real)
-        paths.filter(name, own, why, "CANN012")
+        reason = Message("without the entries of other installs than {real}", real=install.real)
+        paths.filter(name, belongs, reason, other_install=True)
 
 
-def _stale(context: Context, install: Install) -> Iterable[Setting]:
-    """Single paths that lead elsewhere: unset before the script, which need not set each of them."""
+def _stale(context: Context, install: Install) -> Iterator[Setting]:
+    """Yield single paths that lead elsewhere: unset before the script, which need not set each of them."""
     known = context.target.environment.variables or {}
     for name in INSTALL_VARIABLES:
         value = known.get(name, "")
@@ -239,23 +244,24 @@ def _stale(context: Context, install: Install) -> Iterable[Setting]:
         except HostError:
             other = False
         if other:
-            words = Message("{value} is not of {real}", value=value, real=install.real)
-            yield Setting(name, None, words, ("CANN012",))
+            yield Setting(name, None, Message("{value} is not of {real}", value=value, real=install.real))
 
 
-def _explicit(context: Context, install: Install, failing: Sequence[str], paths: _Paths) -> Iterable[Setting]:
-    """Trees without a script (fwkacllib): what their users write into launch scripts. Source: 003:3044, 3297; public
-    launch scripts of CANN 20.x-5.0.2 (Ascend ModelZoo-PyTorch)."""
+def _explicit(context: Context, install: Install, paths: _Paths) -> Iterator[Setting]:
+    """Yield what users of trees without a script (fwkacllib) write into launch scripts.
+
+    Source: 003:3044, 3297; public launch scripts of CANN 20.x-5.0.2 (Ascend ModelZoo-PyTorch).
+    """
     root = install.path
-    words = Message("of the install {root}", root=root)
+    reason = Message("of the install {root}", root=root)
     single = {"ASCEND_OPP_PATH": f"{root}/opp", "ASCEND_AICPU_PATH": root, "ASCEND_HOME_PATH": root}
-    wanted = {*needed_variables(install), "ASCEND_AICPU_PATH"}
+    variables = context.target.environment.variables or {}
     for name, value in single.items():
-        if name in wanted and (context.target.environment.variables or {}).get(name) != value:
-            yield Setting(name, value, words, tuple(failing))
+        if name in (*needed_variables(install), "ASCEND_AICPU_PATH") and variables.get(name) != value:
+            yield Setting(name, value, reason)
     shipped = shipped_in(context.host, install)
     library = posixpath.dirname(shipped) if shipped is not None else f"{root}/fwkacllib/lib64"
     lists = {"LD_LIBRARY_PATH": library, "PYTHONPATH": f"{root}/fwkacllib/python/site-packages"}
     for name, entry in lists.items():
         if entry not in (paths.entries(name) or []) and _is_dir(context.host, entry):
-            paths.add(name, entry, words, *failing)
+            paths.add(name, entry, reason)

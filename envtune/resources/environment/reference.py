@@ -23,25 +23,25 @@ _NEWEST = ((99,), (99,))  # `master`, and the upper end of a line of releases
 
 @cache
 def table() -> Mapping[str, Any]:
-    """The shipped table."""
+    """Return the shipped table."""
     data = pkgutil.get_data("envtune", "data/variables.json")
     loaded: Mapping[str, Any] = json.loads((data or b"{}").decode("utf-8"))
     return loaded
 
 
 def about(name: str) -> Mapping[str, Any]:
-    """The row of a variable; empty for one the table does not describe."""
+    """Return the row of a variable; empty for one the table does not describe."""
     row: Mapping[str, Any] = table()["variables"].get(name, {})
     return row
 
 
 def names() -> tuple[str, ...]:
-    """Every described variable."""
+    """Return every described variable."""
     return tuple(table()["variables"])
 
 
 def only_torch_npu(name: str) -> bool:
-    """Whether nothing but torch_npu reads the variable."""
+    """Return whether nothing but torch_npu reads the variable."""
     return list(about(name).get("readers", ())) == ["torch_npu"]
 
 
@@ -63,7 +63,7 @@ class TorchNpu(NamedTuple):
 
 
 def torch_npu_of(context: Context) -> Union[TorchNpu, Text]:
-    """The job's torch_npu, or why it cannot be told or placed; its value is `none` where none is installed."""
+    """Return the job's torch_npu, or why it is unknown or cannot be placed; NO_TORCH_NPU where none is installed."""
     return context.cached(_torch_npu)
 
 
@@ -80,7 +80,7 @@ def _torch_npu(context: Context) -> Union[TorchNpu, Text]:
         version, source = released_as(torch.value or "") or "", torch.source
         if not version:
             return NO_TORCH_NPU
-    found = place(version, _branches())
+    found = branches_around(version, _branches())
     if found is None:
         return Message("torch_npu {version} is not in the compatibility matrix", version=version)
     return TorchNpu(version, *found, str(source))
@@ -90,15 +90,15 @@ NO_TORCH_NPU = Message("torch_npu is none in the job's Python, and nothing else 
 
 
 def _branches() -> Mapping[str, str]:
-    """torch_npu version -> branch, as released."""
+    """Return torch_npu version -> branch, as released."""
     from envtune.resources.cann.compatibility import matrix
 
     rows = (row for row in matrix() if row.package == "torch_npu" and row.relation == "matched")
     return {row.package_version: row.branch_or_tag for row in rows if row.branch_or_tag}
 
 
-def place(version: str, branches: Mapping[str, str]) -> Optional[tuple[Position, Position]]:
-    """Between which two branches a version lies (twice the same when it is released as one); None when not known."""
+def branches_around(version: str, branches: Mapping[str, str]) -> Optional[tuple[Position, Position]]:
+    """Return the two branches a version lies between, twice the same if it is released as one; None when unknown."""
     public = version.partition("+")[0]
     if public in branches:
         exact = position(branches[public])
@@ -126,7 +126,7 @@ def _version_key(version: str) -> Optional[tuple[tuple[int, ...], int, int]]:
 
 @cache
 def position(branch: str) -> Optional[Position]:
-    """Torch line and release of a branch: `v2.1.0-6.0.rc3`, `2.0.4.tr5` (torch 1.5.0), `master`."""
+    """Return the torch line and release of a branch: `v2.1.0-6.0.rc3`, `2.0.4.tr5` (torch 1.5.0), `master`."""
     if branch == "master":
         return _NEWEST
     old = re.fullmatch(r"(2\.0\.\d+)\.tr5", branch)
@@ -139,7 +139,7 @@ def position(branch: str) -> Optional[Position]:
 
 
 def _release(text: str) -> tuple[int, ...]:
-    """`6.0.rc3` before `6.0.0`: a candidate counts as -100 and its number."""
+    """Return a release that compares: `6.0.rc3` before `6.0.0`, a candidate counting as -100 and its number."""
     parts: list[int] = []
     for part in text.lower().split("."):
         candidate = re.fullmatch(r"rc(\d+)", part)
@@ -148,7 +148,7 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 def release_at_least(found: TorchNpu, release: str, torch: str) -> Optional[bool]:
-    """Whether the release is `release` or later on a torch line of `torch` or later; None when it cannot be told."""
+    """Return whether it is `release` or later on a torch line of `torch` or later; None when that is unknown."""
     wanted = (tuple(int(part) for part in torch.split(".")), _release(release))
     if _reaches(found.low, wanted):
         return True
@@ -160,24 +160,24 @@ def _reaches(have: Position, want: Position) -> bool:
 
 
 def reads(found: TorchNpu, variable: str) -> Optional[bool]:
-    """Whether this torch_npu reads the variable; None when it cannot be told."""
+    """Return whether this torch_npu reads the variable; None when it cannot be told."""
     bits = table()["reads"].get(variable)
     return None if bits is None else judged(found, bits)
 
 
 def read_everywhere(variable: str) -> bool:
-    """Whether every scanned branch reads the variable, so that the version does not matter."""
+    """Return whether every scanned branch reads the variable, so that the version does not matter."""
     bits = str(table()["reads"].get(variable, ""))
     return bool(bits) and set(bits) == {"1"}
 
 
 def behaves(found: TorchNpu, behaviour: str) -> Optional[bool]:
-    """Whether this torch_npu behaves as `behaviour` says; None when it cannot be told."""
+    """Return whether this torch_npu behaves as `behaviour` says; None when it cannot be told."""
     return judged(found, table()["behaviour"][behaviour]["branches"])
 
 
 def judged(found: TorchNpu, bits: str) -> Optional[bool]:
-    """What the branches around a version agree on; `bits` has one of 0, 1 and ? per branch of the table."""
+    """Return what the branches around a version agree on; `bits` has one of 0, 1 and ? for each branch of the table."""
     at = {position(branch): bit for branch, bit in zip(table()["branches"], bits)}
     known = [where for where in at if where is not None]
     if found.low == found.high and found.low in at:
@@ -193,7 +193,7 @@ def judged(found: TorchNpu, bits: str) -> Optional[bool]:
 
 
 def _frontier(points: Iterable[Position], down: bool) -> list[Position]:
-    """The points nearest to the version: those that no other point lies between."""
+    """Return the points nearest to the version: those that no other point lies between."""
     every = list(points)
     if down:
         return [p for p in every if not any(q != p and _reaches(p, q) for q in every)]

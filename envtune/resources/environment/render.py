@@ -1,4 +1,4 @@
-"""Settings in the words of what reads them: bash, fish, systemd, docker's env file, JSON. Pure: data in, text out.
+"""Settings in the form of what reads them: bash, fish, systemd, docker's env file, JSON. Pure: data in, text out.
 
 Every value is quoted so that the reader gets exactly it. Sources: bash(1) and fish's manual on quotes, systemd.exec(5)
 (Environment=, UnsetEnvironment=) and systemd.syntax(7), docker's reference of `run --env-file`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Callable, Iterator, Mapping, Sequence
+from typing import Callable, Iterator, Mapping
 
 from envtune.messages import Message
 from envtune.resources.environment.profile import Advice, Setting
@@ -18,21 +18,21 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%=-]+")
 
 
 def bash_quoted(text: str) -> str:
-    """A word that every POSIX shell reads as `text`."""
+    """Return a word that every POSIX shell reads as `text`."""
     if _PLAIN.fullmatch(text):
         return text
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def fish_quoted(text: str) -> str:
-    """A word that fish reads as `text`."""
+    """Return a word that fish reads as `text`."""
     if _PLAIN.fullmatch(text) and "%" not in text:
         return text
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def bash_lines(setting: Setting) -> list[str]:
-    """What a shell runs for one setting; running it twice changes nothing more."""
+    """Return what a shell runs for one setting; running it twice changes nothing more."""
     if setting.script:
         return [f". {bash_quoted(setting.script)}"]
     if setting.value is None:
@@ -43,19 +43,19 @@ def bash_lines(setting: Setting) -> list[str]:
 
 
 def _in_front(name: str, entry: str) -> str:
-    """Put a directory in front of a search path, unless it is in it."""
+    """Return the line that puts a directory in front of a search path, unless it is in it."""
     word = bash_quoted(entry)
     add = f"export {name}={word}" + "${" + f"{name}:+:${name}" + "}"
     return f'case ":${{{name}-}}:" in *:{word}:*) ;; *) {add} ;; esac'
 
 
 def comment(text: str) -> str:
-    """A reason as a comment: one line, whatever it holds."""
+    """Return a reason as a comment: one line, whatever it holds."""
     return "# " + " ".join(text.split())
 
 
 def bash(advice: Advice, lang: str) -> Iterator[str]:
-    """For `eval` or `source`, in bash, zsh and POSIX shells."""
+    """Yield lines for `eval` or `source`, in bash, zsh and POSIX shells."""
     yield from _notes(advice, lang)
     for setting in advice.settings:
         yield comment(setting.reason.to(lang))
@@ -63,7 +63,7 @@ def bash(advice: Advice, lang: str) -> Iterator[str]:
 
 
 def fish(advice: Advice, lang: str) -> Iterator[str]:
-    """For `| source` in fish. Search paths that fish keeps as lists are set as lists."""
+    """Yield lines for `| source` in fish. Search paths that fish keeps as lists are set as lists."""
     yield from _notes(advice, lang)
     for setting in advice.settings:
         yield comment(setting.reason.to(lang))
@@ -77,7 +77,7 @@ def fish(advice: Advice, lang: str) -> Iterator[str]:
 
 
 def systemd(advice: Advice, lang: str) -> Iterator[str]:
-    """A drop-in for the unit that starts the job: /etc/systemd/system/<unit>.service.d/envtune.conf."""
+    """Yield a drop-in for the unit that starts the job: /etc/systemd/system/<unit>.service.d/envtune.conf."""
     yield from _notes(advice, lang)
     yield "[Service]"
     for setting in advice.settings:
@@ -89,16 +89,16 @@ def systemd(advice: Advice, lang: str) -> Iterator[str]:
 
 
 def systemd_quoted(text: str) -> str:
-    """An assignment as systemd reads it: C escapes within double quotes, specifiers doubled."""
-    made = []
+    """Return an assignment as systemd reads it: C escapes within double quotes, specifiers doubled."""
+    quoted = []
     for letter in text.replace("%", "%%"):
         if letter in '\\"':
-            made.append("\\" + letter)
+            quoted.append("\\" + letter)
         elif ord(letter) < 32 or ord(letter) == 127:
-            made.append(f"\\x{ord(letter):02x}")
+            quoted.append(f"\\x{ord(letter):02x}")
         else:
-            made.append(letter)
-    return '"' + "".join(made) + '"'
+            quoted.append(letter)
+    return '"' + "".join(quoted) + '"'
 
 
 _NO_UNSET = Message("an env file cannot unset; not set in a container unless its image or another option sets it")
@@ -106,7 +106,7 @@ _NO_LINES = Message("the value has several lines, which an env file cannot hold"
 
 
 def docker(advice: Advice, lang: str) -> Iterator[str]:
-    """For `docker run --env-file`: the rest of the line is the value, nothing is quoted, nothing can be unset."""
+    """Yield lines for `docker run --env-file`: the rest of a line is the value, unquoted, and nothing can be unset."""
     yield from _notes(advice, lang)
     for setting in advice.settings:
         yield comment(setting.reason.to(lang))
@@ -119,27 +119,27 @@ def docker(advice: Advice, lang: str) -> Iterator[str]:
 
 
 def as_json(advice: Advice, lang: str) -> Iterator[str]:
-    """The settings as data."""
+    """Yield the settings as one JSON document."""
     rows = [
         {"name": s.name, "value": s.value, "reason": s.reason.to(lang), "checks": list(s.checks)}
         for s in advice.settings
     ]
-    left = [{"name": one.name, "value": one.value, "reason": one.reason.to(lang)} for one in advice.left]
-    blind = None if advice.blind is None else advice.blind.to(lang)
-    data = {"schema": SCHEMA, "variables": rows, "left": left, "environment_unknown": blind}
+    left = [{"name": row.name, "value": row.value, "reason": row.reason.to(lang)} for row in advice.unchanged]
+    unknown = None if advice.unknown_environment is None else advice.unknown_environment.to(lang)
+    data = {"schema": SCHEMA, "variables": rows, "left": left, "environment_unknown": unknown}
     yield json.dumps(data, ensure_ascii=False, indent=2)
 
 
 def _notes(advice: Advice, lang: str) -> Iterator[str]:
-    """What is left, and what was not known."""
-    if advice.blind is not None:
-        blind = Message(
-            "the job's variables are not known ({blind}): this is the whole profile, not the difference",
-            blind=advice.blind,
+    """Yield what is left alone, and what was not known, as comments."""
+    if advice.unknown_environment is not None:
+        unknown = Message(
+            "the job's variables are not known ({reason}): this is the whole profile, not the difference",
+            reason=advice.unknown_environment,
         )
-        yield comment(blind.to(lang))
-    for one in advice.left:
-        yield comment(f"{one.name}={one.value}: {one.reason.to(lang)}")
+        yield comment(unknown.to(lang))
+    for row in advice.unchanged:
+        yield comment(f"{row.name}={row.value}: {row.reason.to(lang)}")
 
 
 FORMATS: Mapping[str, Callable[[Advice, str], Iterator[str]]] = {
@@ -153,10 +153,5 @@ SOURCES_SCRIPTS = ("bash",)  # the others get what the script sets, one by one
 
 
 def render(advice: Advice, format_: str, lang: str) -> str:
-    """The settings in one form, lines ended; empty when there is nothing to say."""
+    """Return the settings in one form, lines ended; empty when there is nothing to say."""
     return "".join(line + "\n" for line in FORMATS[format_](advice, lang))
-
-
-def names(settings: Sequence[Setting]) -> tuple[str, ...]:
-    """The variables, scripts by their path."""
-    return tuple(setting.script or setting.name for setting in settings)

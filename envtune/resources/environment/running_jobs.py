@@ -14,10 +14,11 @@ from envtune.errors import HostError, NotApplicable
 from envtune.host import exists
 from envtune.job.environment import declared_environment, process_environment
 from envtune.job.target import JobEnvironment
-from envtune.messages import Bilingual, Message, Text
+from envtune.messages import Message, Text, clauses
 from envtune.model import Evidence, Reading
-from envtune.resources.environment.reference import about, names
-from envtune.resources.environment.variables import UNSET, printable, train_words
+from envtune.resources.environment.reference import names
+from envtune.resources.environment.training_values import UNSET, known_names, training_value
+from envtune.resources.environment.variables import printable
 
 LIMIT = 32  # processes looked at; a host has at most 16 devices, and some jobs two processes for each
 
@@ -39,20 +40,20 @@ def processes(context: Context) -> Iterable[Reading]:
             )
             continue
         if script is not None:
-            found, untold = differences(environment.variables, script)
+            found, unknown = differences(environment.variables, script)
             wanted = Message("as {source} sets them", source=script.source)
         else:
-            found, untold = violations(environment.variables), None
+            found, unknown = violations(context, environment.variables), None
             wanted = Message("the values training wants")
-        if not found and untold is not None:
-            yield Reading(subject, None, evidence, expected=wanted, reason=untold)
+        if not found and unknown is not None:
+            yield Reading(subject, None, evidence, expected=wanted, reason=unknown)
             continue
-        shown = Bilingual("; ".join(t.en for t in found) or "no difference", "；".join(t.zh for t in found) or "无差异")
+        shown = clauses(found) if found else Message("no difference")
         yield Reading(subject, len(found), evidence, shown, wanted)
 
 
 def _of_process(context: Context, pid: int) -> JobEnvironment:
-    """Its environment. Where the process table lists it and its environ is not there, it ended or was not recorded."""
+    """Read its environment. A process that is listed and has no environ has ended, or was not recorded."""
     found = process_environment(context.host, pid)
     try:
         listed = any(row.pid == pid for row in context.host.processes())
@@ -72,7 +73,7 @@ def _of_process(context: Context, pid: int) -> JobEnvironment:
 
 
 def training_pids(context: Context) -> tuple[int, ...]:
-    """The processes to look at; not applicable when none runs."""
+    """Return the processes to look at; not applicable when none runs."""
     if context.target.options.pid is not None:
         return (context.target.options.pid,)
     found = tuple(row.pid for row in context.host.processes() if row.devices)[:LIMIT]
@@ -91,26 +92,26 @@ def _script(context: Context) -> Optional[JobEnvironment]:
 
 
 def differences(process: Mapping[str, str], script: JobEnvironment) -> tuple[tuple[Text, ...], Optional[Text]]:
-    """Per described variable that the script sets and the process has otherwise; and why some could not be compared."""
+    """Return the described variables that the script sets and the process has otherwise, and why some are unknown."""
     found: list[Text] = []
-    untold: Optional[Text] = script.reason
+    unknown: Optional[Text] = script.reason
     for name in names():
         if name in script.unknown:
-            untold = untold or script.unknown[name]
+            unknown = unknown or script.unknown[name]
         if script.variables is None or name not in script.places or name not in script.variables:
             continue
         have, want = process.get(name, UNSET), script.variables[name]
         if have != want:
             found.append(Message("{name} is {have}, not {want}", name=name, have=printable(have), want=want))
-    return tuple(found), untold
+    return tuple(found), unknown
 
 
-def violations(process: Mapping[str, str]) -> tuple[Text, ...]:
-    """Per variable that is set to what training does not want."""
+def violations(context: Context, process: Mapping[str, str]) -> tuple[Text, ...]:
+    """Return one sentence for each variable that is set to what training does not want."""
     found: list[Text] = []
-    for name in names():
-        wanted, value = about(name).get("train"), process.get(name, UNSET)
-        words = train_words(name)
-        if wanted and value != UNSET and value not in wanted and words is not None:
+    for name in known_names(context):
+        wanted, value = training_value(context, name), process.get(name, UNSET)
+        if wanted is not None and value != UNSET and not wanted.accepts(value):
+            words = wanted.text
             found.append(Message("{name} is {value}, not {words}", name=name, value=printable(value), words=words))
     return tuple(found)

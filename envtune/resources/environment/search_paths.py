@@ -13,7 +13,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
 from envtune.host import Host, is_dir
-from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.messages import Literal, Message, Text, clauses, enumerated
 from envtune.model import Evidence, Reading
 
 SEARCHED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
@@ -37,53 +37,51 @@ HDF5_ENTRIES = {"PATH": "bin", "LD_LIBRARY_PATH": "lib", "LIBRARY_PATH": "lib", 
 def entries(context: Context) -> Iterable[Reading]:
     """Per search path what is wrong with its entries, none when all is well."""
     variables = context.target.variables()
-    found: list[Reading] = []
+    readings: list[Reading] = []
     for name in SEARCHED:
         try:
             value = variables.get(name)
-        except Undetermined as untold:
-            found.append(Reading(name, None, Evidence(untold.source), reason=untold.reason))
+        except Undetermined as verdict:
+            readings.append(Reading(name, None, Evidence(verdict.source), reason=verdict.reason))
             continue
         if value:
-            found.append(_judged(context, name, value))
-    if not found:
-        raise NotApplicable(
-            Bilingual(f"none of {', '.join(SEARCHED)} is set", f"{'、'.join(SEARCHED)} 均未设置"),
-            context.target.environment.description,
-        )
-    return found
+            readings.append(_search_path(context, name, value))
+    if not readings:
+        reason = Message("none of {names} is set", names=enumerated(SEARCHED))
+        raise NotApplicable(reason, context.target.environment.description)
+    return readings
 
 
-def _judged(context: Context, name: str, value: str) -> Reading:
+def _search_path(context: Context, name: str, value: str) -> Reading:
     evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
     defects, silent = path_defects(context.host, value, files=name == "PYTHONPATH")
     wanted = Message("directories that exist, each once, no empty or relative entry")
     if not defects and silent is not None:
         return Reading(name, None, evidence, expected=wanted, reason=host_error_text(silent))
-    shown = Bilingual("; ".join(d.en for d in defects) or "in order", "；".join(d.zh for d in defects) or "无问题")
+    shown = clauses(defects) if defects else Message("in order")
     listing = f"printf '%s\\n' \"${name}\" | tr ':' '\\n' | cat -n"  # an empty entry is an empty line
     return Reading(name, len(defects), evidence, shown, wanted, commands=(listing,))
 
 
 def path_defects(host: Host, value: str, files: bool = False) -> tuple[tuple[Text, ...], Optional[HostError]]:
-    """What is wrong with the entries of a search path, and the first entry that could not be looked at.
+    """Return what is wrong with the entries of a search path, and why the first unreadable entry could not be read.
 
     `files`: an entry may also be a file (zip archives and eggs on PYTHONPATH).
     """
     parts = value.split(":")
     plain = [posixpath.normpath(part) for part in parts if part]
-    found: list[Text] = []
+    defects: list[Text] = []
     silent: Optional[HostError] = None
     if "" in parts:
-        found.append(Message("an empty entry (the current directory)"))
+        defects.append(Message("an empty entry (the current directory)"))
     for part in dict.fromkeys(plain):
         if plain.count(part) > 1:
-            found.append(Message("{part} more than once", part=part))
+            defects.append(Message("{part} more than once", part=part))
         try:
-            found += _entry_defects(host, part, files)
+            defects += _entry_defects(host, part, files)
         except HostError as error:
             silent = silent or error
-    return tuple(found), silent
+    return tuple(defects), silent
 
 
 def _entry_defects(host: Host, part: str, files: bool) -> tuple[Text, ...]:
@@ -99,10 +97,10 @@ def _entry_defects(host: Host, part: str, files: bool) -> tuple[Text, ...]:
 
 
 def _supplied(part: str) -> bool:
-    """Nobody's spelling mistake: a directory of the system's default PATH, or one that a vendor script lists anyway.
+    """Return whether it is nobody's mistake: a directory of the default PATH, or one that a vendor script lists anyway.
 
-    set_env.sh of CANN names directories that only some of its packages bring (facts D2); whether CANN itself is where
-    the variables say is for CANN002 and CANN012 to tell.
+    set_env.sh of CANN names directories that only some of its packages bring; whether CANN itself is where the
+    variables say is checked elsewhere.
     """
     return part in SYSTEM_PATH or "/Ascend/" in part
 
@@ -112,34 +110,29 @@ def gcc_runtime(context: Context) -> Iterable[Reading]:
     """Per gcc built beside the system's: whether LD_LIBRARY_PATH has its lib64. Source: porting guide 003:2852-2860.
 
     The guide installs to /usr/local/linux_gcc7.3.0 and exports /usr/local/gcc7.3.0: an entry that names a gcc and does
-    not exist is told, too.
+    not exist is reported, too.
     """
     value = context.target.variables().get("LD_LIBRARY_PATH", "")
     listed = [posixpath.normpath(part) for part in value.split(":") if part]
     evidence = Evidence(context.target.environment.place("LD_LIBRARY_PATH"), f"LD_LIBRARY_PATH={value}")
     homes = gcc_homes(context.host)
-    strange = [part for part in listed if re.search(r"/[^/]*gcc[^/]*/lib64$", part) and not is_dir(context.host, part)]
-    if not homes and not strange:
-        raise NotApplicable(
-            Bilingual(
-                "no gcc was built beside the system's (" + ", ".join(GCC_HOMES) + ")",
-                "没有在系统 gcc 之外另行编译的 gcc（" + "、".join(GCC_HOMES) + "）",
-            ),
-            "/usr/local, /opt",
-        )
+    dead = [part for part in listed if re.search(r"/[^/]*gcc[^/]*/lib64$", part) and not is_dir(context.host, part)]
+    if not homes and not dead:
+        reason = Message("no gcc was built beside the system's ({patterns})", patterns=enumerated(GCC_HOMES))
+        raise NotApplicable(reason, "/usr/local, /opt")
     for home in homes:
         library = home + "/lib64"
-        shown = None if library in listed else Message("{library} is not in it", library=library)
-        there = Message("{library} is in it", library=library)
-        yield Reading(library, library in listed, evidence, shown or there, Literal(library))
-    for part in strange:
+        present = library in listed
+        words = Message("{path} is in it", path=library) if present else Message("{path} is not in it", path=library)
+        yield Reading(library, present, evidence, words, Literal(library))
+    for part in dead:
         shown = Message("{part} does not exist", part=part)
         wanted = Message("{homes}/lib64", homes=homes[0]) if homes else Message("an existing lib64")
         yield Reading(part, False, evidence, shown, wanted)
 
 
 def gcc_homes(host: Host) -> tuple[str, ...]:
-    """Prefixes that hold a gcc and its C++ runtime."""
+    """Return the prefixes that hold a gcc and its C++ runtime."""
     suffix = "/lib64/libstdc++.so.6"
     return tuple(path[: -len(suffix)] for pattern in GCC_HOMES for path in host.glob(pattern + suffix))
 
@@ -148,16 +141,16 @@ def gcc_homes(host: Host) -> tuple[str, ...]:
 def hdf5(context: Context) -> Iterable[Reading]:
     """Per variable whether it holds the directory of the hdf5 built for dumps. Source: porting guide 003:2880-2885."""
     if not is_dir(context.host, HDF5):
-        raise NotApplicable(Message("{HDF5} is not there", HDF5=HDF5), HDF5)
+        raise NotApplicable(Message("{path} is not there", path=HDF5), HDF5)
     variables = context.target.variables()
     for name, folder in HDF5_ENTRIES.items():
-        wanted = f"{HDF5}/{folder}"
+        directory = f"{HDF5}/{folder}"
         try:
             value = variables.get(name, "")
-        except Undetermined as untold:
-            yield Reading(name, None, Evidence(untold.source), reason=untold.reason)
+        except Undetermined as verdict:
+            yield Reading(name, None, Evidence(verdict.source), reason=verdict.reason)
             continue
-        there = wanted in [posixpath.normpath(part) for part in value.split(":") if part]
+        present = directory in [posixpath.normpath(part) for part in value.split(":") if part]
         evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
-        shown = Message("{wanted} is in it", wanted=wanted) if there else Message("{wanted} is missing", wanted=wanted)
-        yield Reading(name, there, evidence, shown, Message("holds {wanted}", wanted=wanted))
+        words = Message("{path} is in it", path=directory) if present else Message("{path} is missing", path=directory)
+        yield Reading(name, present, evidence, words, Message("holds {path}", path=directory))

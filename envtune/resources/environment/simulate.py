@@ -1,21 +1,27 @@
-"""What a job would get, and what the checks would say, if settings were made: only what was judged is claimed."""
+"""What a job would get if settings were made, and which failing checks they would fix: judged, never assumed.
+
+The judging is handed in (`Judge`): a check is judged in the environment as it would be, as it was judged before.
+"""
 
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+from typing import Callable, Iterable, Mapping, Sequence
 
-from envtune import expect
 from envtune.context import Context
-from envtune.context.registry import find_probe
-from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.job.script import script_environment
 from envtune.job.target import JobEnvironment, Target
-from envtune.model import Check
+from envtune.model import Check, Finding, Outcome
 from envtune.resources.environment.profile import Setting
+
+Judge = Callable[[Check, Context], Iterable[Finding]]
+Subjects = Mapping[str, frozenset[str]]  # id of a check -> the subjects it fails on; none where it does not fail
+_BAD = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.ERROR)  # what cannot be told is no fix
+# Facts that follow from the job's variables; the others are the host's and need not be read again.
+_FACTS_OF_THE_JOB = ("python", "torch", "torch_npu", "cann", "cann_generation", "ascend")
 
 
 def environment_after(context: Context, settings: Iterable[Setting]) -> JobEnvironment:
-    """The job's environment with the settings made, one after the other."""
+    """Return the job's environment with the settings made, one after the other."""
     environment = context.target.environment
     if environment.variables is None:  # judged by the settings alone
         environment = JobEnvironment({}, environment.source)
@@ -33,40 +39,80 @@ def environment_after(context: Context, settings: Iterable[Setting]) -> JobEnvir
 
 
 def with_environment(context: Context, environment: JobEnvironment) -> Context:
-    """The same host and interpreter with another environment."""
+    """Return the context with another environment: the same host and interpreter."""
     old = context.target
-    return Context(context.host, Target(old.options, old.python, old.python_reason, environment))
+    facts = {name: fact for name, fact in context.facts.read().items() if name not in _FACTS_OF_THE_JOB}
+    target = Target(old.options, old.python, old.python_reason, environment)
+    return Context(context.host, target, facts, context.expectations)
 
 
-def cured(context: Context, checks: Iterable[Check], environment: JobEnvironment) -> tuple[str, ...]:
-    """Of failed checks the ids of those that would not fail in that environment."""
-    after = with_environment(context, environment)
-    return tuple(dict.fromkeys(check.id for check in checks if not fails(check, after)))
+def fixed_checks(
+    context: Context, checks: Iterable[Check], environment: JobEnvironment, judge: Judge
+) -> tuple[str, ...]:
+    """Return the ids of those failed checks that would not fail in that environment."""
+    after = _bad_subjects(with_environment(context, environment), checks, judge)
+    return tuple(id_ for id_, subjects in after.items() if not subjects)
 
 
-def fails(check: Check, context: Context) -> bool:
-    """Whether the check fails, or cannot tell: both are no cure."""
-    try:
-        readings = tuple(find_probe(check.probe)(context, **check.arguments))
-    except NotApplicable:
-        return False
-    except (HostError, Undetermined):
-        return True
-    if any(reading.reason is not None for reading in readings):
-        return True
-    return bool(expect.misses(check.expect, readings))
+def attribute(
+    context: Context, settings: Sequence[Setting], checks: Sequence[Check], judge: Judge
+) -> tuple[Setting, ...]:
+    """Return the settings, each with the ids of the failed checks that it helps to fix.
+
+    A setting helps where fewer subjects fail with it alone, or, for what no single setting helps, where more fail
+    without it than with all of them.
+    """
+    before = _bad_subjects(context, checks, judge)
+    helped: list[set[str]] = []
+    for setting in settings:
+        alone = _bad_subjects(with_environment(context, environment_after(context, [setting])), checks, judge)
+        helped.append({id_ for id_ in before if alone[id_] < before[id_]})
+    rest = [check for check in checks if not any(check.id in ids for ids in helped)]
+    if rest:
+        _attribute_together(context, settings, rest, judge, helped)
+    order = [check.id for check in checks]
+    return tuple(setting._replace(checks=tuple(sorted(ids, key=order.index))) for setting, ids in zip(settings, helped))
+
+
+def _attribute_together(
+    context: Context, settings: Sequence[Setting], checks: Sequence[Check], judge: Judge, helped: Sequence[set[str]]
+) -> None:
+    """Add to `helped` the checks that only several settings together fix."""
+
+    def subjects(chosen: Sequence[Setting]) -> Subjects:
+        return _bad_subjects(with_environment(context, environment_after(context, chosen)), checks, judge)
+
+    before, together = _bad_subjects(context, checks, judge), subjects(settings)
+    if all(together[check.id] >= before[check.id] for check in checks):
+        return
+    for number, ids in enumerate(helped):
+        without = subjects([*settings[:number], *settings[number + 1 :]])
+        ids.update(id_ for id_ in together if together[id_] < without[id_])
+
+
+def _bad_subjects(context: Context, checks: Iterable[Check], judge: Judge) -> Subjects:
+    # Whether a check applies was judged before; no variable changes it.
+    return {
+        check.id: frozenset(
+            subject
+            for finding in judge(check._replace(applies={}), context)
+            if finding.outcome in _BAD
+            for subject in finding.subject.split(", ")
+        )
+        for check in checks
+    }
 
 
 def values(settings: Sequence[Setting], environment: JobEnvironment) -> tuple[Setting, ...]:
-    """The settings one by one, for forms that cannot source a script: what it sets, as it would be here."""
-    found: list[Setting] = []
+    """Return the settings one by one, for forms that cannot source a script: what it sets, as it would be here."""
+    single: list[Setting] = []
     for setting in settings:
         if not setting.script:
-            found.append(setting)
+            single.append(setting)
             continue
         known = environment.variables or {}
         places = environment.places
         for name in sorted(known):
             if places.get(name, "").partition(":")[0] == setting.script:
-                found.append(Setting(name, known[name], setting.reason, setting.checks))
-    return tuple(found)
+                single.append(setting._replace(name=name, value=known[name], script=""))
+    return tuple(single)

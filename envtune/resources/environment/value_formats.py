@@ -1,4 +1,4 @@
-"""Whether the value of an environment variable is one its reader documents. Pure: text in, verdict out.
+"""Whether the value of an environment variable is one its reader documents. Pure: text in, judgement out.
 
 Sources: hicann/hccl docs/zh/user_guide/hccl_env (HCCL_*), Ascend/pytorch docs/zh/environment_variable_reference and the
 allocator's parser NPUCachingAllocator.cpp (PYTORCH_NPU_ALLOC_CONF), CANN environment variable reference (ASCEND_*).
@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
-from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.messages import Bilingual, Literal, Message, Text, clauses
 
 
 class Judgement(NamedTuple):
-    """`good` is None when it cannot be told, and then `why` says what is missing."""
+    """`good` is None when that is unknown, and then `why` says what is missing."""
 
     good: Optional[bool]
     wanted: Text
@@ -21,7 +21,7 @@ class Judgement(NamedTuple):
 
 
 def judge(form: Mapping[str, Any], value: str, npu: Optional[str], variables: Mapping[str, str]) -> Judgement:
-    """A value against the documented form of its variable; some forms differ by NPU model or by another variable."""
+    """Judge a value by the documented form of its variable; some forms differ by NPU model or by another variable."""
     if "by" in form:
         return _judge_by_product(form["by"], value, npu, variables)
     if "syntax" in form:
@@ -42,18 +42,13 @@ def _judge_by_product(
     if mine:
         return judge({key: mine[0][key] for key in mine[0] if key not in ("npu", "with")}, value, npu, variables)
     verdicts = [_whole_number(row, value) for row in rows]
-    words = [
-        (f"{'/'.join(row['npu'])}: {_number_words(row).en}", f"{'/'.join(row['npu'])}：{_number_words(row).zh}")
-        for row in rows
-    ]
-    wanted = Bilingual("; ".join(en for en, _ in words), "；".join(zh for _, zh in words))
+    ranges = ((Literal("/".join(row["npu"])), _number_words(row)) for row in rows)
+    wanted = clauses(Message("{models}: {range}", models=models, range=words) for models, words in ranges)
     if len(set(verdicts)) == 1:
         return Judgement(verdicts[0], wanted)
-    why = Bilingual(
-        f"the range depends on the NPU model, which is {npu or 'not known'}",
-        f"取值范围取决于 NPU 型号，而型号{'为 ' + npu if npu else '未知'}",
-    )
-    return Judgement(None, wanted, why)
+    if npu:
+        return Judgement(None, wanted, Message("the range depends on the NPU model, which is {npu}", npu=npu))
+    return Judgement(None, wanted, Message("the range depends on the NPU model, which is not known"))
 
 
 def _whole_number(form: Mapping[str, Any], value: str) -> bool:
@@ -66,17 +61,16 @@ def _whole_number(form: Mapping[str, Any], value: str) -> bool:
 def _number_words(form: Mapping[str, Any]) -> Text:
     low, high = form["int"]
     unit = f" {form['unit']}" if "unit" in form else ""
-    step = form.get("step")
     if high is None:
         return Message("a whole number of at least {low}{unit}", low=low, unit=unit)
-    return Bilingual(
-        f"a whole number from {low} to {high}{unit}" + (f", a multiple of {step}" if step else ""),
-        f"{low} 至 {high}{unit} 的整数" + (f"，且为 {step} 的倍数" if step else ""),
-    )
+    words = Message("a whole number from {low} to {high}{unit}", low=low, high=high, unit=unit)
+    if "step" in form:
+        return Message("{number}, a multiple of {step}", number=words, step=form["step"])
+    return words
 
 
 def _cpu_affinity(value: str) -> Judgement:
-    """`<mode>[,force:0|1][,npu<id>:<a>-<b>]...[,npu_affine:0|1][,lazy_bind:0|1]`; the mode comes first."""
+    """Judge `<mode>[,force:0|1][,npu<id>:<a>-<b>]...[,npu_affine:0|1][,lazy_bind:0|1]`; the mode comes first."""
     wanted = Message("mode 0, 1 or 2, then optional force:0|1, npuN:first-last, npu_affine:0|1")
     mode, *parts = [part.strip(" ") for part in value.split(",")]
     if not re.fullmatch(r"[0-2]", mode):
@@ -93,7 +87,7 @@ def _cores(part: str) -> bool:
 
 
 def alloc_options(value: str) -> Optional[dict[str, str]]:
-    """`key:value,...` of PYTORCH_NPU_ALLOC_CONF as a mapping (blanks are ignored); None when it is not of that form."""
+    """Return `key:value,...` of PYTORCH_NPU_ALLOC_CONF as a mapping, blanks ignored; None for another form."""
     text = value.replace(" ", "")
     found = re.fullmatch(r"[^:,\[\]]+:(\[[^\[\]]*\]|[^:,\[\]]+)(,[^:,\[\]]+:(\[[^\[\]]*\]|[^:,\[\]]+))*", text)
     if found is None:
@@ -149,7 +143,7 @@ _ALLOC: Mapping[str, tuple[Callable[[str], bool], str]] = {
 
 
 def _retry_params(value: str) -> Judgement:
-    """`MaxCnt:3,HoldTime:5000,IntervalTime:1000`: count 1 to 10, times 0 to 60000 ms."""
+    """Judge `MaxCnt:3,HoldTime:5000,IntervalTime:1000`: count 1 to 10, times 0 to 60000 ms."""
     wanted = Message("MaxCnt:1-10, HoldTime:0-60000, IntervalTime:0-60000 (ms)")
     limits = {"MaxCnt": [1, 10], "HoldTime": [0, 60000], "IntervalTime": [0, 60000]}
     for part in value.split(","):

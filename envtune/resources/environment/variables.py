@@ -6,13 +6,15 @@ Source of the profile: porting guide 003:2714-2750; what each torch_npu reads co
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Iterable, Mapping, Optional
 
+from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
-from envtune.messages import Bilingual, Literal, Message, Text, in_context
-from envtune.model import Evidence, Reading
+from envtune.messages import Literal, Message, Text, enumerated
+from envtune.model import Evidence, Expectation, Reading, Wording
 from envtune.resources.environment.reference import (
     NO_TORCH_NPU,
     TASK_QUEUE_2,
@@ -26,9 +28,11 @@ from envtune.resources.environment.reference import (
     reads,
     torch_npu_of,
 )
+from envtune.resources.environment.training_values import QUEUE, UNSET, training_value, value_words
 from envtune.resources.environment.value_formats import judge
 
-UNSET = "unset"  # the value of a variable that is not set
+WHITELIST = "HCCL_WHITELIST_DISABLE"
+BLOCKING = "ASCEND_LAUNCH_BLOCKING"
 
 
 @probe("environment.variable")
@@ -65,46 +69,60 @@ def task_queue(context: Context) -> Iterable[Reading]:
     Sources: porting guide 003:2714-2716; Ascend/pytorch by branch (unset is 0 on the 1.5 and 1.8 lines, 1 from
     v1.11.0-5.0.0 on; level 2 from v2.1.0-6.0.0 on).
     """
-    value = value_of(context, "TASK_QUEUE_ENABLE")
-    found = torch_npu_of(context)
+    value = value_of(context, QUEUE)
+    release = torch_npu_of(context)
     if value in ("0", "1"):
-        return [_queue_reading(context, value, int(value), Literal("1"))]
+        return [_queue_reading(context, value, int(value))]
     if value == "2":
-        return [_second_level(context, found)]
+        return [_second_level(context, release)]
     if value != UNSET:
-        return [_queue_reading(context, value, -1, Literal("1"))]
-    if found is NO_TORCH_NPU:
+        return [_queue_reading(context, value, -1)]
+    if release is NO_TORCH_NPU:
         raise NotApplicable(NO_TORCH_NPU, context.facts["torch_npu"].source)
-    on = behaves(found, TASK_QUEUE_ON) if isinstance(found, TorchNpu) else None
+    on = behaves(release, TASK_QUEUE_ON) if isinstance(release, TorchNpu) else None
     if on is None:
-        why = found if isinstance(found, Text) else Message("{words} lies between two", words=found.words)
+        why = release if isinstance(release, Text) else Message("{words} lies between two", words=release.words)
         raise Undetermined(
             Message("unset: whether the queue is on by default depends on the torch_npu release ({why})", why=why),
-            context.target.environment.place("TASK_QUEUE_ENABLE"),
+            context.target.environment.place(QUEUE),
         )
-    assert isinstance(found, TorchNpu)
+    assert isinstance(release, TorchNpu)
     if on:
-        shown = Message("unset ({words} turns it on by default)", words=found.words)
-        return [_queue_reading(context, value, 1, Literal("1"), shown)]
-    shown = Message("unset ({words} leaves it off by default)", words=found.words)
-    return [_queue_reading(context, value, 0, Literal("1"), shown)]
+        shown = Message("unset ({words} turns it on by default)", words=release.words)
+        return [_queue_reading(context, value, 1, shown)]
+    shown = Message("unset ({words} leaves it off by default)", words=release.words)
+    return [_queue_reading(context, value, 0, shown)]
 
 
-def _second_level(context: Context, found: Any) -> Reading:
-    known = behaves(found, TASK_QUEUE_2) if isinstance(found, TorchNpu) else None
+def _second_level(context: Context, release: Any) -> Reading:
+    known = behaves(release, TASK_QUEUE_2) if isinstance(release, TorchNpu) else None
     if known:
-        shown = Message("2 ({words} knows this level)", words=found.words)
-        return _queue_reading(context, "2", 2, Message("1 or 2"), shown)
+        shown = Message("2 ({words} knows this level)", words=release.words)
+        return _queue_reading(context, "2", 2, shown, _levels(1, 2))
     if known is None:
         why = Message("whether this torch_npu knows level 2 cannot be told (known from v2.1.0-6.0.0 on)")
-        return Reading("TASK_QUEUE_ENABLE", 2, _evidence(context, "TASK_QUEUE_ENABLE", "2"), Literal("2"), reason=why)
-    wanted = Message("1 ({words} does not know level 2)", words=found.words)
-    return _queue_reading(context, "2", -1, wanted)
+        return Reading(QUEUE, 2, _evidence(context, QUEUE, "2"), Literal("2"), reason=why)
+    return _queue_reading(context, "2", -1, None, _levels(1, unknown=release))
 
 
-def _queue_reading(context: Context, value: str, level: int, wanted: Text, shown: Optional[Text] = None) -> Reading:
-    name = "TASK_QUEUE_ENABLE"
-    return Reading(name, level, _evidence(context, name, value), shown or value_text(value), wanted)
+def _levels(*levels: int, unknown: Optional[TorchNpu] = None) -> Wording:
+    """Word an expectation of the level where it accepts just these: `1 or 2`; `unknown` does not know level 2."""
+
+    def words(expectation: Expectation) -> Optional[Text]:
+        accepted = [level for level in levels if expect.matches(expect.matchers(expectation), level)]
+        if len(accepted) < len(levels):
+            return None
+        if unknown is not None:
+            return Message("1 ({words} does not know level 2)", words=unknown.words)
+        return Message("1 or 2") if len(levels) == 2 else Literal(str(levels[0]))
+
+    return words
+
+
+def _queue_reading(
+    context: Context, value: str, level: int, shown: Optional[Text] = None, expected: Optional[Wording] = None
+) -> Reading:
+    return Reading(QUEUE, level, _evidence(context, QUEUE, value), shown or value_text(value), expected or _levels(1))
 
 
 @probe("environment.whitelist")
@@ -113,38 +131,50 @@ def whitelist(context: Context) -> Iterable[Reading]:
 
     Sources: porting guide 003:2748-2750; hicann/hccl (0 needs HCCL_WHITELIST_FILE, a JSON file with host_ip).
     """
-    name, value = "HCCL_WHITELIST_DISABLE", value_of(context, "HCCL_WHITELIST_DISABLE")
-    wanted = Message("1 or unset, or 0 with a whitelist file")
+    value = value_of(context, WHITELIST)
     if value != "0":
         state = "off" if value in ("1", UNSET) else value
-        return [Reading(name, state, _evidence(context, name, value), value_text(value), wanted)]
+        return [Reading(WHITELIST, state, _evidence(context, WHITELIST, value), value_text(value), _whitelist_words)]
     path = value_of(context, "HCCL_WHITELIST_FILE")
     if path == UNSET or not path:
         shown = Message("0, and HCCL_WHITELIST_FILE is not set")
-        return [Reading(name, "unlisted", _evidence(context, name, value), shown, wanted)]
-    return [_listed(context, path, wanted)]
+        return [Reading(WHITELIST, "unlisted", _evidence(context, WHITELIST, value), shown, _whitelist_words)]
+    return [_listed(context, path)]
 
 
-def _listed(context: Context, path: str, wanted: Text) -> Reading:
+def _whitelist_words(expectation: Expectation) -> Optional[Text]:
+    """Word an expectation of the whitelist: the values of the variable that bring about the states it lists."""
+    states = {
+        "off": Message("1 or unset"),
+        "listed": Message("0 with a whitelist file"),
+        "unlisted": Message("0 without a whitelist file"),
+    }
+    listed = expect.only(expectation, "in") or [expect.only(expectation, "eq")]
+    if listed == ["off", "listed"]:
+        return Message("1 or unset, or 0 with a whitelist file")
+    return enumerated(states[state] for state in listed) if {*listed} <= {*states} else None
+
+
+def _listed(context: Context, path: str) -> Reading:
     import json
 
     from envtune.errors import Missing, Unreadable
 
-    name, evidence = "HCCL_WHITELIST_DISABLE", Evidence(path)
+    def reading(state: Optional[str], shown: Text, reason: Optional[Text] = None) -> Reading:
+        return Reading(WHITELIST, state, Evidence(path), shown, _whitelist_words, reason)
+
     try:
         loaded = json.loads(context.host.read(path))
         hosts = loaded.get("host_ip") if isinstance(loaded, Mapping) else None
     except (Missing, Unreadable) as error:
-        why = host_error_text(error)
-        return Reading(name, "unlisted", evidence, Message("0, and {why}", why=why), wanted)
+        return reading("unlisted", Message("0, and {why}", why=host_error_text(error)))
     except HostError as error:
-        return Reading(name, None, evidence, Literal("0"), wanted, host_error_text(error))
+        return reading(None, Literal("0"), host_error_text(error))
     except ValueError:
         hosts = None
     if not hosts:
-        return Reading(name, "unlisted", evidence, Message("0, and {path} lists no host_ip", path=path), wanted)
-    shown = Message("0, on purpose: {path} lists {count} hosts", path=path, count=len(hosts))
-    return Reading(name, "listed", evidence, shown, wanted)
+        return reading("unlisted", Message("0, and {path} lists no host_ip", path=path))
+    return reading("listed", Message("0, on purpose: {path} lists {count} hosts", path=path, count=len(hosts)))
 
 
 @probe("environment.debug_settings")
@@ -156,11 +186,14 @@ def debug_settings(context: Context) -> Iterable[Reading]:
             continue
         try:
             value = value_of(context, name)
-        except Undetermined as untold:
-            yield _untold(name, untold)
+        except Undetermined as verdict:
+            yield _unknown(name, verdict)
             continue
-        left_on = value in debugging or ("*" in debugging and value != UNSET)
-        yield Reading(name, left_on, _evidence(context, name, value), value_text(value), train_words(name))
+        wanted = training_value(context, name)
+        debugs = value in debugging or ("*" in debugging and value != UNSET)
+        left_on = debugs and not (wanted is not None and wanted.accepts(value))
+        expected = None if wanted is None else wanted.text
+        yield Reading(name, left_on, _evidence(context, name, value), value_text(value), expected)
 
 
 @probe("environment.launch_blocking")
@@ -229,7 +262,7 @@ def ranges(context: Context) -> Iterable[Reading]:
 
 
 def set_variables(context: Context, chosen: Iterable[str]) -> tuple[dict[str, str], list[Reading]]:
-    """The chosen variables that are set, and a reading for each that cannot be told (one for all without a name)."""
+    """Return the chosen variables that are set, and a reading for each unknown one (one for all without a name)."""
     known, environment = context.target.variables(), context.target.environment
     present: dict[str, str] = {}
     gaps: list[Reading] = []
@@ -237,9 +270,9 @@ def set_variables(context: Context, chosen: Iterable[str]) -> tuple[dict[str, st
         try:
             if name in known:
                 present[name] = known[name]
-        except Undetermined as untold:
+        except Undetermined as verdict:
             if name in environment.unknown:
-                gaps.append(_untold(name, untold))
+                gaps.append(_unknown(name, verdict))
     if environment.unknown_by_default is not None:
         evidence = Evidence(environment.description)
         gaps.append(Reading("other variables", None, evidence, reason=environment.unknown_by_default))
@@ -247,43 +280,25 @@ def set_variables(context: Context, chosen: Iterable[str]) -> tuple[dict[str, st
 
 
 def reading_of(context: Context, name: str) -> Reading:
-    """The variable as a reading, with what training wants of it."""
+    """Return the variable as a reading."""
     value = value_of(context, name)
-    return Reading(name, value, _evidence(context, name, value), value_text(value), train_words(name))
+    return Reading(name, value, _evidence(context, name, value), value_text(value), partial(value_words, name))
 
 
 def value_of(context: Context, name: str) -> str:
-    """The value, `unset` without one; raises Undetermined when it cannot be told."""
+    """Return the value, `unset` without one; raises Undetermined when it cannot be told."""
     return context.target.variables().get(name, UNSET)
 
 
-def train_words(name: str) -> Optional[Text]:
-    """What training wants of a variable, in words."""
-    row = about(name)
-    wanted = row.get("train")
-    if not wanted:
-        return None
-    values = " | ".join(value for value in wanted if value != UNSET)
-    if UNSET not in wanted:
-        return Literal(values)
-    if not values:
-        return in_context("variables", "unset")
-    default = row.get("default")
-    return Bilingual(
-        f"{values}, or unset" + (f" (the default is {default})" if default else ""),
-        f"{values}，或不设置" + (f"（默认为 {default}）" if default else ""),
-    )
-
-
 def value_text(value: str) -> Text:
-    """A value as a person sees it."""
+    """Return a value as a person sees it."""
     if value == UNSET:
         return Message("unset")
     return Literal(printable(value)) if value else Message("empty")
 
 
 def printable(value: str) -> str:
-    """The value with control characters spelt out (a carriage return of a Windows file is not visible otherwise)."""
+    """Return the value with control characters spelt out: a carriage return, say, is not visible otherwise."""
     text = value if value.isprintable() else repr(value)
     return text if len(text) <= 200 else text[:200] + " [...]"
 
@@ -293,8 +308,8 @@ def _evidence(context: Context, name: str, value: str) -> Evidence:
     return Evidence(context.target.environment.place(name), text)
 
 
-def _untold(name: str, untold: Undetermined) -> Reading:
-    return Reading(name, None, Evidence(untold.source), reason=untold.reason, needs_privilege=untold.needs_privilege)
+def _unknown(name: str, verdict: Undetermined) -> Reading:
+    return Reading(name, None, Evidence(verdict.source), reason=verdict.reason, needs_privilege=verdict.needs_privilege)
 
 
 def _unplaced(found: TorchNpu, name: str) -> Text:

@@ -13,7 +13,7 @@ from envtune.messages import Message, Text
 
 
 def content(host: Host, path: str) -> Optional[bytes]:
-    """What is in the file now; None when there is none."""
+    """Return what is in the file now; None when there is none."""
     try:
         return host.read_bytes(path)
     except Missing:
@@ -21,7 +21,7 @@ def content(host: Host, path: str) -> Optional[bytes]:
 
 
 def file_operation(host: Host, path: str, text: Optional[str], mode: Optional[int] = None) -> dict[str, Any]:
-    """The operation that leaves `text` in `path` (None removes it), if the file is then still as it is now."""
+    """Return the operation that leaves `text` in `path` (None removes it), if the file is then still as it is now."""
     now = content(host, path)
     written = None if text is None else base64.b64encode(text.encode("utf-8", "surrogateescape")).decode("ascii")
     operation = {"op": "file", "path": path, "content": written, "expect": digest(normalized(path, now))}
@@ -29,43 +29,43 @@ def file_operation(host: Host, path: str, text: Optional[str], mode: Optional[in
 
 
 def shown(data: Optional[bytes]) -> str:
-    """Content as a diff shows it."""
+    """Return content as a diff shows it."""
     return "" if data is None else data.decode("utf-8", "replace")
 
 
 def needs_root(host: Host, path: str) -> bool:
-    """Whether this user may not write `path`, as far as owner and mode tell."""
+    """Return whether this user may not write `path`, as far as owner and mode tell."""
     if host.euid == 0:
         return path.startswith(("/etc/", "/usr/", "/sys/", "/proc/"))
-    place = path
+    nearest = path  # the file, else the nearest directory above it that is there
     while True:
         try:
-            found = host.stat(place)
+            stat = host.stat(nearest)
             break
         except Denied:
             return True
         except HostError:
-            if place == "/":
+            if nearest == "/":
                 return True
-            place = posixpath.dirname(place)
-    return found.uid != host.euid and not found.mode & 0o002
+            nearest = posixpath.dirname(nearest)
+    return stat.uid != host.euid and not stat.mode & 0o002
 
 
 def mounted_read_only(host: Host, path: str) -> Optional[Text]:
-    """That the file system `path` lies on is mounted read-only here, as a container's is; None when it is not."""
+    """Say that the file system of `path` is mounted read-only here, as a container's is; None when it is not."""
     try:
         rows = host.read("/proc/self/mountinfo").splitlines()
     except HostError:
         return None
-    best: tuple[str, str] = ("", "")
+    mount, options = "", ""
     for row in rows:
         fields = row.split()
-        if len(fields) > 5 and _holds(fields[4], path) and len(fields[4]) >= len(best[0]):
-            best = (fields[4], fields[5])
-    if "ro" not in best[1].split(","):
+        if len(fields) > 5 and _is_below(fields[4], path) and len(fields[4]) >= len(mount):
+            mount, options = fields[4], fields[5]
+    if "ro" not in options.split(","):
         return None
-    return Message("{best} is mounted read-only here (a container?): the host has to change it", best=best[0])
+    return Message("{mount} is mounted read-only here (a container?): the host has to change it", mount=mount)
 
 
-def _holds(mount: str, path: str) -> bool:
+def _is_below(mount: str, path: str) -> bool:
     return mount == "/" or path == mount or path.startswith(mount + "/")

@@ -9,7 +9,7 @@ from typing import Iterable, Sequence
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
-from envtune.messages import Bilingual, Message
+from envtune.messages import Message
 from envtune.model import Change, Finding
 from envtune.resources.files.change import content, file_operation, mounted_read_only, needs_root, shown
 
@@ -18,16 +18,15 @@ OWN_NAME = re.compile(r"([0-9]+-)?envtune[-_.a-z0-9]*")
 
 @action("file.dropin")
 def dropin(context: Context, findings: Sequence[Finding], *, path: str, text: str) -> Iterable[Change]:
-    """Put `text` into `path`: `/etc/<service>.d/NN-envtune.conf`: a directory of drop-ins, a name of ours."""
+    """Put `text` into `path`, `/etc/<service>.d/NN-envtune.conf`: a directory of drop-ins, and a name of our own."""
     folder, name = posixpath.split(path)
     if posixpath.normpath(path) != path or not re.fullmatch(r"/etc/(.*/)?[^/]+[.]d(/[^/]+)*", folder):
-        words = f"{path}: file.dropin writes into drop-in directories below /etc only"
-        raise Skipped(Bilingual(words, f"{path}：file.dropin 只写 /etc 下的 .d 目录"))
+        raise Skipped(Message("{path}: file.dropin writes into drop-in directories below /etc only", path=path))
     if not OWN_NAME.fullmatch(name):
         raise Skipped(Message("{path}: {name} is not a name of ours", path=path, name=name))
-    wanted = text if text.endswith("\n") else text + "\n"
+    written = text if text.endswith("\n") else text + "\n"
     before = content(context.host, path)
-    if before == wanted.encode("utf-8"):
+    if before == written.encode("utf-8"):
         raise Skipped(Message("{path} holds it already", path=path))
     locked = mounted_read_only(context.host, path)
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
@@ -38,9 +37,9 @@ def dropin(context: Context, findings: Sequence[Finding], *, path: str, text: st
         action="file.dropin",
         target=path,
         before=shown(before),
-        after=wanted,
+        after=written,
         view="boot",
-        operations=(file_operation(context.host, path, wanted),),
+        operations=(file_operation(context.host, path, written),),
         root=needs_root(context.host, path),
         rivals=() if locked is None else (locked,),
         cures=ids[1:],

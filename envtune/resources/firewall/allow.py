@@ -7,7 +7,7 @@ is skipped: a port is never opened to everybody.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Iterable, Sequence
+from typing import Iterable, Sequence
 
 from envtune import intervals
 from envtune.context import Context
@@ -16,15 +16,12 @@ from envtune.errors import NotApplicable, Skipped
 from envtune.firewall import Table
 from envtune.intervals import Intervals
 from envtune.messages import Message, Text
-from envtune.model import Change, Finding
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.firewall.commands import changes_of
 from envtune.resources.firewall.listings import RuleSets, remove_dormant, rule_sets
 from envtune.resources.firewall.peers import Peers, ingresses, peers_of, required_ports
 from envtune.resources.firewall.placement import Access, Opening, find_openings
 from envtune.resources.firewall.rules import WIDEST, AcceptRule
-
-if TYPE_CHECKING:
-    from envtune.fix.plan import FixOptions
 
 
 @action("firewall.allow")

@@ -16,6 +16,7 @@ from envtune.firewall.match import Condition
 from envtune.firewall.model import Action, BaseChain, Chain, Rule, Table
 from envtune.host import Host
 from envtune.model import CommandResult
+from envtune.ranges import decimal
 
 # Services whose ports are no port of a job. Source: /usr/lib/firewalld/services of firewalld 0.6-1.3.
 _KNOWN_SERVICES = frozenset(
@@ -102,7 +103,7 @@ def _port(word: str) -> Condition:
     if protocol not in ("tcp", ""):
         return match.never
     low, dash, high = ports.partition("-")
-    first, last = intervals.decimal(low), intervals.decimal(high if dash else low)
+    first, last = decimal(low), decimal(high if dash else low)
     if first is None or last is None:
         return match.unknown
     return match.port("destination", intervals.union([(first, last)]))

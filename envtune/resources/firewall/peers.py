@@ -15,6 +15,7 @@ from envtune.host import Host
 from envtune.intervals import Intervals
 from envtune.messages import Message
 from envtune.model import Interface
+from envtune.ranges import decimal
 from envtune.resources.network.names import is_loopback, job_nodes, master_address
 from envtune.resources.network.ports import HcclPorts, hccl_ports
 
@@ -82,7 +83,7 @@ def _master_port(context: Context) -> Optional[int]:
         known = master_address(context)
     except Undetermined:
         return None
-    port = intervals.decimal(text)
+    port = decimal(text)
     if port is None or not 0 < port < 65536:
         return None
     away = (known is not None and known.is_own is False) or (job_nodes(variables).rank or 0) > 0

@@ -17,7 +17,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host import exists
-from envtune.messages import Bilingual, Literal, Message
+from envtune.messages import Literal, Message, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.images.pillow import BROKEN, SIMD, imported_pillow
 from envtune.resources.python.distributions import NONE, interpreter
@@ -45,7 +45,7 @@ def pillow_build(context: Context) -> Iterable[Reading]:
 
 
 def missing_packages(context: Context) -> tuple[tuple[str, ...], Evidence]:
-    """The packages to install, in the names of this distribution, and where that was read."""
+    """Return the packages to install, in the names of this distribution, and where that was read."""
     if context.facts.value("os_family") == "debian":
         wanted = PILLOW_BUILD_DEBIAN
         text = context.host.read(DPKG_STATUS).replace("\r\n", "\n")
@@ -57,12 +57,12 @@ def missing_packages(context: Context) -> tuple[tuple[str, ...], Evidence]:
 
 
 def installed_debian(text: str, names: Iterable[str]) -> frozenset[str]:
-    """Those of `names` whose state is `installed` in the text of dpkg's status file."""
+    """Return those of `names` whose state is `installed` in the text of dpkg's status file."""
     return frozenset(name for name in names if _is_installed(text, name))
 
 
 def _is_installed(text: str, name: str) -> bool:
-    """Looks for the name first: a status file has some thousand paragraphs and we ask about a few."""
+    """Look for the name first: a status file has some thousand paragraphs, of which a few are asked for."""
     at = -1
     while True:
         at = text.find(f"Package: {name}\n", at + 1)
@@ -81,13 +81,13 @@ def _paragraph(text: str, at: int) -> str:
 
 
 def _debian_name(context: Context, any_of: tuple[str, ...]) -> str:
-    """Ubuntu's own name only on Ubuntu."""
+    """Choose Ubuntu's own name only on Ubuntu."""
     ubuntu = context.facts.value("os") == "ubuntu"
     return next((name for name in any_of if ubuntu or not name.startswith("libjpeg8")), any_of[0])
 
 
 def missing_rpm(output: str) -> tuple[str, ...]:
-    """The names that `rpm -q --whatprovides` finds no package for."""
+    """Return the names that `rpm -q --whatprovides` finds no package for."""
     return tuple(re.findall(r"^no package provides (\S+)", output, re.M))
 
 
@@ -101,9 +101,8 @@ def pillow_headers(context: Context) -> Iterable[Reading]:
         _only_without_wheels(context)
         if _imports(context) not in (NONE, BROKEN):
             raise NotApplicable(
-                Bilingual(
-                    f"a Pillow is installed already, so that {', '.join(missing)} is not needed now",
-                    f"目标 Python 已安装 Pillow，目前不需要 {'、'.join(missing)}",
+                Message(
+                    "a Pillow is installed already, so that {headers} is not needed now", headers=enumerated(missing)
                 ),
                 readings[0].evidence.source,
             )
@@ -123,12 +122,12 @@ def _header(context: Context, name: str) -> Reading:
         except HostError as error:
             reason, needs_privilege = host_error_text(error), isinstance(error, Denied)
             return Reading(name, "", Evidence(place), expected=expected, reason=reason, needs_privilege=needs_privilege)
-    absent = Bilingual(f"not in {', '.join(folders)}", f"在 {'、'.join(folders)} 中均未找到")
+    absent = Message("not in {folders}", folders=enumerated(folders))
     return Reading(name, "", Evidence(places[0], "\n".join(places)), absent, expected)
 
 
 def header_folders(context: Context, name: str) -> Iterable[str]:
-    """Where a compiler looks for a header; Python.h lies beside the interpreter's own installation."""
+    """Return where a compiler looks for a header; Python.h lies beside the interpreter's own installation."""
     python = interpreter(context)
     if name == "Python.h":
         return python_includes(python.real, python.version)
@@ -143,7 +142,7 @@ def _imports(context: Context) -> str:
 
 
 def _only_without_wheels(context: Context) -> None:
-    """NotApplicable where pip takes Pillow from a wheel, so that nothing is built.
+    """Raise NotApplicable where pip takes Pillow from a wheel, so that nothing is built.
 
     Pillow publishes manylinux2014 wheels for x86_64 and aarch64 (PyPI, 9.5.0: cp37 and newer); pip takes them since
     19.3, and every Python from 3.9 on brings a newer pip.
@@ -156,7 +155,7 @@ def _only_without_wheels(context: Context) -> None:
 
 
 def _only_for_training(context: Context) -> None:
-    """NotApplicable on a host where nothing speaks for training: no Pillow, no torch, no Ascend software."""
+    """Raise NotApplicable on a host without any sign of training: no Pillow, no torch, no Ascend software."""
     torch, ascend = context.facts["torch"], context.facts["ascend"]
     if _imports(context) != NONE or torch.value not in (None, NONE) or ascend.value == "true":
         return

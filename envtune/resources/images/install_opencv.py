@@ -10,19 +10,26 @@ import re
 from typing import Iterable, Optional, Sequence
 
 from envtune.context import Context
+from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
 from envtune.host import Host
 from envtune.messages import Message, Text
-from envtune.model import Finding
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.images.opencv import OPENCV
 from envtune.resources.python.distributions import Distribution, every, locate
-from envtune.resources.python.installation import Installation, binary
+from envtune.resources.python.install import Installation, binary, replacements
 
 RECOMMENDED = "3.4.10"
 
 
+@action("images.install_opencv", formerly="python.install", formerly_with={"what": "opencv"})
+def install_opencv(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
+    """Keep one of several OpenCV distributions in each directory that holds several."""
+    return replacements(context, findings, options, choose)
+
+
 def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
-    """One installation per directory that holds several."""
+    """Yield one installation for each directory that holds several."""
     rows = [row for name in OPENCV for row in every(context, name)]
     ids = tuple(dict.fromkeys(f.id for f in findings))
     for entry in dict.fromkeys(row.entry for row in rows):
@@ -49,7 +56,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
 
 
 def best(rows: Sequence[Distribution], imported: str) -> Distribution:
-    """The one to keep of several."""
+    """Return the one to keep of several."""
     if not rows:
         raise Skipped(Message("no OpenCV here"))
     return max(
@@ -69,7 +76,7 @@ def _imported_version(context: Context, entry: str) -> str:
 
 
 def version_of(host: Host, place: str) -> str:
-    """The version that the package's own version.py gives, empty when it does not tell."""
+    """Return the version that the package's own version.py gives, empty when it does not tell."""
     try:
         found = re.search(r"^opencv_version\s*=\s*['\"]([^'\"]+)", host.read(f"{place}/version.py"), re.M)
     except HostError:

@@ -8,18 +8,20 @@ Pythons: Pillow's installation page, "Python support".
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.collector.paths import on_path
 from envtune.collector.python.distributions import normal_name
 from envtune.context import Context
+from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, Undetermined
-from envtune.messages import Bilingual, Message, Text
-from envtune.model import Finding
+from envtune.messages import Message, Text, clauses, enumerated
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.images.build_requirements import header_folders
 from envtune.resources.images.pillow import NATIVE, SIMD, Imported, best_variant, cpu_flags, imported_pillow
 from envtune.resources.python.distributions import environment, every, interpreter, locate
-from envtune.resources.python.installation import Installation, binary, sources
+from envtune.resources.python.install import Installation, binary, replacements, sources
 from envtune.resources.python.metadata import metadata_file
 from envtune.resources.python.site import is_own, main_entry, user_site
 
@@ -61,8 +63,21 @@ class Source(NamedTuple):
     wheel: bool
 
 
-def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
-    """The one installation that cures IMG001 and IMG007."""
+@action("images.install_pillow", formerly="python.install", formerly_with={"what": "pillow"})
+def install_pillow(
+    context: Context, findings: Sequence[Finding], *, build_checks: Sequence[str] = (), options: FixOptions
+) -> Iterable[Change]:
+    """Replace the Pillow that the job imports by the build that fits the CPU.
+
+    `build_checks` are the checks of what a build needs; they are named where something of it is missing.
+    """
+    return replacements(context, findings, options, partial(choose, build_checks=build_checks))
+
+
+def choose(
+    context: Context, findings: Sequence[Finding], wheels: Optional[str], build_checks: Sequence[str] = ()
+) -> Iterable[Installation]:
+    """Return the one installation that fixes the findings."""
     found = imported_pillow(context)
     if not found.rows:
         raise Skipped(Message("{path} was not installed by pip", path=found.path))
@@ -73,9 +88,12 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
     rows = tuple(row for row in found.rows if row.entry == entry)
     ids = tuple(dict.fromkeys(f.id for f in findings))
     draft = Installation(entry, rows, (), (NATIVE, SIMD), ("PIL",), "", ids, "PIL", smoke=SMOKE)
-    draft = _beside(context, draft)
+    draft = _for_this_user(context, draft)
     variant = _variant(context)
-    return [_native(draft, wheels) if variant is None else _simd(context, found, draft, variant, wheels)]
+    if variant is None:
+        return [_native(draft, wheels)]
+    draft = _simd(context, found, draft, variant, wheels)
+    return [draft._replace(note=_note(context, draft, build_checks))]
 
 
 def _variant(context: Context) -> Optional[str]:
@@ -84,8 +102,8 @@ def _variant(context: Context) -> Optional[str]:
     return best_variant(cpu_flags(context.host))
 
 
-def _beside(context: Context, draft: Installation) -> Installation:
-    """Where the directory is not this user's (or is the base of the environment), one that is imported before it."""
+def _for_this_user(context: Context, draft: Installation) -> Installation:
+    """Choose a directory that is imported earlier where that of the draft is another user's or the base's."""
     python, host = interpreter(context), context.host
     if len({row.name for row in draft.remove}) > 1:
         return draft
@@ -102,7 +120,7 @@ def _beside(context: Context, draft: Installation) -> Installation:
 
 
 def _native(draft: Installation, wheels: Optional[str]) -> Installation:
-    """Without vector instructions (or on aarch64) only native pillow is right: the installed version, freshly."""
+    """Install the present version of native pillow anew, the right one without vector instructions and on aarch64."""
     version = next((row.version for row in draft.remove if row.name == NATIVE), "")
     if not version:
         raise Skipped(
@@ -128,7 +146,7 @@ def _simd(context: Context, found: Imported, draft: Installation, variant: str, 
         source = _from_directory(context, wheels, version, python)
         base, requirement = source.version.partition(".post")[0], f"pillow-simd=={source.version}"
     _refuse_downgrade(context, version, base)
-    draft = draft._replace(after=f"{requirement.replace('==', ' ')} ({variant})", note=_note(context, draft))
+    draft = draft._replace(after=f"{requirement.replace('==', ' ')} ({variant})")
     if source is not None and source.wheel:
         after = f"pillow-simd {source.version} ({source.path})"
         return draft._replace(requirements=(source.path,), wheels=(source.path,), after=after)
@@ -144,8 +162,10 @@ def _simd(context: Context, found: Imported, draft: Installation, variant: str, 
 
 
 def nearest(version: str, python: str, known: Iterable[str]) -> str:
-    """The release of pillow-simd for code that runs with Pillow `version`: the same minor release, else the newest
-    before it, else the oldest after it. Skipped when none is made for that Python."""
+    """Return the release of pillow-simd for code that runs with Pillow `version`; Skipped when none fits that Python.
+
+    The same minor release, else the newest before it, else the oldest after it.
+    """
     own = _numbers(python)[:2]
     fitting = sorted(
         (base for base in known if base not in RELEASES or RELEASES[base][0] <= own <= RELEASES[base][1]), key=_numbers
@@ -183,7 +203,7 @@ def _from_directory(context: Context, folder: str, version: str, python: str) ->
 
 
 def offered(names: Iterable[str], folder: str, distribution: str, python: str, machine: str) -> Iterator[Source]:
-    """The files in a directory that pip could install as `distribution` into that interpreter."""
+    """Yield the files in a directory that pip could install as `distribution` into that interpreter."""
     tag = "cp" + python.replace(".", "")
     for name in names:
         if name.endswith(".whl"):
@@ -200,7 +220,7 @@ def offered(names: Iterable[str], folder: str, distribution: str, python: str, m
 
 
 def _without_isolation(context: Context, source: Source) -> tuple[str, ...]:
-    """Without an index pip cannot fetch setuptools for a build of its own: the target's must do."""
+    """Build with the target's setuptools: without an index pip cannot fetch them for a build of its own."""
     missing = [name for name in ("setuptools", "wheel") if not every(context, name)]
     if missing:
         words = " and ".join(missing)
@@ -234,7 +254,7 @@ def _compiler(context: Context) -> str:
 
 
 def _refuse_downgrade(context: Context, version: str, base: str) -> None:
-    """Where the nearest pillow-simd is older than the Pillow in use, nothing installed may ask for a newer one."""
+    """Refuse a pillow-simd older than the Pillow in use where something installed asks for a newer one."""
     if _numbers(base) >= _numbers(version):
         return
     asking = sorted(_asking_for_more(context, base))
@@ -257,7 +277,7 @@ def _asking_for_more(context: Context, base: str) -> Iterator[str]:
         try:
             text = context.host.read_bytes(path).decode("utf-8", "replace") if path else ""
         except HostError:
-            continue  # damage is a check of its own (PY101)
+            continue  # damage is a check of its own
         for line in re.findall(r"(?mi)^Requires-Dist:\s*(pillow\b.*)$", text.split("\n\n", 1)[0]):
             try:
                 wanted = Requirement(line)
@@ -268,16 +288,15 @@ def _asking_for_more(context: Context, base: str) -> Iterator[str]:
                 yield f"{rows[0].name} {rows[0].version} ({line.strip()})"
 
 
-def _note(context: Context, draft: Installation) -> Text:
-    en = "pip check will say afterwards that pillow is missing: pillow-simd is it under another name"
-    zh = "之后 pip check 会提示缺少 pillow：pillow-simd 就是换了名称的 Pillow"
+def _note(context: Context, draft: Installation, build_checks: Sequence[str]) -> Text:
+    notes = [] if draft.note is None else [draft.note]
+    notes.append(Message("pip check will say afterwards that pillow is missing: pillow-simd is it under another name"))
     missing = sorted(_missing_headers(context))
     if missing:
-        en += f"; building needs {', '.join(missing)} first (IMG003, IMG006)"
-        zh += f"；编译前需要先安装 {'、'.join(missing)}（IMG003、IMG006）"
-    if draft.note is not None:
-        en, zh = f"{draft.note.en}; {en}", f"{draft.note.zh}；{zh}"
-    return Bilingual(en, zh)
+        headers, checks = enumerated(missing), enumerated(build_checks)
+        first: Text = Message("building needs {headers} first", headers=headers)
+        notes.append(Message("{what} ({checks})", what=first, checks=checks) if build_checks else first)
+    return clauses(notes)
 
 
 def _missing_headers(context: Context) -> Iterator[str]:

@@ -58,7 +58,7 @@ def _pillow(context: Context) -> Optional[Imported]:
 
 
 def _offers(context: Context, pillow: Optional[Imported]) -> tuple[bool, str]:
-    """Whether `from PIL import PILLOW_VERSION` works, and the file that tells."""
+    """Return whether `from PIL import PILLOW_VERSION` works, and the file that tells."""
     place = locate(context, "PIL")
     if pillow is None or pillow.kind == BROKEN or place is None:
         return False, "PIL"
@@ -67,7 +67,7 @@ def _offers(context: Context, pillow: Optional[Imported]) -> tuple[bool, str]:
 
 
 def offers_pillow_version(text: str) -> bool:
-    """Whether PIL/__init__.py defines PILLOW_VERSION, as a name (to 6.2.2) or by `__getattr__` (7.1.0 to 8.4.0)."""
+    """Return whether PIL/__init__.py defines PILLOW_VERSION: a name (to 6.2.2) or in `__getattr__` (7.1.0 to 8.4.0)."""
     return bool(
         re.search(r"^[^#\n]*\bPILLOW_VERSION\s*=[^=]", text, re.M)
         or re.search(r"^[^#\n]*==\s*['\"]PILLOW_VERSION['\"]", text, re.M)
@@ -75,7 +75,7 @@ def offers_pillow_version(text: str) -> bool:
 
 
 def pillow_version_import(head: str, path: str) -> Optional[tuple[str, bool]]:
-    """(the import line, whether a try catches its failure) of PILLOW_VERSION; None when it is not imported."""
+    """Return (the import line, whether a try catches its failure) of PILLOW_VERSION; None when it is not imported."""
     found = _found_imports(head, path)
     if not found:
         return None
@@ -85,7 +85,7 @@ def pillow_version_import(head: str, path: str) -> Optional[tuple[str, bool]]:
 
 
 def bare_import(head: str, path: str) -> Optional[ast.ImportFrom]:
-    """The import of PILLOW_VERSION that no try catches; None when there is none."""
+    """Return the import of PILLOW_VERSION that no try catches; None when there is none."""
     return next((node for node, guarded in _found_imports(head, path) if not guarded), None)
 
 
@@ -113,7 +113,7 @@ def _imports(body: Iterable[ast.stmt], guarded: bool) -> Iterator[tuple[ast.Impo
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler catches ImportError."""
+    """Return whether a handler catches ImportError."""
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     names = {kind.id for kind in kinds if isinstance(kind, ast.Name)}
     return handler.type is None or bool(names & {"ImportError", "Exception", "BaseException"})

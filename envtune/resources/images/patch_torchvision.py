@@ -73,7 +73,7 @@ def patch(
 
 
 def guarded(text: str, path: str) -> str:
-    """The source with its bare import of PILLOW_VERSION wrapped; Skipped when that cannot be done safely."""
+    """Return the source with its bare import of PILLOW_VERSION wrapped; Skipped when that is not safe."""
     head = module_head(text)
     node = bare_import(head, path)
     if node is None:
@@ -92,7 +92,7 @@ def guarded(text: str, path: str) -> str:
 
 
 def _refuse_company(lines: Sequence[str], node: ast.ImportFrom, path: str) -> None:
-    """A line that holds more than this statement is not one we know."""
+    """Refuse a line that holds more than this statement."""
     before = lines[node.lineno - 1].encode("utf-8")[: node.col_offset]
     after = lines[(node.end_lineno or node.lineno) - 1].encode("utf-8")[node.end_col_offset or 0 :].strip()
     if before.strip() or (after and not after.startswith(b"#")):
@@ -101,7 +101,7 @@ def _refuse_company(lines: Sequence[str], node: ast.ImportFrom, path: str) -> No
 
 
 def _without(node: ast.ImportFrom, indent: str) -> list[str]:
-    """The same import without PILLOW_VERSION, and its value under the name the file uses."""
+    """Return the same import without PILLOW_VERSION, and its value under the name the file uses."""
     others = [f"{a.name} as {a.asname}" if a.asname else a.name for a in node.names if a.name != NAME]
     name = next(a.asname or a.name for a in node.names if a.name == NAME)
     imported = [f"{indent}from {node.module} import {', '.join(others)}"] if others else []
@@ -124,7 +124,7 @@ def _must_compile(before: str, after: str, path: str) -> None:
 
 
 def _excerpt(before: str, after: str, side: int) -> str:
-    """The changed lines of one side."""
+    """Return the changed lines of one side."""
     lines = (before.splitlines(), after.splitlines())
     mark = "-" if side == 0 else "+"
     return "\n".join(row[2:] for row in difflib.ndiff(*lines) if row.startswith(mark + " "))

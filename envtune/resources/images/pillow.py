@@ -35,12 +35,12 @@ class Imported(NamedTuple):
     rows: tuple[Distribution, ...]  # every pillow and pillow-simd, in import order
 
     def words(self) -> str:
-        """Kind and version as a person writes them."""
+        """Return kind and version as a person writes them."""
         return f"{self.kind} {self.version}".strip()
 
 
 def imported_pillow(context: Context) -> Imported:
-    """What `import PIL` gets in the job's Python; NotApplicable when it has no Pillow."""
+    """Return what `import PIL` gets in the job's Python; NotApplicable when it has no Pillow."""
     return context.cached(_imported)
 
 
@@ -61,7 +61,7 @@ def _imported(context: Context) -> Imported:
 
 
 def pillow_version(host: Host, place: str) -> tuple[Optional[str], str]:
-    """(version, file) of the package PIL in `place`; it moved from __init__.py to _version.py around Pillow 5."""
+    """Return (version, file) of the package PIL; it moved from __init__.py to _version.py around Pillow 5."""
     for name in ("_version.py", "version.py", "__init__.py"):
         try:
             text = host.read(f"{place}/{name}")
@@ -74,7 +74,7 @@ def pillow_version(host: Host, place: str) -> tuple[Optional[str], str]:
 
 
 def cpu_flags(host: Host) -> frozenset[str]:
-    """The `flags` of /proc/cpuinfo that every x86 CPU of the host has; Undetermined when it lists none."""
+    """Return the `flags` of /proc/cpuinfo that every x86 CPU of the host has; Undetermined when it lists none."""
     path = "/proc/cpuinfo"
     rows = [set(found.split()) for found in re.findall(r"^flags[ \t]*:(.*)$", host.read(path), re.M)]
     if not rows or not rows[0]:
@@ -83,7 +83,7 @@ def cpu_flags(host: Host) -> frozenset[str]:
 
 
 def best_variant(flags: Iterable[str]) -> Optional[str]:
-    """AVX2 or SSE4, None when the CPU has neither."""
+    """Return AVX2 or SSE4, None when the CPU has neither."""
     known = set(flags)
     return next((name for flag, name in VARIANTS if flag in known), None)
 
@@ -157,7 +157,7 @@ def side_by_side(context: Context) -> Iterable[Reading]:
 
 
 def _owners(host: Host, entry: str, rows: Iterable[Distribution]) -> set[str]:
-    """The distributions whose RECORD gives the sizes that files of PIL have on disk; the last installed wrote them."""
+    """Return the distributions whose RECORD has the sizes of the files on disk; the last installed wrote them."""
     owners: set[str] = set()
     recorded = {row.name: _sizes(host, row) for row in rows}
     for path in sorted({path for sizes in recorded.values() for path in sizes}):
@@ -172,7 +172,7 @@ def _owners(host: Host, entry: str, rows: Iterable[Distribution]) -> set[str]:
 
 
 def _sizes(host: Host, row: Distribution) -> dict[str, int]:
-    """Path -> bytes of the telling files in a distribution's RECORD; empty without one."""
+    """Return path -> bytes of the telling files in a distribution's RECORD; empty without one."""
     try:
         text = host.read(row.metadata + "/RECORD")
     except HostError:

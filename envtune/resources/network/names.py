@@ -14,6 +14,7 @@ from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text, in_context
 from envtune.model import Evidence, Reading, Source
+from envtune.ranges import whole_number
 
 # Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
 PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")
@@ -148,7 +149,7 @@ def job_nodes(variables: Mapping[str, str]) -> JobNodes:
     used: list[str] = []
 
     def number(name: str) -> Optional[int]:
-        value = intervals.decimal(variables.get(name, "").strip())
+        value = whole_number(variables.get(name, ""))
         if value is not None:
             used.append(f"{name}={value}")
         return value

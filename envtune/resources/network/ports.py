@@ -16,6 +16,7 @@ from envtune.host import Host
 from envtune.intervals import Intervals
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Listener, Reading, Source
+from envtune.ranges import decimal
 from envtune.resources.network.names import job_nodes, master_address, variables_source
 
 BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
@@ -66,7 +67,7 @@ def _ports_from_base(text: str, count: int, why_count: Text, source: Source) -> 
     setting = f"HCCL_IF_BASE_PORT={text}"
     why = Message("{setting}; {count}", setting=setting, count=why_count)
     evidence = Evidence(source, setting)
-    base = intervals.decimal(text)
+    base = decimal(text)
     if base is None or not BASE_RANGE[0] <= base <= BASE_RANGE[1]:
         fault = Message("{setting} is not a number from 1024 to 65520", setting=setting)
         return HcclPorts((), why, evidence, fault)
@@ -107,7 +108,7 @@ def ports_per_job(context: Context) -> tuple[int, Text, Source]:
 def _release(version: str) -> Optional[tuple[object, ...]]:
     """Return (8, 2, "RC1"): major, minor, and for 8.2 the release candidate that the sources name."""
     parts = version.upper().split(".")
-    major, minor = (intervals.decimal(part) for part in (*parts, "", "")[:2])
+    major, minor = (decimal(part) for part in (*parts, "", "")[:2])
     if major is None or minor is None:
         return None
     if major >= 20:  # named after the year: 20.0 to 20.3, before 5.0
@@ -276,7 +277,7 @@ def master_port(context: Context) -> Iterable[Reading]:
     setting = Evidence(variables_source(context), f"MASTER_PORT={text}")
     expected = Message("a free port from 1024 to 65535")
     value = text.strip()
-    port = intervals.decimal(value)
+    port = decimal(value)
     if port is None or not 1024 <= port <= 65535:
         shown = Message("{value}: not a number from 1024 to 65535", value=text or Message("(empty)"))
         return [Reading("MASTER_PORT", "impossible", setting, shown, expected)]

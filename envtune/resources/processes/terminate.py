@@ -5,17 +5,14 @@ The porting guide's `pkill -9 python` (003:3311) ends the Pythons of every user,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterable, Sequence
+from typing import Iterable, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, host_error_text
 from envtune.messages import Message, Text, clauses
-from envtune.model import Change, Finding, Process
+from envtune.model import Change, Finding, FixOptions, Process
 from envtune.resources.processes.usage import left_over, process_age
-
-if TYPE_CHECKING:
-    from envtune.fix.plan import FixOptions
 
 USER_HZ = 100  # clock ticks per second in /proc/<pid>/stat on x86_64 and aarch64
 

@@ -12,12 +12,12 @@ from typing import Iterable, Mapping, NamedTuple, Optional, Union
 from envtune.collector.paths import on_path, search_path
 from envtune.collector.python.distributions import import_path, normal_name
 from envtune.context import Context
-from envtune.context.registry import fact
-from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable
+from envtune.context.registry import fact, probe
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable, host_error_text
 from envtune.host import Host, exists, is_dir
 from envtune.job.target import PythonTarget
-from envtune.messages import Message, Text
-from envtune.model import Fact
+from envtune.messages import Message, Text, clauses
+from envtune.model import Evidence, Fact, Reading
 from envtune.resources.python.metadata import Distribution as Distribution
 from envtune.resources.python.metadata import metadata_file, named_in, parse_finder, parse_metadata
 
@@ -43,7 +43,7 @@ class Environment(NamedTuple):
 
 
 def environment(context: Context) -> Environment:
-    """The job's Python as it lies on disk, scanned once per run.
+    """Return the job's Python as it lies on disk, scanned once per run.
 
     NotApplicable when there is none on PATH, Undetermined when it is not known which Python it is.
     """
@@ -76,7 +76,7 @@ def _scan(context: Context) -> Environment:
 
 
 def interpreter(context: Context) -> PythonTarget:
-    """The job's Python; NotApplicable when none was named and PATH has none."""
+    """Return the job's Python; NotApplicable when none was named and PATH has none."""
     target = context.target
     variables = target.environment.variables
     named = target.options.python is not None or target.options.pid is not None
@@ -89,7 +89,7 @@ def interpreter(context: Context) -> PythonTarget:
 
 
 def _listing(host: Host, entry: str) -> Optional[tuple[str, ...]]:
-    """The names in an import path entry; none in an archive (known by its own name), None when it is not there."""
+    """Return the names in an import path entry; none in an archive (known by its name), None when it is not there."""
     try:
         return host.listdir(entry)
     except (Missing, Unreadable):
@@ -101,7 +101,7 @@ def _listing(host: Host, entry: str) -> Optional[tuple[str, ...]]:
 
 
 def _leftovers(entry: str, listing: Iterable[str]) -> Iterable[Problem]:
-    """What an interrupted pip leaves: directories whose first letter is `~` (pip's AdjacentTempDirectory)."""
+    """Yield what an interrupted pip leaves: directories whose first letter is `~` (pip's AdjacentTempDirectory)."""
     for name in listing:
         if name.startswith("~"):
             yield Problem(
@@ -113,7 +113,7 @@ def _leftovers(entry: str, listing: Iterable[str]) -> Iterable[Problem]:
 
 
 def installed(context: Context, name: str) -> Optional[Distribution]:
-    """The distribution of that name which the job's Python sees first, with the version its metadata gives.
+    """Return the distribution of that name which the job's Python sees first, with the version its metadata gives.
 
     None when it is not installed. Undetermined when its metadata is damaged or when one directory holds two versions;
     the host's error when a directory that may hold it could not be listed.
@@ -149,12 +149,12 @@ def _installed(context: Context, name: str) -> Optional[Distribution]:
 
 
 def every(context: Context, name: str) -> tuple[Distribution, ...]:
-    """Every distribution of that name in import order, as their directories are called."""
+    """Return every distribution of that name in import order, as their directories are called."""
     return environment(context).found.get(normal_name(name), ())
 
 
 def _described(host: Host, row: Distribution) -> Distribution:
-    """The distribution with the name and version of its metadata file."""
+    """Return the distribution with the name and version of its metadata file."""
     path = metadata_file(host, row)
     if path is None:  # an archive
         return row
@@ -176,7 +176,7 @@ def _damaged(row: Distribution, path: str, what: Text) -> Undetermined:
 
 
 def locate(context: Context, name: str) -> Optional[str]:
-    """Where `import name` would find it: a package directory or a module file; None when nowhere.
+    """Return where `import name` would find it: a package directory or a module file; None when nowhere.
 
     Like importlib: per entry a package, then an extension module, then a source file; a directory without `__init__`
     (a namespace) only when no entry has more; last the finders of editable installs.
@@ -209,7 +209,7 @@ def _is_package(host: Host, folder: str) -> bool:
 
 
 def _editable(host: Host, known: Environment, name: str) -> Optional[str]:
-    """The place that a setuptools editable finder maps `name` to."""
+    """Return the place that a setuptools editable finder maps `name` to."""
     for entry, listing in known.names.items():
         for finder in sorted(n for n in listing if n.startswith("__editable___") and n.endswith("_finder.py")):
             mapped = parse_finder(host.read(f"{entry}/{finder}")).get(name)
@@ -219,7 +219,7 @@ def _editable(host: Host, known: Environment, name: str) -> Optional[str]:
 
 
 def module_version(context: Context, path: str) -> Optional[str]:
-    """The `__version__ = "..."` of a source file that a wheel writes; None when it has none or is not there."""
+    """Return the `__version__ = "..."` of a source file that a wheel writes; None when there is none."""
     try:
         text = context.host.read(path)
     except Missing:
@@ -229,7 +229,7 @@ def module_version(context: Context, path: str) -> Optional[str]:
 
 
 def need(context: Context, name: str) -> Distribution:
-    """The installed distribution; NotApplicable naming it when the job's Python has none."""
+    """Return the installed distribution; NotApplicable naming it when the job's Python has none."""
     found = installed(context, name)
     if found is None:
         raise absent(context, name)
@@ -237,12 +237,44 @@ def need(context: Context, name: str) -> Distribution:
 
 
 def absent(context: Context, name: str) -> NotApplicable:
-    """The statement that the job's Python has no such package."""
+    """Return the statement that the job's Python has no such package."""
     python = environment(context).python
     return NotApplicable(
         Message("{name} is {NONE} in {path}", name=name, NONE=NONE, path=python.path),
         "; ".join(environment(context).entries) or python.prefix,
     )
+
+
+@probe("python.damage", formerly="python_damage.found")
+def damage(context: Context, *, names: Iterable[str]) -> Iterable[Reading]:
+    """Per site directory of the job's Python what is damaged; the metadata of `names` is read as well."""
+    known = environment(context)
+    yield from (
+        Reading(
+            entry,
+            None,
+            Evidence(entry),
+            reason=host_error_text(error),
+            needs_privilege=isinstance(error, PermissionError),
+        )
+        for entry, error in known.closed.items()
+    )
+    broken: dict[str, list[Text]] = {}
+    for problem in known.problems:
+        folder, _, name = problem.path.rpartition("/")
+        broken.setdefault(folder, []).append(Message("{name}: {what}", name=name, what=problem.what))
+    for name in names:
+        try:
+            installed(context, name)
+        except Undetermined as unsettled:
+            folder = next(row.entry for row in every(context, name))
+            broken.setdefault(folder, []).append(unsettled.reason)
+        except HostError:
+            continue  # reported above, by its directory
+    for entry, listing in known.names.items():
+        texts = broken.get(entry, [])
+        evidence = Evidence(entry, "\n".join(t.en for t in texts) or f"{len(listing)} entries")
+        yield Reading(entry, len(texts), evidence, clauses(texts) if texts else Message("undamaged"))
 
 
 @fact("python")
@@ -268,7 +300,7 @@ def fact_torch_npu(context: Context) -> Fact:
 
 
 def package_fact(context: Context, name: str, module: str) -> Fact:
-    """Version by metadata; by the package's own version.py where the metadata does not settle it."""
+    """Return the version by metadata, or by the package's own version.py where the metadata does not settle it."""
     try:
         found: Union[Distribution, Undetermined, None] = installed(context, name)
     except Undetermined as unsettled:

@@ -1,4 +1,4 @@
-"""`python.install`: distributions of the job's Python replaced, so that it is never without them.
+"""Distributions of the job's Python replaced, so that it is never without them: what the installing actions share.
 
 The wheels are there first, built or downloaded below the run's own directory; what is replaced is kept whole before the
 first file changes; afterwards every file must be the wheel's, and the target must import it. Nothing here starts the
@@ -8,55 +8,72 @@ interpreter: the plan says what the executor will start.
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Any, Iterable, Literal, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.context import Context
-from envtune.context.registry import action
 from envtune.errors import HostError, Missing, NotApplicable, Skipped
 from envtune.executor.files import digest
 from envtune.messages import Message, Text
-from envtune.model import Change, Finding
-from envtune.resources.cann import install_te as te_install
-from envtune.resources.images import install_opencv as opencv_install
-from envtune.resources.images import install_pillow as pillow_install
+from envtune.model import Change, Finding, FixOptions
 from envtune.resources.python.distributions import Distribution, interpreter
-from envtune.resources.python.installation import Installation
-from envtune.resources.python.site import Place, find_place
-
-if TYPE_CHECKING:
-    from envtune.fix.plan import FixOptions
+from envtune.resources.python.site import SitePackages, find_site_packages
 
 LISTED = ("RECORD", "METADATA", "INSTALLER")  # any of them says that a distribution is still the one of the plan
 
 
-@action("python.install")
-def install(
-    context: Context,
-    findings: Sequence[Finding],
-    *,
-    what: Literal["pillow", "opencv", "cann-wheels"],
-    options: FixOptions,
-) -> Iterable[Change]:
-    """One change per directory of the import path; `what` names the group of distributions that belong together."""
+class Installation(NamedTuple):
+    """What to replace by what in one directory of the import path."""
+
+    entry: str
+    remove: tuple[Distribution, ...]
+    requirements: tuple[str, ...]  # what `pip install` is given: requirements or paths of wheels; none: only remove
+    names: tuple[str, ...]  # the distributions concerned, normalised
+    modules: tuple[str, ...]  # the top-level names they hold
+    after: str
+    findings: tuple[str, ...]  # check ids; the first one is the change's own
+    subject: str
+    prepare: tuple[tuple[str, ...], ...] = ()  # words for pip that bring the wheels to {work}/wheels
+    wheels: tuple[str, ...] = ()  # where they are then
+    environ: Mapping[str, str] = {}
+    smoke: str = ""  # a line of Python that proves it works in the target
+    note: Optional[Text] = None
+    rivals: tuple[Text, ...] = ()
+
+
+Chooser = Callable[[Context, Sequence[Finding], Optional[str]], Iterable[Installation]]
+
+
+def replacements(
+    context: Context, findings: Sequence[Finding], options: FixOptions, choose: Chooser
+) -> tuple[Change, ...]:
+    """Return one change for each directory of the import path that `choose` names; Skipped where it does not apply."""
     try:
-        return [change(context, one) for one in _CHOICES[what](context, findings, options.wheels)]
+        return tuple(change(context, wanted) for wanted in choose(context, findings, options.wheels))
     except NotApplicable as verdict:
         raise Skipped(verdict.reason) from None
 
 
-_CHOICES = {"pillow": pillow_install.choose, "opencv": opencv_install.choose, "cann-wheels": te_install.choose}
+def binary(wheels: Optional[str], requirement: str) -> tuple[str, ...]:
+    """Return the words for pip that bring one ready wheel to {work}/wheels, from the index or the given directory."""
+    words = ("download", "--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--dest", "{work}/wheels")
+    return (*words, *sources(wheels), requirement)
+
+
+def sources(wheels: Optional[str]) -> tuple[str, ...]:
+    """Return where pip may look: the index its own configuration names, or only the given directory."""
+    return () if wheels is None else ("--no-index", "--find-links", wheels)
 
 
 def change(context: Context, wanted: Installation) -> Change:
-    """The installation as one change that happens as a whole or not at all."""
-    place = find_place(context, wanted.entry)
+    """Return the installation as one change that happens as a whole or not at all."""
+    place = find_site_packages(context, wanted.entry)
     _refuse_without_record(wanted.remove)
     before = " + ".join(f"{row.name} {row.version}" for row in wanted.remove) or "not installed"
     return Change(
         finding=wanted.findings[0],
         subject=wanted.subject,
         playbook="",
-        action="python.install",
+        action="",
         target=place.entry,
         before=before,
         after=wanted.after,
@@ -71,7 +88,7 @@ def change(context: Context, wanted: Installation) -> Change:
     )
 
 
-def _swap(context: Context, place: Place, wanted: Installation) -> dict[str, Any]:
+def _swap(context: Context, place: SitePackages, wanted: Installation) -> dict[str, Any]:
     steps = []
     names = sorted({row.name for row in wanted.remove})
     if names:
@@ -97,8 +114,8 @@ def _swap(context: Context, place: Place, wanted: Installation) -> dict[str, Any
     return swap
 
 
-def touches(context: Context, place: Place, wanted: Installation) -> list[str]:
-    """Everything the steps may create, change or remove, below the root; also what a stopped pip leaves there (`~`)."""
+def touches(context: Context, place: SitePackages, wanted: Installation) -> list[str]:
+    """Return all that the steps may create, change or remove below the root, also what a stopped pip leaves (`~`)."""
     names: dict[str, None] = {}
     for row in wanted.remove:
         names.update(dict.fromkeys(_recorded(context, place, row)))
@@ -112,7 +129,7 @@ def touches(context: Context, place: Place, wanted: Installation) -> list[str]:
 
 
 def any_case(name: str) -> str:
-    """A shell pattern for the spellings of a distribution's name: `Pillow_SIMD` and `pillow-simd` are one (PEP 503)."""
+    """Return a shell pattern for the spellings of a distribution: `Pillow_SIMD` and `pillow-simd` are one (PEP 503)."""
     return "".join("[-_.]" if c == "-" else f"[{c.upper()}{c}]" if c.isalpha() else c for c in name)
 
 
@@ -121,8 +138,8 @@ def _without_children(names: Iterable[str]) -> list[str]:
     return sorted(n for n in names if not any(n.startswith(parent + "/") for parent in plain))
 
 
-def _recorded(context: Context, place: Place, row: Distribution) -> Iterable[str]:
-    """The places a distribution's RECORD names: the top of each tree, scripts one by one."""
+def _recorded(context: Context, place: SitePackages, row: Distribution) -> Iterable[str]:
+    """Yield the places a distribution's RECORD names: the top of each tree, scripts one by one."""
     try:
         text = context.host.read(row.metadata + "/RECORD")
     except Missing:
@@ -146,8 +163,8 @@ def _recorded(context: Context, place: Place, row: Distribution) -> Iterable[str
             yield f"{place.site}/{inside.split('/')[0]}" if inside else below
 
 
-def _holds(context: Context, place: Place, rows: Iterable[Distribution]) -> dict[str, str]:
-    """What must still be there when the plan is carried out: the RECORDs of what is replaced.
+def _holds(context: Context, place: SitePackages, rows: Iterable[Distribution]) -> dict[str, str]:
+    """Return what must still be there when the plan is carried out: the RECORDs of what is replaced.
 
     A recording keeps only parts of these files, so that there only their presence counts.
     """
@@ -179,7 +196,7 @@ def _refuse_without_record(rows: Iterable[Distribution]) -> None:
 
 
 def _conda(context: Context, rows: Iterable[Distribution]) -> tuple[Text, ...]:
-    """conda keeps a list of its own of what it installed."""
+    """Name the packages in the list that conda keeps of what it installed."""
     python = interpreter(context)
     if python.kind != "conda":
         return ()

@@ -24,7 +24,7 @@ class Distribution(NamedTuple):
 
 
 def named_in(entry: str, listing: Iterable[str]) -> Iterable[Distribution]:
-    """The distributions an import path entry holds; an egg on the path is one itself."""
+    """Yield the distributions an import path entry holds; an egg on the path is one itself."""
     own = entry.rpartition("/")[2]
     if own.endswith(".egg"):
         egg = distribution_of(own)
@@ -38,7 +38,7 @@ def named_in(entry: str, listing: Iterable[str]) -> Iterable[Distribution]:
 
 
 def metadata_file(host: Host, row: Distribution) -> Optional[str]:
-    """The file with Name and Version; None for a zipped egg."""
+    """Return the file with Name and Version; None for a zipped egg."""
     path = row.metadata
     if path.endswith(".dist-info"):
         return path + "/METADATA"
@@ -55,7 +55,7 @@ def metadata_file(host: Host, row: Distribution) -> Optional[str]:
 
 
 def parse_metadata(data: bytes) -> Mapping[str, str]:
-    """The header fields of METADATA or PKG-INFO, keys in lower case; only the first of each.
+    """Return the header fields of METADATA or PKG-INFO, keys in lower case; only the first of each.
 
     Old packages have an author in Latin-1 there, so a byte that is no UTF-8 spoils its own field and no other.
     """
@@ -70,7 +70,7 @@ def parse_metadata(data: bytes) -> Mapping[str, str]:
 
 
 def parse_finder(text: str) -> Mapping[str, str]:
-    """The MAPPING of a setuptools editable finder: top-level name -> path; empty when it has none."""
+    """Return the MAPPING of a setuptools editable finder: top-level name -> path; empty when it has none."""
     import ast
 
     found = re.search(r"^MAPPING(?:\s*:[^=\n]+)?\s*=\s*(\{.*?\})", text, re.M | re.S)

@@ -19,7 +19,7 @@ from envtune.resources.python.distributions import every, interpreter, locate
 OLDEST_PIP = (19, 0)  # --use-pep517 (pip's changelog, 19.0)
 
 
-class Place(NamedTuple):
+class SitePackages(NamedTuple):
     """A directory of the import path as pip reaches it; `site` is `entry` below `root`."""
 
     python: str  # what starts the interpreter
@@ -31,12 +31,12 @@ class Place(NamedTuple):
     variables: Mapping[str, str]  # the environment of every command
 
     def pip(self, *words: str) -> list[str]:
-        """`<the job's Python> -m pip ...`, never the pip that some PATH has."""
+        """Return `<the job's Python> -m pip ...`, never the pip that some PATH has."""
         return [self.python, "-m", "pip", *words]
 
 
-def find_place(context: Context, entry: str) -> Place:
-    """The place behind one directory of the import path; Skipped, with the way out, where pip must not write."""
+def find_site_packages(context: Context, entry: str) -> SitePackages:
+    """Return the place behind one directory of the import path; Skipped, with the way out, where pip must not write."""
     python, host = interpreter(context), context.host
     _refuse_foreign(host, python, entry)
     user = entry == user_site(context)
@@ -54,16 +54,16 @@ def find_place(context: Context, entry: str) -> Place:
     program = start_path(host, python)
     owner = _owner(host, entry)
     _refuse_other_owner(host, program, entry, owner)
-    return Place(program, entry, root, site, user, owner == 0, _variables(context, user))
+    return SitePackages(program, entry, root, site, user, owner == 0, _variables(context, user))
 
 
 def is_own(python: PythonTarget, entry: str) -> bool:
-    """Whether a directory is a site directory of that very installation or virtual environment."""
+    """Return whether a directory is a site directory of that very installation or virtual environment."""
     return entry in python.sites and (python.kind != "venv" or entry.startswith(python.prefix.rstrip("/") + "/"))
 
 
 def main_entry(context: Context) -> str:
-    """The site directory that pip installs into by default."""
+    """Return the site directory that pip installs into by default."""
     python, own = interpreter(context), user_site(context)
     sites = [site for site in python.sites if site != own]
     if not sites:
@@ -72,7 +72,7 @@ def main_entry(context: Context) -> str:
 
 
 def user_site(context: Context) -> Optional[str]:
-    """The user's own site directory of a Python that is no virtual environment; None where there is none."""
+    """Return the user's own site directory of a Python that is no virtual environment; None where there is none."""
     python = interpreter(context)
     known = context.target.environment.variables
     variables = context.host.environ if known is None else known
@@ -83,7 +83,7 @@ def user_site(context: Context) -> Optional[str]:
 
 
 def start_path(host: Host, python: PythonTarget) -> str:
-    """What starts the interpreter: a virtual environment's own name for it, else the program behind all links."""
+    """Return what starts the interpreter: a virtual environment's name for it, else the program behind all links."""
     if python.kind == "venv":
         for name in ("python", "python3", f"python{python.version}"):
             if exists(host, f"{python.prefix}/bin/{name}"):
@@ -92,12 +92,12 @@ def start_path(host: Host, python: PythonTarget) -> str:
 
 
 def needs_root(host: Host, folder: str) -> bool:
-    """Whether only root can replace a file in that directory (by its owner)."""
+    """Return whether only root can replace a file in that directory (by its owner)."""
     return _owner(host, folder) != host.euid or host.euid == 0
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """(prefix, rest) of `PREFIX/lib/pythonX.Y/site-packages`; another directory is its own root's only child."""
+    """Return (prefix, rest) of `PREFIX/lib/pythonX.Y/site-packages`; another directory is its own root's only child."""
     parts = entry.split("/")
     depth = 3 if len(parts) > 4 and parts[-3] in ("lib", "lib64") and parts[-2].startswith("python") else 1
     return "/".join(parts[:-depth]), "/".join(parts[-depth:])
@@ -130,7 +130,7 @@ def _refuse_foreign(host: Host, python: PythonTarget, entry: str) -> None:
 
 
 def _is_there(host: Host, path: str) -> bool:
-    """A marker that a recording is silent about is taken as absent: pip itself looks again."""
+    """Return whether a marker is there; one that a recording is silent about is not: pip itself looks again."""
     try:
         return exists(host, path)
     except HostError:
@@ -164,7 +164,7 @@ def _refuse_other_owner(host: Host, program: str, entry: str, owner: int) -> Non
 
 
 def _variables(context: Context, user: bool) -> dict[str, str]:
-    """What keeps pip to the place: settings of the caller's shell or of pip.conf must not lead it elsewhere."""
+    """Return what keeps pip to the place: settings of the caller's shell or of pip.conf must not lead it elsewhere."""
     found = {
         "PYTHONPATH": "",
         "PYTHONHOME": "",

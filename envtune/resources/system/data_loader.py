@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Iterable, Iterator, NamedTuple, Optional, Sequence
 
+from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
-from envtune.messages import Message, in_context
-from envtune.model import Evidence, Reading
-from envtune.ranges_numbers import cpu_numbers, whole_number
+from envtune.messages import Message, Text, in_context
+from envtune.model import Evidence, Expectation, Reading
+from envtune.ranges import cpu_numbers, whole_number
 from envtune.resources.system.platform import online_cpus
 
 # The launch scripts of the porting guide say `--workers 40` and `--workers=160` (003:588, 003:596).
@@ -32,16 +34,24 @@ def workers(context: Context) -> Iterable[Reading]:
     Source: porting guide 003:588, 003:596. The guide's script divides the number by its devices (003:362), so it is the
     number of the whole host.
     """
-    wanted, source, text = _wanted(context)
+    workers, source, text = _workers_of_job(context)
     pid = context.target.options.pid
     limit = usable_cpus(context.host, "self" if pid is None else str(pid))
-    shown = Message("{wanted} workers for {cpus} CPUs", wanted=wanted, cpus=limit.cpus)
-    expected = Message("at most {cpus} workers ({source})", cpus=limit.cpus, source=limit.source)
-    return [Reading("workers", -(-wanted * 100 // limit.cpus), Evidence(source, text), shown, expected)]
+    shown = Message("{workers} workers for {cpus} CPUs", workers=workers, cpus=limit.cpus)
+    percent = -(-workers * 100 // limit.cpus)
+    return [Reading("workers", percent, Evidence(source, text), shown, partial(_at_most, limit))]
 
 
-def _wanted(context: Context) -> tuple[int, str, str]:
-    """(workers, source, text) of the named job."""
+def _at_most(limit: Limit, expectation: Expectation) -> Text:
+    """Word an expectation of the percentage as a number of workers on this host."""
+    most = expect.only(expectation, "le")
+    if most is None:
+        return expect.describe(expectation, lambda percent: f"{percent} %")
+    return Message("at most {workers} workers ({source})", workers=int(most * limit.cpus // 100), source=limit.source)
+
+
+def _workers_of_job(context: Context) -> tuple[int, str, str]:
+    """Return (workers, source, text) of the named job."""
     options = context.target.options
     if options.pid is not None:
         source = f"/proc/{options.pid}/cmdline"
@@ -65,7 +75,7 @@ def _wanted(context: Context) -> tuple[int, str, str]:
 
 
 def worker_counts(text: str) -> Sequence[tuple[Optional[int], str]]:
-    """Every `--workers` outside comments: (its number, None when it is a variable; the line it stands in)."""
+    """Return every `--workers` outside comments: (its number, None for a variable; the line it stands in)."""
     found: list[tuple[Optional[int], str]] = []
     for line in text.splitlines():
         if line.lstrip().startswith("#"):
@@ -76,7 +86,7 @@ def worker_counts(text: str) -> Sequence[tuple[Optional[int], str]]:
 
 
 def usable_cpus(host: Host, process: str) -> Limit:
-    """The least of: CPUs online, CPUs this process may run on (affinity, cpuset), its control group's CPU quota."""
+    """Return the least of CPUs online, CPUs the process may run on (affinity, cpuset), and its cgroup quota."""
     limits = [Limit(online_cpus(host), "/sys/devices/system/cpu/online")]
     status = f"/proc/{process}/status"
     allowed = allowed_cpus(_read(host, status) or "")
@@ -87,7 +97,7 @@ def usable_cpus(host: Host, process: str) -> Limit:
 
 
 def _read(host: Host, path: str) -> Optional[str]:
-    """The text, None when it is not there; a limit that may not be read or was not recorded is no missing limit."""
+    """Return the text, None when it is not there; a limit that cannot be read is not a missing one."""
     try:
         return host.read(path)
     except Missing:
@@ -95,7 +105,7 @@ def _read(host: Host, path: str) -> Optional[str]:
 
 
 def allowed_cpus(status: str) -> int:
-    """How many CPUs `Cpus_allowed_list` of /proc/PID/status names; 0 when it says nothing."""
+    """Return how many CPUs `Cpus_allowed_list` of /proc/PID/status names; 0 when it says nothing."""
     for line in status.splitlines():
         if line.startswith("Cpus_allowed_list:"):
             return len(cpu_numbers(line.partition(":")[2]))
@@ -103,7 +113,7 @@ def allowed_cpus(status: str) -> int:
 
 
 def _quotas(host: Host, listing: str) -> Iterator[Limit]:
-    """The CPU quotas of the control group and of the groups above it, rounded up to whole CPUs."""
+    """Yield the CPU quotas of the control group and of the groups above it, rounded up to whole CPUs."""
     for group in (_read(host, listing) or "").splitlines():
         _, _, named = group.partition(":")
         controllers, _, path = named.partition(":")

@@ -1,19 +1,23 @@
-"""Server and CPU model: SMBIOS for the server, /proc/cpuinfo for the CPU."""
+"""Server and CPU model, from SMBIOS and /proc/cpuinfo; main memory, from /proc/meminfo."""
 
 from __future__ import annotations
 
 import re
 from typing import Iterable, Mapping, Optional
 
+from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, host_error_text
+from envtune.errors import HostError, Undetermined, host_error_text
 from envtune.host import Host
-from envtune.messages import Literal, Message
-from envtune.model import Evidence, Reading
+from envtune.messages import Literal, Message, Text
+from envtune.model import Evidence, Expectation, Reading
+from envtune.ranges import whole_number
 
 SERVER = "/sys/class/dmi/id/product_name"
 CPUINFO = "/proc/cpuinfo"
+MEMINFO = "/proc/meminfo"
+FIRMWARE_SHARE = 0.05  # of the installed memory, at most; the kernel does not manage it
 # ARM gives numbers instead: implementer 0x48 is HiSilicon (util-linux, lscpu-arm.c), part 0xd01 the core TSV110 of the
 # Kunpeng 920 (the kernel's arch/arm64/include/asm/cputype.h).
 ARM_CORES: Mapping[tuple[int, int], str] = {(0x48, 0xD01): "Kunpeng-920"}
@@ -25,12 +29,12 @@ def models(context: Context, *, aarch64: Mapping[str, str], x86_64: Mapping[str,
 
     Each argument maps both subjects to the recommended names. Source: porting guide 003:132-136.
     """
-    wanted = aarch64 if context.facts.value("arch") == "aarch64" else x86_64
-    yield _judged(context.host, "server", SERVER, wanted["server"])
-    yield _judged(context.host, "cpu", CPUINFO, wanted["cpu"])
+    recommended = aarch64 if context.facts.value("arch") == "aarch64" else x86_64
+    yield _compared(context.host, "server", SERVER, recommended["server"])
+    yield _compared(context.host, "cpu", CPUINFO, recommended["cpu"])
 
 
-def _judged(host: Host, subject: str, source: str, wanted: str) -> Reading:
+def _compared(host: Host, subject: str, source: str, recommended: str) -> Reading:
     try:
         text = host.read(source)
     except HostError as error:
@@ -39,21 +43,21 @@ def _judged(host: Host, subject: str, source: str, wanted: str) -> Reading:
     if not name:
         reason = Message("{source} does not name it", source=source)
         return Reading(subject, None, Evidence(source, text[:400]), reason=reason)
-    value = "recommended" if is_model(name, wanted) else name
-    return Reading(subject, value, Evidence(source, name), Literal(name), Literal(wanted))
+    value = "recommended" if is_model(name, recommended) else name
+    return Reading(subject, value, Evidence(source, name), Literal(name), Literal(recommended))
 
 
-def is_model(name: str, wanted: str) -> bool:
-    """Whether every word and number of `wanted` is in `name`: `Atlas 800 (Model 9000)` is an `Atlas 800 9000`."""
-    return set(_words(wanted)) <= set(_words(name))
+def is_model(name: str, model: str) -> bool:
+    """Return whether every word and number of `model` is in `name`: `Atlas 800 (Model 9000)` is an `Atlas 800 9000`."""
+    return set(_name_parts(model)) <= set(_name_parts(name))
 
 
-def _words(name: str) -> list[str]:
+def _name_parts(name: str) -> list[str]:
     return re.findall(r"[a-z]+|\d+", name.lower())
 
 
 def cpu_name(cpuinfo: str) -> Optional[str]:
-    """The model of the first CPU; None where neither a name nor numbers that we know are given."""
+    """Return the model of the first CPU; None where neither a name nor known numbers are given."""
     fields: dict[str, str] = {}
     for line in cpuinfo.splitlines():
         key, mark, value = line.partition(":")
@@ -66,3 +70,38 @@ def cpu_name(cpuinfo: str) -> Optional[str]:
     except (KeyError, ValueError):
         return None
     return ARM_CORES.get(numbers, f"ARM implementer {numbers[0]:#x} part {numbers[1]:#x}")
+
+
+@probe("system.memory", formerly="memory.total", former_arguments=("recommended",))
+def total(context: Context) -> Iterable[Reading]:
+    """The memory the kernel manages, in GB (10^9 bytes, one decimal).
+
+    Source: porting guide 003:134, 003:136.
+    """
+    text = context.host.read(MEMINFO)
+    size = total_bytes(text)
+    if size is None:
+        raise Undetermined(Message("{path} has no MemTotal", path=MEMINFO), MEMINFO, text)
+    amount = round(size / 1e9, 1)
+    line = next(line for line in text.splitlines() if line.startswith("MemTotal"))
+    return [Reading("memory", amount, Evidence(MEMINFO, line), Message("{amount} GB", amount=amount), _installed)]
+
+
+def _installed(expectation: Expectation) -> Text:
+    """Word an expectation of the managed memory by what has to be installed."""
+    least = expect.only(expectation, "ge")
+    if least is None:
+        return expect.describe(expectation, lambda amount: f"{amount} GB")
+    installed = f"{least / (1 - FIRMWARE_SHARE):g}"
+    share = f"{FIRMWARE_SHARE:.0%}".rstrip("%")
+    return Message("{installed} GB, of which firmware may keep {share} %", installed=installed, share=share)
+
+
+def total_bytes(text: str) -> Optional[int]:
+    """Return MemTotal of /proc/meminfo (`MemTotal:  792723456 kB`) in bytes; None when it is not there."""
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["MemTotal:"] and len(words) == 3 and words[2] == "kB":
+            size = whole_number(words[1])
+            return None if size is None else size * 1024
+    return None

@@ -11,7 +11,7 @@ from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.messages import Literal, Message
 from envtune.model import Evidence, Fact, Reading
-from envtune.ranges_numbers import cpu_numbers
+from envtune.ranges import cpu_numbers
 
 # Words of `ID` and `ID_LIKE` in os-release, per package family. Source: porting guide 003:1391-1399, 2814-2820, 2905;
 # SUSE has zypper, whatever the guide says.
@@ -63,7 +63,7 @@ def fact_kernel(context: Context) -> Fact:
 
 
 def os_release(context: Context) -> tuple[Mapping[str, str], str]:
-    """The fields of os-release and where they were read; Missing when the host does not name its system at all."""
+    """Return the fields of os-release and where they were read; Missing when the host does not name its system."""
     host = context.host
     for path in ("/etc/os-release", "/usr/lib/os-release"):
         text = _text(host, path)
@@ -84,7 +84,7 @@ def _text(host: Host, path: str) -> Optional[str]:
 
 
 def _by_distro(host: Host) -> Mapping[str, str]:
-    """What the `distro` package makes of older systems (lsb_release and the like); the live machine only."""
+    """Ask the `distro` package about older systems (lsb_release and the like); the live machine only."""
     if host.live:
         import distro
 
@@ -94,7 +94,7 @@ def _by_distro(host: Host) -> Mapping[str, str]:
 
 
 def parse_os_release(text: str) -> Mapping[str, str]:
-    """Shell-like assignments of os-release(5); lines that are none are skipped."""
+    """Return the shell-like assignments of os-release(5); lines that are none are skipped."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         key, mark, value = line.strip().partition("=")
@@ -104,7 +104,7 @@ def parse_os_release(text: str) -> Mapping[str, str]:
 
 
 def parse_release_line(text: str) -> Mapping[str, str]:
-    """`CentOS Linux release 7.6.1810 (Core)` or `EulerOS release 2.0 (SP8)` as os-release fields; empty otherwise."""
+    """Return `CentOS Linux release 7.6.1810 (Core)`, `EulerOS release 2.0 (SP8)` as os-release fields, else none."""
     line = text.strip().partition("\n")[0]
     name, mark, rest = line.partition(" release ")
     version = rest.split()[0] if rest.split() else ""
@@ -150,7 +150,7 @@ def fact_cpus(context: Context) -> Fact:
 
 
 def online_cpus(host: Host) -> int:
-    """The size of the kernel's list `0-3,8`."""
+    """Return the size of the kernel's list `0-3,8`."""
     path = "/sys/devices/system/cpu/online"
     text = host.read(path)
     count = len(cpu_numbers(text))
@@ -167,7 +167,7 @@ def fact_user(context: Context) -> Fact:
 
 @probe("system.fact", formerly="platform.fact")
 def fact_reading(context: Context, *, name: str) -> Iterable[Reading]:
-    """A fact as a reading, so that an expectation can be put on it; untold facts are untold readings."""
+    """A fact as a reading, so that an expectation can be put on it; an unknown fact is an unknown reading."""
     known = context.facts[name]
     if known.value is None:
         raise Undetermined(known.reason or Message("cannot be told"), known.source)
@@ -206,14 +206,14 @@ def package_manager(context: Context) -> Iterable[Reading]:
 
 
 def programs_visible(host: Host) -> None:
-    """Undetermined where not even `env` can be seen: then the absence of a program is no evidence."""
+    """Raise Undetermined where not even `env` can be seen: then the absence of a program is no evidence."""
     if find_binary(host, "env") is None:
         reason = Message("none of the system's programs can be seen here: an incomplete recording")
         raise Undetermined(reason, f"{BINARY_DIRECTORIES[0]}/env")
 
 
 def find_binary(host: Host, name: str) -> Optional[str]:
-    """The first executable of that name in the system's directories; None when there is none."""
+    """Return the first executable of that name in the system's directories; None when there is none."""
     for folder in BINARY_DIRECTORIES:
         path = f"{folder}/{name}"
         try:

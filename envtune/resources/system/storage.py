@@ -5,43 +5,41 @@ from __future__ import annotations
 import posixpath
 from typing import Iterable, Mapping
 
+from envtune import expect
 from envtune.collector.sources.system import OUTPUT_VARIABLES
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, host_error_text
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text
-from envtune.model import Disk, Evidence, Reading
-from envtune.ranges_numbers import whole_number
+from envtune.model import Disk, Evidence, Expectation, Reading
+from envtune.ranges import whole_number
 
-SECTOR = (
-    512  # bytes; /sys/block/*/size counts these whatever the disk's own sector is (kernel: Documentation/ABI/stable)
-)
+SECTOR = 512  # bytes; the unit of /sys/block/*/size, whatever the disk's own sector is (Documentation/ABI/stable)
 OLD_LOG_DIRECTORY = "/var/log/npu/slog"  # porting guide 003:2951
 
 
-@probe("system.nvme", formerly="storage.nvme")
-def nvme(context: Context, *, recommended: float) -> Iterable[Reading]:
-    """Size of every NVMe disk in TB (10^12 bytes), one reading of 0 when there is none; `recommended` is named only.
+@probe("system.nvme", formerly="storage.nvme", former_arguments=("recommended",))
+def nvme(context: Context) -> Iterable[Reading]:
+    """Size of every NVMe disk in TB (10^12 bytes); one reading of 0 when there is none.
 
     Source: porting guide 003:134, 003:136.
     """
     host = context.host
-    wanted = Message("one of {recommended} TB or more", recommended=recommended)
     paths = [path for path in host.glob("/sys/block/nvme*n*/size") if _is_whole(path)]
     if paths:
-        return [_nvme(host, path, wanted) for path in paths]
+        return [_nvme(host, path) for path in paths]
     host.listdir("/sys/block")  # where no disk at all can be seen, the absence of one is no evidence
-    return [Reading("nvme", 0, Evidence("/sys/block/nvme*"), Message("no NVMe disk"), wanted)]
+    return [Reading("nvme", 0, Evidence("/sys/block/nvme*"), Message("no NVMe disk"), _terabytes)]
 
 
 def _is_whole(path: str) -> bool:
-    """A namespace of a controller, `nvme0n1`; not a partition, not one path of several (`nvme0c1n1`)."""
+    """Return whether it is a namespace of a controller, `nvme0n1`: no partition, no path of several (`nvme0c1n1`)."""
     number, mark, rest = posixpath.basename(posixpath.dirname(path))[len("nvme") :].partition("n")
     return bool(mark) and number.isdecimal() and rest.isdecimal()
 
 
-def _nvme(host: Host, path: str, wanted: Text) -> Reading:
+def _nvme(host: Host, path: str) -> Reading:
     name = posixpath.basename(posixpath.dirname(path))
     try:
         text = host.read(path)
@@ -51,13 +49,21 @@ def _nvme(host: Host, path: str, wanted: Text) -> Reading:
     if sectors is None:
         return Reading(name, None, Evidence(path, text), reason=Message("{path} is not a number", path=path))
     size = sectors * SECTOR / 1e12
-    words = f"{size:.2f} TB"
-    return Reading(name, size, Evidence(path, text), Literal(words), wanted)
+    return Reading(name, size, Evidence(path, text), Literal(f"{size:.2f} TB"), _terabytes)
 
 
-@probe("system.temporary_space", formerly="storage.temporary")
-def temporary(context: Context, *, wanted: int) -> Iterable[Reading]:
-    """Free space in GB (10^9 bytes) where a build writes: TMPDIR, else /tmp; `wanted` is only named.
+def _terabytes(expectation: Expectation) -> Text:
+    least = expect.only(expectation, "ge")
+    if least is None:
+        return expect.describe(expectation, lambda size: f"{size} TB")
+    if "any" in expectation:
+        return Message("one of {size} TB or more", size=least)
+    return Message("{size} TB or more", size=least)
+
+
+@probe("system.temporary_space", formerly="storage.temporary", former_arguments=("wanted",))
+def temporary(context: Context) -> Iterable[Reading]:
+    """Free space in GB (10^9 bytes) where a build writes: TMPDIR, else /tmp.
 
     Source: porting guide 003:2809-2811.
     """
@@ -65,27 +71,27 @@ def temporary(context: Context, *, wanted: int) -> Iterable[Reading]:
     named = host.environ.get("TMPDIR", "")
     path = named if named.startswith("/") else "/tmp"
     try:
-        return [_free("temporary files", host.disk(path), wanted)]
+        return [_free("temporary files", host.disk(path))]
     except Missing:
         shown = Message("{path} is not there", path=path)
-        return [Reading("temporary files", 0, Evidence(path, ""), shown, _enough(wanted))]
+        return [Reading("temporary files", 0, Evidence(path, ""), shown, _gigabytes)]
 
 
-@probe("system.output_space", formerly="storage.output")
-def output(context: Context, *, wanted: int) -> Iterable[Reading]:
-    """Free space in GB (10^9 bytes) where the job will write logs, caches and tuning data; `wanted` is named only.
+@probe("system.output_space", formerly="storage.output", former_arguments=("wanted",))
+def output(context: Context) -> Iterable[Reading]:
+    """Free space in GB (10^9 bytes) where the job will write logs, caches and tuning data.
 
     Source: porting guide 003:1582, 003:1660-1664.
     """
     host = context.host
     for name, path in output_directories(context.target.variables()).items():
-        yield _space(host, name, path, wanted)
+        yield _space(host, name, path)
     if host.glob(OLD_LOG_DIRECTORY):
-        yield _space(host, OLD_LOG_DIRECTORY, OLD_LOG_DIRECTORY, wanted)
+        yield _space(host, OLD_LOG_DIRECTORY, OLD_LOG_DIRECTORY)
 
 
 def output_directories(variables: Mapping[str, str]) -> dict[str, str]:
-    """{what names it: absolute path}; without a variable for the logs they go below the home directory."""
+    """Return {what names it: absolute path}; without a variable for the logs they go below the home directory."""
     found = {name: variables[name] for name in OUTPUT_VARIABLES if variables.get(name, "").startswith("/")}
     home = variables.get("HOME", "")
     if "ASCEND_PROCESS_LOG_PATH" not in found and "ASCEND_WORK_PATH" not in found and home.startswith("/"):
@@ -93,10 +99,10 @@ def output_directories(variables: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _space(host: Host, name: str, path: str, wanted: int) -> Reading:
-    """Of the file system that holds `path`, or will hold it once the job has made it."""
+def _space(host: Host, name: str, path: str) -> Reading:
+    """Read the file system that holds `path`, or will hold it once the job has made it."""
     try:
-        return _free(name, _disk(host, posixpath.normpath(path)), wanted)
+        return _free(name, _disk(host, posixpath.normpath(path)))
     except HostError as error:
         return Reading(name, None, Evidence(path, str(error)), reason=host_error_text(error))
 
@@ -110,11 +116,14 @@ def _disk(host: Host, path: str) -> Disk:
         return _disk(host, posixpath.dirname(path))
 
 
-def _free(name: str, disk: Disk, wanted: int) -> Reading:
+def _free(name: str, disk: Disk) -> Reading:
     amount = round(disk.free / 1e9, 1)
     shown = Message("{amount} GB free at {path}", amount=amount, path=disk.path)
-    return Reading(name, amount, Evidence(disk.path, f"{disk.free} of {disk.total} bytes free"), shown, _enough(wanted))
+    return Reading(name, amount, Evidence(disk.path, f"{disk.free} of {disk.total} bytes free"), shown, _gigabytes)
 
 
-def _enough(wanted: int) -> Text:
-    return Message("{wanted} GB or more", wanted=wanted)
+def _gigabytes(expectation: Expectation) -> Text:
+    least = expect.only(expectation, "ge")
+    if least is None:
+        return expect.describe(expectation, lambda amount: f"{amount} GB")
+    return Message("{amount} GB or more", amount=least)

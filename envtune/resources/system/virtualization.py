@@ -13,7 +13,7 @@ from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing
 from envtune.host import Host, exists
-from envtune.messages import Bilingual, Message
+from envtune.messages import N_, Message
 from envtune.model import Evidence, Fact, Reading
 
 MARKERS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
@@ -83,7 +83,7 @@ def _cgroup_sign(host: Host) -> Optional[str]:
 
 
 def names_container(text: str) -> bool:
-    """Whether a cgroup listing (`N:controllers:path`) puts its process below a container runtime."""
+    """Return whether a cgroup listing (`N:controllers:path`) puts its process below a container runtime."""
     for line in text.splitlines():
         parts = line.strip().split(":", 2)[-1].split("/")
         for part in parts[:-1]:
@@ -103,7 +103,7 @@ def _mount_sign(host: Host) -> Optional[str]:
 
 
 def mounted_by_runtime(text: str) -> bool:
-    """Whether mountinfo shows a root or an injected file that comes out of a container runtime's store."""
+    """Return whether mountinfo shows a root or an injected file that comes out of a container runtime's store."""
     for mount_point, origin, options in mounts(text):
         if mount_point in INJECTED and any(store in origin for store in RUNTIME_STORES):
             return True
@@ -114,7 +114,7 @@ def mounted_by_runtime(text: str) -> bool:
 
 
 def mounts(text: str) -> Iterator[tuple[str, str, str]]:
-    """(mount point, path within its file system, options of the file system) of every line of mountinfo, proc(5)."""
+    """Yield (mount point, path within its file system, options of that) of every line of mountinfo, proc(5)."""
     for line in text.splitlines():
         fields = line.split()
         if len(fields) > 6 and "-" in fields[6:]:
@@ -122,7 +122,7 @@ def mounts(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _marker_sign(host: Host) -> Optional[str]:
-    """A marker file, unless we are in the machine's first namespaces: an image booted as a machine keeps the file."""
+    """Return a marker file, unless this is in the first namespaces: an image booted as a machine keeps the file."""
     for path in MARKERS:
         try:
             if exists(host, path):
@@ -162,7 +162,7 @@ def fact_vm(context: Context) -> Fact:
 
 
 def _smbios(host: Host) -> tuple[str, str]:
-    """How SMBIOS names the machine (`virtual`, `metal` for a cloud's bare machine, `maker`, or nothing), and where."""
+    """Return what SMBIOS says of the machine (`virtual`, `metal` for a cloud's bare one, `maker`), and where."""
     maker = ("", "")
     for name in ("sys_vendor", "product_name", "chassis_vendor"):
         path = f"/sys/class/dmi/id/{name}"
@@ -178,7 +178,7 @@ def _smbios(host: Host) -> tuple[str, str]:
 
 
 def hypervisor_flag(cpuinfo: str) -> Optional[bool]:
-    """Whether an x86 CPU says that a hypervisor runs it; None where cpuinfo has no `flags` (ARM)."""
+    """Return whether an x86 CPU says that a hypervisor runs it; None where cpuinfo has no `flags` (ARM)."""
     for line in cpuinfo.splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "flags":
@@ -197,7 +197,7 @@ def _says_virtual(host: Host, path: str) -> bool:
 
 
 def _by_frequency_driver(host: Host) -> Fact:
-    """The last resort of a machine that says nothing about itself: a guest has no frequency driver to show."""
+    """Decide as a last resort by the frequency driver, which a guest does not have."""
     path = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"
     driver = (_read(host, path) or "").strip()
     if driver and driver != "virtual-cpufreq":
@@ -210,9 +210,9 @@ def _by_frequency_driver(host: Host) -> Fact:
 def kind(context: Context) -> Iterable[Reading]:
     """`bare metal`, `virtual machine` or `container`. Source: inferred from porting guide 003:1355."""
     container, machine = context.facts["container"], context.facts["vm"]
-    for stated, name, zh in ((container, "container", "容器"), (machine, "virtual machine", "虚拟机")):
+    for stated, name in ((container, N_("container")), (machine, N_("virtual machine"))):
         if stated.value == "true":
-            return [Reading("host", name, Evidence(stated.source, str(stated.source)), Bilingual(name, zh))]
+            return [Reading("host", name, Evidence(stated.source, str(stated.source)), Message(name))]
     for stated in (container, machine):
         if stated.value is None:
             return [Reading("host", None, Evidence(stated.source), reason=stated.reason)]

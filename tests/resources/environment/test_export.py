@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from envtune.job.target import TargetOptions
 from envtune.messages import Bilingual
 from envtune.model import Change
-from envtune.resources.environment.managed_block import BEGIN, END, Unclosed, entries, merged, split, variants
+from envtune.resources.environment.managed_block import BEGIN, END, UnclosedBlockError, entries, merged, split, variants
 from envtune.resources.environment.profile import Setting
 
 
@@ -64,7 +64,7 @@ def test_whatever_the_file_holds_the_rest_stays(text: str, settings: list[Settin
 
 
 def test_the_end_mark_is_looked_for_behind_the_beginning() -> None:
-    with pytest.raises(Unclosed):
+    with pytest.raises(UnclosedBlockError):
         split(f"{END}\n{BEGIN}\n")
 
 

@@ -22,9 +22,9 @@ from envtune.resources.environment.reference import (
     TorchNpu,
     about,
     behaves,
+    branches_around,
     names,
     only_torch_npu,
-    place,
     position,
     reads,
     release_at_least,
@@ -32,15 +32,15 @@ from envtune.resources.environment.reference import (
 )
 from envtune.resources.environment.running_jobs import differences, violations
 from envtune.resources.environment.search_paths import path_defects
+from envtune.resources.environment.training_values import train_expectation, value_words
 from envtune.resources.environment.value_formats import alloc_options, judge
-from envtune.resources.environment.variables import train_words
 from envtune.snapshot.host import SnapshotHost
 
 RELEASED = {row.package_version: row.branch_or_tag for row in matrix() if row.package == "torch_npu"}
 
 
 def torch_npu(version: str) -> TorchNpu:
-    found = place(version, RELEASED)
+    found = branches_around(version, RELEASED)
     assert found is not None
     return TorchNpu(version, *found, "")
 
@@ -188,7 +188,7 @@ def test_which_release_reads_what(version: str, variable: str, wanted: Optional[
 
 @pytest.mark.parametrize("version", ["2.3.0", "1.5.0", "3.0.0", "nightly", "", "2.1"])
 def test_a_version_without_a_place(version: str) -> None:
-    assert place(version, RELEASED) is None
+    assert branches_around(version, RELEASED) is None
 
 
 @pytest.mark.parametrize(
@@ -245,18 +245,9 @@ def checks() -> dict[str, Mapping[str, Any]]:
     return {path.name[:6]: parsed(path) for path in (ROOT / "checks" / "environment").glob("*.yaml")}
 
 
-@pytest.mark.parametrize("data", [pytest.param(d, id=i) for i, d in sorted(checks().items())])
-def test_the_check_accepts_what_the_table_wants(data: Mapping[str, Any]) -> None:
-    kind, arguments = next(iter(data["probe"].items()))
-    if kind not in ("environment.variable", "environment.torch_npu_variable"):
-        return
-    wanted = data["expect"]["all"]
-    accepted = wanted.get("in", [wanted.get("eq")])
-    assert set(accepted) == set(about(arguments["name"])["train"])
-
-
 def test_words_for_a_person() -> None:
-    words = {name: train_words(name) for name in names() if about(name).get("train")}
+    profiles = {name: train_expectation(name) for name in names()}
+    words = {name: value_words(name, expected) for name, expected in profiles.items() if expected}
     assert words["DUMP_GE_GRAPH"] is not None
     assert words["DUMP_GE_GRAPH"].zh == "不设置"
     assert words["ASCEND_GLOBAL_LOG_LEVEL"] is not None
@@ -396,6 +387,7 @@ def test_process_against_the_script() -> None:
 
 
 def test_process_against_what_training_wants() -> None:
-    assert violations({"TASK_QUEUE_ENABLE": "1", "PATH": "/usr/bin"}) == ()
-    found = violations({"TASK_QUEUE_ENABLE": "0", "ASCEND_GLOBAL_LOG_LEVEL": "1"})
+    bare = example_context({"like": NPU})
+    assert violations(bare, {"TASK_QUEUE_ENABLE": "1", "PATH": "/usr/bin"}) == ()
+    found = violations(bare, {"TASK_QUEUE_ENABLE": "0", "ASCEND_GLOBAL_LOG_LEVEL": "1"})
     assert [text.en.split()[0] for text in found] == ["TASK_QUEUE_ENABLE", "ASCEND_GLOBAL_LOG_LEVEL"]

@@ -13,9 +13,9 @@ from helpers.rule_walks import recorded
 
 from envtune.audit import examine
 from envtune.catalog import load
-from envtune.fix.plan import FixOptions, make_plan
+from envtune.fix.plan import make_plan
 from envtune.fix.policy import refusal
-from envtune.model import Outcome
+from envtune.model import FixOptions, Outcome
 
 CHECK = next(check for check in load().checks if check.id == "NET004")
 PEER = "198.51.100.7"

@@ -16,7 +16,7 @@ REAL = """
 import json, os, signal, subprocess, sys, time
 from helpers import fixing
 from envtune.executor.common import failpoint_hooks
-from envtune.fix.plan import FixOptions
+from envtune.model import FixOptions
 
 state = sys.argv[1]
 with open("/proc/self/comm", "w") as file:

@@ -17,10 +17,10 @@ from helpers.python37 import NATIVE, Built, environment, imported, need_headers,
 from helpers.wheels import NO_INDEX, Cann, make_wheel
 
 from envtune.executor.history import RecordedRun
-from envtune.fix.plan import FixOptions, Plan
+from envtune.fix.plan import Plan
 from envtune.host import LocalHost
 from envtune.job.target import TargetOptions
-from envtune.model import Outcome
+from envtune.model import FixOptions, Outcome
 from envtune.resources.images.pillow import cpu_flags
 
 pytestmark = pytest.mark.slow

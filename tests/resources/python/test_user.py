@@ -39,7 +39,7 @@ cd / && exec setpriv --reuid "$USER_ID" --regid "$USER_ID" --clear-groups env -i
 CODE = """
 import os, subprocess, sys
 from helpers import fixing
-from envtune.fix.plan import FixOptions
+from envtune.model import FixOptions
 from envtune.job.target import TargetOptions
 python, wheels, state = sys.argv[1:]
 def context():

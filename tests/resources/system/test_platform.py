@@ -9,9 +9,7 @@ from helpers.examples import example_context
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envtune.ranges_numbers import cpu_numbers, whole_number
-from envtune.resources.system.hardware import cpu_name, is_model
-from envtune.resources.system.memory import total_bytes
+from envtune.resources.system.hardware import cpu_name, is_model, total_bytes
 from envtune.resources.system.platform import distribution, parse_os_release, parse_release_line
 
 KUNPENG = "processor\t: 0\nBogoMIPS\t: 200.00\nCPU implementer\t: 0x48\nCPU architecture: 8\nCPU part\t: 0xd01\n\n"
@@ -119,42 +117,9 @@ def test_memory(text: str, size: Any) -> None:
     assert total_bytes(text) == size
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("0 1 2 3\n", (0, 1, 2, 3)),
-        ("0-3,8\n", (0, 1, 2, 3, 8)),
-        ("0,96\n", (0, 96)),
-        ("\n", ()),
-        ("zero one", ()),
-        ("3-x", ()),
-        ("0-999999999999", ()),
-    ],
-)
-def test_cpu_numbers(text: str, numbers: tuple[int, ...]) -> None:
-    assert cpu_numbers(text) == numbers
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("2600000\n", 2600000),
-        (" 0 ", 0),
-        ("9" * 18, 10**18 - 1),
-        ("9" * 5000, None),
-        ("-1", None),
-        ("٣", None),
-        ("", None),
-    ],
-)
-def test_whole_number(text: str, number: Any) -> None:
-    assert whole_number(text) == number
-
-
 @given(st.text())
 def test_no_text_breaks_a_parser(text: str) -> None:
     parse_os_release(text)
     parse_release_line(text)
     cpu_name(text)
     total_bytes(text)
-    assert all(number >= 0 for number in cpu_numbers(text))

@@ -1,0 +1,114 @@
+"""The value that a variable should have in training: what the catalogue expects of it, else the profile of the table.
+
+A check about one variable may leave its values to the table (`expect: {profile: train}`). One that states an
+expectation of its own, as a site's may, is followed by everything that speaks of the variable: `envtune env`, the
+playbook that sets variables, and the checks about debugging settings and running processes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
+
+from envtune import expect
+from envtune.context import Context
+from envtune.messages import Literal, Message, Text, clauses, in_context
+from envtune.model import Check, Expectation
+from envtune.resources.environment.reference import about, names
+
+UNSET = "unset"  # the value of a variable that is not set
+QUEUE = "TASK_QUEUE_ENABLE"
+_ONE_VARIABLE = ("environment.variable", "environment.torch_npu_variable")
+
+
+class TrainingValue(NamedTuple):
+    """What training wants of one variable; every expectation must hold."""
+
+    name: str
+    expectations: tuple[Expectation, ...]
+
+    def accepts(self, value: str) -> bool:
+        """Return whether the value (`unset` for none) is as wanted."""
+        return all(_holds(expectation, value) for expectation in self.expectations)
+
+    @property
+    def preferred(self) -> Optional[str]:
+        """The value to set: `unset` only where nothing else will do, None where no known value is accepted."""
+        row = about(self.name)
+        listed = [value for expectation in self.expectations for value in values_in(expectation)]
+        known = (*listed, *row.get("train", ()), *row.get("form", {}).get("in", ()), UNSET)
+        accepted = [value for value in known if self.accepts(value)]
+        return next((value for value in accepted if value != UNSET), UNSET if accepted else None)
+
+    @property
+    def text(self) -> Text:
+        """The wanted values for a person."""
+        return clauses(value_words(self.name, one) or expect.describe(one) for one in self.expectations)
+
+
+def _holds(expectation: Expectation, value: Any) -> bool:
+    try:
+        return expect.matches(expectation, value)
+    except (TypeError, ValueError):  # a number is wanted, and this is none
+        return False
+
+
+def values_in(expectation: Expectation) -> tuple[str, ...]:
+    """Return the values that an expectation lists; none for one that does not list any."""
+    wanted = expect.only(expectation, "in")
+    if wanted is None:
+        single = expect.only(expectation, "eq")
+        wanted = () if single is None else (single,)
+    return tuple(value for value in wanted if isinstance(value, str))
+
+
+def value_words(name: str, expectation: Expectation) -> Optional[Text]:
+    """Word an expectation that lists values of a variable: `3, or unset (the default is 3)`; None for any other."""
+    listed = values_in(expectation)
+    if not listed:
+        return None
+    values = " | ".join(value for value in listed if value != UNSET)
+    if UNSET not in listed:
+        return Literal(values)
+    if not values:
+        return in_context("variables", "unset")
+    default = about(name).get("default")
+    if default:
+        return Message("{values}, or unset (the default is {default})", values=values, default=default)
+    return Message("{values}, or unset", values=values)
+
+
+def train_expectation(name: str) -> Optional[Expectation]:
+    """Return the table's profile of a variable as an expectation of its value; None where the table wants nothing."""
+    values = about(name).get("train", ())
+    return ({"in": values} if len(values) > 1 else {"eq": values[0]}) if values else None
+
+
+def training_value(context: Context, name: str) -> Optional[TrainingValue]:
+    """Return what training wants of the variable; None where nobody wants anything."""
+    stated = context.expectations.get(name, ())
+    if stated:
+        return TrainingValue(name, tuple(stated))
+    profile = train_expectation(name)
+    return None if profile is None else TrainingValue(name, (profile,))
+
+
+def known_names(context: Context) -> tuple[str, ...]:
+    """Return every variable of the table, and those that only the catalogue knows."""
+    return (*names(), *(name for name in sorted(context.expectations) if not about(name)))
+
+
+def catalogue_expectations(checks: Iterable[Check]) -> Mapping[str, Sequence[Expectation]]:
+    """Return by name what the checks about a single variable expect of its value."""
+    found: dict[str, list[Expectation]] = {}
+    for check in checks:
+        inner = expect.matchers(check.expect)
+        if check.probe in _ONE_VARIABLE and inner:
+            found.setdefault(str(check.arguments["name"]), []).append(inner)
+        elif check.probe == "environment.task_queue" and inner:
+            found.setdefault(QUEUE, []).append(_queue_values(inner))
+    return found
+
+
+def _queue_values(levels: Expectation) -> Expectation:
+    """Return the expectation of TASK_QUEUE_ENABLE that accepts these levels of the queue; each level is a value."""
+    return {"in": [str(level) for level in (1, 2, 0) if _holds(levels, level)]}
