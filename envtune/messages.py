@@ -118,17 +118,17 @@ def plural(one: str, many: str, count: int, /, **fields: Any) -> Message:
 
 
 def enumerated(parts: Iterable[Text | str]) -> Joined:
-    """Return names in a row: `a, b` (`a、b` in Chinese)."""
+    """Return names in a row: `a, b` (with the enumeration comma in Chinese)."""
     return Joined(parts, in_context("between names", ", "))
 
 
 def listed(parts: Iterable[Text | str]) -> Joined:
-    """Return phrases in a row: `a, b` (`a，b` in Chinese)."""
+    """Return phrases in a row: `a, b` (with a full-width comma in Chinese)."""
     return Joined(parts, Message(", "))
 
 
 def clauses(parts: Iterable[Text | str]) -> Joined:
-    """Return clauses in a row: `a; b` (`a；b` in Chinese)."""
+    """Return clauses in a row: `a; b` (with a full-width semicolon in Chinese)."""
     return Joined(parts, Message("; "))
 
 

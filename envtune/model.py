@@ -280,7 +280,7 @@ class FixOptions(NamedTuple):
 class Change(NamedTuple):
     """One thing a fix would write, and everything a person needs to consent to it.
 
-    `before` and `after` are shown as a diff. `view` says what changes: `live` (now), `boot` (next boot), `job` (what a
+    `before` and `after` are shown as a diff. `scope` says what changes: `live` (now), `boot` (next boot), `job` (what a
     new job's process sees). `operations` are what the executor carries out (executor/operations describes the kinds).
     """
 
@@ -291,15 +291,15 @@ class Change(NamedTuple):
     target: str
     before: str
     after: str
-    view: str
+    scope: str
     operations: tuple[Mapping[str, Any], ...]
     safety: str = "safe"  # safe | confirm | manual
     disruption: str = "none"  # none | job | service | reboot
     root: bool = True
     undoable: bool = True
-    rivals: tuple[Text, ...] = ()  # who else owns this knob
+    other_owners: tuple[Text, ...] = ()  # who else sets the same thing
     note: Optional[Text] = None  # what else to know before consenting
-    cures: tuple[str, ...] = ()  # further checks whose findings it cures, beside `finding`
+    fixes: tuple[str, ...] = ()  # further checks that it fixes, besides `finding`
     # What the checks are run on afterwards (fields of TargetOptions), where the job named before cannot show the
     # effect: a variable written to a file is seen by the jobs that read that file, not by this shell.
     verify: Mapping[str, Any] = {}

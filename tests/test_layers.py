@@ -188,7 +188,8 @@ def test_modules_functions_and_folders_stay_small() -> None:
     for name in MODULES:
         for node in ast.walk(tree_of(name)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                docstring = ast.get_docstring(node, clean=False)
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1 - (docstring or "").count("\n")
                 if lines > FUNCTION_LINES and f"{name}.{node.name}" not in LONG_FUNCTIONS:
                     long.append(f"{name}.{node.name}: {lines} lines")
     files: dict[Path, int] = {}
@@ -244,7 +245,6 @@ PRIVATE_WORDS: Mapping[str, str] = {
     "beside": "next to; a path",
     "aside": "detached, copied",
 }
-PUBLIC_WORDS = {"rivals", "cures"}  # members of envtune.plan/1
 
 
 def identifiers(tree: ast.AST) -> Iterator[str]:

@@ -110,6 +110,6 @@ def like_changes(changes: Iterable[Change]) -> list[list[Change]]:
     groups: dict[object, list[Change]] = {}
     for change in changes:
         kinds = tuple(operation["op"] for operation in change.operations)
-        alike = change._replace(id="", target="", subject="", operations=(), cures=(), verify={})
+        alike = change._replace(id="", target="", subject="", operations=(), fixes=(), verify={})
         groups.setdefault((repr(alike), kinds), []).append(change)
     return list(groups.values())

@@ -64,14 +64,14 @@ def _change_data(change: Change, lang: str) -> dict[str, Any]:
         "target": change.target,
         "before": change.before,
         "after": change.after,
-        "view": change.view,
+        "view": change.scope,
         "safety": change.safety,
         "disruption": change.disruption,
         "root": change.root,
         "undoable": change.undoable,
-        "rivals": [rival.to(lang) for rival in change.rivals],
+        "rivals": [owner.to(lang) for owner in change.other_owners],
         "note": None if change.note is None else change.note.to(lang),
-        "cures": list(change.cures),
+        "cures": list(change.fixes),
         "verify": dict(change.verify),
         "operations": [dict(operation) for operation in change.operations],
     }
@@ -124,14 +124,17 @@ def _refuse_forbidden(change: Change, where: str) -> None:
 
 
 def _change(row: Mapping[str, Any]) -> Change:
-    words = {
+    """Return the change; its members are called as in `envtune.plan/1`, whose names outlive those of the code."""
+    same = {name: row[name] for name in Change._fields if name in row}
+    renamed = {
         "action": current_name(row["action"]),
-        "rivals": tuple(map(Literal, row["rivals"])),
+        "scope": row["view"],
+        "other_owners": tuple(map(Literal, row["rivals"])),
+        "fixes": tuple(row["cures"]),
         "note": None if row["note"] is None else Literal(row["note"]),
-        "cures": tuple(row["cures"]),
         "operations": tuple(row["operations"]),
     }
-    return Change(**{**row, **words})
+    return Change(**{**same, **renamed})
 
 
 def _skipped(row: Mapping[str, Any]) -> SkippedFinding:

@@ -189,7 +189,7 @@ def _reason(error: Exception) -> Text:
 
 def fixed_checks(change: Change) -> tuple[str, ...]:
     """Return the ids of the checks whose findings the change fixes."""
-    return (change.finding, *(check for check in change.cures if check != change.finding))
+    return (change.finding, *(check for check in change.fixes if check != change.finding))
 
 
 def executable(changes: Iterable[Change]) -> dict[str, Any]:
@@ -200,4 +200,4 @@ def executable(changes: Iterable[Change]) -> dict[str, Any]:
 def _executable(change: Change) -> dict[str, Any]:
     """What the executor needs, and what `history` shows of it later."""
     shown = {"id": change.id, "finding": change.finding, "action": change.action, "target": change.target}
-    return {**shown, "view": change.view, "operations": [dict(operation) for operation in change.operations]}
+    return {**shown, "view": change.scope, "operations": [dict(operation) for operation in change.operations]}

@@ -84,9 +84,9 @@ class _Renderer:
         yield from self._row("where", targets(group, self.lang))
         yield from self._diff(first)
         yield from self._does(group)
-        yield from self._row("view", VIEWS[first.view].to(self.lang))
+        yield from self._row("view", VIEWS[first.scope].to(self.lang))
         yield from self._row("safety", _safety(first).to(self.lang))
-        for owner in first.rivals:
+        for owner in first.other_owners:
             yield from self._row("rivals", printable(owner.to(self.lang)))
         if first.note is not None:
             yield from self._row("note", printable(first.note.to(self.lang)))

@@ -172,7 +172,7 @@ def test_two_changes_of_one_file_are_a_conflict_unless_one_goes_on_from_the_othe
 
 
 def test_a_change_that_cures_more_speaks_for_them(context: Context, act: Any) -> None:
-    act("file.dropin", offering(proposal(cures=("SYS002",))))
+    act("file.dropin", offering(proposal(fixes=("SYS002",))))
     book = playbook("b", {"file.dropin": {}}, fixes=["SYS001", "SYS002"])
     made = make_plan([finding("SYS001"), finding("SYS002")], [book], context)
     assert len(made.changes) == 1 and made.skipped == ()
@@ -237,7 +237,7 @@ def test_like_changes_are_one_block_and_control_characters_are_shown(lang: str) 
             "performance",
             "live",
             (wrote(path),),
-        )._replace(id=f"C{n + 1:02d}", rivals=(Bilingual("tuned sets it, \x1b[31mtoo", "tuned 也会设置"),))
+        )._replace(id=f"C{n + 1:02d}", other_owners=(Bilingual("tuned sets it, \x1b[31mtoo", "tuned 也会设置"),))
         for n, path in enumerate(cpus)
     )
     page = report.render(Plan("h", changes, (SkippedFinding("X", "s", Bilingual("r", "由")),)), lang)
@@ -259,7 +259,7 @@ def test_a_long_diff_is_cut_and_says_so() -> None:
 @pytest.fixture
 def saved() -> dict[str, Any]:
     change = proposal(
-        note=Literal("n"), rivals=(Literal("tuned"),), verify={"script": "/root/train.sh"}, cures=("SYS002",)
+        note=Literal("n"), other_owners=(Literal("tuned"),), verify={"script": "/root/train.sh"}, fixes=("SYS002",)
     )
     plan = Plan(
         "h", (change._replace(id="C01"),), (SkippedFinding("X", "", Literal("r"), (Literal("s"),)),), {"pid": 7}

@@ -211,7 +211,7 @@ def _still_failing(data: Mapping[str, Any], plan: Plan) -> list[str]:
     }
     verify = {name: value for change in plan.changes for name, value in change.verify.items()}
     context = _context(data, _options(data), files, **verify)
-    ids = sorted({id_ for change in plan.changes for id_ in (change.finding, *change.cures)})
+    ids = sorted({id_ for change in plan.changes for id_ in (change.finding, *change.fixes)})
     return [id_ for id_ in ids if any(f.outcome is Outcome.FAIL for f in examine(_checks()[id_], context))]
 
 
@@ -220,7 +220,7 @@ def _broken_rules(plan: Plan, host: Host) -> Iterator[str]:
     text = json.dumps(plan_data(plan, "en"))
     if json.dumps(plan_data(load_plan(text), "en")) != text:  # which also asks the executor and the policy
         yield "the plan does not survive being a file"
-    texts = [text for change in plan.changes for text in (change.note, *change.rivals) if text is not None]
+    texts = [text for change in plan.changes for text in (change.note, *change.other_owners) if text is not None]
     for text in (*texts, *(skipped.reason for skipped in plan.skipped)):
         if text.zh == text.en:
             yield f"not translated: {text.en}"

@@ -71,11 +71,11 @@ def _change(
         target=path,
         before=before,
         after=governor,
-        view="live",
+        scope="live",
         operations=(file_operation(host, path, governor + "\n"),),
-        rivals=owners if locked is None else (*owners, locked),
+        other_owners=owners if locked is None else (*owners, locked),
         note=note,
-        cures=ids[1:],
+        fixes=ids[1:],
     )
 
 

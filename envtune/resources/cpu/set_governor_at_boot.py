@@ -64,11 +64,11 @@ def _unit_change(host: Host, findings: Sequence[Finding]) -> Change:
         target=target,
         before=before or "not enabled",
         after=GOVERNOR_UNIT,
-        view="boot",
+        scope="boot",
         operations=tuple(operations),
-        rivals=_other_owners(host),
+        other_owners=_other_owners(host),
         note=Message("only enabled: it is started at the next boot, and what runs now does not change"),
-        cures=ids[1:],
+        fixes=ids[1:],
     )
 
 
@@ -132,16 +132,16 @@ def _profile_change(host: Host, findings: Sequence[Finding], active: Sequence[st
         target=path,
         before=shown(content(host, path)),
         after=text,
-        view="boot",
+        scope="boot",
         operations=(file_operation(host, path, text), choose_profile),
-        rivals=(
+        other_owners=(
             Message(
                 "tuned ({names}) owns the governor here: its profile is extended, no second owner is added",
                 names=" ".join(active),
             ),
         ),
         note=Message("tuned applies the new profile at once, too"),
-        cures=ids[1:],
+        fixes=ids[1:],
     )
 
 

@@ -239,12 +239,12 @@ def _change(
         target=file.path,
         before=_printable(file.text or ""),
         after=_printable(best.text),
-        view="job",
+        scope="job",
         operations=(file_operation(context.host, file.path, best.text),),
         safety="confirm" if any(s.needs_consent for s in settings) else "safe",
         root=needs_root(context.host, file.path),
         note=note,
-        cures=best.fixes[1:],
+        fixes=best.fixes[1:],
         verify={"script" if file.kind == "script" else "env_file": file.path},
     )
 

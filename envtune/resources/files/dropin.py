@@ -38,10 +38,10 @@ def dropin(context: Context, findings: Sequence[Finding], *, path: str, text: st
         target=path,
         before=shown(before),
         after=written,
-        view="boot",
+        scope="boot",
         operations=(file_operation(context.host, path, written),),
         root=needs_root(context.host, path),
-        rivals=() if locked is None else (locked,),
-        cures=ids[1:],
+        other_owners=() if locked is None else (locked,),
+        fixes=ids[1:],
     )
     return [change]

@@ -77,9 +77,9 @@ def _change(
         target=path,
         before=before,
         after=value,
-        view="live",
+        scope="live",
         operations=(file_operation(host, path, value + "\n"),),
-        rivals=() if read_only is None else (read_only,),
+        other_owners=() if read_only is None else (read_only,),
         note=note,
-        cures=ids[1:],
+        fixes=ids[1:],
     )

@@ -79,7 +79,9 @@ def _changes(context: Context, findings: Sequence[Finding], peers: Peers) -> lis
     sources = intervals.network_texts(peers.addresses, peers.family)
     unread, listings = _unread(sets), dict(sets.sources)
     return [
-        change._replace(finding=findings[0].id, subject=", ".join(subjects), rivals=(*change.rivals, *unread))
+        change._replace(
+            finding=findings[0].id, subject=", ".join(subjects), other_owners=(*change.other_owners, *unread)
+        )
         for opening, ports, subjects in places.values()
         for change in changes_of(
             context.host,

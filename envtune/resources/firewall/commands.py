@@ -38,7 +38,7 @@ _BOOT_FILES = {
 
 
 def changes_of(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> list[Change]:
-    """Return the changes that put the rule into an opening, one for each view that is written.
+    """Return the changes that put the rule into an opening, one for each scope that is written.
 
     `listing` is the text that shows the table. The check, its subject and the playbook are put in by the action. Raises
     Skipped where the tool that owns the rules is not there or does not run.
@@ -69,9 +69,9 @@ def _change(
     rules: Sequence[str],
     operations: Sequence[Operation],
     note: Text,
-    view: str = "live",
+    scope: str = "live",
     following: str = "",
-    rivals: tuple[Text, ...] = (),
+    other_owners: tuple[Text, ...] = (),
 ) -> Change:
     """Return a change; `following` is the rule in front of which the new ones go."""
     return Change(
@@ -82,11 +82,11 @@ def _change(
         target=target,
         before=following,
         after="\n".join([*rules, *([following] if following else [])]),
-        view=view,
+        scope=scope,
         operations=tuple(operations),
         safety="confirm",
         note=note,
-        rivals=rivals,
+        other_owners=other_owners,
     )
 
 
@@ -105,9 +105,9 @@ def _firewalld(host: Host, opening: Opening, rule: AcceptRule) -> list[Change]:
             rules,
             [_rich_rule(opening.zone, rich_rule, mode == "permanent") for rich_rule in rules],
             note,
-            view,
+            scope,
         )
-        for mode, note, view in (("runtime", now, "live"), ("permanent", later, "boot"))
+        for mode, note, scope in (("runtime", now, "live"), ("permanent", later, "boot"))
     ]
 
 
@@ -164,9 +164,9 @@ def _nftables(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> C
         "find": {"argv": numbered, "pattern": f'comment "{rule.comment}" # handle (?P<handle>[0-9]+)'},
     }
     operation = _run(argv, {"argv": numbered, "contains": f'comment "{rule.comment}"'}, undo, precondition)
-    note, rivals = _until_boot(host, "nftables")
+    note, other_owners = _until_boot(host, "nftables")
     target = f"nftables {' '.join(place)}"
-    return _change(target, [" ".join(words)], [operation], note, "live", _following(opening), rivals)
+    return _change(target, [" ".join(words)], [operation], note, "live", _following(opening), other_owners)
 
 
 def _following(opening: Opening) -> str:
@@ -194,8 +194,8 @@ def _iptables(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> C
         )
         operations.append(_run(add, {"argv": query}, {"argv": remove}, precondition))
         rules.append(" ".join(["-A", chain, *words]))
-    note, rivals = _until_boot(host, "iptables" if rule.family == 4 else "ip6tables")
-    return _change(place, rules, operations, note, "live", _following(opening), rivals)
+    note, other_owners = _until_boot(host, "iptables" if rule.family == 4 else "ip6tables")
+    return _change(place, rules, operations, note, "live", _following(opening), other_owners)
 
 
 def _program(host: Host, opening: Opening, family: int) -> str:
@@ -233,8 +233,8 @@ def _until_boot(host: Host, tool: str) -> tuple[Text, tuple[Text, ...]]:
         "the rule lives until the next boot; to keep it, add it to your own {where}, which envtune does not edit",
         where=where,
     )
-    rivals = tuple(Message("{path}: its rules replace these when they are loaded", path=path) for path in paths)
-    return note, rivals
+    other_owners = tuple(Message("{path}: its rules replace these when they are loaded", path=path) for path in paths)
+    return note, other_owners
 
 
 def _is_there(host: Host, path: str) -> bool:

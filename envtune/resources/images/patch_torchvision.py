@@ -53,7 +53,7 @@ def patch(
         target=path,
         before=_excerpt(text, patched, 0),
         after=_excerpt(text, patched, 1),
-        view="job",
+        scope="job",
         operations=(
             {
                 "op": "file",

@@ -190,7 +190,7 @@ def _change(manager: str, plan: Simulation, ids: tuple[str, ...]) -> Change:
         target=" ".join(plan.names),
         before="not installed",
         after="installed" if plan.installs is None else "installed: " + " ".join(plan.installs),
-        view="job",  # it stays over a reboot, and needs none
+        scope="job",  # it stays over a reboot, and needs none
         operations=(
             {
                 "op": "run",
@@ -206,7 +206,7 @@ def _change(manager: str, plan: Simulation, ids: tuple[str, ...]) -> Change:
         disruption="none",
         root=True,
         note=_note(manager, plan),
-        cures=ids[1:],
+        fixes=ids[1:],
     )
 
 

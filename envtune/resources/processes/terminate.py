@@ -111,13 +111,13 @@ def _change(
         target=f"process {process.pid}",
         before=f"{owner}, {age} old, parent {process.ppid} ({parent}), {sign.en}: {command}",
         after=f"ended: TERM, and KILL if it is still there after {grace} s",
-        view="live",
+        scope="live",
         operations=(signal,),
         safety="confirm",
         disruption="job",
         root=uid != context.host.euid,
         undoable=False,
-        cures=ids[1:],
+        fixes=ids[1:],
     )
 
 

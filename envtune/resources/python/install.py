@@ -37,7 +37,7 @@ class Installation(NamedTuple):
     environ: Mapping[str, str] = {}
     smoke: str = ""  # a line of Python that proves it works in the target
     note: Optional[Text] = None
-    rivals: tuple[Text, ...] = ()
+    other_owners: tuple[Text, ...] = ()
 
 
 Chooser = Callable[[Context, Sequence[Finding], Optional[str]], Iterable[Installation]]
@@ -77,14 +77,14 @@ def change(context: Context, wanted: Installation) -> Change:
         target=place.entry,
         before=before,
         after=wanted.after,
-        view="job",
+        scope="job",
         operations=(_swap(context, place, wanted),),
         safety="confirm",
         disruption="job",
         root=place.needs_root,
-        rivals=wanted.rivals + _conda(context, wanted.remove),
+        other_owners=wanted.other_owners + _conda(context, wanted.remove),
         note=wanted.note,
-        cures=wanted.findings[1:],
+        fixes=wanted.findings[1:],
     )
 
 

@@ -45,9 +45,9 @@ def enable_unit(context: Context, findings: Sequence[Finding], *, unit: str) -> 
         target=f"{UNITS}/{unit}",
         before="not enabled",
         after="enabled at boot",
-        view="boot",
+        scope="boot",
         operations=(operation,),
         note=Message("only enabled: it is started at the next boot, and what runs now does not change"),
-        cures=ids[1:],
+        fixes=ids[1:],
     )
     return [change]

@@ -165,10 +165,10 @@ def _live_change(context: Context, key: str, path: str, live: str, desired: Desi
         target=key,
         before=live,
         after=after,
-        view="live",
+        scope="live",
         operations=(file_operation(context.host, path, after + "\n"),),
-        rivals=(*([] if locked is None else [locked]), *_tuned_owner(context.host, key)),
-        cures=desired.checks[1:],
+        other_owners=(*([] if locked is None else [locked]), *_tuned_owner(context.host, key)),
+        fixes=desired.checks[1:],
     )
 
 
@@ -227,14 +227,14 @@ def _boot_change(context: Context, key: str, live: str, desired: DesiredValue) -
         target=target,
         before=before,
         after=with_key(before, key, after),
-        view="boot",
+        scope="boot",
         operations=tuple(_operations(host, key, target, after)),
-        rivals=(
+        other_owners=(
             *(_overridden(setting, key, target) for setting in others),
             *(_read_elsewhere(setting) for setting in other_settings(host, path)),
             *_tuned_owner(host, key),
         ),
-        cures=desired.checks[1:],
+        fixes=desired.checks[1:],
     )
 
 

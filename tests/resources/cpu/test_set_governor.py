@@ -66,7 +66,7 @@ again = [(f.id, f.outcome.value, f.subject) for f in fixing.find(later, "CPU001"
 kept = sum(len(step["kept"]["original"]) > 0 for step in RecordedRun(state, run_name).steps.values())
 past = RecordedRun(state, run_name).status
 wrong = fixing.undo(run_name, state)
-rivals = [str(c.rivals) for c in made.changes if "policy9/" in c.target]
+rivals = [str(c.other_owners) for c in made.changes if "policy9/" in c.target]
 print(json.dumps({"before": before, "after": after, "told": told, "again": again, "kept": kept, "past": past,
                   "wrong": wrong, "back": read(), "rivals": rivals}))
 """
