@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional
 
 from envtune.context import Facts
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, in_context
 from envtune.model import Fact
 
 
@@ -44,7 +44,7 @@ def _scalar(required: Any) -> str:
 
 def _required_text(required: Any) -> Text:
     if isinstance(required, Mapping):
-        return Message("anything but {value}", value=_required_text(required["not"]))
+        return in_context("applies", "anything but {value}", value=_required_text(required["not"]))
     if isinstance(required, (list, tuple)):
         return Literal(" | ".join(_scalar(option) for option in required))
     return Literal(_scalar(required))
