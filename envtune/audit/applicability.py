@@ -44,7 +44,7 @@ def _scalar(required: Any) -> str:
 
 def _required_text(required: Any) -> Text:
     if isinstance(required, Mapping):
-        return in_context("facts", "anything but {value}", value=_required_text(required["not"]))
+        return in_context("applies", "anything but {value}", value=_required_text(required["not"]))
     if isinstance(required, (list, tuple)):
         return Literal(" | ".join(_scalar(option) for option in required))
     return Literal(_scalar(required))

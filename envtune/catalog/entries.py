@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 
 
 def check_from(data: Row) -> Check:
-    """A check from its validated mapping."""
+    """Return a check from its validated mapping."""
     ((probe, arguments),) = data["probe"].items()
     return Check(
         id=data["id"],
@@ -56,7 +56,7 @@ def expectation_of(data: Row) -> Expectation:
 
 
 def faq_from(data: Row) -> FaqEntry:
-    """An FAQ entry from its validated mapping."""
+    """Return an FAQ entry from its validated mapping."""
     return FaqEntry(
         id=data["id"],
         name=data["name"],
@@ -77,7 +77,7 @@ def faq_from(data: Row) -> FaqEntry:
 
 
 def playbook_from(data: Row) -> Playbook:
-    """A playbook from its validated mapping."""
+    """Return a playbook from its validated mapping."""
     return Playbook(
         id=data["id"],
         title=_text(data["title"]),

@@ -57,7 +57,7 @@ def pairs(context: Context) -> Iterable[Reading]:
 
 
 def _pcie_and_roce(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
-    """Both 1, PCIE 0 alone and ROCE 0 alone are illegal. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
+    """Find illegal pairs: both 1, PCIE 0 alone, ROCE 0 alone. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
     pcie, roce = variables.get("HCCL_INTRA_PCIE_ENABLE"), variables.get("HCCL_INTRA_ROCE_ENABLE")
     illegal = (pcie, roce) in (("1", "1"), ("0", None), (None, "0"))
     unset = Message("unset")
@@ -66,7 +66,7 @@ def _pcie_and_roce(context: Context, variables: Mapping[str, str]) -> Optional[C
 
 
 def _whitelist(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
-    """A whitelist that is on needs its file. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
+    """Find a whitelist that is on without its file. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
     if variables.get("HCCL_WHITELIST_DISABLE") != "0":
         return None
     path = variables.get("HCCL_WHITELIST_FILE", "")
@@ -77,7 +77,7 @@ def _whitelist(context: Context, variables: Mapping[str, str]) -> Optional[Confl
 
 
 def _stream_queue(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
-    """PER_STREAM_QUEUE=1 needs a task queue. Source: Ascend/pytorch docs/zh/api/environment_variable."""
+    """Find PER_STREAM_QUEUE=1 without a task queue. Source: Ascend/pytorch docs/zh/api/environment_variable."""
     if variables.get("PER_STREAM_QUEUE") != "1":
         return None
     queue = variables.get("TASK_QUEUE_ENABLE")
@@ -95,8 +95,10 @@ def _stream_queue(context: Context, variables: Mapping[str, str]) -> Optional[Co
 
 
 def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
-    """HCCL_EVENT_TIMEOUT, where it is set, must exceed HCCL_EXEC_TIMEOUT; 0 waits for ever. Source: Ascend/pytorch
-    docs/zh/environment_variable_reference/HCCL_EVENT_TIMEOUT.md."""
+    """Find a set HCCL_EVENT_TIMEOUT that does not exceed HCCL_EXEC_TIMEOUT; 0 waits for ever.
+
+    Source: Ascend/pytorch docs/zh/environment_variable_reference/HCCL_EVENT_TIMEOUT.md.
+    """
     event, execution = variables.get("HCCL_EVENT_TIMEOUT"), variables.get("HCCL_EXEC_TIMEOUT")
     if event is None or not event.isdigit() or not (execution or "0").isdigit():
         return None
@@ -108,8 +110,10 @@ def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[
 
 
 def _two_allocators(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
-    """From 26.2.0 on torch 2.10 both are read, and both set is an error. Source: Ascend/pytorch
-    docs/zh/environment_variable_reference/PYTORCH_ALLOC_CONF.md."""
+    """Find both set where both are read, from 26.2.0 on torch 2.10 on: an error.
+
+    Source: Ascend/pytorch docs/zh/environment_variable_reference/PYTORCH_ALLOC_CONF.md.
+    """
     if "PYTORCH_ALLOC_CONF" not in variables or "PYTORCH_NPU_ALLOC_CONF" not in variables:
         return None
     shown = Message("both set")
@@ -122,8 +126,10 @@ def _two_allocators(context: Context, variables: Mapping[str, str]) -> Optional[
 
 
 def _allocator_options(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
-    """Options that exclude each other. Source: Ascend/pytorch
-    docs/zh/environment_variable_reference/PYTORCH_NPU_ALLOC_CONF.md."""
+    """Find options that exclude each other.
+
+    Source: Ascend/pytorch docs/zh/environment_variable_reference/PYTORCH_NPU_ALLOC_CONF.md.
+    """
     options = alloc_options(variables["PYTORCH_NPU_ALLOC_CONF"]) or {}
     on = {key for key, value in options.items() if value != "False"}
     clashes = [

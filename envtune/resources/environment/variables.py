@@ -64,7 +64,7 @@ def torch_npu_variable(context: Context, *, name: str) -> Iterable[Reading]:
 
 @probe("environment.task_queue")
 def task_queue(context: Context) -> Iterable[Reading]:
-    """The level of the operator task queue in effect: 0, 1 or 2; -1 for a value that is none of them.
+    """Read the level of the operator task queue in effect: 0, 1 or 2; -1 for a value that is none of them.
 
     Sources: porting guide 003:2714-2716; Ascend/pytorch by branch (unset is 0 on the 1.5 and 1.8 lines, 1 from
     v1.11.0-5.0.0 on; level 2 from v2.1.0-6.0.0 on).
@@ -198,8 +198,10 @@ def debug_settings(context: Context) -> Iterable[Reading]:
 
 @probe("environment.launch_blocking")
 def launch_blocking(context: Context) -> Iterable[Reading]:
-    """Whether ASCEND_LAUNCH_BLOCKING=1 takes the effect of TASK_QUEUE_ENABLE away. Source: Ascend/pytorch
-    docs/zh/environment_variable_reference/TASK_QUEUE_ENABLE.md."""
+    """Read whether ASCEND_LAUNCH_BLOCKING=1 takes the effect of TASK_QUEUE_ENABLE away.
+
+    Source: Ascend/pytorch docs/zh/environment_variable_reference/TASK_QUEUE_ENABLE.md.
+    """
     blocking = value_of(context, "ASCEND_LAUNCH_BLOCKING")
     queue = value_of(context, "TASK_QUEUE_ENABLE")
     wanted = Message("ASCEND_LAUNCH_BLOCKING 0 or unset")

@@ -33,7 +33,7 @@ NAME = "PILLOW_VERSION"
 def patch(
     context: Context, findings: Sequence[Finding], *, known: Literal["torchvision-pillow-version"]
 ) -> Iterable[Change]:
-    """The one file as it would be; Skipped when the line is not there or stands in a shape that is not known."""
+    """Propose the one file as it would be; Skipped when the line is not there or is written in an unknown way."""
     place = locate(context, "torchvision")
     if place is None:
         raise Skipped(Message("torchvision is not installed"))

@@ -74,7 +74,7 @@ def cpu_name(cpuinfo: str) -> Optional[str]:
 
 @probe("system.memory", formerly="memory.total", former_arguments=("recommended",))
 def total(context: Context) -> Iterable[Reading]:
-    """The memory the kernel manages, in GB (10^9 bytes, one decimal).
+    """Read the memory the kernel manages, in GB (10^9 bytes, one decimal).
 
     Source: porting guide 003:134, 003:136.
     """

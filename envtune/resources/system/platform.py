@@ -37,7 +37,7 @@ BINARY_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin"
 
 @fact("system")
 def fact_system(context: Context) -> Fact:
-    """The kernel's name for itself: Linux."""
+    """Return the kernel's name for itself: Linux."""
     name = context.host.uname.get("sysname") or None
     return Fact("system", name, "uname -s", Message("uname gives no system name"))
 
@@ -145,7 +145,7 @@ def fact_os_family(context: Context) -> Fact:
 
 @fact("cpus")
 def fact_cpus(context: Context) -> Fact:
-    """Number of CPUs that are online."""
+    """Return the number of CPUs that are online."""
     return Fact("cpus", str(online_cpus(context.host)), "/sys/devices/system/cpu/online")
 
 
@@ -161,13 +161,13 @@ def online_cpus(host: Host) -> int:
 
 @fact("user")
 def fact_user(context: Context) -> Fact:
-    """root or user: what may be read and changed."""
+    """Return root or user: what may be read and changed."""
     return Fact("user", "root" if context.host.euid == 0 else "user", "geteuid")
 
 
 @probe("system.fact", formerly="platform.fact")
 def fact_reading(context: Context, *, name: str) -> Iterable[Reading]:
-    """A fact as a reading, so that an expectation can be put on it; an unknown fact is an unknown reading."""
+    """Read a fact, so that an expectation can be put on it; an unknown fact is an unknown reading."""
     known = context.facts[name]
     if known.value is None:
         raise Undetermined(known.reason or Message("cannot be told"), known.source)
@@ -176,7 +176,7 @@ def fact_reading(context: Context, *, name: str) -> Iterable[Reading]:
 
 @probe("system.package_manager", formerly="platform.package_manager")
 def package_manager(context: Context) -> Iterable[Reading]:
-    """The package manager of this family that is installed, `unknown family` or `missing`.
+    """Read the package manager of this family that is installed, `unknown family` or `missing`.
 
     Source: porting guide 003:1391-1399, 2814-2820, 2905-2911.
     """
@@ -247,7 +247,7 @@ def distribution(context: Context) -> Iterable[Reading]:
 
 @probe("system.transplant_os", formerly="platform.transplant_os")
 def transplant_os(context: Context, *, cann: str) -> Iterable[Reading]:
-    """The distribution, where the script transplant tool of CANN `cann` (its major version) is installed.
+    """Read the distribution, where the script transplant tool of CANN `cann` (its major version) is installed.
 
     The list it is held against is the porting guide's (003:645-647), written for CANN 5; later tools have their own.
     """

@@ -53,7 +53,7 @@ BARE_METAL = (".metal",)  # instance types that are the machine itself
 
 @fact("container")
 def fact_container(context: Context) -> Fact:
-    """true inside a container."""
+    """Return true inside a container."""
     host = context.host
     for sign in (_cgroup_sign(host), _mount_sign(host), _marker_sign(host)):
         if sign is not None:
@@ -147,7 +147,7 @@ def _first_namespaces(host: Host) -> bool:
 
 @fact("vm")
 def fact_vm(context: Context) -> Fact:
-    """true on a virtual machine: what SMBIOS calls it, the CPU's hypervisor flag, or the device tree."""
+    """Return true on a virtual machine: what SMBIOS calls it, the CPU's hypervisor flag, or the device tree."""
     host = context.host
     kind, source = _smbios(host)
     if kind in ("virtual", "metal"):
