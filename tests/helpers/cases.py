@@ -34,16 +34,18 @@ from unittest import mock
 import yaml
 
 from envtune.audit import examine
-from envtune.catalog import load
+from envtune.catalog import Catalogue, load
+from envtune.catalog.examples import example_host
 from envtune.context import Context
+from envtune.context.open import open_context, recorded_options
 from envtune.errors import Missing, Skipped
 from envtune.executor.files import digest, normalized
 from envtune.fix.document import load_plan, plan_data
-from envtune.fix.plan import FixOptions, Plan, make_plan
+from envtune.fix.plan import Plan, make_plan
 from envtune.host import Host
 from envtune.messages import Literal, Text
-from envtune.model import Check, Evidence, Finding, Outcome, Playbook, Step
-from helpers.examples import ROOT, example_context, shared_host
+from envtune.model import Check, Evidence, Finding, FixOptions, Outcome, Playbook, Step
+from helpers.examples import ROOT, shared_host
 from helpers.rule_walks import recorded
 from helpers.shipped import parsed
 
@@ -130,9 +132,9 @@ def _read(case: Case) -> tuple[Host, Context, list[Finding], FixOptions, Sequenc
 
 
 def _options(data: Mapping[str, Any]) -> FixOptions:
-    given = data.get("options") or {}
-    env_file = given.get("env_file") or (data["host"].get("target") or {}).get("env_file")
-    return FixOptions(**{**given, "peers": tuple(given.get("peers", ())), "env_file": env_file})
+    options = data.get("options") or {}
+    env_file = options.get("env_file") or (data["host"].get("target") or {}).get("env_file")
+    return FixOptions(**{**options, "peers": tuple(options.get("peers", ())), "env_file": env_file})
 
 
 def _context(data: Mapping[str, Any], options: FixOptions, files: Mapping[str, Any] = {}, **target: Any) -> Context:
@@ -141,7 +143,8 @@ def _context(data: Mapping[str, Any], options: FixOptions, files: Mapping[str, A
     example["commands"] = dict(_commands(example.get("commands") or {}))
     example["files"] = {**(example.get("files") or {}), **files}
     named = {**(example.get("target") or {}), **target, **({"peers": options.peers} if options.peers else {})}
-    return example_context({**example, "target": named or None}, _shared_host)
+    host = example_host({**example, "target": named or None}, _shared_host)
+    return open_context(host, recorded_options(named), _catalogue().expectations)
 
 
 def _shared_host(name: str) -> Mapping[str, Any]:
@@ -155,20 +158,25 @@ def _commands(commands: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 @cache
+def _catalogue() -> Catalogue:
+    return load()
+
+
+@cache
 def _checks() -> Mapping[str, Check]:
-    return {check.id: check for check in load().checks}
+    return {check.id: check for check in _catalogue().checks}
 
 
 def _findings(context: Context, data: Mapping[str, Any]) -> list[Finding]:
     found = [finding for id_ in data.get("checks", ()) for finding in examine(_checks()[id_], context)]
     failed = [finding for finding in found if finding.outcome is Outcome.FAIL]
     assert failed or not found, f"no check fails on this host: {[(f.id, f.outcome.value, f.reason) for f in found]}"
-    given = [_given(**row) for row in data.get("findings", ())]
-    assert failed or given, "a case needs findings"
-    return [*failed, *given]
+    stated = [_stated(**row) for row in data.get("findings", ())]
+    assert failed or stated, "a case needs findings"
+    return [*failed, *stated]
 
 
-def _given(check: str, subject: str) -> Finding:
+def _stated(check: str, subject: str) -> Finding:
     entry = _checks()[check]
     text = Literal("as the case says")
     return Finding(entry, Outcome.FAIL, entry.severity, subject, text, text, None, Evidence("the case"))
@@ -178,7 +186,8 @@ def _playbooks(case: Case, arguments: Optional[Mapping[str, Any]], ids: set[str]
     if arguments is not None:
         title = Literal("the case")
         return [Playbook("case", title, tuple(ids), "safe", "none", (Step(case.action, arguments),))]
-    found = [book for book in load().playbooks if ids & {*book.fixes} and case.action in {s.kind for s in book.steps}]
+    books = [book for book in _catalogue().playbooks if ids & {*book.fixes}]
+    found = [book for book in books if case.action in {step.kind for step in book.steps}]
     assert found, f"no shipped playbook has a step {case.action} for {sorted(ids)}"
     return found
 
