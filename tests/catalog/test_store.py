@@ -467,7 +467,7 @@ def compiled() -> bytes:
     return compile_tree(str(ROOT))
 
 
-@pytest.fixture(params=["wheel", "zipapp"])
+@pytest.fixture(params=["wheel", pytest.param("zipapp", marks=pytest.mark.slow)])
 def installed(request: pytest.FixtureRequest, tmp_path: Path, compiled: bytes) -> Iterator[Path]:
     """The package as a wheel unpacks it, and in one zip file."""
     site_packages = tmp_path / "site-packages"

@@ -59,8 +59,8 @@ def judge_step(operation: Any, step: Any) -> None:
         assert observe() == operation["expect"]
 
 
-EVERY = pytest.mark.parametrize(  # each failpoint once finished and once undone; the fast part takes every eleventh
-    ("odd", "stride"), [(1, 11), *(pytest.param(odd, 1, marks=pytest.mark.slow) for odd in (0, 1))]
+EVERY = pytest.mark.parametrize(  # each failpoint once finished and once undone; the fast part takes every 31st
+    ("odd", "stride"), [(1, 31), *(pytest.param(odd, 1, marks=pytest.mark.slow) for odd in (0, 1))]
 )
 
 
@@ -99,8 +99,9 @@ def test_killed_at_every_failpoint_of_an_undo(tmp_path: Path, no_sync: None, odd
     assert number > 50
 
 
-def test_killed_while_it_was_finished(tmp_path: Path, no_sync: None) -> None:
-    for number in range(0, 400, 23):
+@pytest.mark.parametrize("stride", [71, pytest.param(23, marks=pytest.mark.slow)])
+def test_killed_while_it_was_finished(tmp_path: Path, no_sync: None, stride: int) -> None:
+    for number in range(0, 400, stride):
         root = tmp_path / str(number)
         plan, state = build(root), str(root / "state")
         killed_at(60, lambda plan=plan, state=state: apply_plan(plan, state))  # type: ignore[misc]

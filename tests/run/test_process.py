@@ -183,6 +183,7 @@ def test_what_it_leaves_running_does_not_hold_us_and_keeps_its_output(tmp_path: 
         assert (rest[0], rest[-1], len(rest)) == (b"1", b"last", 200001)
 
 
+@pytest.mark.slow
 def test_what_it_leaves_running_may_write_for_ever() -> None:
     with subprocess.Popen(
         [*BESIDE, *sh("yes & echo $! >&2; exit 3")], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -261,6 +261,7 @@ def bomb(path: Path, gigabytes: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused_by_its_header(tmp_path: Path) -> None:
     path = bomb(tmp_path / "a.tgz", 1)
     data = path.read_bytes()
@@ -436,6 +437,7 @@ def test_names_that_are_not_text(tmp_path: Path) -> None:
     assert "not UTF-8" in refused(archived)
 
 
+@pytest.mark.slow
 def test_memory_stays_bounded(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused(bomb(tmp_path / "a.tgz", 1))
