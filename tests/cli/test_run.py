@@ -145,6 +145,7 @@ def test_a_finding_stops_the_command_unless_forced(npu_python: str, tmp_path: Pa
     assert "envtune: ENV001 [TASK_QUEUE_ENABLE]" in forced.stderr
 
 
+@pytest.mark.slow
 def test_the_preflight_judges_what_the_command_will_get(npu_python: str, tmp_path: Path) -> None:
     """The profile cures what would stop it; a launch script that sets it back is found out."""
     (tmp_path / "train.py").write_text("print('ran')")
@@ -219,6 +220,7 @@ def test_only_the_first_rank_checks_and_all_get_the_same_profile(npu_python: str
     assert done.stderr.count("CANN001") == 1
 
 
+@pytest.mark.slow
 def test_the_launcher_ends_the_others_when_the_first_is_stopped(npu_python: str) -> None:
     argv = [
         "--select",
@@ -269,6 +271,7 @@ def test_under_mpirun(mpirun: str, npu_python: str) -> None:
 # ------------------------------------------------------------------ when it cannot be started, and when it fails
 
 
+@pytest.mark.slow
 def test_a_command_that_is_not_there_or_cannot_run(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
@@ -325,6 +328,7 @@ def test_an_error_early_in_much_output_is_found() -> None:
     assert "stdout:1\n" in done.stderr
 
 
+@pytest.mark.slow
 def test_output_in_a_file_is_diagnosed_with_its_place(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     with log.open("w") as file:
@@ -393,6 +397,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_the_diagnosis_does_not_change_the_end(fault: str) -> None:
     code = (

@@ -226,7 +226,7 @@ def test_a_redacted_script_runs_as_before(tmp_path: Path) -> None:
     path.write_text(redact_script(script))
     assert SECRET not in path.read_text()
     shown = subprocess.run(
-        ["sh", "-ec", f". {path}; env"], capture_output=True, text=True, timeout=30, check=True
+        ["sh", "-ec", f". {path}; env"], capture_output=True, text=True, timeout=120, check=True
     ).stdout
     for line in ("B=1", "C=x", "F=2", "G=3", "I=4", "https_proxy=http://anna:redacted@h:80"):
         assert line in shown.splitlines()

@@ -143,9 +143,9 @@ def test_killed_at_200_random_moments(tmp_path: Path) -> None:
 def test_a_command_of_a_killed_run_that_still_runs_is_waited_for(
     tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operation = {"op": "run", "argv": ["sleep", "30"], "check": {"argv": ["false"]}}
+    operation = {"op": "run", "argv": ["sleep", "600"], "check": {"argv": ["false"]}}
     pid = forked(lambda: apply(state, operation))
-    for _ in range(200):
+    for _ in range(6_000):
         if recorded_runs(state) and running_commands(last(state).directory):
             break
         time.sleep(0.02)
@@ -157,7 +157,7 @@ def test_a_command_of_a_killed_run_that_still_runs_is_waited_for(
     with pytest.raises(RefusedError, match=f"still running: process {running}"):
         undo_run(state, past.name)
     os.kill(running, signal.SIGKILL)
-    for _ in range(200):
+    for _ in range(6_000):
         if not running_commands(past.directory):
             break
         time.sleep(0.02)

@@ -399,7 +399,7 @@ def test_any_text_ends_in_an_answer(text: str) -> None:
 def exported_by_bash(path: Path) -> dict[str, str]:
     """What a real bash exports after sourcing the script."""
     line = ["bash", "-c", '. "$0"; env -0', str(path)]
-    done = subprocess.run(line, env=BASE, cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
+    done = subprocess.run(line, env=BASE, cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
     rows = done.stdout.decode("utf-8", "surrogateescape").split("\0")
     return dict(row.split("=", 1) for row in rows if "=" in row)
 
