@@ -7,12 +7,11 @@ add keys; it may not change what a script, a ticket or a saved plan relies on.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.command_line import run
 
 from envtune.context.registry import current_name
 
@@ -26,11 +25,9 @@ HOSTS = sorted(path.name[: -len(".tar.gz")] for path in CONTRACTS.glob("*.tar.gz
 
 def answered(*words: str) -> tuple[int, dict[str, Any]]:
     """Exit status and JSON of one call."""
-    done = subprocess.run(
-        [sys.executable, "-m", "envtune", *words, "--format", "json"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode in (0, 1, 3), done.stderr
-    return done.returncode, json.loads(done.stdout)
+    done = run(*words, "--format", "json")
+    assert done.exit_code in (0, 1, 3), done.stderr
+    return done.exit_code, json.loads(done.stdout)
 
 
 def kept(now: Any, then: Any, where: str = "") -> None:

@@ -7,7 +7,7 @@ import os
 import re
 from functools import cache
 from pathlib import Path
-from typing import Iterable, Iterator, Mapping
+from typing import Iterable, Iterator, Mapping, Sequence
 
 import pytest
 from helpers.examples import ROOT
@@ -55,10 +55,20 @@ def tree_of(name: str) -> ast.Module:
     return ast.parse(MODULES[name].read_text("utf-8"))
 
 
-def imports(name: str) -> Iterator[tuple[str, int]]:
+@cache
+def nodes_of(name: str) -> Sequence[ast.AST]:
+    return tuple(ast.walk(tree_of(name)))
+
+
+@cache
+def imports(name: str) -> Sequence[tuple[str, int]]:
     """(module, line) of every import, also those inside functions and for type checkers only."""
+    return tuple(_imports(name))
+
+
+def _imports(name: str) -> Iterator[tuple[str, int]]:
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(tree_of(name)):
+    for node in nodes_of(name):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -137,6 +147,10 @@ def test_only_the_command_line_imports_typer() -> None:
     assert not wrong
 
 
+def is_name(node: ast.AST, *names: str) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
 @pytest.mark.parametrize("package", ["resources", "firewall"])
 def test_resources_read_through_the_host(package: str) -> None:
     for name in MODULES:
@@ -144,10 +158,10 @@ def test_resources_read_through_the_host(package: str) -> None:
             continue
         found = [(m, line) for m, line in imports(name) if m.split(".")[0] in TOUCHES_THE_MACHINE - {"socket"}]
         assert not found, f"{name}: {found}: read through context.host"
-        nodes = list(ast.walk(tree_of(name)))
-        used = {n.attr for n in nodes if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "socket"}
+        nodes = nodes_of(name)
+        used = {n.attr for n in nodes if isinstance(n, ast.Attribute) and is_name(n.value, "socket")}
         assert used <= ADDRESS_ARITHMETIC, f"{name}: socket.{used - ADDRESS_ARITHMETIC}: read through context.host"
-        calls = [n.lineno for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func) in ("open", "eval")]
+        calls = [n.lineno for n in nodes if isinstance(n, ast.Call) and is_name(n.func, "open", "eval")]
         assert not calls, f"{name}: line {calls}: read through context.host"
 
 
@@ -186,7 +200,7 @@ def test_modules_functions_and_folders_stay_small() -> None:
         f"{name}: {n} lines" for name in MODULES if (n := len(MODULES[name].read_text().splitlines())) > MODULE_LINES
     ]
     for name in MODULES:
-        for node in ast.walk(tree_of(name)):
+        for node in nodes_of(name):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 docstring = ast.get_docstring(node, clean=False)
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1 - (docstring or "").count("\n")
@@ -247,8 +261,8 @@ PRIVATE_WORDS: Mapping[str, str] = {
 }
 
 
-def identifiers(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def identifiers(name: str) -> Iterator[str]:
+    for node in nodes_of(name):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.arg):
@@ -265,7 +279,7 @@ def test_identifiers_use_the_words_of_the_field() -> None:
         {
             f"{name}: {identifier} ({PRIVATE_WORDS[word.lower()]})"
             for name in MODULES
-            for identifier in identifiers(tree_of(name))
+            for identifier in identifiers(name)
             for word in split.split(identifier)
             if word.lower() in PRIVATE_WORDS
         }

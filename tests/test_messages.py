@@ -23,6 +23,7 @@ def fields(template: str) -> set[str]:
         return set()
 
 
+@pytest.mark.slow
 def test_the_catalogue_is_complete_and_compiled() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "messages.py"), "--check"], capture_output=True, text=True, check=False

@@ -1,11 +1,11 @@
-"""Every example of every check, named by id: `test_example[CPU001-fail-0]`."""
+"""Every example of every check, named by id: `test_examples[CPU001]`."""
 
 from __future__ import annotations
 
 from typing import Any, Mapping
 
 import pytest
-from helpers.checks import all_examples, check_files
+from helpers.checks import check_files
 from helpers.examples import example_context
 
 from envtune.audit import examine
@@ -15,19 +15,30 @@ from envtune.model import Outcome
 OUTCOMES = ("pass", "fail", "notapplicable", "unknown")
 
 
-@pytest.mark.parametrize(("data", "outcome", "example"), list(all_examples()))
-def test_example(data: Mapping[str, Any], outcome: str, example: Mapping[str, Any]) -> None:
+CHECKS = [pytest.param(data, id=data["id"]) for data in check_files()]
+
+
+@pytest.mark.parametrize("data", CHECKS)
+def test_examples(data: Mapping[str, Any]) -> None:
+    for outcome, examples in data["examples"].items():
+        for number, example in enumerate(examples):
+            judge(data, outcome, number, example)
+
+
+def judge(data: Mapping[str, Any], outcome: str, number: int, example: Mapping[str, Any]) -> None:
+    """The case is named in every message."""
     findings = examine(check_from(data), example_context(example))
-    told = [
+    rows = [
         (f.outcome.value, f.subject, f.actual and f.actual.en, f.reason and f.reason.en, f.evidence) for f in findings
     ]
+    told = f"{data['id']}-{outcome}-{number}", rows
     if outcome in ("pass", "notapplicable"):
         assert {f.outcome for f in findings} == {Outcome(outcome)}, told
     chosen = [f for f in findings if f.outcome is Outcome(outcome)]
     assert chosen, told
     for finding in chosen:
-        assert finding.evidence.source, "every finding names its source"
-        assert finding.outcome in (Outcome.PASS, Outcome.FAIL) or finding.reason is not None
+        assert finding.evidence.source, told
+        assert finding.outcome in (Outcome.PASS, Outcome.FAIL) or finding.reason is not None, told
     wanted = example.get("expect")
     if wanted:
         seen = [
@@ -39,11 +50,10 @@ def test_example(data: Mapping[str, Any], outcome: str, example: Mapping[str, An
             }
             for f in chosen
         ]
-        assert any(all(str(w) in str(row[k]) for k, w in wanted.items()) for row in seen), seen
+        assert any(all(str(w) in str(row[k]) for k, w in wanted.items()) for row in seen), (told, seen)
 
 
-@pytest.mark.parametrize("data", [pytest.param(d, id=d["id"]) for d in check_files()])
-def test_examples_of_each_outcome(data: Mapping[str, Any]) -> None:
-    assert {"pass", "fail", "notapplicable"} <= set(data["examples"])
-    assert set(data["examples"]) <= set(OUTCOMES)
-    assert all(data["examples"].values())
+def test_examples_of_each_outcome() -> None:
+    for data in check_files():
+        assert {"pass", "fail", "notapplicable"} <= set(data["examples"]) <= set(OUTCOMES), data["id"]
+        assert all(data["examples"].values()), data["id"]

@@ -5,23 +5,29 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 from helpers.recorded import host_data, host_names, report
 
 from envtune.audit import exit_code
-from envtune.model import Outcome, Severity
+from envtune.model import Outcome, Report, Severity
 from envtune.report import check_json as json
 from envtune.report import check_text as text
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
+@cache
+def report_on(name: str) -> Report:
+    return report(host_data(name))
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", host_names())
 def test_report(name: str, lang: str, request: pytest.FixtureRequest) -> None:
-    made = report(host_data(name))
+    made = report_on(name)
     code = exit_code(made.findings, Severity.MEDIUM)
     pages = {
         GOLDEN / f"{name}.check.{code}.{lang}.txt": text.render(made, lang, width=100, verbose=True) + "\n",
@@ -38,7 +44,7 @@ def test_report(name: str, lang: str, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("name", host_names())
 def test_a_recorded_host_never_makes_us_fail(name: str) -> None:
-    made = report(host_data(name))
+    made = report_on(name)
     assert [f for f in made.findings if f.outcome is Outcome.ERROR] == []
     for finding in made.findings:
         assert finding.evidence.source, finding.id

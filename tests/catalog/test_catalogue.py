@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any, Iterator
 
-import pytest
 from helpers.entries import entries
 from helpers.examples import ROOT
 
@@ -31,6 +29,11 @@ def all_texts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from all_texts(inner, f"{path}[{number}]")
 
 
+def shipped(*kinds: str) -> Iterator[tuple[str, Any]]:
+    """The entries of these kinds by id."""
+    return ((path.stem, data) for kind in kinds for path, data in (p.values for p in entries(kind)))
+
+
 def test_the_shipped_catalogue_has_no_complaint() -> None:
     files = sources(Layer(str(ROOT), own=True))
     rows = compile_rows([(file, content(file)) for file in files], {})
@@ -53,52 +56,52 @@ def test_load_gives_every_entry_sorted_by_id() -> None:
         assert ids == sorted(data["id"] for _, data in (p.values for p in entries(kind)))
 
 
-@pytest.mark.parametrize(("path", "data"), entries("checks") + entries("faq") + entries("playbooks"))
-def test_texts_are_in_both_languages(path: Path, data: Any) -> None:
-    found = list(all_texts(data))
-    assert found
-    for where, text in found:
-        lines = zip(text["en"], text["zh"]) if isinstance(text["en"], list) else [(text["en"], text["zh"])]
-        for en, zh in lines:
-            if where == ".title" and "signatures" in data and en == zh:
-                continue  # the error message itself
-            if where.endswith(".instructions") and en == zh:
-                continue  # a line of code or of a patch
-            assert not CHINESE.search(en), f"{where}: the English text holds Chinese"
-            assert CHINESE.search(zh), f"{where}: the Chinese text holds no Chinese"
+def test_texts_are_in_both_languages() -> None:
+    for id_, data in shipped("checks", "faq", "playbooks"):
+        found = list(all_texts(data))
+        assert found, id_
+        for where, text in found:
+            lines = zip(text["en"], text["zh"]) if isinstance(text["en"], list) else [(text["en"], text["zh"])]
+            for en, zh in lines:
+                if where == ".title" and "signatures" in data and en == zh:
+                    continue  # the error message itself
+                if where.endswith(".instructions") and en == zh:
+                    continue  # a line of code or of a patch
+                assert not CHINESE.search(en), f"{id_}{where}: the English text holds Chinese"
+                assert CHINESE.search(zh), f"{id_}{where}: the Chinese text holds no Chinese"
 
 
-@pytest.mark.parametrize(("path", "data"), entries("checks") + entries("faq") + entries("playbooks"))
-def test_keys_stand_in_the_order_of_the_tables(path: Path, data: Any) -> None:
-    kind = "playbooks" if "steps" in data else "faq" if "signatures" in data else "checks"
-    order = [field.name for field in schema.TABLES[kind].fields]
-    assert list(data) == [name for name in order if name in data]
+def test_keys_stand_in_the_order_of_the_tables() -> None:
+    for id_, data in shipped("checks", "faq", "playbooks"):
+        kind = "playbooks" if "steps" in data else "faq" if "signatures" in data else "checks"
+        order = [field.name for field in schema.TABLES[kind].fields]
+        assert list(data) == [name for name in order if name in data], id_
 
 
-@pytest.mark.parametrize(("path", "data"), entries("checks"))
-def test_a_check_says_where_it_comes_from(path: Path, data: Any) -> None:
-    assert data.get("seed") or data.get("references"), "a fact without a source is not shipped"
-    if data["origin"] == "seed":
-        assert data["seed"].startswith(("000:", "001:", "002:", "003:", "004:"))
+def test_a_check_says_where_it_comes_from() -> None:
+    for id_, data in shipped("checks"):
+        assert data.get("seed") or data.get("references"), f"{id_}: a fact without a source is not shipped"
+        if data["origin"] == "seed":
+            assert data["seed"].startswith(("000:", "001:", "002:", "003:", "004:")), id_
 
 
-@pytest.mark.parametrize(("path", "data"), entries("checks"))
-def test_a_stable_check_ships_what_stable_means(path: Path, data: Any) -> None:
-    assert data["status"] == "stable", "what is not finished is not shipped"
-    assert {"pass", "fail", "notapplicable"} <= set(data["examples"])
-    assert set(data["tags"]) <= KNOWN_TAGS
-    assert data.get("remedy"), "a failure comes with what to do"
+def test_a_stable_check_ships_what_stable_means() -> None:
+    for id_, data in shipped("checks"):
+        assert data["status"] == "stable", f"{id_}: what is not finished is not shipped"
+        assert {"pass", "fail", "notapplicable"} <= set(data["examples"]), id_
+        assert set(data["tags"]) <= KNOWN_TAGS, id_
+        assert data.get("remedy"), f"{id_}: a failure comes with what to do"
 
 
-@pytest.mark.parametrize(("path", "data"), entries("faq"))
-def test_the_signatures_of_an_faq_entry_hit_and_miss(path: Path, data: Any) -> None:
-    def hits(text: str) -> bool:
-        return any(re.search(s["regex"], text, re.MULTILINE | re.DOTALL) for s in data["signatures"])
+def hits(data: Any, text: str) -> bool:
+    return any(re.search(s["regex"], text, re.MULTILINE | re.DOTALL) for s in data["signatures"])
 
-    assert data["examples"]["match"]
-    assert data["examples"]["near_miss"]
-    assert [text for text in data["examples"]["match"] if not hits(text)] == []
-    assert [text for text in data["examples"]["near_miss"] if hits(text)] == []
+
+def test_the_signatures_of_an_faq_entry_hit_and_miss() -> None:
+    for id_, data in shipped("faq"):
+        assert data["examples"]["match"] and data["examples"]["near_miss"], id_
+        assert [text for text in data["examples"]["match"] if not hits(data, text)] == [], id_
+        assert [text for text in data["examples"]["near_miss"] if hits(data, text)] == [], id_
 
 
 def test_the_bios_playbook_tells_the_menus_of_both_architectures() -> None:

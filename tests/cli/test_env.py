@@ -210,6 +210,7 @@ def test_a_shell_that_reads_it_has_no_finding_that_env_claims_to_cure(
     assert not claimed & failing(again)
 
 
+@pytest.mark.slow
 def test_most_failures_are_cured() -> None:
     """The claims are not empty: every check whose failure a variable can cure is cured in some example."""
     cures: set[str] = set()

@@ -81,6 +81,7 @@ def test_yes(folder: Path) -> None:
     assert max(map(len, after.replace("\033", "").splitlines())) < 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [b"n\n", b"\n", b"\x04", b"\x03"], ids=["n", "return", "ctrl-d", "ctrl-c"])
 def test_everything_else_is_no(folder: Path, keys: bytes) -> None:
     done = on_a_terminal(folder, keys)
@@ -89,12 +90,14 @@ def test_everything_else_is_no(folder: Path, keys: bytes) -> None:
     assert (folder / "train.sh").read_text() == SCRIPT and not (folder / "state").exists()
 
 
+@pytest.mark.slow
 def test_in_chinese_without_colour(folder: Path) -> None:
     done = on_a_terminal(folder, b"n\n", "--lang", "zh", NO_COLOR="1")
     assert done.status == 1 and "执行以上 1 项改动？" in done.text and "未做任何改动" in done.text
     assert "\033[" not in done.text
 
 
+@pytest.mark.slow
 def test_yes_said_before_asks_nothing(folder: Path) -> None:
     done = on_a_terminal(folder, b"", "--yes")
     assert done.status == 0 and "[y/N]" not in done.text

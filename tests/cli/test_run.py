@@ -72,6 +72,7 @@ def test_the_command_gets_the_profile_and_nothing_else_does(npu_python: str, tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]
 
 
+@pytest.mark.slow
 def test_a_variable_is_kept_by_name_and_a_profile_by_none(npu_python: str) -> None:
     env = clean(TASK_QUEUE_ENABLE="0")
     kept = run("--no-preflight", "--keep", "TASK_QUEUE_ENABLE", "--", npu_python, "-c", SHOW, env=env)
@@ -82,6 +83,7 @@ def test_a_variable_is_kept_by_name_and_a_profile_by_none(npu_python: str) -> No
     assert none.stderr == ""
 
 
+@pytest.mark.slow
 def test_debugging(npu_python: str) -> None:
     done = run("--no-preflight", "-p", "debug", "--lang", "zh", "--", npu_python, "-c", SHOW)
     assert json.loads(done.stdout)["ASCEND_LAUNCH_BLOCKING"] == "1"
@@ -95,6 +97,7 @@ def test_where_nothing_of_ascend_is_nothing_changes() -> None:
     assert (given.variables, notes) == (env, ())
 
 
+@pytest.mark.slow
 def test_the_environment_is_known_under_sudo_and_ssh(npu_python: str) -> None:
     """mpirun starts its ranks on other hosts over ssh; what the command gets we hand over ourselves."""
     env = clean(TASK_QUEUE_ENABLE="0", SSH_CONNECTION="10.0.0.1 1 10.0.0.2 22", SUDO_USER="me")
@@ -142,6 +145,7 @@ def test_a_finding_stops_the_command_unless_forced(npu_python: str, tmp_path: Pa
     assert "envtune: ENV001 [TASK_QUEUE_ENABLE]" in forced.stderr
 
 
+@pytest.mark.slow
 def test_the_preflight_judges_what_the_command_will_get(npu_python: str, tmp_path: Path) -> None:
     """The profile cures what would stop it; a launch script that sets it back is found out."""
     (tmp_path / "train.py").write_text("print('ran')")
@@ -155,6 +159,7 @@ def test_the_preflight_judges_what_the_command_will_get(npu_python: str, tmp_pat
         assert (stopped.returncode, stopped.stdout) == (1, "")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_costs_one_line(npu_python: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('ran'); raise SystemExit(3)")
     (tmp_path / "train.sh").write_text(f"export TASK_QUEUE_ENABLE=$(date +%u)\n{npu_python} train.py\n")
@@ -173,6 +178,7 @@ def test_a_slip_is_told(option: str, value: str) -> None:
     assert value in done.stderr
 
 
+@pytest.mark.slow
 def test_the_options_of_the_command_are_the_commands() -> None:
     done = run("--no-preflight", "sh", "-c", 'echo "$@"', "x", "--lang", "zh", "--force", "--help")
     assert done.stdout == "--lang zh --force --help\n"
@@ -204,6 +210,7 @@ def launch(variable: str, *argv: str, env: Mapping[str, str]) -> subprocess.Comp
     )
 
 
+@pytest.mark.slow
 def test_only_the_first_rank_checks_and_all_get_the_same_profile(npu_python: str) -> None:
     code = "import os; os.write(1, (os.environ['RANK'] + ' ' + os.environ['TASK_QUEUE_ENABLE'] + '\\n').encode())"
     argv = ["--select", "CANN001", "--force", "--", npu_python, "-c", code]
@@ -213,6 +220,7 @@ def test_only_the_first_rank_checks_and_all_get_the_same_profile(npu_python: str
     assert done.stderr.count("CANN001") == 1
 
 
+@pytest.mark.slow
 def test_the_launcher_ends_the_others_when_the_first_is_stopped(npu_python: str) -> None:
     argv = [
         "--select",
@@ -263,6 +271,7 @@ def test_under_mpirun(mpirun: str, npu_python: str) -> None:
 # ------------------------------------------------------------------ when it cannot be started, and when it fails
 
 
+@pytest.mark.slow
 def test_a_command_that_is_not_there_or_cannot_run(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
@@ -312,12 +321,14 @@ def test_a_command_that_was_killed_is_said_to_be(lang: str, words: str) -> None:
     assert run("--no-preflight", "-p", "none", "--", "sh", "-c", "kill -2 $$").stderr == ""
 
 
+@pytest.mark.slow
 def test_an_error_early_in_much_output_is_found() -> None:
     done = said_of(f"echo '{LIBRARY}'; yes 'step done' | head -c 30000000; exit 5")
     assert "F06" in done.stderr
     assert "stdout:1\n" in done.stderr
 
 
+@pytest.mark.slow
 def test_output_in_a_file_is_diagnosed_with_its_place(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     with log.open("w") as file:
@@ -364,6 +375,7 @@ def plog_line(folder: Path, pid: str) -> str:
     return f"mkdir -p {folder}; echo '{line}' > {folder}/plog-{pid}_20240601100000000.log"
 
 
+@pytest.mark.slow
 def test_the_jobs_plog_is_read_and_another_jobs_is_not(tmp_path: Path) -> None:
     home, elsewhere = tmp_path / "ascend" / "log" / "debug" / "plog", tmp_path / "elsewhere"
     env = {**os.environ, "HOME": str(tmp_path)}
@@ -385,6 +397,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_the_diagnosis_does_not_change_the_end(fault: str) -> None:
     code = (
@@ -396,6 +409,7 @@ def test_a_fault_of_the_diagnosis_does_not_change_the_end(fault: str) -> None:
     assert subprocess.run(argv, capture_output=True, timeout=60).returncode == 5
 
 
+@pytest.mark.slow
 def test_a_launcher_need_not_wait_for_the_diagnosis() -> None:
     code = (
         "import os, sys, time\nfrom envtune.cli import main\nfrom envtune.run import failure\n"

@@ -50,7 +50,10 @@ def test_ci_has_several_pythons() -> None:
     assert len(PRESENT) >= 3 or not os.environ.get("CI"), PRESENT
 
 
-@pytest.mark.parametrize("version", PRESENT)
+@pytest.mark.parametrize(
+    "version",
+    [pytest.param(one, marks=() if one in (next(iter(PRESENT)), "this") else pytest.mark.slow) for one in PRESENT],
+)
 def test_from_standard_input(version: str, collector: Path, tmp_path: Path) -> None:
     with collector.open("rb") as source:
         done = subprocess.run(
@@ -136,7 +139,12 @@ def assembled(collector: Path) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.parametrize("name", host_names())
+QUICK = ("910b-openeuler2203-cann82", "container-without-driver")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in host_names()]
+)
 def test_it_records_what_the_package_records(name: str, assembled: dict[str, Any]) -> None:
     host = SnapshotHost(host_data(name))
     target = {"python": None, "pid": None, "script": None, "env_file": None, **host.data["target"]}

@@ -7,10 +7,10 @@ the recording. A new check that reads something the collector's tables do not na
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Iterator, Mapping
+from typing import Any, Mapping
 
 import pytest
-from helpers.checks import all_examples
+from helpers.checks import check_files
 from helpers.examples import shared_host
 from helpers.recording import recorded_again
 
@@ -24,19 +24,27 @@ from envtune.snapshot.host import SnapshotHost
 shared = lru_cache(maxsize=None)(shared_host)
 
 
-def examples() -> Iterator[Any]:
-    """The first pass and fail of each check at once, the others where slow tests run."""
-    for one in all_examples():
-        quick = one.id.endswith(("-pass-0", "-fail-0"))
-        yield pytest.param(*one.values, id=one.id, marks=() if quick else pytest.mark.slow)
+CHECKS = pytest.mark.parametrize("data", [pytest.param(data, id=data["id"]) for data in check_files()])
 
 
-@pytest.mark.parametrize(("data", "outcome", "example"), list(examples()))
-def test_recorded_example(data: Mapping[str, Any], outcome: str, example: Mapping[str, Any]) -> None:
+@CHECKS
+def test_the_first_failure(data: Mapping[str, Any]) -> None:
+    recorded_as_it_is(data, "fail", data["examples"]["fail"][0])
+
+
+@pytest.mark.slow
+@CHECKS
+def test_every_example(data: Mapping[str, Any]) -> None:
+    for outcome, examples in data["examples"].items():
+        for example in examples:
+            recorded_as_it_is(data, outcome, example)
+
+
+def recorded_as_it_is(data: Mapping[str, Any], outcome: str, example: Mapping[str, Any]) -> None:
     check = check_from(data)
     host = example_host(example, shared)
     assert host.data["covered"] is None, "an example that says where it looked cannot stand for a machine"
-    assert verdicts(check, recorded_again(host)) == verdicts(check, host)
+    assert verdicts(check, recorded_again(host)) == verdicts(check, host), (outcome, example)
 
 
 def verdicts(check: Check, host: SnapshotHost) -> list[tuple[str, ...]]:

@@ -24,7 +24,9 @@ OLDEST = [
 ]
 
 
-@pytest.mark.parametrize("python", [sys.executable, *map(str, OLDEST)])
+@pytest.mark.parametrize(
+    "python", [pytest.param(sys.executable, marks=pytest.mark.slow) if OLDEST else sys.executable, *map(str, OLDEST)]
+)
 def test_it_runs_alone_where_envtune_is_not_installed(tmp_path: Path, python: str) -> None:
     program = tmp_path / "program"
     shutil.copytree(ROOT / "envtune/executor", program / "executor")

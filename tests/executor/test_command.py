@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import stat
 import time
 from pathlib import Path
@@ -63,26 +65,29 @@ def test_a_command_that_fails_or_hangs_is_reported_with_its_last_lines(tmp_path:
     assert "reading lists\nno space\n" in log.read_text() and stat.S_IMODE(log.stat().st_mode) == 0o600
     began = time.monotonic()
     hanging = apply(state, {"op": "run", "argv": ["sleep", "60"], "check": check, "timeout": 0.3})
-    assert "did not end" in hanging["error"] and time.monotonic() - began < 10
+    assert "did not end" in hanging["error"] and time.monotonic() - began < 50
 
 
 def test_output_comes_while_the_command_runs_and_a_daemon_is_not_waited_for(tmp_path: Path, state: str) -> None:
-    lines: list[tuple[float, str]] = []
+    lines: list[str] = []
 
     def note(kind: str, record: Any) -> None:
         if kind == "output":
-            lines.append((time.monotonic(), record["line"]))
+            lines.append(record["line"])
+            (tmp_path / "seen").touch()
 
-    script = f"echo one; sleep 0.4; echo two; touch {tmp_path}/done; sleep 3 &"
-    began = time.monotonic()
+    script = (
+        f"cd {tmp_path}; echo one; until test -e seen; do sleep 0.02; done; echo two; touch done; "
+        "sleep 600 & echo $! > daemon"
+    )
     operation = {
         "op": "run",
         "argv": ["/bin/sh", "-c", script],
         "check": {"argv": ["test", "-e", str(tmp_path / "done")]},
     }
     assert apply(state, operation, on_event=note)["status"] == "done"
-    assert [line for _, line in lines] == ["one", "two"] and lines[1][0] - lines[0][0] > 0.2
-    assert time.monotonic() - began < 2.5
+    assert lines == ["one", "two"]
+    os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)  # raises where it has ended
 
 
 def test_a_marked_command_is_not_run_twice(tmp_path: Path, state: str) -> None:

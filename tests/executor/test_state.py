@@ -59,7 +59,7 @@ def test_the_second_run_hears_who_holds_the_lock_or_waits(tmp_path: Path, state:
 
     def second() -> None:
         lock.release()  # the copy of the descriptor that the fork made
-        apply(state, write(tmp_path / "a", None, b"x"), wait=10)
+        apply(state, write(tmp_path / "a", None, b"x"), wait=120)
 
     pid = forked(second)
     time.sleep(0.3)
@@ -70,11 +70,13 @@ def test_the_second_run_hears_who_holds_the_lock_or_waits(tmp_path: Path, state:
 
 
 def test_a_run_under_way_is_not_interrupted(tmp_path: Path, state: str) -> None:
-    operation = {"op": "run", "argv": ["sleep", "1"], "check": {"argv": ["false"]}}
+    waiting = ["sh", "-c", f"until test -e {tmp_path}/go; do sleep 0.02; done"]
+    operation = {"op": "run", "argv": waiting, "check": {"argv": ["false"]}}
     pid = forked(lambda: apply(state, operation))
-    for _ in range(200):
+    for _ in range(12_000):
         if recorded_runs(state) and last(state).steps:
             break
         time.sleep(0.01)
     assert last(state).in_progress == "apply" and interrupted_runs(state) == []
+    (tmp_path / "go").touch()
     os.waitpid(pid, 0)

@@ -35,7 +35,7 @@ def last(state: str) -> RecordedRun:
 def quiet(state: str) -> None:
     """Wait for a command that the kill left running, also for one between fork and exec, which has the lock open."""
     if os.path.exists(os.path.join(state, "lock")):
-        Lock(state, wait=10).release()
+        Lock(state, wait=120).release()
     while recorded_runs(state) and running_commands(last(state).directory):
         time.sleep(0.01)
 

@@ -75,7 +75,7 @@ def beside_firewalld(pair: Pair, folder: Path) -> Run:
 
 
 def wait_for(path: Path) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not path.exists():
         assert time.monotonic() < end, f"{path.name} did not come"
         time.sleep(0.05)

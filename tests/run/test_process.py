@@ -24,7 +24,7 @@ def sh(script: str) -> list[str]:
 
 
 def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(argv, timeout=60, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options})
+    return subprocess.run(argv, timeout=120, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options})
 
 
 def both(argv: Sequence[str], **options: Any) -> tuple[Any, Any]:
@@ -111,7 +111,7 @@ def test_one_file_for_both_streams_keeps_their_order(tmp_path: Path) -> None:
         log = tmp_path / "log"
         log.write_text("before\n")
         with log.open("ab") as file:
-            subprocess.run([*way, *sh(script)], stdout=file, stderr=subprocess.STDOUT, check=True, timeout=60)
+            subprocess.run([*way, *sh(script)], stdout=file, stderr=subprocess.STDOUT, check=True, timeout=120)
         found.append(log.read_bytes())
     assert found[1] == found[0]
     assert found[0].startswith(b"before\nout 1\nerr 1\nout 2\n")
@@ -154,7 +154,7 @@ def test_a_socket_as_stdout() -> None:
 
     ours, its = socket.socketpair()
     with ours, its:
-        done = subprocess.run([*BESIDE, *sh("echo out; exit 2")], stdout=its, timeout=60)
+        done = subprocess.run([*BESIDE, *sh("echo out; exit 2")], stdout=its, timeout=120)
         assert (done.returncode, ours.recv(100)) == (2, b"out\n")
 
 
@@ -183,6 +183,7 @@ def test_what_it_leaves_running_does_not_hold_us_and_keeps_its_output(tmp_path: 
         assert (rest[0], rest[-1], len(rest)) == (b"1", b"last", 200001)
 
 
+@pytest.mark.slow
 def test_what_it_leaves_running_may_write_for_ever() -> None:
     with subprocess.Popen(
         [*BESIDE, *sh("yes & echo $! >&2; exit 3")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -351,7 +352,7 @@ print(kept.head[:6], kept.tail[-5:], len(kept.head), len(kept.tail), peak, file=
 def test_memory_is_bounded_and_the_end_is_kept(place: str, tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") if place == "file" else open(os.devnull, "wb") as out:
         script = f"{shell_word([sys.executable, '-c', MEASURES])}" + (" | cat > /dev/null" if place == "pipe" else "")
-        done = subprocess.run(["bash", "-c", script], stdout=out, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run(["bash", "-c", script], stdout=out, stderr=subprocess.PIPE, timeout=120)
     words = done.stderr.split()
     assert words[:3] == [b"b'first\\n'", b"b'last\\n'", b"262144"]
     assert 4_194_000 < int(words[3]) <= 4_194_304

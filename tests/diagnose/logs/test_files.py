@@ -172,6 +172,7 @@ def test_of_damaged_gzip_what_is_there_is_read_and_the_damage_said(tmp_path: Pat
     assert "read up to there" in result.unreadable[0][1]
 
 
+@pytest.mark.slow
 def test_a_bomb_is_read_in_bounded_memory(tmp_path: Path) -> None:
     path = put(tmp_path, "log.gz", gzip.compress(b"\0" * 60_000_000 + b"\n" + LINE))
     tracemalloc.start()
