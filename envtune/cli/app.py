@@ -40,6 +40,7 @@ class LazyGroup(TyperGroup):
     """A group whose verbs are imported when asked for, and which says what is wrong in the user's language."""
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        """Return the context of the program, with help and usage errors in the user's language."""
         lang = language_of(args)
         for param in self.params:
             if param.name in ("install_completion", "show_completion"):
@@ -54,13 +55,16 @@ class LazyGroup(TyperGroup):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
+        """Run the verb, and report its errors in the user's language."""
         with _errors(ctx.obj):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
+        """Return the verbs in the order of `--help`, without importing them."""
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Optional[Any]:
+        """Import a verb's module and return its command, translated; None when there is no such verb."""
         if cmd_name not in VERBS:
             return None
         module = importlib.import_module(f"envtune.cli.{VERBS[cmd_name]}")
@@ -77,7 +81,7 @@ class LazyGroup(TyperGroup):
 
 @contextmanager
 def _errors(lang: str) -> Iterator[None]:
-    """What envtune raises on purpose is said on stderr, and ends with 2; usage errors of typer are translated."""
+    """Report what envtune raises on purpose on stderr, and exit with 2; translate usage errors of typer."""
     try:
         yield
     except EnvtuneError as error:

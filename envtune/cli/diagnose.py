@@ -78,14 +78,14 @@ def command(
 
 
 def _unreadable(error: OSError) -> Message:
-    """An input that could not even be opened."""
+    """Return the message about an input that could not even be opened."""
     if not error.filename:
         return Message("cannot read {reason}", reason=str(error))
     return Message("cannot read {reason}", reason=f"{error.filename}: {error.strerror}")
 
 
 def _render(result: DiagnosisReport, format_: str, lang: str) -> str:
-    """The diagnosis in one of the formats."""
+    """Return the diagnosis in one of the formats."""
     if format_ == "json":
         from envtune.report.diagnosis.json import render_json
 

@@ -124,8 +124,9 @@ def _pieces(words: Optional[Sequence[str]], upper: bool = False) -> tuple[str, .
 def _target(
     python: Optional[str], pid: Optional[int], script: Optional[str], env_file: Optional[str], peers: tuple[str, ...]
 ) -> TargetOptions:
-    """The job. An env file that is not there yet is only where to write: no job reads it.
+    """Return the job to fix.
 
+    An env file that is not there yet is only where to write: no job reads it.
     With --owner `pid` is not the job's: it is the process to end, which must not be spared as the job's own.
     """
     from envtune.job.target import TargetOptions

@@ -31,6 +31,7 @@ class Progress:
         self._lang, self._number = lang, 0
 
     def __call__(self, kind: str, record: Mapping[str, Any]) -> None:
+        """Print the line for an event: `start` or `change` of a change, or a line of `output` of its command."""
         if kind == "start":
             self._number += 1
             typer.echo(f"[{self._number}/{self.total}] {record['id']} {printable(record['target'])}", err=True)

@@ -106,7 +106,7 @@ def _fail_to_start(name: str, error: OSError, lang: str) -> NoReturn:
 def _environment(
     argv: Sequence[str], profile: str, keep: Sequence[str], lang: str, aloud: bool, catalog: Sequence[Path]
 ) -> tuple[Mapping[str, str], Optional[Context]]:
-    """The command's variables; what is changed is said by the first rank of a node, for all of them."""
+    """Return the command's variables; the first rank of a node prints what is changed, for all of them."""
     from envtune.catalog import load
     from envtune.run.profile import apply_profile
 

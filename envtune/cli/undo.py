@@ -60,7 +60,7 @@ def command(
 
 
 def _named(words: List[str]) -> tuple[str, Optional[str]]:
-    """The run and the change that were named. Raises UsageError."""
+    """Return the run and the change that were named, or raise UsageError."""
     from envtune.errors import UsageError
 
     changes = [word.upper() for word in words if _CHANGE.match(word)]

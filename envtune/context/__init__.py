@@ -55,7 +55,7 @@ class Facts:
 
 @dataclass
 class Context:
-    """What probes and actions are given. `cached` shares work between checks."""
+    """What probes and actions read from. `cached` shares work between checks."""
 
     host: Host
     target: Target

@@ -92,7 +92,7 @@ def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Exp
 
 
 def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:
-    """The job's interpreter by its own PATH; a script or env file that is judged alone gets the reader's."""
+    """Find the job's interpreter by its own PATH; a script or env file that is judged alone gets the reader's."""
     known = environment.variables
     if known is not None and options.python is None and options.pid is None:
         reason = environment.why_unknown("PATH")
@@ -104,7 +104,7 @@ def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) 
 
 
 def recorded_options(target: Mapping[str, Any]) -> TargetOptions:
-    """The options a snapshot was taken with (its `target` mapping); `peers` where an example names them."""
+    """Return the options a snapshot was taken with (its `target` mapping); `peers` where an example names them."""
     names = ("python", "pid", "script", "env_file")
     named = {name: target[name] for name in names if target.get(name) is not None}
     return TargetOptions(**named, peers=tuple(target.get("peers", ())))

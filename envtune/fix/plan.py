@@ -77,7 +77,7 @@ def _rank(playbook: Playbook) -> tuple[int, str]:
 
 
 def _target(context: Context) -> dict[str, Any]:
-    """The job the plan is about, so that it is the same one where the plan is applied later, or under sudo."""
+    """Return the job the plan is about, so that it is the same where the plan is applied later, or under sudo."""
     options = context.target.options
     named: dict[str, Any] = {"python": options.python, "pid": options.pid, "script": options.script}
     named.update(env_file=options.env_file, peers=options.peers or None)
@@ -162,7 +162,7 @@ class _Draft:
 
 
 def _raised(change: Change, playbook: Playbook, kind: str) -> Change:
-    """A change is at least as dangerous as its playbook says."""
+    """Return the change, at least as dangerous as its playbook says."""
     safety = max(change.safety, playbook.safety, key=SAFETY.index)
     disruption = max(change.disruption, playbook.disruption, key=DISRUPTION.index)
     return change._replace(playbook=playbook.id, action=kind, safety=safety, disruption=disruption)
@@ -198,6 +198,6 @@ def executable(changes: Iterable[Change]) -> dict[str, Any]:
 
 
 def _executable(change: Change) -> dict[str, Any]:
-    """What the executor needs, and what `history` shows of it later."""
+    """Return what the executor needs of a change, and what `history` shows of it later."""
     shown = {"id": change.id, "finding": change.finding, "action": change.action, "target": change.target}
     return {**shown, "view": change.scope, "operations": [dict(operation) for operation in change.operations]}

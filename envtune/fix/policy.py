@@ -161,7 +161,7 @@ def _python_refusal(words: Sequence[str]) -> Optional[Text]:
 
 
 def _code_refusal(code: str) -> Optional[Text]:
-    """The job's Python is given imports, and the one line that proves Pillow; no other code comes with a plan."""
+    """Refuse code for the job's Python other than imports and the one line that proves Pillow."""
     from envtune.resources.images.install_pillow import SMOKE
 
     if code == SMOKE or re.fullmatch(r"import [A-Za-z_][\w.]*(, [A-Za-z_][\w.]*)*", code):
@@ -209,7 +209,7 @@ def _file_refusal(path: str, removes: bool) -> Optional[Text]:
 
 
 def _tree_refusal(path: str) -> Optional[Text]:
-    """A tree that is replaced is a distribution's, not a directory of the system."""
+    """Refuse to replace a tree that is a directory of the system rather than a distribution's."""
     if len(path.split("/")) < 5 or re.match("/(usr/(local/)?)?s?bin/(python|pip)[0-9.]*$", path):
         return Message("{path}: envtune does not replace directories of the system", path=path)
     return None

@@ -59,9 +59,11 @@ def plan(
         catalogue: Checks and playbooks; None means the shipped ones with the site's changes.
         select: Ids, id prefixes, names or tags of checks, or ids of playbooks; nothing means all stable checks.
         faq: Ids of FAQ entries (`F06`): the checks that confirm them.
-        ignore, tags: Checks to leave out; only checks with one of these tags.
+        ignore: Checks to leave out, named in the same way as in `select`.
+        tags: Only checks with one of these tags.
         severity: Only checks of this severity and above.
         options: What the fix may use: the job's other hosts, a directory of wheels, a file to write variables to.
+        progress: Called with each check before it runs.
 
     Returns:
         The changes in the order in which they would be made, and for every finding that they do not fix the reason.
@@ -128,7 +130,7 @@ def examine(
 
 
 def _with_true_diff(change: Change) -> Change:
-    """A change of a saved plan with the diff that its operation makes: what a file says about itself need not be so."""
+    """Return a saved plan's change with the diff its operation makes: what a file says of itself need not be so."""
     files = [operation for operation in change.operations if operation["op"] == "file"]
     if len(files) != 1:
         return change

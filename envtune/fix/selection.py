@@ -29,7 +29,7 @@ def choose_checks(
 
 
 def _selectors(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -> list[str]:
-    """A playbook stands for its checks, an FAQ entry for those about it; all else is a selector of `check`."""
+    """Replace a playbook by its checks and an FAQ entry by those about it; all else is a selector of `check`."""
     playbooks = {playbook.id: playbook for playbook in catalogue.playbooks}
     known = {check.id for check in catalogue.checks}
     chosen: list[str] = []

@@ -12,7 +12,7 @@ LARGEST = 4000  # bytes of a file that are printed; what is longer is in the pla
 
 
 def commands(change: Change) -> Iterator[str]:
-    """What the operations of a change do, a line each, to look at."""
+    """Return what the operations of a change do, a line each, to look at."""
     for operation in change.operations:
         kind = operation["op"]
         if kind == "run":
@@ -70,7 +70,7 @@ def _swap_lines(operation: Mapping[str, Any], start: Sequence[str]) -> Iterator[
 
 
 def _written(operation: Mapping[str, Any]) -> Iterator[str]:
-    """A file that is there keeps its mode and owner; a new one gets the directories it lacks."""
+    """Return lines that write a file: one that is there keeps mode and owner, a new one gets its directories."""
     if _is_knob(operation):
         yield _file_line(operation)
         return

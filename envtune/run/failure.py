@@ -47,7 +47,7 @@ def ended_abruptly(status: int) -> bool:
 
 
 def _output(result: ExitResult, env: Mapping[str, str], lang: str) -> Iterator[LogFile]:
-    """The output that was kept; lines of its end are counted from where the kept part begins."""
+    """Return the output that was kept; lines of its end are counted from where the kept part begins."""
     rank = next((int(env[name]) for name in RANKS if env.get(name, "").isdigit()), None)
     for output in result.output:
         if output.head:
@@ -59,7 +59,7 @@ def _output(result: ExitResult, env: Mapping[str, str], lang: str) -> Iterator[L
 
 
 def _plogs(env: Mapping[str, str], began: float) -> Iterator[LogFile]:
-    """The plog written since, without that of processes that run on: they are another job's."""
+    """Return the plog written since, without that of processes that run on: they are another job's."""
     for file in find_plogs(env, began):
         if file.pid is None or not os.path.exists(f"/proc/{file.pid}"):
             yield file

@@ -175,7 +175,7 @@ class _Job:
                 stop_with(os.WSTOPSIG(found))
 
     def _copy_available(self) -> None:
-        """What was printed before the stop is seen before the shell reports the stop."""
+        """Copy what was printed before the stop, so that it is seen before the shell reports the stop."""
         for _ in range(PIPE_SIZE // 4096):
             poll = select.poll()
             register(poll, self._open)
@@ -186,7 +186,7 @@ class _Job:
 
 
 def _execute(argv: Sequence[str], env: Mapping[str, str]) -> None:
-    """exec as a shell would: a script without a `#!` line is one for sh (execvp(3))."""
+    """Execute the command as a shell would: a script without a `#!` line is one for sh (execvp(3))."""
     try:
         os.execvpe(argv[0], list(argv), dict(env))
     except OSError as error:

@@ -45,7 +45,7 @@ def later_rank(environ: Mapping[str, str]) -> bool:
 def apply_profile(
     argv: Sequence[str], profile: str, keep: Sequence[str], expectations: Mapping[str, Sequence[Expectation]]
 ) -> Applied:
-    """The profile applied to this process's environment, in memory; nothing changes where nothing of Ascend is.
+    """Apply the profile to this process's environment, in memory; change nothing where nothing of Ascend is.
 
     The environment is known even under sudo and ssh: envtune hands it over itself (docs/adr/0008).
     """
@@ -63,7 +63,7 @@ def apply_profile(
 
 
 def child_environment(context: Context, profile: str, keep: Sequence[str]) -> tuple[JobEnvironment, tuple[Text, ...]]:
-    """The context's environment with the profile over it, and one line for each variable that differs or is left."""
+    """Return the environment with the profile over it, and a line for each variable that differs or is left."""
     from envtune.resources.environment.simulate import environment_after
 
     before = context.target.environment
@@ -78,7 +78,7 @@ def child_environment(context: Context, profile: str, keep: Sequence[str]) -> tu
 def _settings(
     context: Context, profile: str, keep: Sequence[str]
 ) -> tuple[tuple[Setting, ...], tuple[tuple[str, Text], ...]]:
-    """What the profile sets, and what it leaves: a decision somebody took, or what `--keep` names."""
+    """Return what the profile sets, and what it leaves: a decision somebody took, or what `--keep` names."""
     from envtune.resources.environment.path_settings import advice as path_advice
     from envtune.resources.environment.profile import debug, train
 
@@ -97,8 +97,11 @@ def _settings(
 
 
 def _added(paths: Sequence[Setting], known: Mapping[str, str]) -> Iterator[Setting]:
-    """Search paths get what they lack, and lose another CANN's entries. Other cleaning is for the user's own
-    files (envtune fix): the command, or a library, may be found through an entry that should not be there."""
+    """Add to search paths what they lack, and remove another CANN's entries.
+
+    Other cleaning is for the user's own files (envtune fix): the command, or a library, may be found through an entry
+    that should not be there.
+    """
     for one in paths:
         if one.script or one.value is None or one.other_install:
             yield one
@@ -108,7 +111,7 @@ def _added(paths: Sequence[Setting], known: Mapping[str, str]) -> Iterator[Setti
 
 
 def _changes(before: JobEnvironment, after: JobEnvironment, settings: Sequence[Setting]) -> Iterator[Text]:
-    """One line for each variable that differs, and for each that a script sets to what cannot be told."""
+    """Return a line for each variable that differs, and for each that a script sets to an unknown value."""
     old, new = before.variables or {}, after.variables or {}
     named = {one.name: one.reason for one in settings if one.name}
     sourced = {one.script: one.reason for one in settings if one.script}
@@ -145,7 +148,7 @@ def _short(value: str) -> str:
 
 
 def _of_the_job(context: Context, argv: Sequence[str], given: JobEnvironment) -> JobEnvironment:
-    """What the job itself gets: `env A=1 python`, and what a launch script that is the command exports, are read."""
+    """Return what the job itself gets, read from `env A=1 python` and from a launch script that is the command."""
     from envtune.job.script import text_environment
 
     line = " ".join(shlex.quote(word) for word in argv)

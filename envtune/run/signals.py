@@ -1,4 +1,4 @@
-"""Signals that reach us, told apart: sent to the whole process group (the command has them too), or to us alone.
+"""Distinguish signals that reach us: sent to the whole process group (the command has them too), or to us alone.
 
 Ctrl-C, a closing terminal and `kill -- -PGID` reach every process of the group, the command among them; passing them on
 would deliver them twice. `kill PID`, which is what most launchers do, reaches us alone and has to be passed on. No
@@ -98,7 +98,7 @@ def listening(wake: int) -> Iterator[tuple[int, ...]]:
 
 
 def _wake(*_: object) -> None:
-    """The number is in the pipe already."""
+    """Do nothing: the number is in the pipe already."""
 
 
 def pass_on(number: int, child: int, sentinel: GroupSentinel) -> None:
@@ -117,7 +117,7 @@ def _has_own_group(child: int) -> bool:
 
 
 def stop_with(number: int) -> None:
-    """The command was stopped (Ctrl-Z): stop by the same signal; returns when both go on."""
+    """Stop by the same signal that stopped the command (Ctrl-Z); return when both go on."""
     before: Optional[object] = signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     signal.signal(number, before)  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ class PipedStream:
         return self.size != before
 
     def mirror(self) -> None:
-        """Modes that the command set on its output (curses does) are meant for the terminal that is read."""
+        """Set modes that the command set on its output (curses does) on the terminal that is read."""
         with contextlib.suppress(termios.error, OSError):
             modes = termios.tcgetattr(self.source)
             if modes != self._modes and os.tcgetpgrp(self.fds[0]) == os.getpgrp():
@@ -72,8 +72,11 @@ class PipedStream:
                 termios.tcsetattr(self.fds[0], termios.TCSANOW, [modes[0], real[1], *modes[2:]])
 
     def release(self) -> None:
-        """Let go of the command's end. A terminal's is kept until the command has ended: without it the pseudo
-        terminal would hang up on a command that closed it and opens it again."""
+        """Let go of the command's end.
+
+        A terminal's is kept until the command has ended: without it the pseudo terminal would hang up on a command
+        that closed it and opens it again.
+        """
         if self.end >= 0:
             os.close(self.end)
             self.end = -1
@@ -168,7 +171,7 @@ def plan_streams() -> tuple[list[PipedStream], list[InheritedFile]]:
 
 
 def above_stdio(fd: int) -> int:
-    """Return the same descriptor, above those of the standard streams: a closed one is given out first."""
+    """Return the same descriptor, above those of the standard streams: a closed one would be reused first."""
     if fd > 2:
         return fd
     try:
