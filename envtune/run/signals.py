@@ -23,6 +23,7 @@ _NOT_PASSED_ON = {
 }
 PASSED_ON = sorted(int(number) for number in signal.valid_signals() - _NOT_PASSED_ON)
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # by which somebody asks us to end
+STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 PATIENCE = 0.02  # seconds for a sender that walks over the processes one by one (Slurm, systemd)
 
 
@@ -65,7 +66,9 @@ class GroupSentinel:
                 masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigPnd", "ShdPnd"))]
         except (OSError, ValueError):
             return False
-        return any(mask >> (number - 1) & 1 for mask in masks)
+        # A stop signal that came after SIGCONT has taken it off (signal(7)): the command, which has both, is to stop.
+        numbers = (number, *STOPPING) if number == signal.SIGCONT else (number,)
+        return any(mask >> (n - 1) & 1 for mask in masks for n in numbers)
 
 
 def _hold_signals(line: int) -> None:
