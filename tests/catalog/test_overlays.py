@@ -145,6 +145,7 @@ def test_a_site_that_wants_the_second_level_of_the_queue_gets_it(tmp_path: Path)
     assert settings["TASK_QUEUE_ENABLE"] == "2"
 
 
+@pytest.mark.slow
 def test_the_verbs_follow_a_site(tmp_path: Path) -> None:
     """`check` and `fix` as a user starts them."""
     directory = overlay(tmp_path, ENV003='{all: {in: ["1"]}}')

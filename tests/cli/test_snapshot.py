@@ -40,6 +40,7 @@ def test_the_verb_refuses_to_replace(tmp_path: Path) -> None:
     assert open_snapshot(path).live is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_verb_says_why_it_cannot_write(tmp_path: Path, lang: str) -> None:
     for target in (tmp_path, tmp_path / "none" / "host.tgz", Path("/proc/host.tgz")):

@@ -103,7 +103,7 @@ def state(tmp_path: Path) -> Path:
     target = tmp_path / "knob"
     target.write_text("bad\n")
     made = change("C01", write(target, b"bad\n", b"good\n"))
-    made.update(finding="CANN003", fixes=["CANN004"], scope="job")
+    made.update(finding="CANN003", cures=["CANN004"], view="job")
     plan = {"host": "node1", "target": {"python": "/opt/job/bin/python"}, "changes": [made]}
     apply_plan(plan, str(tmp_path / "state"))
     return tmp_path / "state"

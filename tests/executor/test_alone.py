@@ -24,9 +24,10 @@ OLDEST = [
 ]
 
 
-@pytest.mark.parametrize(
-    "python", [pytest.param(sys.executable, marks=pytest.mark.slow) if OLDEST else sys.executable, *map(str, OLDEST)]
-)
+PYTHONS = [*map(str, OLDEST), sys.executable]
+
+
+@pytest.mark.parametrize("python", [PYTHONS[0], *(pytest.param(one, marks=pytest.mark.slow) for one in PYTHONS[1:])])
 def test_it_runs_alone_where_envtune_is_not_installed(tmp_path: Path, python: str) -> None:
     program = tmp_path / "program"
     shutil.copytree(ROOT / "envtune/executor", program / "executor")

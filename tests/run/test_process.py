@@ -348,6 +348,7 @@ print(kept.head[:6], kept.tail[-5:], len(kept.head), len(kept.tail), peak, file=
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["file", "pipe", "null"])
 def test_memory_is_bounded_and_the_end_is_kept(place: str, tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") if place == "file" else open(os.devnull, "wb") as out:
