@@ -57,6 +57,10 @@ def test_modules_follow_their_imports(package: Path, tmp_path: Path) -> None:
         assert done.stdout == '"a/b/c"'
 
 
+# What Python 3.9 says of the syntax of a later one differs from what those say.
+NEWER = "3.10" if sys.version_info >= (3, 10) else "invalid syntax"
+
+
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
@@ -78,7 +82,7 @@ def test_modules_follow_their_imports(package: Path, tmp_path: Path) -> None:
         ({"inner/more.py": "from os import *\n"}, "import name"),
         ({"inner/more.py": "import os.path\n"}, "import name"),
         ({"inner/more.py": START}, "whether it is the program"),
-        ({"inner/more.py": "if (a := 1):\n    pass\n"}, "3.8"),
+        ({"inner/more.py": "match 1:\n    case 1:\n        pass\n"}, NEWER),
     ],
 )
 def test_what_would_mean_something_else_is_refused(package: Path, files: Mapping[str, str], reason: str) -> None:
