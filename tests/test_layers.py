@@ -21,7 +21,7 @@ MODULES = {
 LAYERS = (
     ("messages", "version"),
     ("model", "errors", "ranges", "intervals", "assemble"),
-    ("collector", "executor", "schema", "shell", "operations", "firewall"),
+    ("collector", "executor", "schema", "shell", "firewall"),
     ("host",),
     ("snapshot", "job"),
     ("context", "expect"),
@@ -124,6 +124,13 @@ def test_packages_import_what_is_below_them() -> None:
             if other != own and RANK[other] >= RANK[own]:
                 wrong.append(f"{name}:{line} imports {module}")
     assert not wrong
+
+
+def test_the_documentation_shows_these_layers() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    block = page.partition("<!-- layers -->\n")[2].partition("<!-- /layers -->")[0]
+    rows = tuple(tuple(re.findall(r"`([a-z]+)`", line)) for line in block.splitlines() if line.startswith("| "))
+    assert tuple(row for row in rows if row) == LAYERS
 
 
 def test_packages_of_resources_form_layers() -> None:
