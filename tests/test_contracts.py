@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 import pytest
 from helpers.command_line import run
+from helpers.examples import ROOT
 
 from envtune.context.registry import current_name
 
@@ -68,3 +69,23 @@ def test_a_recorded_host_gets_the_same_plan(host: str) -> None:
         change["action"] = MORE_SPECIAL.get(action) or current_name(action, {"what": what})
     kept(now["changes"], then["changes"], "changes")
     kept(now["skipped"], then["skipped"], "skipped")
+
+
+def statements(schema: Any, place: str = "") -> Iterator[str]:
+    """Everything a JSON Schema says, a line each; what is only for people is left out."""
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            if key not in ("description", "title"):
+                yield from statements(value, f"{place}/{key}")
+    elif isinstance(schema, list):
+        scalars = all(not isinstance(item, (dict, list)) for item in schema)
+        for number, item in enumerate(schema):
+            yield from statements(item, place if scalars else f"{place}[{number}]")
+    else:
+        yield f"{place}={schema}"
+
+
+@pytest.mark.parametrize("path", sorted((CONTRACTS / "schemas").glob("*.json")), ids=lambda path: path.stem)
+def test_a_schema_only_gains(path: Path) -> None:
+    then, now = (json.loads(p.read_text("utf-8")) for p in (path, ROOT / "docs" / "schema" / path.name))
+    assert set(statements(then)) - set(statements(now)) == set()

@@ -144,7 +144,8 @@ _PLAIN: Mapping[Any, Type] = {
 
 
 def _probe_form() -> Type:
-    return MapOf(optional(Record(closed=False)), Str(choices=registry.probe_names()), least=1, most=1)
+    names = (*registry.probe_names(), *registry.former_names("probes"))
+    return MapOf(optional(Record(closed=False)), Str(choices=names), least=1, most=1)
 
 
 PROBE = Special(_probe, _probe_form)
@@ -267,6 +268,10 @@ def _instructions(validator: Validator, node: Node) -> Any:
 def _steps_form() -> Type:
     kinds = {name: Field(name, Record(closed=False), doc) for name, doc in STEP_KINDS.items()}
     kinds["instructions"] = kinds["instructions"]._replace(type=_INSTRUCTIONS)
+    for former, name in registry.former_names("actions").items():
+        kinds.setdefault(
+            former, Field(former, Record(closed=False), f"The former name of {name}, for one more release.")
+        )
     return several(Record(*kinds.values(), least=1, most=1))
 
 

@@ -110,6 +110,12 @@ def probe_names() -> tuple[str, ...]:
     return tuple(make_index()["probes"])
 
 
+def former_names(kind: str) -> dict[str, str]:
+    """Return former name -> name of the probes or actions that entries may still name in the former way."""
+    _import_everything()
+    return {old: rows[0][1] for old, rows in sorted(_former_names.items()) if rows[0][1] in _functions[kind]}
+
+
 def current_name(name: str, arguments: Mapping[str, Any] = _NOTHING) -> str:
     """Return the name that a probe or action has now; `name` itself when it never had another."""
     _import_everything()
