@@ -91,19 +91,13 @@ def package_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else "api"
 
 
-def cycles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Every group of nodes that reach each other."""
-    reached: dict[str, set[str]] = {}
-    for start in graph:
-        todo, seen = list(graph[start]), set[str]()
-        while todo:
-            node = todo.pop()
-            if node not in seen:
-                seen.add(node)
-                todo += graph.get(node, ())
-        reached[start] = seen
-    groups = {frozenset(b for b in reached[a] if a in reached.get(b, ())) for a in graph if a in reached[a]}
-    return sorted(sorted(group) for group in groups)
+def cycles(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """The nodes of cycles, and those between cycles: what is left when nodes that reach no other one are taken away."""
+    left = {node: set(others) & set(graph) for node, others in graph.items()}
+    while ends := [node for node, others in left.items() if not others & set(left)]:
+        for node in ends:
+            del left[node]
+    return sorted(left)
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:

@@ -38,6 +38,7 @@ def test_no_expression_loses_itself_in_a_long_line(stride: int) -> None:
     assert slow == []
 
 
+@pytest.mark.slow
 def test_the_lines_do_wear_out_an_unbounded_expression() -> None:
     runaway = r"third_party/[\w./-]+[^\n:]{0,80}:?\s?does not exist"
     assert any(seconds(runaway, line[:2_000]) > 0.02 for line in lines_of(runaway))

@@ -179,6 +179,7 @@ def test_a_knob_that_refuses_is_left_and_named(
     assert knob.path.read_text() == "powersave\n" and last(state).status == "failed"
 
 
+@pytest.mark.slow
 def test_a_busy_knob_is_tried_again_for_a_moment(tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     knob = Knob(tmp_path, monkeypatch, "powersave\n")
     knob.errors = [errno.EBUSY]
