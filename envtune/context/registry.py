@@ -111,9 +111,10 @@ def probe_names() -> tuple[str, ...]:
 
 
 def former_names(kind: str) -> dict[str, str]:
-    """Return former name -> name of the probes or actions that entries may still name in the former way."""
+    """Return former name -> name (or names) of the probes or actions that entries may still name in the former way."""
     _import_everything()
-    return {old: rows[0][1] for old, rows in sorted(_former_names.items()) if rows[0][1] in _functions[kind]}
+    names = {former: sorted(name for _, name in rows) for former, rows in _former_names.items()}
+    return {former: ", ".join(now) for former, now in sorted(names.items()) if set(now) <= set(_functions[kind])}
 
 
 def current_name(name: str, arguments: Mapping[str, Any] = _NOTHING) -> str:
