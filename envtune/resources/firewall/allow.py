@@ -28,10 +28,12 @@ from envtune.resources.firewall.rules import WIDEST, AcceptRule
 def allow(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
     """Open the ports that are closed to the peers, in every packet filter on their way; one change a place and view."""
     context = _with_peers(context, options.peers)
-    changes: list[Change] = []
-    for peers in _known_peers(context):
-        changes += _changes(context, findings, peers)
+    every = _known_peers(context)
+    changes = [change for peers in every for change in _changes(context, findings, peers)]
     if not changes:
+        gaps = [gap for peers in every for gap in rule_sets(context.host, peers.family).gaps]
+        if gaps:
+            raise Skipped(Message("it is unknown whether the ports are open: {reason}", reason=gaps[0].reason))
         raise Skipped(Message("the ports are open to these peers"))
     return changes
 
