@@ -7,7 +7,8 @@ ARGS ?=
 CACHE := $(CURDIR)/.cache
 unexport PYTHONDONTWRITEBYTECODE # without bytecode every run would compile all of it again: 0.15 s
 SEARCH := --hypothesis-profile=search # property tests try new examples; `make test` tries the same few every time
-MARKED := root or slow or firewall or sshd or compiler
+PRIVILEGED := root or firewall or sshd or compiler
+MARKED := slow or $(PRIVILEGED)
 # For tools of ours; `check` gets the caller's own TMPDIR, because the free space there is one of the things it judges.
 TOOLS := export XDG_CACHE_HOME="$(CACHE)" PIP_CACHE_DIR="$(CACHE)/pip" TMPDIR="$(CACHE)/tmp" PYTHON="$(PYTHON)"; \
 	unset PYTHONPATH PYTHONHOME; mkdir -p "$$TMPDIR" &&
@@ -24,8 +25,8 @@ test: $(VENV)/ready-dev ## set everything up and run the fast tests
 	@$(TOOLS) $(VENV)/bin/python -m pytest -n auto --dist worksteal -m "not ($(MARKED))" $(PYTEST_ARGS)
 
 test-all: $(VENV)/ready-dev ## every test; those that need root, firewalls, compilers or sshd skip where that is missing
-	@$(TOOLS) $(VENV)/bin/python -m pytest $(SEARCH) -n auto --dist worksteal -m "not ($(MARKED))" $(PYTEST_ARGS)
-	@$(TOOLS) $(VENV)/bin/python -m pytest $(SEARCH) -m "$(MARKED)" $(PYTEST_ARGS)
+	@$(TOOLS) $(VENV)/bin/python -m pytest $(SEARCH) -n auto --dist worksteal -m "not ($(PRIVILEGED))" $(PYTEST_ARGS)
+	@$(TOOLS) $(VENV)/bin/python -m pytest $(SEARCH) -m "$(PRIVILEGED)" $(PYTEST_ARGS)
 
 lint: $(VENV)/ready-dev ## ruff, and the format
 	@$(TOOLS) $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .

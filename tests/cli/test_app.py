@@ -89,7 +89,9 @@ USAGE = {
 }
 
 
-@pytest.mark.parametrize("words", USAGE)
+@pytest.mark.parametrize(
+    "words", [words if words == ("diagnose",) else pytest.param(words, marks=pytest.mark.slow) for words in USAGE]
+)
 @pytest.mark.parametrize("lang", BOTH)
 def test_usage_errors(words: tuple[str, ...], lang: str) -> None:
     place = (*words[:1], "--lang", lang, *words[1:]) if words[0] != "chekc" else ("--lang", lang, *words)

@@ -171,7 +171,7 @@ def test_explain_something_unknown_ends_with_2_and_the_nearest_name(word: str, t
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("width", [60, 80, 100])
+@pytest.mark.parametrize("width", [80, *(pytest.param(w, marks=pytest.mark.slow) for w in (60, 100))])
 def test_every_page_keeps_to_the_width(lang: str, width: int) -> None:
     catalogue = load()
     for entry in (*catalogue.checks, *catalogue.faq, *catalogue.playbooks):

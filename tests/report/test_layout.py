@@ -45,6 +45,6 @@ def test_no_colour_means_no_escape() -> None:
     assert Paint(True)("x", "red") == "\033[31mx\033[0m"
 
 
-@given(st.text(max_size=200), st.integers(1, 80))
+@given(st.text(max_size=60), st.integers(1, 80))
 def test_wrapping_loses_nothing(text: str, width: int) -> None:
     assert "".join("".join(wrap(text, width)).split()) == "".join(text.split())
