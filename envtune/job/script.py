@@ -9,12 +9,12 @@ that start the job, or comes from an argument or from a command's output.
 from __future__ import annotations
 
 import posixpath
-from functools import partial
 
 from envtune.errors import Denied, HostError, host_error_text
 from envtune.host import Host, realpath
 from envtune.job.target import JobEnvironment, alone, layered
 from envtune.messages import Text
+from envtune.shell.budget import Budget
 from envtune.shell.script import ScriptResult, execute_script
 from envtune.shell.state import State
 
@@ -46,12 +46,7 @@ def text_environment(host: Host, path: str, text: str, base: JobEnvironment, sou
 def read_script(host: Host, path: str, text: str, base: JobEnvironment, sourced: bool = False) -> ScriptResult:
     """Return what the job gets where the script starts it, and the files the script leads to."""
     variables = dict(base.variables or {})
-    state = State(
-        {**variables, **base.unknown},
-        {*variables, *base.unknown},
-        dict(base.places),
-        base.reason if base.variables is None else base.unknown_by_default,
-        cwd=posixpath.dirname(path),
-        allexport=sourced,
-    )
-    return execute_script(host, partial(realpath, host), path, text, state)
+    default = base.reason if base.variables is None else base.unknown_by_default
+    state = State.started({**variables, **base.unknown}, base.places, default, posixpath.dirname(path))
+    state.allexport = sourced
+    return execute_script(host, realpath, path, text, state, Budget())

@@ -6,15 +6,23 @@ import re
 from typing import Optional, Sequence
 
 from envtune.messages import Text
-from envtune.shell.expansion import Shell, Value, fields_of, is_array, unknown, value_of
+from envtune.shell.expansion import (
+    Shell,
+    Value,
+    calculated_names,
+    fields_of,
+    is_array,
+    joined,
+    unknown,
+    unquoted,
+    value_of,
+)
 from envtune.shell.lexer import Token
 from envtune.shell.state import State
 
 DECLARING = ("export", "declare", "typeset", "local", "readonly")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=(.*)", re.DOTALL)
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\{[^{}]*\}", re.DOTALL)
-_BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")  # brace expansion, which makes several words of one
-_CALCULATED = re.compile(r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]?=(?!=)|\+\+|--)|(?:\+\+|--)([A-Za-z_]\w*)")
+_BRACES = re.compile(r"\{([^{}]*)\}")  # brace expansion, which makes several words of one, has `,` or `..` in it
 
 
 class UnknownAssignment(str):
@@ -43,12 +51,17 @@ def command_fields(words: Sequence[Token], shell: Shell) -> list[Value]:
     for token in words:
         if fields and fields[0] in DECLARING and ASSIGNMENT.match(token.text):
             name, equals, raw = token.text.partition("=")
-            special = is_array(raw) or _BRACES.search(_QUOTED.sub("", raw))
+            special = is_array(raw) or _has_braces(raw)
             value: Value = shell.unknown(token.text) if special else value_of(raw, shell)
             fields.append(UnknownAssignment(name, value) if isinstance(value, Text) else name + equals + value)
         else:
             fields += fields_of(token.text, shell)
     return fields
+
+
+def _has_braces(raw: str) -> bool:
+    """Return whether brace expansion makes several words of this one."""
+    return "{" in raw and any("," in inside or ".." in inside for inside in _BRACES.findall(unquoted(raw)))
 
 
 def assign(raw: str, state: State, shell: Shell) -> Optional[str]:
@@ -61,18 +74,12 @@ def assign(raw: str, state: State, shell: Shell) -> Optional[str]:
         state.set(name, shell.unknown(f"{name}{index or '=(...)'}"), shell.place)
         return name
     value = value_of(text, shell)
-    state.set(name, appended(state.lookup(name), value) if plus else value, shell.place)
+    state.set(name, joined([state.lookup(name) or "", value], shell) if plus else value, shell.place)
     return name
-
-
-def appended(first: Optional[Value], second: Value) -> Value:
-    """Return both values joined; unknown where one of them is."""
-    if isinstance(first, Text):
-        return first
-    return second if isinstance(second, Text) else (first or "") + second
 
 
 def invalidate_calculated(text: str, state: State, place: str) -> None:
     """Execute `((A = B + 1))` or `let A=1`: the assigned variables are unknown afterwards."""
-    for first, second in _CALCULATED.findall(text):
-        state.set(first or second, unknown(f"(({text.strip()}))", place), place)
+    reason = unknown(f"(({text.strip()}))", place)
+    for name in calculated_names(text):
+        state.set(name, reason, place)

@@ -8,9 +8,9 @@ from typing import Mapping, Sequence
 
 from envtune.errors import HostError, Missing
 from envtune.messages import Message, Text
-from envtune.shell.assignments import UnknownAssignment, appended, invalidate_calculated
+from envtune.shell.assignments import UnknownAssignment, invalidate_calculated
 from envtune.shell.conditions import bracket
-from envtune.shell.expansion import Value, unknown
+from envtune.shell.expansion import Value, joined, unknown
 from envtune.shell.interpreter import Builtin, Interpreter, Status
 from envtune.shell.programs import start_program
 from envtune.shell.state import State
@@ -49,7 +49,7 @@ def _make_local(interpreter: Interpreter, arguments: Sequence[Value], state: Sta
     for argument in arguments:
         name = str(argument).partition("=")[0] if isinstance(argument, str) else "-"
         if not name.startswith("-") and name not in interpreter.frame.locals:
-            interpreter.frame.locals[name] = (state.values.get(name), name in state.exported)
+            interpreter.frame.locals[name] = state.variable(name)
 
 
 def _readonly(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
@@ -66,15 +66,15 @@ def _declare(
 ) -> Status:
     for argument in arguments:
         if isinstance(argument, Text):  # export $(cat .env): names and values are unknown
-            state.invalidate(argument)
+            interpreter.invalidate(state, argument)
             return None
         if argument.startswith("-") and not isinstance(argument, UnknownAssignment):
             continue
         name = _declared(interpreter, argument, state, array)
         if export:
-            state.exported.add(name)
+            state.export(name)
         if unexport:
-            state.exported.discard(name)
+            state.export(name, False)
     return True
 
 
@@ -85,10 +85,10 @@ def _declared(interpreter: Interpreter, field: str, state: State, array: bool) -
         value: Value = field.reason if isinstance(field, UnknownAssignment) else text
         if name.endswith("+"):
             name = name[:-1]
-            value = appended(state.lookup(name), value)
+            value = joined([state.lookup(name) or "", value], interpreter.shell(state))
         state.set(name, unknown(f"{name}=(...)", interpreter.place) if array else value, interpreter.place)
-    elif name not in state.values and state.unknown_by_default is not None and re.fullmatch(r"[A-Za-z_]\w*", name):
-        state.values[name] = state.unknown_by_default
+    elif state.unknown_by_default is not None and not state.is_set(name) and re.fullmatch(r"[A-Za-z_]\w*", name):
+        state.variables[name] = state.variable(name)._replace(value=state.unknown_by_default)
     return name
 
 
@@ -96,9 +96,9 @@ def _unset(interpreter: Interpreter, arguments: Sequence[Value], state: State) -
     functions = "-f" in arguments
     for argument in arguments:
         if isinstance(argument, Text):
-            state.invalidate(argument)
+            interpreter.invalidate(state, argument)
         elif functions:
-            state.functions.pop(argument, None)
+            state.functions.discard(argument)
         elif not argument.startswith("-"):
             state.unset(argument, interpreter.place)
     return True
@@ -109,23 +109,23 @@ def _source(interpreter: Interpreter, arguments: Sequence[Value], state: State) 
         return False
     path = arguments[0]
     if isinstance(path, Text):
-        state.invalidate(path)
+        interpreter.invalidate(state, path)
         return None
     if posixpath.basename(path) == "activate" and "/" not in path:
         return _conda(interpreter, ["activate"], state)
     file = state.absolute(path)
     if file is None:
-        state.invalidate(unknown(f"source {path}", interpreter.place))
+        interpreter.invalidate(state, unknown(f"source {path}", interpreter.place))
         return None
     try:
         text = interpreter.machine.read(file)
     except Missing:
         return False
     except HostError as error:
-        state.invalidate(_unreadable(file, error, interpreter.place))
+        interpreter.invalidate(state, _unreadable(file, error, interpreter.place))
         return None
-    if file in (frame.path for frame in interpreter.frames) or interpreter.files.count(file) > MAX_SOURCED:
-        state.invalidate(Message("{file} sources itself ({place})", file=file, place=interpreter.place))
+    if file in (frame.path for frame in interpreter.frames) or interpreter.files.get(file, 0) > MAX_SOURCED:
+        interpreter.invalidate(state, Message("{file} sources itself ({place})", file=file, place=interpreter.place))
         return None
     return interpreter.source(file, text, arguments[1:] or None, state)
 
@@ -170,9 +170,11 @@ def _eval(interpreter: Interpreter, arguments: Sequence[Value], state: State) ->
         if isinstance(argument, Text):
             if re.search(r"\b(conda|mamba|micromamba|pyenv)\b", argument.en):
                 return _conda(interpreter, ["activate"], state)
-            state.invalidate(argument)
+            interpreter.invalidate(state, argument)
             return None
-    interpreter.execute(" ".join(str(argument) for argument in arguments), state)
+    text = " ".join(str(argument) for argument in arguments)
+    interpreter.budget.make(len(text))
+    interpreter.execute(text, state)
     return None
 
 
@@ -180,13 +182,13 @@ def _conda(interpreter: Interpreter, arguments: Sequence[Value], state: State) -
     if arguments[:1] in (["activate"], ["deactivate"], ["shell"]):
         for name in _SET_BY_CONDA:
             state.set(name, unknown("conda activate", interpreter.place), interpreter.place)
-            state.exported.add(name)
+            state.export(name)
     return None
 
 
 def _module(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     if arguments[:1] not in (["list"], ["avail"]):
-        state.invalidate(unknown("module load", interpreter.place))
+        interpreter.invalidate(state, unknown("module load", interpreter.place))
     return None
 
 
@@ -236,7 +238,8 @@ def _exec(interpreter: Interpreter, arguments: Sequence[Value], state: State) ->
 def _shift(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     if state.arguments is not None:
         count = int(arguments[0]) if arguments and isinstance(arguments[0], str) and arguments[0].isdigit() else 1
-        state.arguments = list(state.arguments)[count:]
+        interpreter.budget.look(len(state.arguments))
+        state.arguments = state.arguments[count:]
     return True
 
 

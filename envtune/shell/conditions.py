@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 import posixpath
 import re
-from typing import Callable, Mapping, Optional, Sequence
+from typing import Callable, Iterator, Mapping, Optional, Sequence
 
 from envtune.errors import HostError, Missing
 from envtune.messages import Text
-from envtune.shell.expansion import Shell, Value, pattern_of, value_of
+from envtune.shell.expansion import Shell, Value, matches_pattern, pattern_of, value_of
 from envtune.shell.lexer import Token
 from envtune.shell.machine import Machine
 
@@ -27,12 +26,32 @@ _KINDS = {"-f": "file", "-d": "dir", "-e": "", "-a": "", "-s": "file", "-L": "li
 def bracket(fields: Sequence[Value], machine: Machine, cwd: Optional[str]) -> Optional[bool]:
     """Evaluate `[ ... ]`, given without its brackets."""
     for operator, stop in (("-o", True), ("-a", False)):
-        if (operator in fields[1:-1] and len(fields) > 4) or (operator in fields[1:-1] and fields[1] == operator):
-            at = list(fields).index(operator, 1)
-            return _either(bracket(fields[:at], machine, cwd), bracket(fields[at + 1 :], machine, cwd), stop)
+        parts = _split(fields, operator)
+        if len(parts) > 1:
+            return _either([bracket(part, machine, cwd) for part in parts], stop)
     if fields and fields[0] == "!" and len(fields) > 1:
-        inner = bracket(fields[1:], machine, cwd)
-        return None if inner is None else not inner
+        # With more than five fields there is no operator in between that could be seen with fewer.
+        count = 1
+        while len(fields) - count > 4 and fields[count] == "!":
+            count += 1
+        inner = bracket(fields[count:], machine, cwd)
+        return None if inner is None else inner is (count % 2 == 0)
+    return _primary(fields, machine, cwd)
+
+
+def _split(fields: Sequence[Value], operator: str) -> list[Sequence[Value]]:
+    """Return the parts between `-o` or `-a`, where these can be operators and not operands."""
+    parts: list[Sequence[Value]] = []
+    start, size = 0, len(fields)
+    for at, field in enumerate(fields):
+        inside = start < at < size - 1
+        if inside and field == operator and (size - start > 4 or at == start + 1):
+            parts.append(fields[start:at])
+            start = at + 1
+    return [*parts, fields[start:]]
+
+
+def _primary(fields: Sequence[Value], machine: Machine, cwd: Optional[str]) -> Optional[bool]:
     if len(fields) == 1:
         return None if isinstance(fields[0], Text) else bool(fields[0])
     if len(fields) == 2 and isinstance(fields[0], str):
@@ -42,11 +61,11 @@ def bracket(fields: Sequence[Value], machine: Machine, cwd: Optional[str]) -> Op
     return False if not fields else None
 
 
-def _either(first: Optional[bool], second: Optional[bool], stop: bool) -> Optional[bool]:
+def _either(outcomes: Sequence[Optional[bool]], stop: bool) -> Optional[bool]:
     """Evaluate `or` (`stop` True) and `and` (`stop` False) over results that may be unknown."""
-    if stop in (first, second):
+    if stop in outcomes:
         return stop
-    return None if None in (first, second) else not stop
+    return None if None in outcomes else not stop
 
 
 def _unary(operator: str, operand: Value, machine: Machine, cwd: Optional[str]) -> Optional[bool]:
@@ -90,45 +109,44 @@ def _binary(left: Value, operator: str, right: Value) -> Optional[bool]:
 
 def double_bracket(words: Sequence[Token], shell: Shell, machine: Machine, cwd: Optional[str]) -> Optional[bool]:
     """Evaluate `[[ ... ]]`, given without its brackets."""
-    texts = [token.text for token in words]
-    if "(" in texts:
+    if any(token.text == "(" for token in words):
         return None
-    for operator, stop in (("||", True), ("&&", False)):
-        if operator in texts:
-            at = texts.index(operator)
-            first = double_bracket(words[:at], shell, machine, cwd)
-            return _either(first, double_bracket(words[at + 1 :], shell, machine, cwd), stop)
-    if texts[:1] == ["!"]:
-        inner = double_bracket(words[1:], shell, machine, cwd)
-        return None if inner is None else not inner
+    return _either([_all_of(part, shell, machine, cwd) for part in _between(words, "||")], True)
+
+
+def _all_of(words: Sequence[Token], shell: Shell, machine: Machine, cwd: Optional[str]) -> Optional[bool]:
+    return _either([_negatable(part, shell, machine, cwd) for part in _between(words, "&&")], False)
+
+
+def _between(words: Sequence[Token], operator: str) -> Iterator[Sequence[Token]]:
+    start = 0
+    for at, token in enumerate(words):
+        if token.text == operator:
+            yield words[start:at]
+            start = at + 1
+    yield words[start:]
+
+
+def _negatable(words: Sequence[Token], shell: Shell, machine: Machine, cwd: Optional[str]) -> Optional[bool]:
+    count = next((at for at, token in enumerate(words) if token.text != "!"), len(words))
+    texts = [token.text for token in words[count:]]
     if any(token.kind == "op" for token in words) or "=~" in texts:
         return None
-    return _single_test(texts, shell, machine, cwd)
+    inner = _single_test(texts, shell, machine, cwd)
+    return None if inner is None else inner is (count % 2 == 0)
 
 
 def _single_test(texts: Sequence[str], shell: Shell, machine: Machine, cwd: Optional[str]) -> Optional[bool]:
     """Evaluate one comparison or test of `[[ ]]`; the right side of `==` is a pattern."""
     if len(texts) == 3 and texts[1] in ("=", "==", "!="):
-        value, pattern = value_of(texts[0], shell), pattern_of(texts[2], shell)
-        if isinstance(value, Text) or isinstance(pattern, Text):
-            return None
-        return fnmatch.fnmatchcase(value, pattern) is (texts[1] != "!=")
+        equal = matches_pattern(value_of(texts[0], shell), pattern_of(texts[2], shell), shell)
+        return None if equal is None else equal is (texts[1] != "!=")
     if texts[:1] == ["-v"] and len(texts) == 2:
         variable = shell.lookup(texts[1])
         return None if isinstance(variable, Text) else variable is not None
     return bracket([value_of(text, shell) for text in texts], machine, cwd)
 
 
-def matches_branch(word: str, patterns: Sequence[str], shell: Shell) -> Optional[bool]:
-    """Return whether the word of a `case` matches one of a branch's patterns; None: unknown."""
-    value = value_of(word, shell)
-    answers: list[Optional[bool]] = []
-    for raw in patterns:
-        pattern = pattern_of(raw, shell)
-        if raw == "*":
-            answers.append(True)
-        elif isinstance(value, Text) or isinstance(pattern, Text):
-            answers.append(None)
-        else:
-            answers.append(fnmatch.fnmatchcase(value, pattern))
-    return True if True in answers else None if None in answers else False
+def matches_branch(value: Value, patterns: Sequence[str], shell: Shell) -> Optional[bool]:
+    """Return whether the value of a `case` matches one of a branch's patterns; None: unknown."""
+    return _either([raw == "*" or matches_pattern(value, pattern_of(raw, shell), shell) for raw in patterns], True)

@@ -6,23 +6,26 @@ it becomes part of.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from dataclasses import dataclass
-from typing import Callable, Iterator, Optional, Sequence, Union
+from typing import Callable, Iterable, Iterator, Optional, Sequence, Union
 
 from envtune.messages import Message, Text
+from envtune.shell.budget import MAX_VALUE, Budget
 from envtune.shell.lexer import ShellSyntaxError, end_of_parens, end_of_quoted
+from envtune.shell.patterns import parse_pattern, quoted_pattern
 
 Value = Union[str, Text]
-MAX_LENGTH = 131072  # bytes of one variable that Linux passes to a program (MAX_ARG_STRLEN)
-MAX_CUT = 4096  # characters of a value from which a pattern is cut; matching takes quadratic time
 _PLAIN = re.compile(r"[^'\"\\$`]+")
 _PLAIN_QUOTED = re.compile(r'[^"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PARAMETER = re.compile(r"(#?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?(.*)", re.DOTALL)
 _PARAMETER_OPERATOR = re.compile(r":?[-=+?]|##?|%%?|//?|:")
 _BLANKS = (" ", "\t", "\n")  # the default IFS: what splits an unquoted expansion
+_OPERAND = r"(-?[0-9]+|\$?[A-Za-z_]\w*)"
+_SUM = re.compile(rf"\s*{_OPERAND}\s*(?:([-+*])\s*{_OPERAND}\s*)?")
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")  # another leading zero makes it octal
+_CALCULATED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b"}
 
 
@@ -42,6 +45,7 @@ class Shell:
     arguments: Optional[Sequence[Value]]  # None: unknown
     script: str  # $0
     place: str  # file:line
+    budget: Budget
 
     def unknown(self, raw: str) -> Text:
         """Return why a part that is not expanded is unknown."""
@@ -57,55 +61,76 @@ class _Part:
 
 def value_of(raw: str, shell: Shell) -> Value:
     """Return the word as one string, as on the right of an assignment."""
-    return _joined(list(_parts(_with_home(raw, shell), shell, assignment=True)), shell)
+    return joined((part.text for part in _parts(_with_home(raw, shell), shell, assignment=True)), shell)
 
 
 def pattern_of(raw: str, shell: Shell) -> Value:
-    """Return the word as a pattern for fnmatch, in which quoted characters match themselves."""
-    parts = [
-        part if isinstance(part.text, Text) or not (part.quoted and part.literal) else _Part(_escaped(part.text), True)
-        for part in _parts(raw, shell)
-    ]
-    return _joined(parts, shell)
+    """Return the word as a pattern for `parse_pattern`, in which quoted characters match themselves."""
+    return joined((_as_pattern(part) for part in _parts(raw, shell)), shell)
 
 
-def _escaped(text: str) -> str:
-    return re.sub(r"([*?\[])", r"[\1]", text)
+def _as_pattern(part: _Part) -> Value:
+    literal = isinstance(part.text, str) and part.quoted and part.literal
+    return quoted_pattern(str(part.text)) if literal else part.text
 
 
 def fields_of(raw: str, shell: Shell) -> list[Value]:
     """Return the fields the word becomes on a command line; an unquoted expansion may become none or several."""
     if raw in ('"$@"', "$@", '"$*"', "$*"):
+        shell.budget.look(len(shell.arguments or ()))
         return list(shell.arguments) if shell.arguments is not None else [shell.unknown("$@")]
     ifs = shell.lookup("IFS")
     separators = ifs if isinstance(ifs, str) else ""
-    fields: list[Optional[Value]] = [None]  # None: no field begun yet
+    fields: list[list[Value]] = [[]]  # the pieces of each; none: not begun yet
     for part in _parts(_with_home(raw, shell), shell):
         if part.literal or part.quoted or isinstance(part.text, Text):
-            fields[-1] = _added(fields[-1], part.text)
-        elif separators and set(part.text) & {*separators, *_BLANKS}:
-            fields[-1] = shell.unknown(raw)  # split by the script's own IFS
+            fields[-1].append(part.text)
+            continue
+        shell.budget.look(len(part.text) // 32)  # at the speed of C
+        if separators and set(part.text) & {*separators, *_BLANKS}:
+            fields[-1] = [shell.unknown(raw)]  # split by the script's own IFS
         else:
-            for number, piece in enumerate(re.split(r"[ \t\n]+", part.text)):
-                fields += [None] if number else []
-                fields[-1] = _added(fields[-1], piece) if piece else fields[-1]
-    return [field for field in fields if field is not None]
+            _split(part.text, fields, shell)
+    return [joined(pieces, shell) for pieces in fields if pieces]
 
 
-def _added(field: Optional[Value], part: Value) -> Value:
-    if isinstance(field, Text) or field is None:
-        return part if field is None else field
-    return part if isinstance(part, Text) else field + part
+def _split(text: str, fields: list[list[Value]], shell: Shell) -> None:
+    """Add the outcome of an unquoted expansion to the fields; blanks in it begin new ones."""
+    if not any(blank in text for blank in _BLANKS):
+        if text:
+            fields[-1].append(text)
+        return
+    pieces = re.split(r"[ \t\n]+", text)
+    shell.budget.make(len(text), len(pieces))
+    for number, piece in enumerate(pieces):
+        if number:
+            fields.append([])
+        if piece:
+            fields[-1].append(piece)
 
 
-def _joined(parts: Sequence[_Part], shell: Shell) -> Value:
+def joined(parts: Iterable[Value], shell: Shell) -> Value:
+    """Return the parts as one string; unknown where one of them is, and where no program could be given it.
+
+    All parts are asked for, since expanding them may assign.
+    """
     texts: list[str] = []
+    length, reason = 0, None
     for part in parts:
-        if isinstance(part.text, Text):
-            return part.text
-        texts.append(part.text)
-    whole = "".join(texts)
-    return whole if len(whole) <= MAX_LENGTH else shell.unknown(f"a value of {len(whole)} characters")
+        if isinstance(part, Text):
+            reason = reason or part
+        else:
+            length += len(part)
+            if length <= MAX_VALUE:
+                texts.append(part)
+    if reason is None and length > MAX_VALUE:
+        reason = shell.unknown(f"a value of more than {MAX_VALUE} characters")
+    if reason is not None:
+        return reason
+    if len(texts) == 1:
+        return texts[0]
+    shell.budget.make(length)
+    return "".join(texts)
 
 
 def _with_home(raw: str, shell: Shell) -> str:
@@ -114,6 +139,7 @@ def _with_home(raw: str, shell: Shell) -> str:
 
 
 def _parts(raw: str, shell: Shell, assignment: bool = False) -> Iterator[_Part]:
+    shell.budget.look(len(raw))
     if raw.startswith(("<(", ">(")):
         yield _Part(shell.unknown(raw), True)
         return
@@ -142,7 +168,17 @@ def _with_homes(text: str, shell: Shell) -> Value:
     if ":~/" not in text:
         return text
     home = shell.lookup("HOME")
-    return text.replace(":~/", f":{home}/") if isinstance(home, str) else shell.unknown("~")
+    return _replace(text, ":~/", f":{home}/", shell) if isinstance(home, str) else shell.unknown("~")
+
+
+def _replace(text: str, old: str, new: str, shell: Shell, count: int = -1) -> Value:
+    """Return the text with `old` replaced, `count` times or always; unknown where it would become too long."""
+    shell.budget.look(len(text) + len(old))
+    found = text.count(old) if count < 0 else 1
+    if len(text) + found * (len(new) - len(old)) > MAX_VALUE:
+        return shell.unknown(f"a value of more than {MAX_VALUE} characters")
+    shell.budget.make(len(text) + found * len(new))
+    return text.replace(old, new, count)
 
 
 def _quoted(piece: str, shell: Shell) -> Iterator[_Part]:
@@ -158,6 +194,7 @@ def _quoted(piece: str, shell: Shell) -> Iterator[_Part]:
 
 def _double(inner: str, shell: Shell) -> Iterator[_Part]:
     """Yield the parts between double quotes."""
+    shell.budget.look(len(inner))
     at = 0
     while at < len(inner):
         plain = _PLAIN_QUOTED.match(inner, at)
@@ -227,33 +264,42 @@ def _parameter(name: str, shell: Shell) -> Optional[Value]:
     if name == "#" and shell.arguments is not None:
         return str(len(shell.arguments))
     if name in ("@", "*") and shell.arguments is not None:
-        return _joined([_Part(" ", True)], shell) if not shell.arguments else _spaced(shell.arguments)
+        shell.budget.look(len(shell.arguments))
+        return joined([part for argument in shell.arguments for part in (" ", argument)][1:], shell)
     if not _NAME.fullmatch(name):
         return shell.unknown(f"${name}")
     return shell.lookup(name)
 
 
-def _spaced(arguments: Sequence[Value]) -> Value:
-    for argument in arguments:
-        if isinstance(argument, Text):
-            return argument
-    return " ".join(str(argument) for argument in arguments)
-
-
 def _arithmetic(piece: str, shell: Shell) -> Value:
     """Evaluate `$((a + 1))` with at most one operator over whole numbers; everything longer is unknown."""
-    inner = piece[3:-2].strip()
-    if _NAME.search(inner) and not re.search(r"[`'\"({\[]", inner):
-        for name in sorted(set(_NAME.findall(inner)), key=len, reverse=True):
-            value = shell.lookup(name)
-            if isinstance(value, Text):
-                return value
-            inner = re.sub(rf"\$?\b{name}\b", value or "0", inner)
-    parsed = re.fullmatch(r"(-?\d{1,15})(?:\s*([-+*])\s*(\d{1,15}))?", inner)
+    shell.budget.look(len(piece))
+    for name in calculated_names(piece):
+        shell.assign(name, shell.unknown(piece))
+    parsed = _SUM.fullmatch(piece[3:-2])
     if parsed is None:
         return shell.unknown(piece)
-    first, second = int(parsed[1]), int(parsed[3] or 0)
-    return str({"+": first + second, "-": first - second, "*": first * second}.get(parsed[2], first))
+    first = _number(parsed[1], piece, shell)
+    second = _number(parsed[3] or "0", piece, shell)
+    if isinstance(first, Text) or isinstance(second, Text):
+        return first if isinstance(first, Text) else second if isinstance(second, Text) else ""
+    outcome = {"+": first + second, "-": first - second, "*": first * second}.get(parsed[2], first)
+    return str(outcome) if abs(outcome) < 1 << 63 else shell.unknown(piece)
+
+
+def _number(word: str, piece: str, shell: Shell) -> Union[int, Text]:
+    """Return the number that a digit string or a variable in `$((...))` stands for."""
+    value: Optional[Value] = word
+    if _NAME.fullmatch(word.lstrip("$")):
+        value = shell.lookup(word.lstrip("$")) or "0"
+        if isinstance(value, Text):
+            return value
+    return int(value) if _WHOLE.fullmatch(value) else shell.unknown(piece)
+
+
+def calculated_names(text: str) -> list[str]:
+    """Return the variables that arithmetic assigns: `A = 1`, `B++`."""
+    return [first or second for first, second in _CALCULATED.findall(text)]
 
 
 def _braces(piece: str, shell: Shell) -> Value:
@@ -296,7 +342,7 @@ def _default(operator: str, name: str, value: Optional[Value], word: str, shell:
 
 
 def _word(raw: str, shell: Shell) -> Value:
-    return _joined(list(_parts(_with_home(raw, shell), shell)), shell)
+    return joined((part.text for part in _parts(_with_home(raw, shell), shell)), shell)
 
 
 def _cut(operator: str, value: str, word: str, piece: str, shell: Shell) -> Value:
@@ -310,7 +356,7 @@ def _cut(operator: str, value: str, word: str, piece: str, shell: Shell) -> Valu
     pattern = pattern_of(word, shell)
     if isinstance(pattern, Text):
         return pattern
-    return value if len(value) > MAX_CUT else _without(operator, value, pattern)
+    return _without(operator, value, pattern, piece, shell)
 
 
 def _replaced(operator: str, value: str, word: str, piece: str, shell: Shell) -> Value:
@@ -319,17 +365,28 @@ def _replaced(operator: str, value: str, word: str, piece: str, shell: Shell) ->
     text, replacement = _word(old, shell), _word(new, shell)
     if isinstance(text, Text) or isinstance(replacement, Text) or not text or re.search(r"[*?\[\\#%]", text):
         return shell.unknown(piece)
-    return value.replace(text, replacement, -1 if operator == "//" else 1)
+    return _replace(value, text, replacement, shell, -1 if operator == "//" else 1)
 
 
-def _without(operator: str, value: str, pattern: str) -> str:
+def _without(operator: str, value: str, text: str, piece: str, shell: Shell) -> Value:
     """Return `value` without the shortest (# %) or longest (## %%) beginning or end that matches."""
-    test = re.compile(fnmatch.translate(pattern)).fullmatch
-    if operator[0] == "#":
-        ends = range(len(value) + 1) if operator == "#" else range(len(value), -1, -1)
-        return next((value[end:] for end in ends if test(value[:end])), value)
-    starts = range(len(value), -1, -1) if operator == "%" else range(len(value) + 1)
-    return next((value[:start] for start in starts if test(value[start:])), value)
+    shell.budget.look(4 * (len(value) + len(text)))
+    pattern = parse_pattern(text)
+    if pattern is None:
+        return shell.unknown(piece)
+    backwards = operator[0] == "%"
+    ends = (pattern.reversed() if backwards else pattern).ends(value[::-1] if backwards else value)
+    length = next(ends, 0) if len(operator) == 1 else max(ends, default=0)
+    return value[: len(value) - length] if backwards else value[length:]
+
+
+def matches_pattern(value: Value, text: Value, shell: Shell) -> Optional[bool]:
+    """Return whether the whole value matches the pattern; None: unknown."""
+    if isinstance(value, Text) or isinstance(text, Text):
+        return None
+    shell.budget.look(4 * (len(value) + len(text)))
+    pattern = parse_pattern(text)
+    return None if pattern is None else pattern.matches(value)
 
 
 def is_array(raw: str) -> bool:
@@ -338,3 +395,17 @@ def is_array(raw: str) -> bool:
         return raw.startswith("(") and end_of_parens(raw, 0) == len(raw)
     except ShellSyntaxError:
         return False
+
+
+def unquoted(raw: str) -> str:
+    """Return what of a word is neither quoted nor an expansion."""
+    pieces, at = [], 0
+    while at < len(raw):
+        plain = _PLAIN.match(raw, at)
+        if plain is not None:
+            pieces.append(plain.group())
+        try:
+            at = end_of_quoted(raw, at) if plain is None else plain.end()
+        except ShellSyntaxError:
+            break
+    return "".join(pieces)

@@ -14,8 +14,10 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 from envtune.errors import HostError
 from envtune.messages import Message, Text
 from envtune.shell.assignments import assign, command_fields, invalidate_calculated, split_assignments
+from envtune.shell.budget import Budget, BudgetExceeded
 from envtune.shell.conditions import double_bracket, matches_branch
-from envtune.shell.expansion import Shell, Value, fields_of, unknown
+from envtune.shell.expansion import Shell, Value, fields_of, joined, unknown, unquoted, value_of
+from envtune.shell.launches import Launches
 from envtune.shell.lexer import ShellSyntaxError, Token
 from envtune.shell.machine import Machine
 from envtune.shell.nodes import (
@@ -33,9 +35,8 @@ from envtune.shell.nodes import (
     Test,
 )
 from envtune.shell.parser import statements
-from envtune.shell.state import Launch, State, merge
+from envtune.shell.state import State, Variable, merge, same_variables
 
-MAX_STEPS = 20000  # commands executed in one script, loops and sourced files included
 MAX_NESTING = 12  # scripts sourced by scripts, and functions that call functions
 MAX_UNROLLED = 16  # words of a for loop executed one by one
 MAX_ROUNDS = 4  # of any other loop, if its outcome does not settle before
@@ -59,7 +60,7 @@ class Frame:
     path: str
     script: str  # $0
     returns: list[State] = field(default_factory=list)
-    locals: dict[str, tuple[Optional[Value], bool]] = field(default_factory=dict)  # the outer value and its export
+    locals: dict[str, Variable] = field(default_factory=dict)  # what they are outside
     is_function: bool = False
 
 
@@ -75,9 +76,9 @@ class Interpreter:
     builtins: Mapping[str, Builtin]
     start_program: Starter
     frames: list[Frame]
-    launches: list[Launch] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)  # read, in order
-    steps: int = 0
+    budget: Budget
+    launches: Launches = field(default_factory=Launches)
+    files: dict[str, int] = field(default_factory=dict)  # read, in order -> how often
     line: int = 0
 
     @property
@@ -98,7 +99,7 @@ class Interpreter:
                 return self.frame.path
             if name == "PWD":
                 return state.cwd if state.cwd is not None else unknown("$PWD", self.place)
-            if name not in state.values and name in _SET_BY_BASH:
+            if name in _SET_BY_BASH and not state.is_set(name):
                 return unknown(f"${name}", self.place)
             return state.lookup(name)
 
@@ -108,24 +109,36 @@ class Interpreter:
         def output(text: str) -> Value:
             return self._output_of(text, state)
 
-        return Shell(lookup, assign_default, output, state.arguments, self.frame.script, self.place)
+        return Shell(lookup, assign_default, output, state.arguments, self.frame.script, self.place, self.budget)
 
     # ------------------------------------------------------------------ text and bodies
 
     def execute(self, text: str, state: State) -> None:
-        """Execute a script's text; after a line that cannot be parsed nothing is known any more."""
+        """Execute a script's text; after a line that cannot be parsed nothing is known any more.
+
+        Raises BudgetExceeded, with the place at which the script was left.
+        """
+        self.budget.look(len(text))
         try:
             for statement in statements(text):
                 if not state.alive:
                     return
                 self._statement(statement, state)
+        except BudgetExceeded as error:
+            error.place = error.place or f"{self.frame.path}:{error.line or self.line}"
+            raise
         except ShellSyntaxError as error:
             place, reason = f"{self.frame.path}:{error.line}", error.reason
             if "\r\n" in text:  # for a shell the carriage return belongs to the word: `fi` is not `fi` then
                 reason = Message("{reason} (the file has Windows line ends)", reason=reason)
-            state.invalidate(Message("{place} cannot be followed: {reason}", place=place, reason=reason))
+            self.invalidate(state, Message("{place} cannot be followed: {reason}", place=place, reason=reason))
         except RecursionError:
-            state.invalidate(Message("{place} is nested too deeply", place=self.frame.path))
+            self.invalidate(state, Message("{place} is nested too deeply", place=self.frame.path))
+
+    def invalidate(self, state: State, reason: Text) -> None:
+        """Make every variable unknown, because anything may have been set."""
+        self.budget.look(len(state.variables))
+        state.invalidate(reason)
 
     def _body(self, body: Body, state: State) -> Status:
         """Execute statements; return the status of the last."""
@@ -154,7 +167,7 @@ class Interpreter:
                 continue
             before, taken = state.copy(), state.copy()
             self._pipeline(pipeline, taken)
-            state.assign_from(merge([taken, state], before))
+            state.assign_from(merge([taken, state], before, self.budget))
         return status
 
     def _pipeline(self, pipeline: Pipeline, state: State) -> Status:
@@ -167,9 +180,7 @@ class Interpreter:
         return status if status is None or not pipeline.negated else not status
 
     def _command(self, command: Command, state: State) -> Status:
-        self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise ShellSyntaxError(self.line, Message("the script does too much to follow"))
+        self.budget.command()
         self.line = getattr(command, "line", self.line)
         handler: Any = _HANDLERS[type(command)]
         status: Status = handler(self, command, state)
@@ -186,7 +197,7 @@ class Interpreter:
             return None if any("$(" in token.text or "`" in token.text for token in assignments) else True
         name = fields[0]
         if isinstance(name, str) and name in state.functions:
-            return self._call(state.functions[name], fields[1:], state)
+            return self._call(state.functions.get(name), fields[1:], state)
         if isinstance(name, str) and name in self.builtins:
             return self.builtins[name](self, fields[1:], state)
         self.start_program(self, fields, self._with_prefix(assignments, state))
@@ -198,28 +209,28 @@ class Interpreter:
         for token in assignments:
             name = assign(token.text, prefixed, self.shell(prefixed))
             if name is not None:
-                prefixed.exported.add(name)
+                prefixed.export(name)
         return prefixed
 
     def _output_of(self, text: str, state: State) -> Value:
         """Return what `$(...)` prints, where that depends on nothing unknown: the script's own directory."""
-        inside, printed, nothing = state.copy(), "", unknown(f"$({text})", self.place)
+        self.budget.look(len(text))
+        inside, printed, nothing = state.copy(), list[Value](), unknown(f"$({text})", self.place)
         try:
             parsed = list(statements(text))
         except (ShellSyntaxError, RecursionError):
             return nothing
-        for statement in parsed:
-            for pipeline in (statement.first, *(part for operator, part in statement.others if operator == "&&")):
-                command = pipeline.commands[0]
-                if len(pipeline.commands) > 1 or not isinstance(command, Simple) or statement.background:
-                    return nothing
-                if any(operator == "||" for operator, _ in statement.others):
-                    return nothing
-                output = self._printed(command_fields(command.words, self.shell(inside)), inside)
-                if isinstance(output, Text) or output is None:
-                    return output or nothing
-                printed += output
-        return printed.rstrip("\n")
+        for pipeline in _in_order(parsed):
+            self.budget.command()
+            command = pipeline.commands[0] if pipeline is not None else None
+            if not isinstance(command, Simple) or any(set(unquoted(word.text)) & set("*?[{") for word in command.words):
+                return nothing
+            output = self._printed(command_fields(command.words, self.shell(inside)), inside)
+            if isinstance(output, Text) or output is None:
+                return output or nothing
+            printed.append(output)
+        output = joined(printed, self.shell(inside))
+        return output.rstrip("\n") if isinstance(output, str) else output
 
     def _printed(self, fields: Sequence[Value], state: State) -> Optional[Value]:
         """Return the output of one command that is known without running it; None for every other."""
@@ -274,13 +285,14 @@ class Interpreter:
         if current is not None:
             self._body(block.other, current)
             outcomes.append(current)
-        state.assign_from(merge(outcomes, before))
+        state.assign_from(merge(outcomes, before, self.budget))
         return None
 
     def _case(self, block: Case, state: State) -> Status:
         before, outcomes = state.copy(), []
+        value = value_of(block.word.text, self.shell(state))
         for patterns, body in block.branches:
-            matches = matches_branch(block.word.text, [token.text for token in patterns], self.shell(state))
+            matches = matches_branch(value, [token.text for token in patterns], self.shell(state))
             if matches is False:
                 continue
             taken = state.copy()
@@ -290,11 +302,11 @@ class Interpreter:
                 break
         else:
             outcomes.append(state.copy())
-        state.assign_from(merge(outcomes, before))
+        state.assign_from(merge(outcomes, before, self.budget))
         return None
 
     def _loop(self, loop: Loop, state: State) -> Status:
-        words = self._loop_words(loop, state)
+        words = self._loop_words(loop, state) if loop.words is not None and loop.variable else None
         if words is not None:
             for word in words:
                 if state.alive:
@@ -310,17 +322,23 @@ class Interpreter:
                 taken.set(loop.variable, unknown(f"${loop.variable}", self.place), self.place)
             self._body(loop.body, taken)
             self._body(loop.condition, taken)
-            state.assign_from(merge([taken, state], before))
-            if (state.values, state.exported) == (started.values, started.exported):
+            state.assign_from(merge([taken, state], before, self.budget))
+            if same_variables(state, started):
                 break
         return None
 
     def _loop_words(self, loop: Loop, state: State) -> Optional[list[Value]]:
         """Return the words of a for loop that can be executed one by one; None for every other loop."""
-        if loop.words is None or not loop.variable or any(leaves_early(statement) for statement in loop.body):
+        if loop.leaves:
             return None
-        words = [word for token in loop.words for word in fields_of(token.text, self.shell(state))]
-        known = all(isinstance(word, str) and not set(word) & set("*?[{") for word in words)
+        words: list[Value] = []
+        self.budget.look(len(loop.words or ()))
+        for token in loop.words or ():
+            if len(words) <= MAX_UNROLLED:
+                words += fields_of(token.text, self.shell(state))
+            elif "=" in token.text and "$" in token.text:
+                value_of(token.text, self.shell(state))  # ${A:=b} assigns
+        known = all(isinstance(word, str) and not set(word) & set("*?[{") for word in words[: MAX_UNROLLED + 1])
         return words if known and len(words) <= MAX_UNROLLED else None
 
     def _function(self, function: Function, state: State) -> Status:
@@ -343,39 +361,42 @@ class Interpreter:
 
     def source(self, path: str, text: str, arguments: Optional[Sequence[Value]], state: State) -> Status:
         """Execute a sourced file in the same shell."""
-        self.files.append(path)
+        self.files[path] = self.files.get(path, 0) + 1
         frame = Frame(path, self.frame.script)
         return self._enter(frame, state, arguments or state.arguments, lambda: self.execute(text, state))
 
     def _enter(self, frame: Frame, state: State, arguments: Optional[Sequence[Value]], body: Any) -> Status:
         if len(self.frames) > MAX_NESTING:
-            state.invalidate(Message("{place}: nested too deeply", place=self.place))
+            self.invalidate(state, Message("{place}: nested too deeply", place=self.place))
             return None
         outer, line, before = state.arguments, self.line, state.copy()
         state.arguments = arguments
         self.frames.append(frame)
-        body()
-        self.frames.pop()
+        try:
+            body()
+        finally:
+            self.frames.pop()
         if frame.returns:
-            state.assign_from(merge([*frame.returns, state], before))
+            state.assign_from(merge([*frame.returns, state], before, self.budget))
         state.arguments, self.line = outer, line
-        for name, (value, exported) in frame.locals.items():
-            state.restore(name, value, exported)
+        for name, variable in frame.locals.items():
+            state.restore(name, variable)
         return None
 
     def start_script(self, path: str, text: str, arguments: Sequence[Value], state: State) -> None:
         """Execute a script in a shell of its own: it gets what is exported and gives nothing back."""
         if len(self.frames) > MAX_NESTING:
             return
-        child = State(
-            state.environment(), set(state.exported), dict(state.places), state.unknown_by_default, cwd=state.cwd
-        )
+        self.budget.look(len(state.variables))
+        child = state.child()
         child.arguments = arguments
-        self.files.append(path)
+        self.files[path] = self.files.get(path, 0) + 1
         line = self.line
         self.frames.append(Frame(path, path))
-        self.execute(text, child)
-        self.frames.pop()
+        try:
+            self.execute(text, child)
+        finally:
+            self.frames.pop()
         self.line = line
 
 
@@ -391,18 +412,10 @@ _HANDLERS = {
 }
 
 
-def leaves_early(node: Any) -> bool:
-    """Return whether a statement contains `break` or `continue` anywhere."""
-    return any(word in ("break", "continue") for word in _first_words(node))
-
-
-def _first_words(node: Any) -> Iterator[str]:
-    if isinstance(node, Simple):
-        if node.words:
-            yield node.words[0].text
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from _first_words(part)
-    elif hasattr(node, "__dataclass_fields__") and not isinstance(node, Test):
-        for name in node.__dataclass_fields__:
-            yield from _first_words(getattr(node, name))
+def _in_order(body: Sequence[AndOr]) -> Iterator[Optional[Pipeline]]:
+    """Yield the commands of a substitution that run one after the other; None for whatever else it does."""
+    for statement in body:
+        if statement.background or any(operator == "||" for operator, _ in statement.others):
+            yield None
+        for pipeline in (statement.first, *(pipeline for _, pipeline in statement.others)):
+            yield pipeline if len(pipeline.commands) == 1 else None

@@ -8,9 +8,7 @@ Time is linear in the length of the text.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from dataclasses import dataclass
-from typing import Optional
+from typing import Iterator, NamedTuple, Optional
 
 from envtune.messages import Message, Text
 
@@ -20,6 +18,8 @@ _PLAIN = re.compile(r"[^ \t\n|&;()<>'\"\\$`]+")  # a carriage return is a charac
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
 _OPERATOR = re.compile(r";;&|;;|;&|&&|\|\||\|&|&>>|&>|<<<|<<-|<<|<>|>>|>\||>&|<&|[|&;()<>]")
 _INSIDE = re.compile(r"[^'\"\\$`(){}]+")
+_ESCAPED = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quote in "`'"}
+_COMMENT = re.compile(r"(?<![^\s;&|<>()])#")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=$")
 
 
@@ -32,8 +32,7 @@ class ShellSyntaxError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A word (raw, with its quotes), an operator, a line end, `((...))`, or the point at which reading stopped."""
 
     kind: str  # word | op | nl | arith | end
@@ -42,71 +41,110 @@ class Token:
     problem: Optional[Text] = None
 
 
-def tokenize(text: str) -> list[Token]:
-    """Return the tokens of a script; the last one is `end`, whose `problem` says what is wrong there, if anything."""
-    ends = [at.start() for at in re.finditer("\n", text)]
-    tokens: list[Token] = []
+def tokenize(text: str) -> Iterator[Token]:
+    """Yield the tokens of a script; the last one is `end`, whose `problem` says what is wrong there, if anything."""
+    scanner = _Scanner(text)
     try:
-        _scan(text, ends, tokens)
+        yield from scanner.tokens()
     except ShellSyntaxError as error:
-        tokens.append(Token("end", "", bisect_right(ends, error.line - 1) + 1, error.reason))
+        yield Token("end", "", scanner.line_at(error.line), error.reason)
     else:
-        tokens.append(Token("end", "", len(ends) + 1))
-    return tokens
+        yield Token("end", "", scanner.line_at(len(text)))
 
 
-def _scan(text: str, ends: list[int], tokens: list[Token]) -> None:
-    """Append the tokens; a ShellSyntaxError raised here carries the offset, not the line."""
-    at, size = 0, len(text)
-    documents: list[tuple[str, bool]] = []
-    while at < size:
-        blank = _BLANK.match(text, at)
-        if blank is not None:
-            at = blank.end()
-            continue
-        if text[at] == "#":
-            end = text.find("\n", at)
-            at = size if end < 0 else end
-            continue
-        kind, end = _token_at(text, at)
-        token = Token(kind, text[at + 2 : end - 2] if kind == "arith" else text[at:end], bisect_right(ends, at - 1) + 1)
-        at = end
-        if kind == "word" and tokens and tokens[-1].text in ("<<", "<<-") and tokens[-1].kind == "op":
-            documents.append((re.sub(r"['\"\\]", "", token.text), tokens[-1].text == "<<-"))
-        elif kind == "word" and token.text.isdigit() and text[at : at + 1] in ("<", ">"):
-            continue  # the descriptor of a redirection
-        elif kind == "nl":
-            at = _after_documents(text, at, documents)
-        tokens.append(token)
+class _Scanner:
+    """One pass over the text; a ShellSyntaxError raised here carries the offset, not the line."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line, self._counted = 1, 0  # the line of offset `_counted`
+        self._closing = _Closing(text)
+        self._documents: list[tuple[str, bool]] = []  # here-documents announced on this line
 
-def _token_at(text: str, at: int) -> tuple[str, int]:
-    """Return the kind of the token at `at`, and its end."""
-    if text[at] == "\n":
-        return "nl", at + 1
-    if text.startswith("((", at) and text.startswith("))", end_of_parens(text, at) - 2):
-        return "arith", end_of_parens(text, at)
-    if text.startswith(("<(", ">("), at):
-        return "word", end_of_parens(text, at + 1)
-    operator = _OPERATOR.match(text, at)
-    if operator is not None:
-        return "op", operator.end()
-    end = _end_of_word(text, at)
-    if end == at:
-        raise ShellSyntaxError(at, Message("unexpected {text!r}", text=text[at]))
-    return "word", end
+    def line_at(self, at: int) -> int:
+        """Return the line of an offset; going forward costs the text in between."""
+        if at < self._counted:
+            return self._line - self._text.count("\n", at, self._counted)
+        self._line += self._text.count("\n", self._counted, at)
+        self._counted = at
+        return self._line
 
-
-def _after_documents(text: str, at: int, documents: list[tuple[str, bool]]) -> int:
-    """Return the offset after the here-documents that were announced on the line just ended."""
-    while documents:
-        delimiter, tabs = documents.pop(0)
+    def tokens(self) -> Iterator[Token]:
+        text, at, previous = self._text, 0, Token("nl", "", 0)
         while at < len(text):
-            end = text.find("\n", at)
-            row, at = (text[at:], len(text)) if end < 0 else (text[at:end], end + 1)
-            if (row.lstrip("\t") if tabs else row) == delimiter:
-                break
-    return at
+            blank = _BLANK.match(text, at)
+            if blank is not None:
+                at = blank.end()
+                continue
+            if text[at] == "#":
+                at = _line_end(text, at)
+                continue
+            kind, end = self._token_at(at)
+            content = text[at + 2 : end - 2] if kind == "arith" else text[at:end]
+            token = Token(kind, content, self.line_at(at))
+            at = end
+            if kind == "word" and previous.kind == "op" and previous.text in ("<<", "<<-"):
+                self._documents.append((re.sub(r"['\"\\]", "", token.text), previous.text == "<<-"))
+            elif kind == "word" and token.text.isdigit() and text[at : at + 1] in ("<", ">"):
+                continue  # the descriptor of a redirection
+            elif kind == "nl":
+                at = self._after_documents(at)
+            yield token
+            previous = token
+
+    def _token_at(self, at: int) -> tuple[str, int]:
+        """Return the kind of the token at `at`, and its end."""
+        text = self._text
+        if text[at] == "\n":
+            return "nl", at + 1
+        if text.startswith("((", at):
+            end = self._closing.end_of(at)
+            if text.startswith("))", end - 2):
+                return "arith", end
+        if text.startswith(("<(", ">("), at):
+            return "word", end_of_parens(text, at + 1)
+        operator = _OPERATOR.match(text, at)
+        if operator is not None:
+            return "op", operator.end()
+        end = _end_of_word(text, at)
+        if end == at:
+            raise ShellSyntaxError(at, Message("unexpected {text!r}", text=text[at]))
+        return "word", end
+
+    def _after_documents(self, at: int) -> int:
+        """Return the offset after the here-documents that were announced on the line just ended."""
+        text = self._text
+        for delimiter, tabs in self._documents:
+            while at < len(text):
+                end = _line_end(text, at)
+                row, at = text[at:end], end + 1
+                if (row.lstrip("\t") if tabs else row) == delimiter:
+                    break
+        self._documents = []
+        return min(at, len(text))
+
+
+class _Closing:
+    """Where the parentheses close that are looked at ahead, to tell `((1+2))` from `((a); b)`: each is found once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ends: dict[int, int] = {}
+        self._left = 4 * len(text) + 1000  # characters; here-documents can hide what was found before
+
+    def end_of(self, start: int) -> int:
+        """Return the offset after the `)` that closes the `(` at `start`."""
+        if start not in self._ends:
+            end = end_of_parens(self._text, start, ends=self._ends)
+            self._left -= end - start
+            if self._left < 0:
+                raise ShellSyntaxError(start, Message("nested too deeply"))
+        return self._ends[start]
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
 
 
 def _end_of_word(text: str, start: int) -> int:
@@ -157,10 +195,10 @@ def _closing(text: str, at: int, quote: str) -> int:
 
 
 def _closing_escaped(text: str, at: int, quote: str) -> int:
-    closing = re.compile(rf"(?:[^\\{quote}]|\\.)*{quote}", re.DOTALL).match(text, at + 1)
-    if closing is None:
-        raise ShellSyntaxError(at, Message("the quote {quote} is never closed", quote=quote))
-    return closing.end()
+    for special in _ESCAPED[quote].finditer(text, at + 1):
+        if special[0] == quote:
+            return special.end()
+    raise ShellSyntaxError(at, Message("the quote {quote} is never closed", quote=quote))
 
 
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
@@ -181,21 +219,23 @@ def _end_of_double(text: str, start: int, depth: int) -> int:
     raise ShellSyntaxError(start, Message('the quote " is never closed'))
 
 
-def end_of_parens(text: str, start: int, depth: int = 0) -> int:
-    """Return the offset after the `)` that closes the `(` at `start`."""
-    at, level = start, 0
+def end_of_parens(text: str, start: int, depth: int = 0, ends: Optional[dict[int, int]] = None) -> int:
+    """Return the offset after the `)` that closes the `(` at `start`; `ends` takes it for every `(` in between."""
+    at, opened = start, list[int]()
     while at < len(text):
         plain = _INSIDE.match(text, at)
         if plain is not None:
-            at = plain.end()
-            comment = re.search(r"(?:^|\s)#", plain.group())
-            if comment is not None:
-                end = text.find("\n", plain.start() + comment.start() + 1)
-                at = len(text) if end < 0 else end
+            comment = _COMMENT.search(text, at, plain.end())
+            at = plain.end() if comment is None else _line_end(text, comment.start())
         elif text[at] in "()":
-            level += 1 if text[at] == "(" else -1
             at += 1
-            if level == 0:
+            if text[at - 1] == "(":
+                opened.append(at - 1)
+                continue
+            closed = opened.pop()
+            if ends is not None:
+                ends[closed] = at
+            if not opened:
                 return at
         elif text[at] in "{}":
             at += 1

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Mapping, Protocol
 
+from envtune.errors import Missing
 from envtune.model import FileStat
+from envtune.shell.budget import PER_READ, Budget
+
+MAX_PATH = 4095  # bytes of a path that Linux follows (PATH_MAX)
 
 
 class Machine(Protocol):
@@ -23,3 +27,32 @@ class Machine(Protocol):
 
     def readlink(self, path: str) -> str:
         """Return the text of a symbolic link."""
+
+
+class CountedMachine:
+    """A machine on which every question is taken from a budget; what is longer than a path can be is not there."""
+
+    def __init__(self, machine: Machine, budget: Budget) -> None:
+        self._machine, self._budget, self.uname = machine, budget, machine.uname
+
+    def read(self, path: str) -> str:
+        """Return the text of a file."""
+        return self._machine.read(self._counted(path))
+
+    def read_bytes(self, path: str) -> bytes:
+        """Return the content of a file."""
+        return self._machine.read_bytes(self._counted(path))
+
+    def stat(self, path: str, follow: bool = True) -> FileStat:
+        """Return what kind of thing is at `path`."""
+        return self._machine.stat(self._counted(path), follow)
+
+    def readlink(self, path: str) -> str:
+        """Return the text of a symbolic link."""
+        return self._machine.readlink(self._counted(path))
+
+    def _counted(self, path: str) -> str:
+        self._budget.look(PER_READ + len(path))
+        if len(path) > MAX_PATH:
+            raise Missing(path)
+        return path

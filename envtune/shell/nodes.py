@@ -2,90 +2,83 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Optional, Union
+from typing import NamedTuple, Optional, Union
 
 from envtune.shell.lexer import Token
 
 
-@dataclass(frozen=True)
-class Simple:
+class Simple(NamedTuple):
     """Assignments and words, redirections left out."""
 
     words: tuple[Token, ...]
     line: int
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """`{ ...; }` or, as a subshell, `( ... )`."""
 
     body: Body
     subshell: bool
 
 
-@dataclass(frozen=True)
-class If:
+class If(NamedTuple):
     """Conditions with their bodies, and what is executed when none holds."""
 
     branches: tuple[tuple[Body, Body], ...]
     other: Body
 
 
-@dataclass(frozen=True)
-class Loop:
-    """for (with its variable and words), select, while or until (with a condition)."""
+class Loop(NamedTuple):
+    """for (with its variable and words), select, while or until (with a condition).
+
+    `leaves`: `break` or `continue` is somewhere in the body.
+    """
 
     variable: str
     words: Optional[tuple[Token, ...]]
     condition: Body
     body: Body
     line: int
+    leaves: bool
     until: bool = False
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A word and its branches: patterns with their bodies."""
 
     word: Token
     branches: tuple[tuple[tuple[Token, ...], Body], ...]
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """A function definition."""
 
     name: str
     body: Command
 
 
-@dataclass(frozen=True)
-class Test:
+class Test(NamedTuple):
     """`[[ ... ]]`."""
 
     words: tuple[Token, ...]
     line: int
 
 
-@dataclass(frozen=True)
-class Arithmetic:
+class Arithmetic(NamedTuple):
     """`(( ... ))`."""
 
     text: str
     line: int
 
 
-@dataclass(frozen=True)
-class Pipeline:
+class Pipeline(NamedTuple):
     """Commands joined by `|`."""
 
     commands: tuple[Command, ...]
     negated: bool
 
 
-@dataclass(frozen=True)
-class AndOr:
+class AndOr(NamedTuple):
     """Pipelines joined by `&&` and `||`, in the background or not."""
 
     first: Pipeline

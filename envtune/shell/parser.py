@@ -7,9 +7,10 @@ groups, subshells, functions, `[[ ]]` and `(( ))`.
 from __future__ import annotations
 
 import re
-from typing import Callable, Iterator, Mapping
+from typing import Callable, Iterator, Mapping, Optional
 
 from envtune.messages import Message
+from envtune.shell.budget import BudgetExceeded
 from envtune.shell.lexer import MAX_DEPTH, REDIRECTIONS, ShellSyntaxError, Token, tokenize
 from envtune.shell.nodes import (
     AndOr,
@@ -26,6 +27,7 @@ from envtune.shell.nodes import (
     Test,
 )
 
+MAX_TOKENS = 200_000  # of one statement at the top of a script, all of which is kept in memory
 _CLOSERS = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 
 
@@ -55,19 +57,21 @@ def statement_lines(text: str) -> list[int]:
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: Iterator[Token]) -> None:
         self._tokens = tokens
-        self._at = 0
+        self._previous: Optional[Token] = None
+        self._next = next(tokens)
         self._depth = 0
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
+        self._left = MAX_TOKENS  # tokens that the present statement may still have
+        self._leaving = 0  # how often `break` and `continue` were seen
 
     def _take(self) -> Token:
         token = self._next
         if token.kind != "end":
-            self._at += 1
+            self._previous, self._next = token, next(self._tokens)
+            self._left -= 1
+            if self._left < 0:
+                raise BudgetExceeded(Message("the script is too large to follow"), token.line)
         return token
 
     def _unexpected(self) -> ShellSyntaxError:
@@ -98,7 +102,7 @@ class _Parser:
 
     def at_line_start(self) -> bool:
         """Return whether the next token is the first on its line."""
-        return self._at == 0 or self._tokens[self._at - 1].kind == "nl"
+        return self._previous is None or self._previous.kind == "nl"
 
     def skip_separators(self) -> None:
         """Skip line ends and `;`."""
@@ -111,9 +115,11 @@ class _Parser:
 
     def separator(self) -> None:
         """Take what must follow a statement: `;`, `&` (taken already), a line end or the end."""
-        previous = self._tokens[self._at - 1] if self._at else None
+        previous = self._previous
         if self._next.kind not in ("nl", "end") and not self._is(";") and not (previous and previous.text == "&"):
             raise self._unexpected()
+        if not self._depth:
+            self._left = MAX_TOKENS
         self.skip_separators()
 
     def and_or(self) -> AndOr:
@@ -198,6 +204,7 @@ class _Parser:
             words.append(self._take())
             if len(words) == 1 and self._is("("):
                 return self._function(words[0].text)
+        self._leaving += bool(words) and words[0].text in ("break", "continue")
         return Simple(tuple(words), line)
 
     def _function(self, name: str) -> Function:
@@ -228,7 +235,7 @@ class _Parser:
             if self._take().text != "elif":
                 break
         other: Body = ()
-        if self._tokens[self._at - 1].text == "else":
+        if self._previous is not None and self._previous.text == "else":
             other = self._body("fi")
             self._take()
         return If(tuple(branches), other)
@@ -236,27 +243,35 @@ class _Parser:
     def _while(self) -> Loop:
         token = self._take()
         condition = self._body("do")
-        return Loop("", None, condition, self._loop_body(), token.line, token.text == "until")
+        return self._loop("", None, condition, token.line, token.text == "until")
 
     def _for(self) -> Loop:
         line = self._take().line
         if self._next.kind == "arith":
             names = re.findall(r"[A-Za-z_]\w*", self._take().text)
             self.skip_separators()
-            return Loop(names[0] if names else "", None, (), self._loop_body(), line)
+            return self._loop(names[0] if names else "", None, (), line)
         name, words = self._take().text, None
         self._skip_line_ends()
         if self._is("in", kind="word"):
             self._take()
             words = self._words()
         self.skip_separators()
-        return Loop(name, words, (), self._loop_body(), line)
+        return self._loop(name, words, (), line)
 
     def _words(self) -> tuple[Token, ...]:
         words = []
         while self._next.kind == "word":
             words.append(self._take())
         return tuple(words)
+
+    def _loop(
+        self, name: str, words: Optional[tuple[Token, ...]], condition: Body, line: int, until: bool = False
+    ) -> Loop:
+        """Parse the body of a loop whose head is given."""
+        leaving = self._leaving
+        body = self._loop_body()
+        return Loop(name, words, condition, body, line, self._leaving > leaving, until)
 
     def _loop_body(self) -> Body:
         if self._is("{", kind="word"):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Optional, Sequence
+from collections import deque
+from typing import Sequence
 
 from envtune.errors import HostError, Missing
 from envtune.messages import Message, Text
 from envtune.shell.assignments import ASSIGNMENT
 from envtune.shell.expansion import Value, unknown
 from envtune.shell.interpreter import Interpreter
-from envtune.shell.state import Launch, State
+from envtune.shell.state import State
 
 # What starts a training job; every other program leaves the variables of the script as they are.
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*|ipython3?")
@@ -31,39 +32,32 @@ _WRAPPERS = frozenset(
 _OUTSIDE = frozenset(
     ("docker", "podman", "nerdctl", "kubectl", "ssh", "pdsh", "sudo", "su", "ctr", "crictl", "singularity", "apptainer")
 )
+_PROGRAMS = _STARTERS | _SHELLS | _WRAPPERS | _OUTSIDE
 _NO_JOB = frozenset(("-c", "-V", "--version", "-h", "--help"))
 _NO_JOB_MODULES = frozenset(("pip", "venv", "virtualenv", "ensurepip", "compileall", "site", "json.tool"))
 
 
 def start_program(interpreter: Interpreter, fields: Sequence[Value], state: State) -> None:
     """Execute a program: the job, a shell script, something that starts one of them, or something else."""
-    words = list(fields)
+    words = deque(fields)
     while words:
-        first = words[0]
+        first = words.popleft()
         if isinstance(first, Text):  # $PYTHON train.py: taken to be the job
-            return _record_launch(interpreter, state)
+            return interpreter.launches.add(interpreter.place, state)
         name = posixpath.basename(first)
         if name == "env":
-            words = _env(interpreter, words[1:], state)
+            _env(interpreter, words, state)
         elif name in _WRAPPERS:
-            words = _wrapped(words[1:])
+            _skip_to_program(words)
         else:
-            return _start(interpreter, name, first, words[1:], state)
+            return _start(interpreter, name, first, words, state)
 
 
-def _record_launch(interpreter: Interpreter, state: State, reason: Optional[Text] = None) -> None:
-    """Record a line that starts the job, with what it gets; `reason`: why all of that is unknown."""
-    values = state.environment()
-    unknown_by_default = state.unknown_by_default
-    if reason is not None:
-        values, unknown_by_default = dict.fromkeys(values, reason), reason
-    interpreter.launches.append(Launch(interpreter.place, values, dict(state.places), unknown_by_default))
-
-
-def _start(interpreter: Interpreter, name: str, path: str, arguments: Sequence[Value], state: State) -> None:
+def _start(interpreter: Interpreter, name: str, path: str, words: deque[Value], state: State) -> None:
+    arguments = list(words)
     if _PYTHON.fullmatch(name):
         if not _starts_no_job(arguments):
-            _record_launch(interpreter, state)
+            interpreter.launches.add(interpreter.place, state)
     elif name in _SHELLS:
         _start_shell(interpreter, arguments, state)
     elif name in _OUTSIDE:
@@ -73,7 +67,7 @@ def _start(interpreter: Interpreter, name: str, path: str, arguments: Sequence[V
         if scripts:
             _start_script(interpreter, scripts[0], [], state)
         else:
-            _record_launch(interpreter, state)
+            interpreter.launches.add(interpreter.place, state)
     elif "/" in path or name.endswith(".sh"):
         _start_script(interpreter, path, arguments, state)
 
@@ -86,68 +80,72 @@ def _starts_no_job(arguments: Sequence[Value]) -> bool:
     return words[:1] == ["-m"] and len(words) > 1 and words[1] in _NO_JOB_MODULES
 
 
-def _wrapped(arguments: Sequence[Value]) -> list[Value]:
-    """Return what a wrapper such as `taskset -c 0-3` starts: from the first word on that names a known program."""
-    for number, argument in enumerate(arguments):
-        if isinstance(argument, Text):
-            continue
-        name = posixpath.basename(argument)
-        if _PYTHON.fullmatch(name) or name in _STARTERS | _SHELLS | _WRAPPERS | _OUTSIDE or name.endswith(".sh"):
-            return list(arguments[number:])
-    return []
+def _skip_to_program(words: deque[Value]) -> None:
+    """Drop what a wrapper such as `taskset -c 0-3` has before what it starts, the first name of a known program."""
+    while words:
+        if isinstance(words[0], str):
+            name = posixpath.basename(words[0])
+            if _PYTHON.fullmatch(name) or name in _PROGRAMS or name.endswith(".sh"):
+                return
+        words.popleft()
 
 
-def _env(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> list[Value]:
-    """Execute `env [-i] [-u NAME] A=b... program`; return the program and its arguments."""
-    words = list(arguments)
+def _env(interpreter: Interpreter, words: deque[Value], state: State) -> None:
+    """Execute `env [-i] [-u NAME] A=b... program`; the program and its arguments are left in `words`."""
     while words and isinstance(words[0], str):
-        word = words.pop(0)
-        assert isinstance(word, str)
+        word = str(words[0])
         assignment = ASSIGNMENT.match(word)
+        if assignment is None and not word.startswith("-"):
+            return
+        words.popleft()
         if assignment is not None:
             state.set(assignment[1], assignment[4], interpreter.place)
-            state.exported.add(assignment[1])
+            state.export(assignment[1])
         elif word in ("-i", "-", "--ignore-environment"):
-            state.exported, state.unknown_by_default = set(), None
+            interpreter.budget.look(len(state.variables))
+            for name, _ in list(state.variables.items()):
+                state.export(name, False)
+            state.unknown_by_default = None
         elif word in ("-u", "--unset") and words and isinstance(words[0], str):
-            state.unset(str(words.pop(0)), interpreter.place)
+            state.unset(str(words.popleft()), interpreter.place)
         elif word.startswith("--unset="):
             state.unset(word[8:], interpreter.place)
-        elif not word.startswith("-"):
-            return [word, *words]
-    return words
 
 
-def _start_outside(interpreter: Interpreter, name: str, arguments: Sequence[Value], state: State) -> None:
+def _start_outside(interpreter: Interpreter, name: str, arguments: list[Value], state: State) -> None:
     """Execute docker, ssh or sudo: what they run does not get the script's environment."""
     if name == "sudo" and any(argument in ("-E", "--preserve-env") for argument in arguments):
-        return start_program(interpreter, _wrapped(arguments), state)
-    words = " ".join(argument for argument in arguments if isinstance(argument, str))
-    if re.search(r"(?:^|[\s/'\";&])(?:python[0-9.]*|torchrun|[\w.-]+\.sh)(?=$|[\s'\";&])", words):
+        words = deque(arguments)
+        _skip_to_program(words)
+        return start_program(interpreter, words, state)
+    line = " ".join(argument for argument in arguments if isinstance(argument, str))
+    interpreter.budget.make(len(line))
+    if re.search(r"(?:^|[\s/'\";&])(?:python[0-9.]*|torchrun|[\w.-]+\.sh)(?=$|[\s'\";&])", line):
         reason = Message(
             "{place} starts the job by {name}, which does not pass this environment on",
             place=interpreter.place,
             name=name,
         )
-        _record_launch(interpreter, state, reason)
+        interpreter.launches.add_unknown(interpreter.place, reason)
 
 
 def _start_shell(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> None:
     """Execute `bash [options] file` and `bash -c text`."""
-    words = list(arguments)
-    while words and isinstance(words[0], str) and words[0].startswith(("-", "+")):
-        option = str(words.pop(0))
-        if option.endswith("c") and not option.startswith("--"):
-            child = state.copy()
-            if words and isinstance(words[0], str):
-                interpreter.execute(words[0], child)
-            elif words:
-                _record_launch(interpreter, child, unknown("bash -c", interpreter.place))
-            return
-    if words:
-        if isinstance(words[0], Text):
-            return _record_launch(interpreter, state, words[0])
-        _start_script(interpreter, words[0], words[1:], state)
+    for at, word in enumerate(arguments):
+        if isinstance(word, Text):
+            return interpreter.launches.add_unknown(interpreter.place, word)
+        if not word.startswith(("-", "+")):
+            return _start_script(interpreter, word, arguments[at + 1 :], state)
+        if word.endswith("c") and not word.startswith("--"):
+            return _start_text(interpreter, arguments[at + 1 :], state)
+
+
+def _start_text(interpreter: Interpreter, words: Sequence[Value], state: State) -> None:
+    child = state.copy()
+    if words and isinstance(words[0], str):
+        interpreter.execute(words[0], child)
+    elif words:
+        interpreter.launches.add_unknown(interpreter.place, unknown("bash -c", interpreter.place))
 
 
 def _start_script(interpreter: Interpreter, path: str, arguments: Sequence[Value], state: State) -> None:
@@ -163,4 +161,4 @@ def _start_script(interpreter: Interpreter, path: str, arguments: Sequence[Value
         return
     except HostError as error:
         reason = Message("{place} starts {path}: {error}", place=interpreter.place, path=path, error=error)
-        _record_launch(interpreter, state, reason)
+        interpreter.launches.add_unknown(interpreter.place, reason)

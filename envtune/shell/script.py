@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Callable, NamedTuple
 
+from envtune.messages import Message
+from envtune.shell.budget import Budget, BudgetExceeded
 from envtune.shell.builtins import BUILTINS
 from envtune.shell.interpreter import Frame, Interpreter
-from envtune.shell.machine import Machine
+from envtune.shell.launches import Launch
+from envtune.shell.machine import CountedMachine, Machine
 from envtune.shell.programs import start_program
-from envtune.shell.state import Launch, State, intersection
+from envtune.shell.state import State
 
 
 class ScriptResult(NamedTuple):
@@ -19,16 +23,22 @@ class ScriptResult(NamedTuple):
 
 
 def execute_script(
-    machine: Machine, real_path: Callable[[str], str], path: str, text: str, state: State
+    machine: Machine, real_path: Callable[[Machine, str], str], path: str, text: str, state: State, budget: Budget
 ) -> ScriptResult:
     """Return what all lines that start the job give it; without such a line, what the script has exported at its end.
 
-    `text` is the script at `path`; `state` is what it starts with, and is changed.
+    `text` is the script at `path`; `state` is what it starts with, and is changed. What following it costs is taken
+    from `budget`; where that does not suffice, everything is unknown: the rest of the script may set it.
     """
-    interpreter = Interpreter(machine, real_path, BUILTINS, start_program, [Frame(path, path)])
-    interpreter.execute(text, state)
-    if interpreter.launches:
-        launch = intersection(interpreter.launches)
-    else:
-        launch = Launch(path, state.environment(), state.places, state.unknown_by_default)
-    return ScriptResult(launch, tuple(interpreter.files))
+    counted = CountedMachine(machine, budget)
+    interpreter = Interpreter(
+        counted, partial(real_path, counted), BUILTINS, start_program, [Frame(path, path)], budget
+    )
+    try:
+        interpreter.execute(text, state)
+    except BudgetExceeded as error:
+        reason = Message("{reason} ({place})", reason=error.reason, place=error.place)
+        return ScriptResult(Launch(error.place, {}, {}, reason), tuple(interpreter.files))
+    if not interpreter.launches:
+        interpreter.launches.add(path, state)
+    return ScriptResult(interpreter.launches.common(), tuple(interpreter.files))

@@ -4,85 +4,103 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass, field, replace
-from typing import Any, Iterable, Mapping, Optional, Sequence
+from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.messages import Message, Text
+from envtune.shell.budget import Budget
 from envtune.shell.expansion import Value
+from envtune.shell.persistent import PersistentMap
+
+
+class Variable(NamedTuple):
+    """A variable's value (None: not set; a Text: unknown, and why), and file:line that set or unset it last."""
+
+    value: Optional[Value]
+    exported: bool = False
+    place: str = ""
+
+
+_NONE = Variable(None)
 
 
 @dataclass
 class State:
-    """Variables (a Text: unknown, and why), which of them are exported, and where each was set last."""
+    """The variables, functions and arguments of a shell."""
 
-    values: dict[str, Value] = field(default_factory=dict)
-    exported: set[str] = field(default_factory=set)
-    places: dict[str, str] = field(default_factory=dict)
-    unknown_by_default: Optional[Text] = None  # why a variable that is not in `values` may be set all the same
-    functions: dict[str, Any] = field(default_factory=dict)
+    variables: PersistentMap[Variable] = field(default_factory=PersistentMap)
+    unknown_by_default: Optional[Text] = None  # why a variable that is not in `variables` may be set all the same
+    functions: PersistentMap[Any] = field(default_factory=PersistentMap)
     arguments: Optional[Sequence[Value]] = None
     cwd: Optional[str] = None  # None: unknown
     allexport: bool = False
     alive: bool = True  # False after exit, exec or return
-    removed: dict[str, str] = field(default_factory=dict)  # variable -> where it was unset
+
+    @classmethod
+    def started(
+        cls, values: Mapping[str, Value], places: Mapping[str, str], unknown_by_default: Optional[Text], cwd: str
+    ) -> State:
+        """Return the state of a shell that is started with this environment."""
+        state = cls(unknown_by_default=unknown_by_default, cwd=cwd)
+        for name, value in values.items():
+            state.variables[name] = Variable(value, True, places.get(name, ""))
+        return state
 
     def copy(self) -> State:
         """Return a state that shares nothing mutable with this one."""
-        return replace(
-            self,
-            values=dict(self.values),
-            exported=set(self.exported),
-            places=dict(self.places),
-            functions=dict(self.functions),
-            removed=dict(self.removed),
-        )
+        return replace(self, variables=self.variables.copy(), functions=self.functions.copy())
+
+    def child(self) -> State:
+        """Return the state of a script that is started from here: it gets what is exported, and where that was set."""
+        state = State(unknown_by_default=self.unknown_by_default, cwd=self.cwd)
+        state.variables = self.variables.copy()
+        for name, variable in self.variables.items():
+            if not variable.exported:
+                state.variables[name] = Variable(None, False, variable.place)
+        return state
 
     def assign_from(self, other: State) -> None:
         """Take over everything of `other`."""
         self.__dict__.update(other.__dict__)
 
+    def variable(self, name: str) -> Variable:
+        """Return the variable, also where it is not set."""
+        return self.variables.get(name) or _NONE
+
+    def is_set(self, name: str) -> bool:
+        """Return whether the variable was given a value, known or not."""
+        return self.variable(name).value is not None
+
     def lookup(self, name: str) -> Optional[Value]:
         """Return the value; None when the variable is not set."""
-        return self.values.get(name, self.unknown_by_default)
+        value = self.variable(name).value
+        return self.unknown_by_default if value is None else value
 
     def set(self, name: str, value: Value, place: str) -> None:
         """Assign; under `set -a` also export."""
-        self.values[name] = value
-        self.places[name] = place
-        self.removed.pop(name, None)
-        if self.allexport:
-            self.exported.add(name)
+        self.variables[name] = Variable(value, self.allexport or self.variable(name).exported, place)
+
+    def export(self, name: str, exported: bool = True) -> None:
+        """Export the variable, or no longer; one that is not set is exported once it is."""
+        self.variables[name] = self.variable(name)._replace(exported=exported)
 
     def unset(self, name: str, place: str) -> None:
         """Remove the variable."""
-        self.values.pop(name, None)
-        self.places.pop(name, None)
-        self.exported.discard(name)
-        self.removed[name] = place
+        self.variables[name] = Variable(None, False, place)
 
-    def restore(self, name: str, value: Optional[Value], exported: bool) -> None:
-        """Give the variable back the value it had before `local`; None: it was not set."""
-        self.exported.discard(name)
-        if value is None:
-            self.values.pop(name, None)
-        else:
-            self.values[name] = value
-            if exported:
-                self.exported.add(name)
+    def restore(self, name: str, variable: Variable) -> None:
+        """Give the variable back what it was before `local`."""
+        self.variables[name] = variable._replace(place=self.variable(name).place)
 
     def invalidate(self, reason: Text) -> None:
         """Make every variable unknown, because anything may have been set."""
-        self.values = dict.fromkeys(self.values, reason)
-        self.exported |= set(self.values)
-        self.removed = {}
+        for name, variable in list(self.variables.items()):
+            known = variable.value is not None
+            self.variables[name] = Variable(reason, True, variable.place) if known else variable._replace(place="")
         self.unknown_by_default = reason
-
-    def environment(self) -> dict[str, Value]:
-        """Return what a program started now gets."""
-        return {name: value for name, value in self.values.items() if name in self.exported}
 
     def place(self, name: str) -> str:
         """Return where the variable was set or unset last."""
-        return self.places.get(name) or self.removed.get(name, "")
+        return self.variable(name).place
 
     def absolute(self, path: str) -> Optional[str]:
         """Return a path of the script, resolved against its working directory; None when that is unknown."""
@@ -91,7 +109,12 @@ class State:
         return None if self.cwd is None else posixpath.normpath(posixpath.join(self.cwd, path))
 
 
-def merge(states: Sequence[State], before: State) -> State:
+def same_variables(one: State, other: State) -> bool:
+    """Return whether both have the same values, and export the same."""
+    return all(one.variable(name)[:2] == other.variable(name)[:2] for name in one.variables.changed(other.variables))
+
+
+def merge(states: Sequence[State], before: State, budget: Budget) -> State:
     """Return what holds whichever of the states is the real one; a variable they differ in is unknown.
 
     `before` is the state that all of them come from: it shows which of them touched a variable. States after an exit
@@ -101,63 +124,32 @@ def merge(states: Sequence[State], before: State) -> State:
     if len(alive) <= 1:
         return alive[0] if alive else states[-1]
     common = alive[0].copy()
-    for name in {name for state in alive for name in state.values}:
-        rows = {(state.values.get(name), name in state.exported) for state in alive}
-        if len(rows) > 1:
-            common.values[name] = _differs(name, alive, before)
-            if any(name in state.exported for state in alive):
-                common.exported.add(name)
-    common.unknown_by_default = _first_text(state.unknown_by_default for state in alive)
+    names = {name for state in alive[1:] for name in alive[0].variables.changed(state.variables)}
+    budget.look(len(names) * len(alive))
+    for name in names:
+        common.variables[name] = _merged(name, alive, before)
+    common.unknown_by_default = next((s.unknown_by_default for s in alive if s.unknown_by_default is not None), None)
     for state in alive[1:]:
-        common.functions.update(state.functions)
+        for name in common.functions.changed(state.functions):
+            function = state.functions.get(name)
+            if function is not None:
+                common.functions[name] = function
         common.cwd = common.cwd if state.cwd == common.cwd else None
         common.arguments = common.arguments if state.arguments == common.arguments else None
-        common.places.update({name: place for name, place in state.places.items() if place != before.places.get(name)})
-        common.removed.update(state.removed)
     return common
 
 
-def _differs(name: str, states: Sequence[State], before: State) -> Text:
-    for state in states:
-        place = state.place(name)
-        value = state.values.get(name)
-        if place and place != before.place(name):
-            if isinstance(value, Text):
-                return value
-            return Message("set under a condition only ({place})", place=place)
+def _merged(name: str, states: Sequence[State], before: State) -> Variable:
+    rows = [state.variable(name) for state in states]
+    old = before.place(name)
+    place = next((row.place for row in reversed(rows) if row.place and row.place != old), rows[0].place)
+    if all(row[:2] == rows[0][:2] for row in rows):
+        return rows[0]._replace(place=place)
+    return Variable(_differs(rows, old), any(row.exported for row in rows), place)
+
+
+def _differs(rows: Sequence[Variable], old_place: str) -> Text:
+    for value, _, place in rows:
+        if place and place != old_place:
+            return value if isinstance(value, Text) else Message("set under a condition only ({place})", place=place)
     return Message("set under a condition only")
-
-
-@dataclass(frozen=True)
-class Launch:
-    """A line that starts the job, and the environment it gets there."""
-
-    place: str
-    values: Mapping[str, Value]
-    places: Mapping[str, str]
-    unknown_by_default: Optional[Text]
-
-
-def intersection(launches: Sequence[Launch]) -> Launch:
-    """Return what all launch lines have in common; a variable they differ in is unknown."""
-    first, last = launches[0], launches[-1]
-    if len(launches) == 1:
-        return first
-    values: dict[str, Value] = {}
-    for name in sorted({name for launch in launches for name in launch.values}):
-        seen = [launch.values.get(name) for launch in launches]
-        if len(set(seen)) == 1:
-            values[name] = first.values[name]
-        else:
-            other = next(launch for launch in launches if launch.values.get(name) != seen[0])
-            values[name] = _first_text(seen) or Message(
-                "not the same in the lines that start the job ({place}, {other_place})",
-                place=first.place,
-                other_place=other.place,
-            )
-    places = {name: place for launch in launches for name, place in launch.places.items()}
-    return Launch(last.place, values, places, _first_text(launch.unknown_by_default for launch in launches))
-
-
-def _first_text(values: Iterable[Optional[Value]]) -> Optional[Text]:
-    return next((value for value in values if isinstance(value, Text)), None)

@@ -1,0 +1,51 @@
+"""What following one script may cost: commands, characters looked at, bytes of values made; one object counts all.
+
+Lexing is linear in the text; every step that looks at text again, makes a value or reads the machine says so here
+before it does it. A script that needs more is unknown as a whole: what it would do after that point may set anything.
+"""
+
+from __future__ import annotations
+
+from envtune.messages import Message, Text
+from envtune.shell.lexer import ShellSyntaxError
+
+MAX_COMMANDS = 20_000  # executed, loops and sourced files included
+MAX_WORK = 3_000_000  # characters looked at, list entries copied; a microsecond each at worst
+MAX_BYTES = 32 << 20  # of values and fields made, those thrown away included
+MAX_VALUE = 131_072  # bytes of one variable that Linux passes to a program (MAX_ARG_STRLEN)
+PER_READ = 100  # work for one question to the machine, besides the length of its path
+PER_FIELD = 64  # bytes of a string besides its characters
+
+
+class BudgetExceeded(ShellSyntaxError):
+    """The script asks for more than is spent on one; `place` is the file:line at which it was left."""
+
+    place = ""
+
+    def __init__(self, reason: Text, line: int = 0) -> None:
+        super().__init__(line, reason)
+
+
+class Budget:
+    """What is left of each allowance, in the units of the constants above; what is used up stays used up."""
+
+    def __init__(self, commands: int = MAX_COMMANDS, work: int = MAX_WORK, size: int = MAX_BYTES) -> None:
+        self.commands, self.work, self.bytes = commands, work, size
+
+    def command(self) -> None:
+        """Count one command; raises BudgetExceeded."""
+        self.commands -= 1
+        if self.commands < 0:
+            raise BudgetExceeded(Message("the script does too much to follow"))
+
+    def look(self, characters: int) -> None:
+        """Count characters that are looked at; raises BudgetExceeded."""
+        self.work -= characters
+        if self.work < 0:
+            raise BudgetExceeded(Message("the script is too complex to follow"))
+
+    def make(self, characters: int, fields: int = 1) -> None:
+        """Count values that are made, by the characters they have together; raises BudgetExceeded."""
+        self.bytes -= characters + PER_FIELD * fields
+        if self.bytes < 0:
+            raise BudgetExceeded(Message("the script makes values that are too large to follow"))

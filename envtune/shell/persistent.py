@@ -1,0 +1,67 @@
+"""A mapping whose copies share what neither has changed, so that a copy costs the same whatever the mapping holds."""
+
+from __future__ import annotations
+
+from typing import Generic, Iterator, Optional, TypeVar
+
+V = TypeVar("V")
+_BUCKETS = 128  # a power of two
+
+
+class PersistentMap(Generic[V]):
+    """Names and values in buckets; a bucket is copied when it is first written after it was shared.
+
+    In no particular order: what is shown is sorted by whoever shows it.
+    """
+
+    __slots__ = ("_buckets", "_own")
+
+    def __init__(self) -> None:
+        self._buckets: list[dict[str, V]] = [{}] * _BUCKETS
+        self._own = 0  # bit n: bucket n is not shared
+
+    def copy(self) -> PersistentMap[V]:
+        """Return a mapping that can be changed without changing this one."""
+        other: PersistentMap[V] = PersistentMap.__new__(PersistentMap)
+        other._buckets, other._own = self._buckets[:], 0
+        self._own = 0
+        return other
+
+    def get(self, name: str) -> Optional[V]:
+        """Return the value, None where there is none."""
+        return self._buckets[hash(name) & _BUCKETS - 1].get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._buckets[hash(name) & _BUCKETS - 1]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._buckets))
+
+    def __setitem__(self, name: str, value: V) -> None:
+        self._owned(name)[name] = value
+
+    def discard(self, name: str) -> None:
+        """Remove the name, if it is there."""
+        if name in self:
+            del self._owned(name)[name]
+
+    def _owned(self, name: str) -> dict[str, V]:
+        number = hash(name) & _BUCKETS - 1
+        if not self._own >> number & 1:
+            self._buckets[number] = dict(self._buckets[number])
+            self._own |= 1 << number
+        return self._buckets[number]
+
+    def items(self) -> Iterator[tuple[str, V]]:
+        """Yield names and values."""
+        for bucket in self._buckets:
+            yield from bucket.items()
+
+    def changed(self, other: PersistentMap[V]) -> list[str]:
+        """Return the names whose values are not the same object in both; costs what was changed in either."""
+        names: list[str] = []
+        for ours, theirs in zip(self._buckets, other._buckets):
+            if ours is not theirs:
+                names += [name for name, value in ours.items() if theirs.get(name) is not value]
+                names += [name for name in theirs if name not in ours]
+        return names
