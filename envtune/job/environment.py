@@ -111,7 +111,7 @@ def _with_env_file(host: Host, path: str, base: JobEnvironment) -> JobEnvironmen
 
 def is_for_a_shell(text: str) -> bool:
     """Return whether an env file is written for a shell to source, so that it means what a shell makes of it."""
-    return re.search(r"^\s*(export|unset|source|[.]|case)\s", text, re.MULTILINE) is not None
+    return re.search(r"^[^\S\n]*(export|unset|source|[.]|case)\s", text, re.MULTILINE) is not None
 
 
 def env_file_environment(host: Host, path: str, text: str, base: JobEnvironment) -> JobEnvironment:

@@ -289,11 +289,10 @@ def _arithmetic(piece: str, shell: Shell) -> Value:
 
 def _number(word: str, piece: str, shell: Shell) -> Union[int, Text]:
     """Return the number that a digit string or a variable in `$((...))` stands for."""
-    value: Optional[Value] = word
-    if _NAME.fullmatch(word.lstrip("$")):
-        value = shell.lookup(word.lstrip("$")) or "0"
-        if isinstance(value, Text):
-            return value
+    name = _NAME.fullmatch(word.lstrip("$"))
+    value: Value = word if name is None else shell.lookup(name.group()) or "0"
+    if isinstance(value, Text):
+        return value
     return int(value) if _WHOLE.fullmatch(value) else shell.unknown(piece)
 
 

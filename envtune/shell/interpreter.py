@@ -196,8 +196,9 @@ class Interpreter:
                 assign(token.text, state, self.shell(state))
             return None if any("$(" in token.text or "`" in token.text for token in assignments) else True
         name = fields[0]
-        if isinstance(name, str) and name in state.functions:
-            return self._call(state.functions.get(name), fields[1:], state)
+        function = state.functions.get(name) if isinstance(name, str) else None
+        if function is not None:
+            return self._call(function, fields[1:], state)
         if isinstance(name, str) and name in self.builtins:
             return self.builtins[name](self, fields[1:], state)
         self.start_program(self, fields, self._with_prefix(assignments, state))

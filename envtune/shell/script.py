@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from envtune.messages import Message
 from envtune.shell.budget import Budget, BudgetExceeded
@@ -23,7 +23,7 @@ class ScriptResult(NamedTuple):
 
 
 def execute_script(
-    machine: Machine, real_path: Callable[[Machine, str], str], path: str, text: str, state: State, budget: Budget
+    machine: Machine, real_path: Callable[[Any, str], str], path: str, text: str, state: State, budget: Budget
 ) -> ScriptResult:
     """Return what all lines that start the job give it; without such a line, what the script has exported at its end.
 
@@ -31,9 +31,8 @@ def execute_script(
     from `budget`; where that does not suffice, everything is unknown: the rest of the script may set it.
     """
     counted = CountedMachine(machine, budget)
-    interpreter = Interpreter(
-        counted, partial(real_path, counted), BUILTINS, start_program, [Frame(path, path)], budget
-    )
+    follow = partial(real_path, counted)
+    interpreter = Interpreter(counted, follow, BUILTINS, start_program, [Frame(path, path)], budget)
     try:
         interpreter.execute(text, state)
     except BudgetExceeded as error:
