@@ -10,24 +10,51 @@ import re
 import shlex
 import time
 from functools import partial
-from typing import Callable, Iterable, Mapping, Optional, Sequence
+from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
 from envtune import expect
 from envtune.audit.applicability import excluded
-from envtune.audit.worker import Worker
 from envtune.catalog import Catalogue, load
 from envtune.catalog import select as select_checks
 from envtune.context import Context
 from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, describe_target, open_context, resolve_target
 from envtune.context.registry import find_probe
+from envtune.context.worker import Worker, no_answer
 from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text, internal_error_text
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
-from envtune.model import Check, Evidence, Fact, Finding, Outcome, Reading, Report, Severity
+from envtune.model import Check, Evidence, Fact, Finding, Outcome, Reading, Report, Severity, Source
 from envtune.ranges import join_subjects
 
 Progress = Callable[[Check], None]
+
+
+class TargetRead(NamedTuple):
+    """The job is read, as a report shows it."""
+
+    target: Mapping[str, Source]
+
+
+class Began(NamedTuple):
+    """A check begins."""
+
+    check: Check
+
+
+class Found(NamedTuple):
+    """The findings of the check that began last."""
+
+    findings: tuple[Finding, ...]
+
+
+class FactsRead(NamedTuple):
+    """Every fact about the host."""
+
+    facts: tuple[Fact, ...]
+
+
+Event = Union[TargetRead, Began, Found, FactsRead]
 
 _DIGITS = re.compile(r"\d+")
 _PYTHON = re.compile(r"(?<![\w./-])python3(?= -[cm] )")
@@ -86,25 +113,56 @@ def check_host(
     expectations: Expectations = NO_EXPECTATIONS,
 ) -> Report:
     """Return the report of these checks; raises UsageError when `target` names what is not on the host."""
-    began, clock = time.time(), time.monotonic()
+    return report_of(host, events(host, target, checks, expectations), progress)
+
+
+def events(
+    host: Host, target: TargetOptions, checks: Iterable[Check], expectations: Expectations = NO_EXPECTATIONS
+) -> Iterator[Event]:
+    """Judge a host and yield what a report is made of: the target, each check and its findings, the facts."""
     context = open_context(host, resolve_target(host, target), expectations)
-    findings = audit(checks, context, progress)
+    yield TargetRead(describe_target(context.target))
+    yield from _audited(checks, context)
+    yield FactsRead(read_facts(context))
+
+
+def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] = None) -> Report:
+    """Return the report that the events amount to."""
+    began, clock = time.time(), time.monotonic()
+    target: Mapping[str, Source] = {}
+    facts: tuple[Fact, ...] = ()
+    findings: list[Finding] = []
+    for event in judged:
+        if isinstance(event, Began) and progress is not None:
+            progress(event.check)
+        elif isinstance(event, Found):
+            findings.extend(event.findings)
+        elif isinstance(event, TargetRead):
+            target = event.target
+        elif isinstance(event, FactsRead):
+            facts = event.facts
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began if host.live else host.now))
-    facts = read_facts(context)
-    return Report(host.name, started, time.monotonic() - clock, describe_target(context.target), facts, findings)
+    return Report(host.name, started, time.monotonic() - clock, target, facts, tuple(findings))
 
 
 def audit(checks: Iterable[Check], context: Context, progress: Optional[Progress] = None) -> tuple[Finding, ...]:
     """Return every finding of every check, in the order of the checks; at least one finding per check."""
-    worker = Worker()
     findings: list[Finding] = []
-    for check in checks:
-        if progress is not None:
-            progress(check)
-        found = worker.call(partial(examine, check, context), check.deadline)
-        findings.extend((_hung(check),) if found is None else found)
-    worker.end()
+    for event in _audited(checks, context):
+        if isinstance(event, Found):
+            findings.extend(event.findings)
+        elif progress is not None:
+            progress(event.check)
     return tuple(findings)
+
+
+def _audited(checks: Iterable[Check], context: Context) -> Iterator[Union[Began, Found]]:
+    worker = Worker()
+    for check in checks:
+        yield Began(check)
+        found = worker.call(partial(examine, check, context), check.deadline)
+        yield Found((unanswered(check, no_answer(check.deadline)),) if found is None else found)
+    worker.end()
 
 
 def read_facts(context: Context) -> tuple[Fact, ...]:
@@ -113,7 +171,7 @@ def read_facts(context: Context) -> tuple[Fact, ...]:
     facts = []
     for name in context.facts.names():
         fact = worker.call(partial(context.facts.__getitem__, name), FACT_DEADLINE)
-        facts.append(fact or Fact(name, None, "", _no_answer(FACT_DEADLINE)))
+        facts.append(fact or Fact(name, None, "", no_answer(FACT_DEADLINE)))
     worker.end()
     return tuple(facts)
 
@@ -139,6 +197,8 @@ def examine(check: Check, context: Context) -> tuple[Finding, ...]:
         evidence = Evidence(error.path, str(error))
         needs_privilege = isinstance(error, Denied)
         return (_single(check, severity, Outcome.UNKNOWN, host_error_text(error), evidence, needs_privilege),)
+    except MemoryError:
+        return (unanswered(check, Message("there is not enough memory to read it")),)
     except Exception as error:  # our fault: say so, and go on with the other checks
         return (
             _single(check, severity, Outcome.ERROR, internal_error_text(error), Evidence(check.probe, repr(error))),
@@ -235,12 +295,9 @@ def _cut(text: str) -> str:
     return text if len(text) <= EVIDENCE_LIMIT else text[:EVIDENCE_LIMIT] + " [...]"
 
 
-def _hung(check: Check) -> Finding:
-    return _single(check, check.severity, Outcome.UNKNOWN, _no_answer(check.deadline), Evidence(check.probe))
-
-
-def _no_answer(deadline: float) -> Text:
-    return Message("no answer within {deadline:g} s", deadline=deadline)
+def unanswered(check: Check, reason: Text) -> Finding:
+    """Return the finding of a check that did not come to an end."""
+    return _single(check, check.severity, Outcome.UNKNOWN, reason, Evidence(check.probe))
 
 
 def summary(findings: Iterable[Finding]) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, List, NoReturn, Optional
+from typing import TYPE_CHECKING, Callable, List, NoReturn, Optional, Sequence
 
 import typer
 
@@ -14,6 +14,9 @@ from envtune.cli import options
 from envtune.messages import N_
 
 if TYPE_CHECKING:
+    from envtune.context.open import Expectations
+    from envtune.host import Host
+    from envtune.job.target import TargetOptions
     from envtune.model import Check, Report
 
 HELP = N_(
@@ -70,9 +73,24 @@ def command(
     checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
     host = open_host(options.single_snapshot(snapshot))
     target = TargetOptions(python, pid, script, env_file, peers)
-    report = check_host(host, target, checks, _progress(), catalogue.expectations)
+    if host.live:
+        report = check_host(host, target, checks, _progress(), catalogue.expectations)
+    else:
+        report = _check_recorded(host, target, checks, catalogue.expectations, verbose)
     typer.echo(_render(report, format_, lang, verbose))
     _exit_now(exit_code(report.findings, threshold, strict))
+
+
+def _check_recorded(
+    host: Host, target: TargetOptions, checks: Sequence[Check], expectations: Expectations, verbose: bool
+) -> Report:
+    from envtune.audit.limited import check_limited
+
+    def note(text: str) -> None:
+        if verbose:
+            typer.echo(text, err=True)
+
+    return check_limited(host, target, checks, _progress(), expectations, note)
 
 
 def _peers(peer: Optional[List[str]], hostfile: Optional[Path]) -> tuple[str, ...]:

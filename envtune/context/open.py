@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 from envtune.context import Context
+from envtune.context.worker import Worker, no_answer
 from envtune.errors import HostError, Missing, UsageError
 from envtune.host import Host, LocalHost
 from envtune.job.environment import read_environment
 from envtune.job.interpreter import find_python
-from envtune.job.target import JobEnvironment, PythonTarget, Target, TargetOptions
+from envtune.job.target import THIS_SHELL, JobEnvironment, PythonTarget, Target, TargetOptions
 from envtune.messages import Message, Text
 from envtune.model import Expectation, Source
 
 UNNAMED = TargetOptions()
+DEADLINE = 20.0  # seconds in which the job must be read, as for a check
+T = TypeVar("T")
 Expectations = Mapping[str, Sequence[Expectation]]
 NO_EXPECTATIONS: Expectations = {}
 
@@ -39,11 +43,11 @@ def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOption
         return recorded._replace(peers=options.peers or recorded.peers)
     options = options._replace(script=_absolute(options.script), env_file=_absolute(options.env_file))
     for option, path in (("--script", options.script), ("--env-file", options.env_file)):
-        if path is not None and _is_missing(host, path):
+        if path is not None and _answer(partial(_is_missing, host, path)):
             raise UsageError(Message("{option} {path}: no such file", option=option, path=path))
-    if options.pid is not None and _is_missing(host, f"/proc/{options.pid}"):
+    if options.pid is not None and _answer(partial(_is_missing, host, f"/proc/{options.pid}")):
         raise UsageError(Message("--pid {pid}: no such process", pid=options.pid))
-    if options.python is not None and _is_missing_program(host, options):
+    if options.python is not None and _answer(partial(_is_missing_program, host, options)):
         raise UsageError(Message("--python {python}: no such program", python=options.python))
     return options
 
@@ -80,15 +84,36 @@ def _is_missing_program(host: Host, options: TargetOptions) -> bool:
     return not options.named and bool(folders) and all(_is_missing(host, f"{folder}/{name}") for folder in folders)
 
 
+def _answer(read: Callable[[], T]) -> Optional[T]:
+    """Return what is read about the job; None where a file system does not answer before the deadline."""
+    worker = Worker()
+    try:
+        return worker.call(read, DEADLINE)
+    finally:
+        worker.end()
+
+
 def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Expectations = NO_EXPECTATIONS) -> Context:
     """Return the context of one run. Reads only what names the job; everything else is read when a check asks.
 
-    `expectations` are those of the catalogue about single variables (Catalogue.expectations).
+    A job that cannot be read within the deadline is unknown. `expectations` are those of the catalogue about single
+    variables (Catalogue.expectations).
     """
+    target = _answer(partial(_read_target, host, options)) or _unanswered(options)
+    return Context(host, target, expectations=expectations)
+
+
+def _unanswered(options: TargetOptions) -> Target:
+    reason = no_answer(DEADLINE)
+    source = options.script or options.env_file or options.python or THIS_SHELL
+    return Target(options, None, reason, JobEnvironment(None, source, reason))
+
+
+def _read_target(host: Host, options: TargetOptions) -> Target:
     environment = read_environment(host, options)
     found = _python_of(host, options, environment)
     python, reason = (None, found) if isinstance(found, Text) else (found, None)
-    return Context(host, Target(options, python, reason, environment), expectations=expectations)
+    return Target(options, python, reason, environment)
 
 
 def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:
