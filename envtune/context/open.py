@@ -99,21 +99,14 @@ def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Exp
     A job that cannot be read within the deadline is unknown. `expectations` are those of the catalogue about single
     variables (Catalogue.expectations).
     """
-    target = _answer(partial(_read_target, host, options)) or _unanswered(options)
-    return Context(host, target, expectations=expectations)
-
-
-def _unanswered(options: TargetOptions) -> Target:
-    reason = no_answer(DEADLINE)
-    source = options.script or options.env_file or options.python or THIS_SHELL
-    return Target(options, None, reason, JobEnvironment(None, source, reason))
-
-
-def _read_target(host: Host, options: TargetOptions) -> Target:
-    environment = read_environment(host, options)
-    found = _python_of(host, options, environment)
+    environment = _answer(partial(read_environment, host, options)) or _unanswered(options)
+    found = _answer(partial(_python_of, host, options, environment)) or no_answer(DEADLINE)
     python, reason = (None, found) if isinstance(found, Text) else (found, None)
-    return Target(options, python, reason, environment)
+    return Context(host, Target(options, python, reason, environment), expectations=expectations)
+
+
+def _unanswered(options: TargetOptions) -> JobEnvironment:
+    return JobEnvironment(None, options.script or options.env_file or THIS_SHELL, no_answer(DEADLINE))
 
 
 def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:
