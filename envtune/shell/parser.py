@@ -27,7 +27,7 @@ from envtune.shell.nodes import (
     Test,
 )
 
-MAX_TOKENS = 200_000  # of one statement at the top of a script, all of which is kept in memory
+MAX_TOKENS = 100_000  # of one statement at the top of a script, all of which is kept in memory
 _CLOSERS = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 
 
