@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
+import math
 import re
 import socket
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Iterable, Iterator, Optional, Sequence
 from envtune.errors import UsageError
 from envtune.messages import Message
 
-MAX_NODES = 65536  # in one range of a hostlist
+MAX_NODES = 65536  # of a hostlist
 
 
 def read_peers(named: Sequence[str], hostfile: Optional[Path], nodelist: str) -> tuple[str, ...]:
@@ -43,24 +45,36 @@ def parse_hostfile(text: str) -> list[str]:
 
 def expand_nodelist(text: str) -> Iterator[str]:
     """Yield the names of `node[01-03,7],login` (Slurm's hostlist; a name may have several brackets)."""
-    for word in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):
-        yield from _expand(word.strip())
+    left = MAX_NODES
+    for word in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", text):
+        for name in _expand(word.strip()):
+            left -= 1
+            if left < 0:
+                raise UsageError(Message("{word}: too many nodes", word=word))
+            yield name
 
 
 def _expand(word: str) -> Iterator[str]:
-    bracket = re.match(r"([^\[]*)\[([^\]]*)\](.*)$", word)
-    if bracket is None:
-        yield word
-        return
-    for piece in bracket[2].split(","):
+    """Yield the names of one word; brackets are every second part of it."""
+    parts = re.split(r"\[([^\[\]]*)\]", word)
+    choices = [_numbers(part, word) if number % 2 else [part] for number, part in enumerate(parts)]
+    if math.prod(map(len, choices)) > MAX_NODES:
+        raise UsageError(Message("{word}: too many nodes", word=word))
+    return map("".join, itertools.product(*choices))
+
+
+def _numbers(inside: str, word: str) -> list[str]:
+    """Return the numbers of `01-03,7`, as wide as they are written."""
+    numbers: list[str] = []
+    for piece in inside.split(","):
         first, dash, last = piece.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not re.fullmatch(r"[0-9]{1,9}", first) or (dash and not re.fullmatch(r"[0-9]{1,9}", last)):
             raise UsageError(Message("{word}: not a list of nodes", word=word))
         end = int(last) if dash else int(first)
-        if end - int(first) > MAX_NODES:
+        if end - int(first) + len(numbers) > MAX_NODES:
             raise UsageError(Message("{word}: too many nodes", word=word))
-        for number in range(int(first), end + 1):
-            yield from _expand(f"{bracket[1]}{number:0{len(first)}d}{bracket[3]}")
+        numbers += [f"{number:0{len(first)}d}" for number in range(int(first), end + 1)]
+    return numbers
 
 
 def addresses(word: str) -> Iterable[str]:

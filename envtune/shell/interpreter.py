@@ -17,7 +17,6 @@ from envtune.shell.assignments import assign, command_fields, invalidate_calcula
 from envtune.shell.budget import Budget, BudgetExceeded
 from envtune.shell.conditions import double_bracket, matches_branch
 from envtune.shell.expansion import Shell, Value, fields_of, joined, unknown, unquoted, value_of
-from envtune.shell.launches import Launches
 from envtune.shell.lexer import ShellSyntaxError, Token
 from envtune.shell.machine import Machine
 from envtune.shell.nodes import (
@@ -35,7 +34,7 @@ from envtune.shell.nodes import (
     Test,
 )
 from envtune.shell.parser import statements
-from envtune.shell.state import State, Variable, merge, same_variables
+from envtune.shell.state import Launches, State, Variable, merge, same_variables
 
 MAX_NESTING = 12  # scripts sourced by scripts, and functions that call functions
 MAX_UNROLLED = 16  # words of a for loop executed one by one

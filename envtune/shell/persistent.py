@@ -60,8 +60,8 @@ class PersistentMap(Generic[V]):
     def changed(self, other: PersistentMap[V]) -> list[str]:
         """Return the names whose values are not the same object in both; costs what was changed in either."""
         names: list[str] = []
-        for ours, theirs in zip(self._buckets, other._buckets):
-            if ours is not theirs:
-                names += [name for name, value in ours.items() if theirs.get(name) is not value]
-                names += [name for name in theirs if name not in ours]
+        for one, two in zip(self._buckets, other._buckets):
+            if one is not two:
+                names += [name for name, value in one.items() if two.get(name) is not value]
+                names += [name for name in two if name not in one]
         return names

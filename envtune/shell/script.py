@@ -9,10 +9,9 @@ from envtune.messages import Message
 from envtune.shell.budget import Budget, BudgetExceeded
 from envtune.shell.builtins import BUILTINS
 from envtune.shell.interpreter import Frame, Interpreter
-from envtune.shell.launches import Launch
 from envtune.shell.machine import CountedMachine, Machine
 from envtune.shell.programs import start_program
-from envtune.shell.state import State
+from envtune.shell.state import Launch, State
 
 
 class ScriptResult(NamedTuple):

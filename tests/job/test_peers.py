@@ -64,3 +64,15 @@ def test_a_name_without_an_address_is_told(tmp_path: Path) -> None:
         read_peers(["no-such-host.invalid"], None, "")
     with pytest.raises(UsageError, match="--hostfile"):
         read_peers([], tmp_path / "missing", "")
+
+
+@pytest.mark.parametrize(
+    "text", ["n[0-65535][0-65535]", "n[" + "0-65535," * 9 + "1]", "n[" + "9" * 5000 + "]", "a" + "[0-9]" * 2000]
+)
+def test_slurm_node_lists_that_name_more_hosts_than_there_are(text: str) -> None:
+    with pytest.raises(UsageError):
+        list(expand_nodelist(text))
+
+
+def test_slurm_node_list_of_brackets_that_are_never_closed() -> None:
+    assert list(expand_nodelist("[" * 200_000)) == []
