@@ -179,8 +179,8 @@ class Interpreter:
         return status if status is None or not pipeline.negated else not status
 
     def _command(self, command: Command, state: State) -> Status:
-        self.budget.command()
         self.line = getattr(command, "line", self.line)
+        self.budget.command()
         handler: Any = _HANDLERS[type(command)]
         status: Status = handler(self, command, state)
         return status

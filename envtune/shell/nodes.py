@@ -55,6 +55,7 @@ class Function(NamedTuple):
 
     name: str
     body: Command
+    line: int
 
 
 class Test(NamedTuple):

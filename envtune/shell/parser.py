@@ -216,7 +216,8 @@ class _Parser:
         self._skip_line_ends()
         if self._next.text not in ("{", "(", "[[", "if", "for", "while", "until", "case", "select"):
             raise self._unexpected()
-        return Function(name, self._command())
+        line = self._next.line
+        return Function(name, self._command(), line)
 
     def _named_function(self) -> Function:
         self._take()
