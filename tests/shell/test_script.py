@@ -563,6 +563,26 @@ export LD_LIBRARY_PATH=/opt/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 ---
 export A=a#b B=c # d
 #export C=1
+---
+A=aab12.tar.gz
+export B=${A%%[0-9]*} C=${A##*[!a-z]} D=${A#?a} E=${A%.*z} F=${A#a*} G=${A##a*b} H=${A%"*"}
+case $A in "a*") export I=1;; [!b]*z) export I=2;; esac
+if [[ $A == *12?tar* && ! $A == *"?"* ]]; then export J=1; fi
+---
+x=4 y=-3 && :
+export A=$((x + 1)) B=$((x*x)) C=$(( $x-7 )) D=$((y)) E=$((unset_name + 2)) F=$((y-x))
+---
+export A=$(echo ''#x) B=$(echo a; echo b) C="$(echo "(" )"
+---
+[ ! -d /tmp -o "$OLD" = keep -a ! -f /nowhere ] && export A=1
+[ ! ! "$OLD" ] && export B=1
+[[ ! ! -d /tmp && ! -f /tmp || $OLD == no ]] && export C=1
+---
+set -- a b
+shift
+export A="x $* y" B="$#"
+shift
+export C="[$*]"
 """.strip("\n").split("\n---\n")
 
 
@@ -574,6 +594,21 @@ def test_as_bash_does(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", AS_BASH)
 def test_as_bash_does_with_windows_line_ends(text: str, tmp_path: Path) -> None:
     assert differs_from_bash(text.replace("\n", "\r\n") + "\r\n", tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i=1\nexport A=$((i++)) B=$((j=5)) C=$((010)) D=$((2+2+2)) E=$((9223372036854775807+1))\nexport i j",
+        "x=a1\nexport A=${x#[[:alpha:]]} B=${x%[^a]} C=$(echo *) D=$(echo {a,b}) E=${x##+(a)}",
+        "x='\\*'\ny='*a'\nexport A=${y#$x} B=${y#'\\*'}\n[[ $y == $x ]] && export C=1",
+        "x=" + "a" * 5000 + ".b\nexport A=${x%.*} B=${#x}",
+        "f() { for w in ${z:=1} ${v:=2}; do :; done; }\nf\nexport z v",
+        "for w in " + "a " * 20 + "${z:=1}; do :; done\nexport z",
+    ],
+)
+def test_what_is_not_told_is_not_told_wrong(text: str, tmp_path: Path) -> None:
+    assert differs_from_bash(text + "\n", tmp_path) == {}
 
 
 def test_most_of_it_is_told(tmp_path: Path) -> None:
