@@ -44,7 +44,8 @@ def variables(count: int) -> str:
 
 CONSTRUCTS: Mapping[str, Construct] = {
     # what was measured in the version before
-    "subshells in subshells": Construct(lambda n: "((a) " * n, 150, 6000),
+    "subshells in subshells": Construct(lambda n: "((a) " * n + ") " * n, 150, 6000),
+    "subshells that are not closed": Construct(lambda n: "((a) " * n, 150, 6000),
     "subshells that look like arithmetic": Construct(lambda n: "((a); b)\n" * n, 150, 4000),
     "subshells hidden by here-documents": Construct(lambda n: "((a) <<E\n'\nE\n)\n" * n, 150, 8000),
     "arithmetic over a long name": Construct(lambda n: f"(({'a' * n}))\npython3 t.py", 150, 400_000),
