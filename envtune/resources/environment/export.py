@@ -23,12 +23,11 @@ from envtune.resources.environment.managed_block import UnclosedBlockError, dock
 from envtune.resources.environment.path_settings import advice as path_advice
 from envtune.resources.environment.profile import Setting, Unchanged, train
 from envtune.resources.environment.render import bash_lines
-from envtune.resources.environment.search_paths import HDF5_ENTRIES, SEARCHED
+from envtune.resources.environment.search_paths import LISTS
 from envtune.resources.environment.simulate import Judge, attribute, environment_after, fixed_checks, values
 from envtune.resources.files.change import content, file_operation, needs_root
 
 PROFILE_D = "/etc/profile.d/"
-SEARCH_PATHS = {*SEARCHED, *HDF5_ENTRIES}
 
 
 class EnvFile(NamedTuple):
@@ -103,7 +102,7 @@ def _not_frozen(context: Context, name: str) -> Text:
 
 def _would_freeze(context: Context, setting: Setting) -> bool:
     """Return whether a file would hold this shell's whole search path: every job that reads it would get that one."""
-    if setting.value is None or setting.prefixes or setting.name not in SEARCH_PATHS:
+    if setting.value is None or setting.prefixes or setting.name not in LISTS:
         return False
     inherited = context.host.environ.get(setting.name, "")
     own = setting.name in context.target.environment.places
@@ -181,11 +180,18 @@ def _texts(context: Context, file: EnvFile, settings: Sequence[Setting]) -> Iter
     inside = split(present)[1] or ""
     lang = "zh" if _locale(context.host).startswith("zh") else "en"
     if file.kind == "docker":
-        single = values(settings, environment_after(context, settings))
-        writable = [s for s in single if s.value is not None and "\n" not in s.value]
+        single = values(settings, context.target.environment, environment_after(context, settings))
+        writable = [s for s in single if s.value is not None and "\n" not in s.value and _extends(context, s.name)]
+        if not writable and any(setting.value is not None for setting in single):
+            raise Skipped(Message("an env file for docker cannot extend what the image sets (envtune env -f docker)"))
         yield from variants(present, merged(inside, writable, lang, docker_lines), False)
     else:
         yield from variants(present, merged(inside, settings, lang, bash_lines), file.kind == "script")
+
+
+def _extends(context: Context, name: str) -> bool:
+    """Return whether an env file for docker may hold the variable: a search path only where it holds one already."""
+    return name not in LISTS or name in context.target.environment.places
 
 
 def _locale(host: Host) -> str:

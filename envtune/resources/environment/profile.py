@@ -39,7 +39,8 @@ class Setting(NamedTuple):
     `checks` are the ids of the failing checks that it was seen to fix (simulate.py fills them in). `prefixes` are
     directories to put before what a search path holds (`value` is then the whole path as it would be here). `script` is
     a shell script that sets it and more, with `name` empty. `needs_consent`: the user is asked about it by itself.
-    `other_install`: it takes entries of another CANN out of a search path.
+    `other_install`: it takes entries of another CANN out of a search path. `unless` are variables with an entry each:
+    where all hold theirs, the script has been sourced. `tidied` are the search paths whose empty entries go afterwards.
     """
 
     name: str
@@ -50,6 +51,8 @@ class Setting(NamedTuple):
     script: str = ""
     needs_consent: bool = False
     other_install: bool = False
+    unless: tuple[tuple[str, str], ...] = ()
+    tidied: tuple[str, ...] = ()
 
 
 class Unchanged(NamedTuple):

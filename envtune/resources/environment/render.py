@@ -12,6 +12,7 @@ from typing import Callable, Iterator, Mapping
 
 from envtune.messages import Message
 from envtune.resources.environment.profile import Advice, Setting
+from envtune.resources.environment.search_paths import LISTS
 
 SCHEMA = "envtune.env/1"
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%=-]+")
@@ -34,12 +35,29 @@ def fish_quoted(text: str) -> str:
 def bash_lines(setting: Setting) -> list[str]:
     """Return what a shell runs for one setting; running it twice changes nothing more."""
     if setting.script:
-        return [f". {bash_quoted(setting.script)}"]
+        return [_sourced(setting), *map(_tidied, setting.tidied)]
     if setting.value is None:
         return [f"unset {setting.name}"]
     if setting.prefixes:
         return [_in_front(setting.name, entry) for entry in reversed(setting.prefixes)]
     return [f"export {setting.name}={bash_quoted(setting.value)}"]
+
+
+def _sourced(setting: Setting) -> str:
+    """Return the line that sources a script, unless it has been: most scripts put their entries in front again."""
+    source = f". {bash_quoted(setting.script)}"
+    if not setting.unless:
+        return source
+    words = "|".join(f":${{{name}-}}:" for name, _ in setting.unless)
+    patterns = '"|"'.join(f"*:{bash_quoted(entry)}:*" for _, entry in setting.unless)
+    return f'case "{words}" in {patterns}) ;; *) {source} ;; esac'
+
+
+def _tidied(name: str) -> str:
+    """Return the line that takes the empty entries out of a search path; they mean the current directory."""
+    ends = f"{name}=${{{name}#:}}; {name}=${{{name}%:}}"
+    gap = f'case "${{{name}-}}" in *::*) {name}=${{{name}%%::*}}:${{{name}#*::}} ;; :*|*:) {ends} ;; *) break ;; esac'
+    return f"while :; do {gap}; done"
 
 
 def _in_front(name: str, entry: str) -> str:
@@ -105,6 +123,18 @@ _NO_UNSET = Message("an env file cannot unset; not set in a container unless its
 _NO_LINES = Message("the value has several lines, which an env file cannot hold")
 
 
+def _for_the_image(setting: Setting) -> Message:
+    """Return how an image gets the entries of a search path, which an env file cannot extend."""
+    name = setting.name
+    if not setting.prefixes:
+        return Message("an env file would replace the image's by this host's; the image sets its own")
+    entries = ":".join(setting.prefixes)
+    return Message(
+        "an env file would replace the image's by this host's; in the Dockerfile: {line}",
+        line=f'ENV {name}="{entries}${{{name}:+:${name}}}"',
+    )
+
+
 def docker(advice: Advice, lang: str) -> Iterator[str]:
     """Yield lines for `docker run --env-file`: the rest of a line is the value, unquoted, and nothing can be unset."""
     yield from _notes(advice, lang)
@@ -112,6 +142,8 @@ def docker(advice: Advice, lang: str) -> Iterator[str]:
         yield comment(setting.reason.to(lang))
         if setting.value is None:
             yield comment(f"{setting.name}: {_NO_UNSET.to(lang)}")
+        elif setting.name in LISTS:
+            yield comment(f"{setting.name}: {_for_the_image(setting).to(lang)}")
         elif "\n" in setting.value or "\r" in setting.value:
             yield comment(f"{setting.name}: {_NO_LINES.to(lang)}")
         else:
