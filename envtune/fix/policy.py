@@ -92,7 +92,8 @@ def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
 def _commands(operation: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     yield from (*operation.get("prepare", ()), *operation.get("steps", ()), *operation.get("verify", ()))
     undo = operation.get("undo") or {}
-    more = (*(operation.get(name) or {} for name in ("check", "given", "census", "already")), undo, undo.get("find") or {})
+    queries = (operation.get(name) or {} for name in ("check", "given", "census", "already"))
+    more = (*queries, undo, undo.get("find") or {})
     for part in (operation, *more):
         if "argv" in part:
             yield part["argv"]

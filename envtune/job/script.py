@@ -13,8 +13,10 @@ from functools import partial
 
 from envtune.errors import Denied, HostError, host_error_text
 from envtune.host import Host, realpath
+from envtune.job.foreign import foreign_environment
 from envtune.job.target import JobEnvironment, alone, layered
 from envtune.messages import Text
+from envtune.shell.language import foreign_language
 from envtune.shell.script import ScriptResult, execute_script
 from envtune.shell.state import State
 
@@ -33,6 +35,9 @@ def script_environment(host: Host, path: str, base: JobEnvironment, sourced: boo
 
 def text_environment(host: Host, path: str, text: str, base: JobEnvironment, sourced: bool = False) -> JobEnvironment:
     """Return the job's variables if the script at `path` held `text`."""
+    language = None if sourced else foreign_language(path, text)
+    if language is not None:
+        return foreign_environment(path, text, language, base)
     launch = read_script(host, path, text, base, sourced).launch
     known = {name: value for name, value in launch.values.items() if isinstance(value, str)}
     unknown = {name: value for name, value in launch.values.items() if isinstance(value, Text)}

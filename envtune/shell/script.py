@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import Callable, Mapping, NamedTuple
 
 from envtune.shell.builtins import BUILTINS
 from envtune.shell.interpreter import Frame, Interpreter
@@ -16,6 +16,7 @@ class ScriptResult(NamedTuple):
 
     launch: Launch
     files: tuple[str, ...]
+    readonly: Mapping[str, str] = {}  # variable -> where the script makes it so
 
 
 def execute_script(
@@ -31,4 +32,4 @@ def execute_script(
         launch = intersection(interpreter.launches)
     else:
         launch = Launch(path, state.environment(), state.places, state.unknown_by_default)
-    return ScriptResult(launch, tuple(interpreter.files))
+    return ScriptResult(launch, tuple(interpreter.files), state.readonly)

@@ -24,6 +24,7 @@ class State:
     allexport: bool = False
     alive: bool = True  # False after exit, exec or return
     removed: dict[str, str] = field(default_factory=dict)  # variable -> where it was unset
+    readonly: dict[str, str] = field(default_factory=dict)  # variable -> where it was made so
 
     def copy(self) -> State:
         """Return a state that shares nothing mutable with this one."""
@@ -34,6 +35,7 @@ class State:
             places=dict(self.places),
             functions=dict(self.functions),
             removed=dict(self.removed),
+            readonly=dict(self.readonly),
         )
 
     def assign_from(self, other: State) -> None:
@@ -45,7 +47,9 @@ class State:
         return self.values.get(name, self.unknown_by_default)
 
     def set(self, name: str, value: Value, place: str) -> None:
-        """Assign; under `set -a` also export."""
+        """Assign; under `set -a` also export. A readonly variable keeps its value: bash goes on, sh ends."""
+        if name in self.readonly:
+            return
         self.values[name] = value
         self.places[name] = place
         self.removed.pop(name, None)
@@ -53,7 +57,9 @@ class State:
             self.exported.add(name)
 
     def unset(self, name: str, place: str) -> None:
-        """Remove the variable."""
+        """Remove the variable, unless it is readonly."""
+        if name in self.readonly:
+            return
         self.values.pop(name, None)
         self.places.pop(name, None)
         self.exported.discard(name)
@@ -114,6 +120,7 @@ def merge(states: Sequence[State], before: State) -> State:
         common.arguments = common.arguments if state.arguments == common.arguments else None
         common.places.update({name: place for name, place in state.places.items() if place != before.places.get(name)})
         common.removed.update(state.removed)
+        common.readonly.update(state.readonly)
     return common
 
 

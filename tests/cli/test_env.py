@@ -272,7 +272,7 @@ export PYTHONPATH=$PYTHONPATH:${ASCEND_TOOLKIT_HOME}/python/site-packages
 export PATH=${ASCEND_TOOLKIT_HOME}/bin:$PATH
 """
 SCRIPT = "/usr/local/Ascend/ascend-toolkit/set_env.sh"
-BARE = {"ASCEND_HOME_PATH": "", "ASCEND_TOOLKIT_HOME": "", "ASCEND_OPP_PATH": "", "TOOLCHAIN_HOME": "", "PYTHONPATH": ""}
+BARE = dict.fromkeys(("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "TOOLCHAIN_HOME", "PYTHONPATH"), "")
 BEFORE = {
     "nothing set": {**BARE, "LD_LIBRARY_PATH": ""},
     "an empty entry": {**BARE, "LD_LIBRARY_PATH": "/usr/lib:", "PYTHONPATH": ":"},
@@ -363,7 +363,6 @@ def test_systemd_takes_the_drop_in(tmp_path: Path) -> None:
     unit.write_text(text + "ExecStart=/bin/true\n")
     done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
     assert "Environment" not in done.stderr, done.stderr
-
 
 
 # ---------------------------------------------------------------------- forms that are no shell's

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Callable, Iterator, Mapping
+from typing import Callable, Iterable, Iterator, Mapping
 
-from envtune.messages import Message
+from envtune.messages import Literal, Message, Text, clauses
 from envtune.resources.environment.profile import Advice, Setting
 from envtune.resources.environment.search_paths import LISTS
 
@@ -45,7 +45,11 @@ def bash_lines(setting: Setting) -> list[str]:
 
 def _sourced(setting: Setting) -> str:
     """Return the line that sources a script, unless it has been: most scripts put their entries in front again."""
-    source = f". {bash_quoted(setting.script)}"
+    path = bash_quoted(setting.script)
+    # A vendor's script is not written for `set -e` and `set -u`.
+    options = (("*e*u*|*u*e*", "eu"), ("*e*", "e"), ("*u*", "u"))
+    ways = "".join(f"{pattern}) set +{letters}; . {path}; set -{letters} ;; " for pattern, letters in options)
+    source = f"case $- in {ways}*) . {path} ;; esac"
     if not setting.unless:
         return source
     words = "|".join(f":${{{name}-}}:" for name, _ in setting.unless)
@@ -148,6 +152,59 @@ def docker(advice: Advice, lang: str) -> Iterator[str]:
             yield comment(f"{setting.name}: {_NO_LINES.to(lang)}")
         else:
             yield f"{setting.name}={setting.value}"
+
+
+def _csh_quoted(text: str) -> str:
+    """Return a word of csh, where single quotes hold all but a quote, an exclamation mark and the end of a line."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "'" + text.replace("'", "'\\''").replace("!", "\\!").replace("\n", "\\\n") + "'"
+
+
+def typed(settings: Iterable[Setting], language: str) -> Text:
+    """Return what to type into a launch file that is not for sh or bash, in its own words."""
+    word = _TYPED.get(language, _plain_words)
+    parts: list[Text] = []
+    for setting in settings:
+        if setting.value is None and language in _WITHOUT_UNSETTING:
+            parts.append(Message("nothing for {name}", name=setting.name))
+        else:
+            parts.append(Literal(word(setting)))
+    return clauses(parts)
+
+
+def _plain_words(setting: Setting) -> str:
+    return f"{setting.name}={setting.value}"
+
+
+def _csh_words(setting: Setting) -> str:
+    if setting.value is None:
+        return f"unsetenv {setting.name}"
+    return f"setenv {setting.name} {_csh_quoted(setting.value)}"
+
+
+def _fish_words(setting: Setting) -> str:
+    return f"set -e {setting.name}" if setting.value is None else f"set -gx {setting.name} {fish_quoted(setting.value)}"
+
+
+def _python_words(setting: Setting) -> str:
+    if setting.value is None:
+        return f"os.environ.pop({json.dumps(setting.name)}, None)"
+    return f"os.environ[{json.dumps(setting.name)}] = {json.dumps(setting.value)}"
+
+
+def _env_entry(setting: Setting) -> str:
+    return json.dumps({"name": setting.name, "value": setting.value})  # of a container's `env`; JSON is YAML, too
+
+
+_TYPED: Mapping[str, Callable[[Setting], str]] = {
+    "csh": _csh_words,
+    "fish": _fish_words,
+    "python": _python_words,
+    "YAML": lambda setting: f"- {_env_entry(setting)}",
+    "JSON": _env_entry,
+}
+_WITHOUT_UNSETTING = ("YAML", "JSON")
 
 
 def as_json(advice: Advice, lang: str) -> Iterator[str]:
