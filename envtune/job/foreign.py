@@ -7,9 +7,9 @@ unknown. A script passes on the rest of what it is started with; a description o
 from __future__ import annotations
 
 import re
-from typing import Mapping, Optional
+from typing import Mapping
 
-from envtune.job.target import JobEnvironment, layered
+from envtune.job.target import JobEnvironment, alone, layered
 from envtune.messages import Message, Text
 
 _WORD = r"(?:'(?P<a>[^'\n]*)'|\"(?P<b>[^\"$`\\\n]*)\"|(?P<c>[\w./:,+@%-]*))"
@@ -44,11 +44,10 @@ def foreign_environment(path: str, text: str, language: str, base: JobEnvironmen
     inherits = language in _INHERITING
     known = {n: v for n, v in (base.variables or {}).items() if inherits and n not in mentioned}
     unknown = {**(base.unknown if inherits else {}), **{name: reason for name in mentioned if name not in own}}
-    default: Optional[Text] = (
-        (base.reason if base.variables is None else base.unknown_by_default) if inherits else reason
-    )
+    inherited = base.reason if base.variables is None else base.unknown_by_default
+    default = inherited if inherits else None  # a container's variables are judged alone, as a script's under sudo
     return JobEnvironment(
-        {**known, **own}, layered(path, base.source) if inherits else path, None, False, unknown, default, places
+        {**known, **own}, layered(path, base.source) if inherits else alone(path), None, False, unknown, default, places
     )
 
 

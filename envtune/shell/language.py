@@ -5,6 +5,7 @@ The `#!` line decides, as it does for the kernel; without one the content, then 
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from typing import Optional
@@ -17,14 +18,17 @@ _ENDINGS = {
     **dict.fromkeys((".py", ".pyw"), "python"),
     **dict.fromkeys((".yaml", ".yml"), "YAML"),
     **dict.fromkeys((".json", ".ipynb"), "JSON"),
-    **{".pl": "Perl", ".rb": "Ruby", ".ps1": "PowerShell", ".bat": "cmd.exe", ".cmd": "cmd.exe", ".toml": "TOML"},
-    **{
-        ".ini": "an INI file",
-        ".service": "systemd",
-        ".conf": "a configuration file",
-        ".lua": "Lua",
-        ".js": "JavaScript",
-    },
+    ".pl": "Perl",
+    ".rb": "Ruby",
+    ".ps1": "PowerShell",
+    ".bat": "cmd.exe",
+    ".cmd": "cmd.exe",
+    ".toml": "TOML",
+    ".ini": "an INI file",
+    ".service": "systemd",
+    ".conf": "a configuration file",
+    ".lua": "Lua",
+    ".js": "JavaScript",
 }
 _OF_A_SHELL = re.compile(r"(?m)^[ \t]*(?:(?:export|unset|source|[.])[ \t]+\S|(?:fi|done|esac)\b|\w+=)")
 # What no shell script has at the beginning of a line, by the language that it is of.
@@ -47,7 +51,7 @@ def foreign_language(path: str, text: str) -> Optional[str]:
         return "a program"
     if head.startswith("#!"):
         return _of_interpreter(head)
-    if re.match(r"\s*[\[{]\s*(?:[\"\[{\]}]|\Z)", head) and not head.lstrip().startswith("[["):
+    if _is_json(head):
         return "JSON"
     if _OF_A_SHELL.search(head) is None or posixpath.splitext(path)[1] not in (".sh", ".bash", ".ksh", ".zsh"):
         found = next((language for language, telltale in _TELLTALES if telltale.search(head)), None)
@@ -57,6 +61,17 @@ def foreign_language(path: str, text: str) -> Optional[str]:
     if name.startswith(("Dockerfile", "Containerfile", "Makefile")):
         return name
     return _ENDINGS.get(posixpath.splitext(name)[1].lower()) or _ENDINGS.get(name)
+
+
+def _is_json(head: str) -> bool:
+    """Return whether it is a JSON object or array; `{ echo; }` and `[ "$1" ]` begin alike."""
+    if not re.match(r"\s*[\[{]", head):
+        return False
+    try:
+        json.loads(head)
+    except (ValueError, RecursionError):
+        return len(head) >= _LOOKED_AT and re.match(r"\s*(?:\{\s*\"|\[\s*\{\s*\")", head) is not None
+    return True
 
 
 def _of_interpreter(head: str) -> Optional[str]:

@@ -18,7 +18,7 @@ _is_query = Members({"argv": is_argv, "pattern": is_pattern})
 
 
 class CommandOperation(Operation):
-    """`{op: run, argv, check: {argv, contains?}, undo?, given?, census?, already?, unchanged?, files?, timeout?, env?}`.
+    """`{op: run, argv, check: {argv, contains?}, undo?, given?, census?, already?, unchanged?, files?, env?, ...}`.
 
     `check` says whether its effect is there: exit 0 and, with `contains`, that text in its output.
     `already: {argv, pattern}` finds the same effect brought about by somebody else: the command is not run then, and

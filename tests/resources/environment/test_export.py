@@ -145,7 +145,7 @@ SCRIPTS = {
     "plain": "python3 $JOB",
     "errexit and nounset": "set -eu\npython3 $JOB\n",
     "nounset, no line end": "set -u\nset -e\nexport DUMP_GE_GRAPH=2\npython3 $JOB",
-    "a document is open": "set -eu\ncat >/dev/null <<EOF\nexport A=1\nEOF\npython3 $JOB\ncat <<'E' >/dev/null\npython3\nE\n",
+    "a document is open": "set -eu\ncat >/dev/null <<E\nexport A=1\nE\npython3 $JOB\ncat <<'E'>/dev/null\npy\nE\n",
     "in a function": "set -eu\nrun() {\n  python3 $JOB\n}\nrun\n",
     "behind a pipe": "set -eu\ntrue |\n  cat\npython3 $JOB \\\n  --x\n",
 }
