@@ -5,8 +5,25 @@ from __future__ import annotations
 import re
 from typing import Iterable, Optional, Sequence
 
+from envtune.messages import Message
+
 MOST_DIGITS = 18  # below 2**63, what the kernel counts with; Python refuses to convert thousands of digits
 _NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
+
+
+class NumberTooLongError(ValueError):
+    """Text that was read has a number of more digits than anything counts with; `reason` says so."""
+
+    def __init__(self, digits: int) -> None:
+        super().__init__(f"a number of {digits} digits")
+        self.reason = Message("a number of {digits} digits is neither a version nor a count", digits=digits)
+
+
+def checked_int(text: str) -> int:
+    """Return `int(text)`; raises NumberTooLongError, a ValueError, for more than MOST_DIGITS digits."""
+    if len(text) > MOST_DIGITS and len(text.strip().lstrip("+-0")) > MOST_DIGITS:
+        raise NumberTooLongError(len(text.strip().lstrip("+-")))
+    return int(text)
 
 
 def decimal(text: str) -> Optional[int]:

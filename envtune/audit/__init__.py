@@ -25,7 +25,7 @@ from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
 from envtune.model import Check, Evidence, Fact, Finding, Outcome, Reading, Report, Severity
-from envtune.ranges import join_subjects
+from envtune.ranges import NumberTooLongError, join_subjects
 
 Progress = Callable[[Check], None]
 
@@ -139,6 +139,8 @@ def examine(check: Check, context: Context) -> tuple[Finding, ...]:
         evidence = Evidence(error.path, str(error))
         needs_privilege = isinstance(error, Denied)
         return (_single(check, severity, Outcome.UNKNOWN, host_error_text(error), evidence, needs_privilege),)
+    except NumberTooLongError as error:
+        return (_single(check, severity, Outcome.UNKNOWN, error.reason, Evidence(check.probe, str(error))),)
     except Exception as error:  # our fault: say so, and go on with the other checks
         return (
             _single(check, severity, Outcome.ERROR, internal_error_text(error), Evidence(check.probe, repr(error))),

@@ -10,6 +10,7 @@ from envtune.errors import HostError, Verdict, host_error_text, internal_error_t
 from envtune.host import Host
 from envtune.job.target import Target
 from envtune.model import Expectation, Fact
+from envtune.ranges import NumberTooLongError
 
 T = TypeVar("T")
 
@@ -36,6 +37,8 @@ class Facts:
                 self._known[name] = Fact(name, None, error.path, host_error_text(error))
             except Verdict as verdict:
                 self._known[name] = Fact(name, None, verdict.source, verdict.reason)
+            except NumberTooLongError as error:
+                self._known[name] = Fact(name, None, read.__module__, error.reason)
             except Exception as error:  # our fault: it costs this fact, not the report
                 self._known[name] = Fact(name, None, read.__module__, internal_error_text(error))
         return self._known[name]

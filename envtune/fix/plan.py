@@ -18,6 +18,7 @@ from envtune.fix.conflicts import Ownership
 from envtune.fix.policy import refusal
 from envtune.messages import Joined, Literal, Message, Text
 from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
+from envtune.ranges import NumberTooLongError
 
 SAFETY = ("safe", "confirm", "manual")
 DISRUPTION = ("none", "job", "service", "reboot")
@@ -128,6 +129,9 @@ class _Draft:
                 proposed = self._propose(step, findings)
             except (Skipped, Verdict, HostError) as error:
                 self.skip(findings, _reason(error))
+                continue
+            except NumberTooLongError as error:
+                self.skip(findings, error.reason)
                 continue
             except Exception as error:  # our fault: say so, and go on with the other playbooks
                 self.skip(findings, internal_error_text(error))

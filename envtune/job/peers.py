@@ -10,6 +10,7 @@ from typing import Iterable, Iterator, Optional, Sequence
 
 from envtune.errors import UsageError
 from envtune.messages import Message
+from envtune.ranges import decimal
 
 MAX_NODES = 65536  # in one range of a hostlist
 
@@ -54,7 +55,7 @@ def _expand(word: str) -> Iterator[str]:
         return
     for piece in bracket[2].split(","):
         first, dash, last = piece.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if decimal(first) is None or (dash and decimal(last) is None):
             raise UsageError(Message("{word}: not a list of nodes", word=word))
         end = int(last) if dash else int(first)
         if end - int(first) > MAX_NODES:

@@ -11,6 +11,7 @@ from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, 
 from envtune.context import Context
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.ranges import checked_int
 from envtune.resources.environment.conflicts import HCCL_DEFAULT_EXEC, RULES
 from envtune.resources.environment.reference import (
     TorchNpu,
@@ -252,7 +253,7 @@ def _conflicts(context: Context, settings: Mapping[str, Setting]) -> Iterator[Un
 
 def _later_event(known: Mapping[str, str]) -> Iterator[tuple[str, Optional[str]]]:
     """Yield a wait as much behind HCCL_EXEC_TIMEOUT as the defaults (1868 and 1836 s) are; 0 for an endless one."""
-    runs = int(known.get("HCCL_EXEC_TIMEOUT", HCCL_DEFAULT_EXEC))
+    runs = checked_int(known.get("HCCL_EXEC_TIMEOUT", str(HCCL_DEFAULT_EXEC)))
     yield "HCCL_EVENT_TIMEOUT", str(runs + 1868 - HCCL_DEFAULT_EXEC) if runs else "0"
 
 
