@@ -87,7 +87,7 @@ class CommandOperation(Operation):
     def backup(self, directory: RunDirectory) -> Record:
         """Keep what the check says and, with `census`, the inventory before the command runs."""
         self.require_precondition()
-        saved = {"was": self.observe()}
+        saved: Record = {"was": self.observe()}
         if self.inventory is not None:
             name = directory.save("\n".join(sorted(self._items())).encode("utf-8"))
             saved["census"] = os.path.join(directory.path, name)
@@ -127,7 +127,7 @@ class CommandOperation(Operation):
         """
         if saved["was"] == "applied" or self.is_reverted(saved):
             return
-        if self.files is None or not self.files.are_ours(saved):
+        if self.files is None or not self.files.are_unchanged(saved):
             self._run_undo(saved, directory)
             return
         self.files.begin_undo(saved, directory)
@@ -178,7 +178,7 @@ class CommandOperation(Operation):
 
     def _are_files_reverted(self, saved: Record) -> bool:
         assert self.files is not None
-        if self.files.are_ours(saved) and not self.files.are_restored(saved):
+        if self.files.are_unchanged(saved) and not self.files.are_restored(saved):
             return False
         status = check_status(self.check, self.env)
         if status not in (0, 1) and not self.files.are_restored(saved):

@@ -35,7 +35,7 @@ class WrittenFiles:
         text = json.dumps(self._current()).encode("ascii")
         directory.write_private(saved["notes"] + ".left", lambda file: file.write(text))
 
-    def are_ours(self, saved: Record) -> bool:
+    def are_unchanged(self, saved: Record) -> bool:
         """Return whether nobody else wrote them since the command did, or since an undo of it began."""
         if os.path.exists(saved["notes"] + ".undoing"):
             return True
