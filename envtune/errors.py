@@ -26,6 +26,7 @@ import errno
 from typing import Mapping, Sequence, Union
 
 from envtune.messages import N_, Joined, Literal, Message, Text
+from envtune.ranges import NumberTooLongError
 
 
 class EnvtuneError(Exception):
@@ -148,6 +149,11 @@ def host_error_text(error: HostError) -> Text:
     if isinstance(error, NotRecorded):
         return Message("{path} is not in the snapshot", path=path)
     return Message("{path} cannot be understood: {detail}", path=path, detail=error.detail)
+
+
+def long_number_text(error: NumberTooLongError) -> Text:
+    """Return what is the matter with a number of thousands of digits that was read."""
+    return Message("a number of {digits} digits is neither a version nor a count", digits=error.digits)
 
 
 def internal_error_text(error: Exception) -> Text:

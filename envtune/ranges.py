@@ -9,6 +9,21 @@ MOST_DIGITS = 18  # below 2**63, what the kernel counts with; Python refuses to 
 _NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
 
 
+class NumberTooLongError(ValueError):
+    """Text that was read has a number of more digits than anything counts with."""
+
+    def __init__(self, digits: int) -> None:
+        super().__init__(f"a number of {digits} digits")
+        self.digits = digits
+
+
+def checked_int(text: str) -> int:
+    """Return `int(text)`; raises NumberTooLongError, a ValueError, for more than MOST_DIGITS digits."""
+    if len(text) > MOST_DIGITS and len(text.strip().lstrip("+-0")) > MOST_DIGITS:
+        raise NumberTooLongError(len(text.strip().lstrip("+-")))
+    return int(text)
+
+
 def decimal(text: str) -> Optional[int]:
     """Return the whole number that `text` is, in ASCII digits alone; None for anything else."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS else None

@@ -19,8 +19,8 @@ MODULES = {
 }
 # Lowest first: a package imports from those before it only. What is named here are packages and single modules.
 LAYERS = (
-    ("messages", "version"),
-    ("model", "errors", "ranges", "intervals", "assemble"),
+    ("messages", "version", "ranges"),
+    ("model", "errors", "intervals", "assemble"),
     ("collector", "executor", "schema", "shell", "firewall"),
     ("host",),
     ("snapshot", "job"),

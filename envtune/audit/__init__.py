@@ -20,12 +20,20 @@ from envtune.context import Context
 from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, describe_target, open_context, resolve_target
 from envtune.context.registry import find_probe
 from envtune.context.worker import Worker, no_answer
-from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text, internal_error_text
+from envtune.errors import (
+    Denied,
+    HostError,
+    NotApplicable,
+    Undetermined,
+    host_error_text,
+    internal_error_text,
+    long_number_text,
+)
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
 from envtune.model import Check, Evidence, Fact, Finding, Outcome, Reading, Report, Severity, Source
-from envtune.ranges import join_subjects
+from envtune.ranges import NumberTooLongError, join_subjects
 
 Progress = Callable[[Check], None]
 
@@ -199,6 +207,8 @@ def examine(check: Check, context: Context) -> tuple[Finding, ...]:
         return (_single(check, severity, Outcome.UNKNOWN, host_error_text(error), evidence, needs_privilege),)
     except MemoryError:
         return (unanswered(check, Message("there is not enough memory to read it")),)
+    except NumberTooLongError as error:
+        return (_single(check, severity, Outcome.UNKNOWN, long_number_text(error), Evidence(check.probe, str(error))),)
     except Exception as error:  # our fault: say so, and go on with the other checks
         return (
             _single(check, severity, Outcome.ERROR, internal_error_text(error), Evidence(check.probe, repr(error))),

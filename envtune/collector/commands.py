@@ -4,6 +4,8 @@ import os
 import threading
 from typing import Any, Dict, List, Sequence, Tuple
 
+from .files import error_name
+
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of one command's output
 # Variables that would change what a system command does; the rest is the caller's own environment.
@@ -21,7 +23,7 @@ def command_environment() -> Dict[str, str]:
 def run_command(
     argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_LIMIT, without: Sequence[str] = ()
 ) -> Dict[str, Any]:
-    """Run `argv` in a process group of its own: {argv, rc, stdout, stderr} or {argv, error: missing|denied|timeout}.
+    """Run `argv` in a process group of its own: {argv, rc, stdout, stderr} or {argv, error: missing|...}.
 
     At the deadline the whole group is killed; a child that does not die of SIGKILL (state D) is abandoned, not waited
     for. `without` names variables that are kept from it.
@@ -43,8 +45,10 @@ def run_command(
             _running_commands.append(child)
     except PermissionError:
         return {"argv": argv, "error": "denied"}
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return {"argv": argv, "error": "missing"}
+    except OSError as error:  # no process, no memory, no descriptor: that says nothing about the program
+        return {"argv": argv, "error": error_name(error)}
     try:
         out, complete = _drain(child, timeout, limit)
     except BaseException:  # Ctrl-C: the command has a session of its own and would run on

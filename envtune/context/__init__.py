@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
 
 from envtune.context import registry
-from envtune.errors import HostError, Verdict, host_error_text, internal_error_text
+from envtune.errors import HostError, Verdict, host_error_text, internal_error_text, long_number_text
 from envtune.host import Host
 from envtune.job.target import Target
 from envtune.model import Expectation, Fact
+from envtune.ranges import NumberTooLongError
 
 T = TypeVar("T")
 
@@ -36,6 +37,8 @@ class Facts:
                 self._known[name] = Fact(name, None, error.path, host_error_text(error))
             except Verdict as verdict:
                 self._known[name] = Fact(name, None, verdict.source, verdict.reason)
+            except NumberTooLongError as error:
+                self._known[name] = Fact(name, None, read.__module__, long_number_text(error))
             except Exception as error:  # our fault: it costs this fact, not the report
                 self._known[name] = Fact(name, None, read.__module__, internal_error_text(error))
         return self._known[name]

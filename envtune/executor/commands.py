@@ -19,6 +19,14 @@ def command_output(argv: List[str], env: Environment) -> str:
     return _query(argv, env)[1]
 
 
+def check_status(check: Record, env: Environment) -> int:
+    """Return the exit status of a check's command; 127 where the program is not there, as a shell does."""
+    try:
+        return _query(check["argv"], env)[0]
+    except OSError:
+        return 127
+
+
 def check_holds(check: Record, env: Environment) -> bool:
     """Return whether a check's command ends with 0 and, with `contains`, prints that text."""
     try:
@@ -52,11 +60,12 @@ def _environment(extra: Environment) -> Dict[str, str]:
     return env
 
 
-def run_checked(argv: List[str], timeout: float, env: Environment, directory: RunDirectory) -> None:
-    """Run a long command; raise FailedError with its last lines unless it ends with 0."""
+def run_checked(argv: List[str], timeout: float, env: Environment, directory: RunDirectory) -> str:
+    """Run a long command and return its last lines; raise FailedError with them unless it ends with 0."""
     status, tail = run_logged(argv, timeout, env, directory)
     if status != 0:
         raise FailedError("command-failed", command=" ".join(argv), status=status, output=tail)
+    return tail
 
 
 def run_logged(argv: List[str], timeout: float, env: Environment, directory: RunDirectory) -> Tuple[int, str]:

@@ -21,6 +21,7 @@ _COLON_PORTS = r"[0-9]+(?::[0-9]+)?(?:,[0-9]+(?::[0-9]+)?)*"
 _DASH_PORTS = r"(?:[0-9]+(?:-[0-9]+)?|\{ [0-9, -]+ \})"
 _PLACE = rf"(?:ip|ip6|inet) {_NAME} {_NAME}"
 _RICH = rf'rule family="ipv[46]" source address="{_SOURCE}" port port="[0-9]+(?:-[0-9]+)?" protocol="tcp" accept'
+_FILES = rf"/etc/firewalld/zones/{_NAME}[.]xml(?:[.]old)?|/etc/ufw/user6?[.]rules"
 _FORMS: Mapping[str, tuple[str, ...]] = {
     "nft": (
         rf"(?:insert|add) rule {_PLACE}(?: position [0-9]+)? ip6? saddr {_SET} tcp dport {_DASH_PORTS} "
@@ -70,6 +71,12 @@ def missing_position_guard(operation: Mapping[str, Any]) -> Optional[Text]:
         return None
     line = " ".join(argv)
     return Message("no `given` says what the place of this rule rests on: {line}", line=line)
+
+
+def foreign_files(operation: Mapping[str, Any]) -> Optional[Text]:
+    """Return why a file is not the command's own, to be put back when it is undone; None where all are."""
+    path = next((path for path in operation.get("files", ()) if not re.fullmatch(_FILES, path)), None)
+    return None if path is None else Message("{path} is no file that the command writes", path=path)
 
 
 def _is_narrow(source: str) -> bool:

@@ -13,11 +13,12 @@ from typing import Any, Iterable, Mapping, Sequence
 from envtune.audit import examine
 from envtune.context import Context
 from envtune.context.registry import find_action, plan_arguments
-from envtune.errors import Denied, HostError, Skipped, Verdict, host_error_text, internal_error_text
+from envtune.errors import Denied, HostError, Skipped, Verdict, host_error_text, internal_error_text, long_number_text
 from envtune.fix.conflicts import Ownership
 from envtune.fix.policy import refusal
 from envtune.messages import Joined, Literal, Message, Text
 from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
+from envtune.ranges import NumberTooLongError
 
 SAFETY = ("safe", "confirm", "manual")
 DISRUPTION = ("none", "job", "service", "reboot")
@@ -128,6 +129,9 @@ class _Draft:
                 proposed = self._propose(step, findings)
             except (Skipped, Verdict, HostError) as error:
                 self.skip(findings, _reason(error))
+                continue
+            except NumberTooLongError as error:
+                self.skip(findings, long_number_text(error))
                 continue
             except Exception as error:  # our fault: say so, and go on with the other playbooks
                 self.skip(findings, internal_error_text(error))

@@ -11,7 +11,7 @@ import posixpath
 import re
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
-from envtune.fix.firewall_policy import firewall_violation, missing_position_guard
+from envtune.fix.firewall_policy import firewall_violation, foreign_files, missing_position_guard
 from envtune.messages import Message, Text
 
 # program -> words it may not be given (a whole word of its command line; a regular expression)
@@ -86,13 +86,14 @@ def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
         return next((no for path in trees if (no := _tree_refusal(path))), None)
     if found is None and kind == "run" and _program(operation["argv"][0]) in ("iptables", "nft"):
         return missing_position_guard(operation)
-    return found
+    return found or foreign_files(operation)
 
 
 def _commands(operation: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     yield from (*operation.get("prepare", ()), *operation.get("steps", ()), *operation.get("verify", ()))
     undo = operation.get("undo") or {}
-    more = (*(operation.get(name) or {} for name in ("check", "given", "census")), undo, undo.get("find") or {})
+    queries = (operation.get(name) or {} for name in ("check", "given", "census", "already"))
+    more = (*queries, undo, undo.get("find") or {})
     for part in (operation, *more):
         if "argv" in part:
             yield part["argv"]

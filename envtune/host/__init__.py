@@ -276,7 +276,7 @@ def decode(path: str, data: bytes) -> str:
 
 
 def command_result(row: Mapping[str, Any]) -> CommandResult:
-    """Return a collector row as a result; raises Missing, Denied or TimedOut when the command did not end by itself."""
+    """Return a collector row as a result; raises HostError when the command did not end by itself."""
     argv = tuple(row["argv"])
     line = " ".join(argv)
     error: Optional[str] = row.get("error")
@@ -284,6 +284,8 @@ def command_result(row: Mapping[str, Any]) -> CommandResult:
         raise Missing(line, "command not found")
     if error == "denied":
         raise Denied(line)
+    if error not in (None, "timeout"):
+        raise Unreadable(line, f"it could not be started: {error}")
     if error is not None:
         raise TimedOut(line, f"no answer within {row.get('seconds', '?')} s")
     return CommandResult(argv, row["rc"], row.get("stdout", ""), row.get("stderr", ""))

@@ -12,6 +12,7 @@ from typing import Iterable, Iterator, Optional, Sequence
 
 from envtune.errors import UsageError
 from envtune.messages import Message
+from envtune.ranges import decimal
 
 MAX_NODES = 65536  # of a hostlist
 
@@ -68,7 +69,7 @@ def _numbers(inside: str, word: str) -> list[str]:
     numbers: list[str] = []
     for piece in inside.split(","):
         first, dash, last = piece.partition("-")
-        if not re.fullmatch(r"[0-9]{1,9}", first) or (dash and not re.fullmatch(r"[0-9]{1,9}", last)):
+        if decimal(first) is None or (dash and decimal(last) is None):
             raise UsageError(Message("{word}: not a list of nodes", word=word))
         end = int(last) if dash else int(first)
         if end - int(first) + len(numbers) > MAX_NODES:

@@ -12,6 +12,8 @@ import posixpath
 
 from envtune.errors import Denied, HostError, host_error_text
 from envtune.host import Host, realpath
+from envtune.job.foreign import foreign_environment
+from envtune.job.language import foreign_language
 from envtune.job.target import JobEnvironment, alone, layered
 from envtune.messages import Text
 from envtune.shell.budget import Budget
@@ -33,6 +35,9 @@ def script_environment(host: Host, path: str, base: JobEnvironment, sourced: boo
 
 def text_environment(host: Host, path: str, text: str, base: JobEnvironment, sourced: bool = False) -> JobEnvironment:
     """Return the job's variables if the script at `path` held `text`."""
+    language = None if sourced else foreign_language(path, text)
+    if language is not None:
+        return foreign_environment(path, text, language, base)
     launch = read_script(host, path, text, base, sourced).launch
     known = {name: value for name, value in launch.values.items() if isinstance(value, str)}
     unknown = {name: value for name, value in launch.values.items() if isinstance(value, Text)}

@@ -146,6 +146,10 @@ def is_normal_path(text: str) -> bool:
     return text.startswith("/") and not text.startswith("//") and "\0" not in text and posixpath.normpath(text) == text
 
 
+def _bound(number: float) -> str:
+    return f"{number:.0f}" if float(number).is_integer() else f"{number:g}"
+
+
 def _number(validator: Validator, value: Value, type_: types.Number) -> Any:
     number = value.plain() if value.kind in _NUMBERS else None
     if (
@@ -158,7 +162,7 @@ def _number(validator: Validator, value: Value, type_: types.Number) -> Any:
     least = -math.inf if type_.least is None else type_.least
     most = math.inf if type_.most is None else type_.most
     if not least <= number <= most:
-        span = f"{least:g} .. {most:g}"
+        span = f"{_bound(least)} .. {_bound(most)}"
         validator.report(value, Message("{number}: must lie in {span}", number=value.text or number, span=span))
         return None
     return number

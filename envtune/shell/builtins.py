@@ -37,7 +37,10 @@ def _typeset(interpreter: Interpreter, arguments: Sequence[Value], state: State)
         return True
     if interpreter.frame.is_function and "g" not in options:
         _make_local(interpreter, arguments, state)
-    return _declare(interpreter, arguments, state, export="x" in options, array="a" in options or "A" in options)
+    status = _declare(interpreter, arguments, state, export="x" in options, array="a" in options or "A" in options)
+    if "r" in options and ("g" in options or not interpreter.frame.is_function):
+        _freeze(interpreter, arguments, state)
+    return status
 
 
 def _local(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
@@ -53,7 +56,17 @@ def _make_local(interpreter: Interpreter, arguments: Sequence[Value], state: Sta
 
 
 def _readonly(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
-    return _declare(interpreter, arguments, state)
+    status = _declare(interpreter, arguments, state)
+    _freeze(interpreter, arguments, state)
+    return status
+
+
+def _freeze(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> None:
+    for argument in arguments:
+        if isinstance(argument, str) and not argument.startswith("-"):
+            name = argument.partition("=")[0]
+            if name not in state.readonly:
+                state.readonly[name] = interpreter.place
 
 
 def _declare(

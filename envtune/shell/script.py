@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Mapping, NamedTuple
 
 from envtune.messages import Message
 from envtune.shell.budget import Budget, BudgetExceeded
@@ -19,6 +19,7 @@ class ScriptResult(NamedTuple):
 
     launch: Launch
     files: tuple[str, ...]
+    readonly: Mapping[str, str] = {}  # variable -> where the script makes it so
 
 
 def execute_script(
@@ -39,4 +40,4 @@ def execute_script(
         return ScriptResult(Launch(error.place, {}, {}, reason), tuple(interpreter.files))
     if not interpreter.launches:
         interpreter.launches.add(path, state)
-    return ScriptResult(interpreter.launches.common(), tuple(interpreter.files))
+    return ScriptResult(interpreter.launches.common(), tuple(interpreter.files), dict(state.readonly.items()))

@@ -34,6 +34,7 @@ class State:
     cwd: Optional[str] = None  # None: unknown
     allexport: bool = False
     alive: bool = True  # False after exit, exec or return
+    readonly: PersistentMap[str] = field(default_factory=PersistentMap)  # variable -> where it was made so
 
     @classmethod
     def started(
@@ -47,7 +48,9 @@ class State:
 
     def copy(self) -> State:
         """Return a state that shares nothing mutable with this one."""
-        return replace(self, variables=self.variables.copy(), functions=self.functions.copy())
+        return replace(
+            self, variables=self.variables.copy(), functions=self.functions.copy(), readonly=self.readonly.copy()
+        )
 
     def child(self) -> State:
         """Return the state of a script that is started from here: it gets what is exported, and where that was set."""
@@ -76,7 +79,9 @@ class State:
         return self.unknown_by_default if value is None else value
 
     def set(self, name: str, value: Value, place: str) -> None:
-        """Assign; under `set -a` also export."""
+        """Assign; under `set -a` also export. A readonly variable keeps its value: bash goes on, sh ends."""
+        if name in self.readonly:
+            return
         self.variables[name] = Variable(value, self.allexport or self.variable(name).exported, place)
 
     def export(self, name: str, exported: bool = True) -> None:
@@ -84,7 +89,9 @@ class State:
         self.variables[name] = self.variable(name)._replace(exported=exported)
 
     def unset(self, name: str, place: str) -> None:
-        """Remove the variable."""
+        """Remove the variable, unless it is readonly."""
+        if name in self.readonly:
+            return
         self.variables[name] = Variable(None, False, place)
 
     def restore(self, name: str, variable: Variable) -> None:
@@ -136,6 +143,10 @@ def merge(states: Sequence[State], before: State, budget: Budget) -> State:
                 common.functions[name] = function
         common.cwd = common.cwd if state.cwd == common.cwd else None
         common.arguments = common.arguments if state.arguments == common.arguments else None
+        for name in common.readonly.changed(state.readonly):
+            place = state.readonly.get(name)
+            if place is not None and name not in common.readonly:
+                common.readonly[name] = place
     return common
 
 

@@ -14,8 +14,8 @@ import stat
 from pathlib import Path
 from typing import Any, Iterator, NamedTuple, Optional, Union
 
-from envtune.errors import SnapshotError
-from envtune.messages import Literal, Message
+from envtune.errors import SnapshotError, system_error_text
+from envtune.messages import Message
 from envtune.snapshot.archive import read_archive, special
 from envtune.snapshot.host import SnapshotHost
 from envtune.snapshot.json import read_json
@@ -69,7 +69,7 @@ def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
     except SnapshotError as error:
         raise error.below(place) from None
     except OSError as error:
-        raise SnapshotError(place, Literal(error.strerror or str(error))) from None
+        raise SnapshotError(place, system_error_text(error)) from None
     except (MemoryError, RecursionError):
         raise SnapshotError(place, Message("too large or too deeply nested to be a snapshot")) from None
 
@@ -236,7 +236,7 @@ def _walk(parent: int, name: str, shown: str, budget: _Budget) -> Iterator[tuple
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise SnapshotError(shown, Message("a directory is expected, not a link or a file")) from None
-        raise SnapshotError(shown, Literal(error.strerror or str(error))) from None
+        raise SnapshotError(shown, system_error_text(error)) from None
     try:
         for one in sorted(os.listdir(folder)):
             full = _named(f"{shown}/{one}")
@@ -262,7 +262,7 @@ def _one(folder: int, name: str, shown: str, budget: _Budget) -> Member:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
-        raise SnapshotError(shown, Literal(error.strerror or str(error))) from None
+        raise SnapshotError(shown, system_error_text(error)) from None
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise special(shown)

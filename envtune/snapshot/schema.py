@@ -39,6 +39,22 @@ def _is_file_name(text: str) -> bool:
 
 
 _TEXT, _TEXTS, _WHOLE, _NUMBER = Str(), ListOf(Str()), Number(whole=True), Number()
+_TIME = Number(-253402300799, 253402300799)  # the end of the year 9999, which is as far as calendars of Python go
+# What keeps a command from being started: no process, no memory, no descriptor, no program in the file.
+_NOT_STARTED = (
+    "EAGAIN",
+    "ENOMEM",
+    "EMFILE",
+    "ENFILE",
+    "ENOEXEC",
+    "E2BIG",
+    "EIO",
+    "ELOOP",
+    "ETXTBSY",
+    "ENOSYS",
+    "EINVAL",
+    "ENOSPC",
+)
 _WORD = Str(numbers=True)  # a number written without quotes is meant as text
 _PATH = Str("/[^\0]*", name=Message("an absolute path"))
 _FILE_PATH = Str(
@@ -59,7 +75,7 @@ ENTRY = Record(
     Field("mode", _MODE, "Permissions, octal."),
     Field("uid", _WHOLE, "Number of the owner."),
     Field("gid", _WHOLE, "Number of the group."),
-    Field("mtime", _NUMBER, "When it was changed, in seconds since 1970."),
+    Field("mtime", _TIME, "When it was changed, in seconds since 1970."),
     Field("error", _TEXT, "The error that reading met: EACCES, EIO, ETIMEDOUT, ..."),
     Field("record_digest", _TEXT, "Digest of a wheel's or an installation's RECORD."),
     Field("head", _HEXADECIMAL, "The first bytes of a file."),
@@ -71,7 +87,7 @@ _OUTPUT = (
     Field("stderr", _TEXT, "Standard error."),
     Field(
         "error",
-        optional(Str(choices=("missing", "denied", "timeout", *COMMAND_ERRORS))),
+        optional(Str(choices=("missing", "denied", "timeout", *COMMAND_ERRORS, *_NOT_STARTED))),
         "Why there is no output: there is no such program, this user may not run it, it did not answer.",
     ),
     Field("seconds", _NUMBER, "How long it was waited for."),
@@ -87,7 +103,7 @@ _PROCESS = Record(
     Field("name", optional(_TEXT), "Its name; the program's when it is absent."),
     Field("argv", optional(_WORDS), "Its command line."),
     Field("state", _TEXT, "One letter, as in ps."),
-    Field("started", _NUMBER, "When it was started, in seconds since 1970."),
+    Field("started", _TIME, "When it was started, in seconds since 1970."),
     Field("devices", optional(_TEXTS), "The NPU nodes it holds open."),
     Field("opaque", Bool(), "Its open files could not be read."),
     closed=False,
@@ -131,7 +147,7 @@ SNAPSHOT = Record(
     Field("collector", optional(_WORD), "Version of the recorder."),
     Field("host", optional(_TEXT), "Name of the host."),
     Field("taken", optional(_TEXT), "When it was recorded, for people."),
-    Field("now", _NUMBER, "When it was recorded, in seconds since 1970."),
+    Field("now", _TIME, "When it was recorded, in seconds since 1970."),
     Field("uname", optional(MapOf(optional(_TEXT))), "sysname, nodename, release and machine, as in uname."),
     Field("euid", _WHOLE, "The user who recorded it; 0 is root."),
     Field("cwd", optional(_PATH), "The working directory."),

@@ -29,7 +29,7 @@ from envtune.messages import Bilingual
 from envtune.model import Outcome
 from envtune.resources.environment.profile import Advice, Setting, Unchanged
 from envtune.resources.environment.render import FORMATS, render
-from envtune.resources.environment.simulate import with_environment
+from envtune.resources.environment.simulate import environment_after, values, with_environment
 
 OURS = re.compile("ENV0|ENV10|CANN002|CANN005|CANN008|CANN012|NET001|PROC003")
 DATA = {data["id"]: data for data in check_files() if OURS.match(data["id"])}
@@ -163,9 +163,9 @@ def passed_on(shell: str, text: str, environ: Mapping[str, str], tmp_path: Path)
     """The environment of a program that a shell starts after it has read `text`."""
     file = tmp_path / f"advice.{shell}"
     file.write_text(text)
-    line = {"bash": '. "$1"; exec /usr/bin/env -0', "fish": "source $argv[1]; exec /usr/bin/env -0"}[shell]
-    argv = [shutil.which(shell) or shell, *([] if shell == "fish" else ["--norc"]), "-c", line]
-    argv += [str(file)] if shell == "fish" else ["bash", str(file)]
+    line = "source $argv[1]; exec /usr/bin/env -0" if shell == "fish" else '. "$1"; exec /usr/bin/env -0'
+    argv = [shutil.which(shell) or shell, *(["--norc"] if shell == "bash" else []), "-c", line]
+    argv += [str(file)] if shell == "fish" else [shell, str(file)]
     clean = {"HOME": str(tmp_path), **environ}
     done = subprocess.run(argv, env=clean, capture_output=True, check=False)
     assert done.returncode == 0 and not done.stderr, (done.stderr, text)
@@ -257,6 +257,112 @@ def test_a_directory_put_in_front_twice_is_there_once(tmp_path: Path) -> None:
     text = render(Advice((row, row), ()), "bash", "en")
     assert passed_on("bash", text, {"LD_LIBRARY_PATH": "/old"}, tmp_path)["LD_LIBRARY_PATH"] == "/x y/lib64:/old"
     assert passed_on("bash", text, {}, tmp_path)["LD_LIBRARY_PATH"] == "/x y/lib64", "no empty entry"
+
+
+# ---------------------------------------------------------------------- no empty entry, and twice is once
+
+SET_ENV = """\
+export ASCEND_TOOLKIT_HOME=/usr/local/Ascend/ascend-toolkit/latest
+export ASCEND_HOME_PATH=${ASCEND_TOOLKIT_HOME}
+export ASCEND_AICPU_PATH=${ASCEND_TOOLKIT_HOME}
+export ASCEND_OPP_PATH=${ASCEND_TOOLKIT_HOME}/opp
+export TOOLCHAIN_HOME=${ASCEND_TOOLKIT_HOME}/toolkit
+export LD_LIBRARY_PATH=${ASCEND_TOOLKIT_HOME}/lib64:$LD_LIBRARY_PATH
+export PYTHONPATH=$PYTHONPATH:${ASCEND_TOOLKIT_HOME}/python/site-packages
+export PATH=${ASCEND_TOOLKIT_HOME}/bin:$PATH
+"""
+SCRIPT = "/usr/local/Ascend/ascend-toolkit/set_env.sh"
+BARE = dict.fromkeys(("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "TOOLCHAIN_HOME", "PYTHONPATH"), "")
+BEFORE = {
+    "nothing set": {**BARE, "LD_LIBRARY_PATH": ""},
+    "an empty entry": {**BARE, "LD_LIBRARY_PATH": "/usr/lib:", "PYTHONPATH": ":"},
+}
+
+
+def cann_scene(before: Mapping[str, str], **files: str) -> Context:
+    folders = {path: {"dir": None} for path in ("/usr/bin", "/bin", "/usr/lib", "/usr/include")}
+    environ = {"PATH": "/usr/bin:/bin", "ASCEND_AICPU_PATH": "", **before}
+    return example_context({"like": "cann-mid", "environ": environ, "files": {**folders, SCRIPT: SET_ENV, **files}})
+
+
+def gaps(variables: Mapping[str, str]) -> list[str]:
+    return [name for name, value in variables.items() if name.endswith("PATH") and value and "" in value.split(":")]
+
+
+@pytest.mark.parametrize("shell", ["bash", "sh", "fish"])
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_shell_that_reads_it_twice_has_what_one_has_that_read_it_once(
+    shell: str, before: str, tmp_path: Path
+) -> None:
+    context = cann_scene(BEFORE[before])
+    form = "fish" if shell == "fish" else "bash"
+    text = render(advise(context, "train", form), form, "en")
+    (tmp_path / "set_env.sh").write_text(SET_ENV)
+    text = text.replace(SCRIPT, str(tmp_path / "set_env.sh"))
+    environ = dict(context.target.environment.variables or {})
+    once = passed_on(shell, text, environ, tmp_path)
+    assert once["LD_LIBRARY_PATH"].startswith("/usr/local/Ascend/ascend-toolkit/latest/lib64")
+    assert gaps(once) == []
+    assert passed_on(shell, text + text, environ, tmp_path) == once
+    assert passed_on(shell, "set -eu\n" * (shell != "fish") + text, environ, tmp_path) == once
+
+
+def by_systemd(text: str) -> tuple[dict[str, str], set[str]]:
+    """What systemd sets and what it unsets: the last assignment counts, and UnsetEnvironment= over all of them."""
+    rows = [line.partition("=") for line in text.splitlines() if line and line[0] not in "#["]
+    said = (value.strip('"').partition("=") for name, _, value in rows if name == "Environment")
+    return {name: value for name, _, value in said}, {value for name, _, value in rows if name == "UnsetEnvironment"}
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_systemd_and_docker_get_each_variable_once(before: str) -> None:
+    context = cann_scene(BEFORE[before])
+    given_, unset = by_systemd(render(advise(context, "train", "systemd"), "systemd", "en"))
+    assert given_["ASCEND_HOME_PATH"] == "/usr/local/Ascend/ascend-toolkit/latest"
+    assert not set(given_) & unset and gaps(given_) == []
+    text = render(advise(context, "train", "docker"), "docker", "en")
+    rows = parse_env_file(text, "job.env")[0]
+    assert rows["ASCEND_AICPU_PATH"] == "/usr/local/Ascend/ascend-toolkit/latest"
+    assert not {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH"} & set(rows), "the image's would be lost"
+    assert 'ENV PATH="/usr/local/Ascend/ascend-toolkit/latest/bin${PATH:+:$PATH}"' in text
+    assert "/usr/bin" not in text, "nothing of this host's own path"
+
+
+@pytest.mark.parametrize("form", ["bash", "fish", "systemd", "json"])
+def test_a_search_path_that_gets_an_entry_loses_its_empty_ones(form: str, tmp_path: Path) -> None:
+    hdf5 = {f"/usr/local/hdf5/{name}": {"dir": None} for name in ("bin", "lib", "include")}
+    environ = {"PATH": "/usr/bin:/bin", "CPATH": "/usr/include::/usr/local/include:", "LIBRARY_PATH": ":"}
+    context = example_context({"like": "cann-mid", "environ": environ, "files": hdf5})
+    advice = advise(context, "train", form)
+    found = {setting.name: setting.value or "" for setting in advice.settings}
+    assert found["CPATH"] == "/usr/local/hdf5/include:/usr/include:/usr/local/include"
+    assert found["LIBRARY_PATH"] == "/usr/local/hdf5/lib"
+    if form in ("bash", "fish"):
+        after = passed_on(form, render(advice, form, "en"), environ, tmp_path)
+        assert (after["CPATH"], after["LIBRARY_PATH"]) == (found["CPATH"], found["LIBRARY_PATH"])
+        assert gaps(after) == []
+
+
+def test_what_is_unset_before_a_script_sets_it_is_set() -> None:
+    """A path into another install goes before the script of the right one, which sets it: one line, not two."""
+    context = cann_scene({"ASCEND_AICPU_PATH": "/opt/other", "TOOLCHAIN_HOME": "/opt/other"})
+    why = Bilingual("because", "原因")
+    rows = (Setting("ASCEND_AICPU_PATH", None, why), Setting("", None, why, script=SCRIPT), Setting("GONE", None, why))
+    single = values(rows, context.target.environment, environment_after(context, rows))
+    given_, unset = by_systemd(render(Advice(single, ()), "systemd", "en"))
+    assert given_["ASCEND_AICPU_PATH"] == "/usr/local/Ascend/ascend-toolkit/latest" and unset == {"GONE"}
+    assert len(single) == len({setting.name for setting in single})
+
+
+def test_systemd_takes_the_drop_in(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed")
+    text = render(advise(cann_scene(BEFORE["nothing set"]), "train", "systemd"), "systemd", "en")
+    assert "Environment=" in text
+    unit = tmp_path / "job.service"
+    unit.write_text(text + "ExecStart=/bin/true\n")
+    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+    assert "Environment" not in done.stderr, done.stderr
 
 
 # ---------------------------------------------------------------------- forms that are no shell's

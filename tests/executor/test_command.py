@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from helpers.executor_runs import apply
 from helpers.killed_runs import (
     build,
@@ -17,6 +18,7 @@ from helpers.killed_runs import (
     mark,
 )
 
+from envtune.executor.common import failpoint_hooks
 from envtune.executor.files import digest
 from envtune.executor.operations.command import matching
 from envtune.executor.plan import stale_changes
@@ -96,3 +98,103 @@ def test_a_marked_command_is_not_run_twice(tmp_path: Path, state: str) -> None:
     apply(state, mark(tmp_path, "six"))
     assert (tmp_path / "marks").read_text() == "six\n"
     assert encoded(b"x") == "eA=="
+
+
+def zone_tool(folder: Path) -> tuple[Path, Any]:
+    """A stand-in for firewall-cmd: it copies the vendor's zone, keeps an `.old`, and writes the text its own way."""
+    zone = folder / "etc" / "zones" / "public.xml"
+    (folder / "vendor.xml").write_text("<zone/>\n")
+    keep = f"mkdir -p {zone.parent}; test ! -e {zone} || cp {zone} {zone}.old"
+    write = f"{keep}; (cat {zone} 2>/dev/null || cat {folder}/vendor.xml)"
+    add = ["/bin/sh", "-c", f"{write} >{folder}/t; echo 'rule' >>{folder}/t; cat {folder}/t >{zone}"]
+    remove = ["/bin/sh", "-c", f"{write} | grep -v rule >{folder}/t; cat {folder}/t >{zone}"]
+    operation = {
+        "op": "run",
+        "argv": add,
+        "check": {"argv": ["grep", "-q", "rule", str(zone)]},
+        "undo": {"argv": remove},
+        "files": [str(zone), f"{zone}.old"],
+    }
+    return zone, operation
+
+
+def test_the_files_a_command_writes_are_put_back_byte_by_byte(tmp_path: Path, state: str) -> None:
+    zone, operation = zone_tool(tmp_path)
+    run = apply(state, operation)["run"]
+    assert zone.read_text() == "<zone/>\nrule\n"
+    assert undo_run(state, run)[0]["status"] == "undone"
+    assert not (tmp_path / "etc").exists(), "neither the copy of the vendor's zone nor the directory that was made"
+    zone.parent.mkdir(parents=True)
+    zone.write_text("<zone><!-- mine --></zone>\n")
+    os.utime(zone, (1, 1))
+    run = apply(state, operation)["run"]
+    assert Path(f"{zone}.old").exists()
+    assert undo_run(state, run)[0]["status"] == "undone"
+    assert os.listdir(zone.parent) == ["public.xml"]
+    assert zone.read_text() == "<zone><!-- mine --></zone>\n" and zone.stat().st_mtime == 1
+
+
+def test_files_that_others_wrote_since_keep_what_they_wrote(tmp_path: Path, state: str) -> None:
+    zone, operation = zone_tool(tmp_path)
+    run = apply(state, operation)["run"]
+    zone.write_text(zone.read_text() + "<port 22/>\n")
+    assert undo_run(state, run)[0]["status"] == "undone"
+    assert zone.read_text() == "<zone/>\n<port 22/>\n"
+
+
+@pytest.mark.parametrize("point", ["command-started", "command-ended", "undo-command-ended"])
+def test_files_are_put_back_after_a_kill_too(tmp_path: Path, state: str, point: str) -> None:
+    """Killed where the command has written and nothing is noted yet, and where it is undone and not put back."""
+    operation = zone_tool(tmp_path)[1]
+
+    def stop(name: str) -> None:
+        if name == point:
+            raise SystemExit
+
+    failpoint_hooks.append(stop)
+    run = ""
+    try:
+        run = apply(state, operation)["run"]
+        undo_run(state, run)
+    except SystemExit:
+        pass
+    finally:
+        failpoint_hooks.remove(stop)
+    (name,) = os.listdir(Path(state) / "runs")
+    assert undo_run(state, name)[0]["status"] == "undone"
+    assert not (tmp_path / "etc").exists()
+
+
+def test_what_another_did_meanwhile_is_neither_done_nor_undone(tmp_path: Path, state: str) -> None:
+    """`already` finds somebody else's rule; `unchanged` is what the tool says when it came a moment earlier."""
+    rules = tmp_path / "rules"
+    rules.write_text("allow 29688\n")
+    operation = {
+        "op": "run",
+        "argv": ["/bin/sh", "-c", f"echo 'allow 29688 # ours' >{rules}; echo ALREADY_ENABLED"],
+        "check": {"argv": ["cat", str(rules)], "contains": "# ours"},
+        "undo": {"argv": ["sed", "-i", "/allow/d", str(rules)]},
+    }
+    already = {"argv": ["cat", str(rules)], "pattern": "(?m)^allow 29688( #.*)?$"}
+    run = apply(state, {**operation, "already": already})["run"]
+    assert rules.read_text() == "allow 29688\n" and undo_run(state, run) == []
+    rules.write_text("")
+    run = apply(state, {**operation, "already": already})["run"]
+    rules.write_text("allow 29688\n")  # the administrator has made it his own: ours is gone
+    assert undo_run(state, run)[0]["status"] == "undone" and rules.read_text() == "allow 29688\n"
+    run = apply(state, {**operation, "unchanged": "ALREADY_ENABLED"})["run"]
+    assert undo_run(state, run)[0]["status"] == "undone" and rules.read_text() == "allow 29688 # ours\n"
+
+
+def test_whether_a_stopped_service_holds_it_is_not_guessed(tmp_path: Path, state: str) -> None:
+    zone, operation = zone_tool(tmp_path)
+    stopped = tmp_path / "stopped"
+    query = ["/bin/sh", "-c", f"test ! -e {stopped} || exit 252; grep -q rule {zone}"]
+    run = apply(state, {**operation, "check": {"argv": query}})["run"]
+    stopped.touch()
+    written = zone.read_text()
+    zone.write_text(written + "more\n")
+    (result,) = undo_run(state, run)
+    assert result["status"] == "failed" and "252" in result["error"] and zone.read_text() == written + "more\n"
+    zone.write_text(written)
+    assert undo_run(state, run)[0]["status"] == "undone" and not zone.exists()

@@ -65,10 +65,11 @@ def running_firewalld(pair: Pair, folder: Path, backend: str) -> Iterator[Run]:
 
 
 def beside_firewalld(pair: Pair, folder: Path) -> Run:
-    """Runs a line on the server with that firewalld's bus, among the machine's own processes."""
+    """Runs a line on the server with that firewalld's bus and settings, among the machine's own processes."""
 
     def run(line: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        whole = f"mount --make-rprivate / && mount --bind {folder}/run /run && {line}"
+        binds = f"mount --bind {folder}/run /run && mount --bind {folder}/etc /etc/firewalld"
+        whole = f"mount --make-rprivate / && {binds} && {line}"
         return pair.run(["unshare", "-m", "bash", "-c", whole], check=check)
 
     return run

@@ -408,7 +408,7 @@ def differs_from_bash(text: str, folder: Path) -> dict[str, tuple[Optional[str],
     """Variables of which we say something else than bash does."""
     path = folder / "train.sh"
     path.write_bytes(text.encode("utf-8"))
-    launch, _ = read_script(LocalHost(), str(path), text, JobEnvironment(dict(BASE), THIS_SHELL))
+    launch = read_script(LocalHost(), str(path), text, JobEnvironment(dict(BASE), THIS_SHELL)).launch
     real = exported_by_bash(path)
     wrong: dict[str, tuple[Optional[str], Optional[str]]] = {}
     for name in {*real, *launch.values} - OF_BASH:
@@ -616,7 +616,9 @@ def test_most_of_it_is_told(tmp_path: Path) -> None:
     unknown = []
     for text in AS_BASH:
         (tmp_path / "train.sh").write_text(text)
-        launch, _ = read_script(LocalHost(), str(tmp_path / "train.sh"), text, JobEnvironment(dict(BASE), THIS_SHELL))
+        launch = read_script(
+            LocalHost(), str(tmp_path / "train.sh"), text, JobEnvironment(dict(BASE), THIS_SHELL)
+        ).launch
         unknown += [name for name, found in launch.values.items() if not isinstance(found, str)]
     assert unknown == ["A", "C"]  # $1 under an IFS of its own, C={a,b}
 

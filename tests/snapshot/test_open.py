@@ -455,3 +455,18 @@ def test_the_reader_is_told_in_both_languages(tmp_path: Path) -> None:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 2
         assert words in done.stderr and "files/x" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("data", [{"now": 1e300}, {"now": -1e300}, {"files": {"/x": {"text": "", "mtime": 1e300}}}])
+def test_a_time_that_no_calendar_has_is_refused(tmp_path: Path, data: dict[str, Any]) -> None:
+    file = tmp_path / "host.json"
+    file.write_text(json.dumps({**MANIFEST, **data}))
+    with pytest.raises(SnapshotError, match="253402300799"):
+        open_snapshot(file)
+
+
+def test_a_snapshot_that_is_not_there_is_said_in_both_languages(tmp_path: Path) -> None:
+    with pytest.raises(SnapshotError) as caught:
+        open_snapshot(tmp_path / "none.tar.gz")
+    reason = caught.value.reason
+    assert reason.en == "No such file or directory" and reason.zh != reason.en

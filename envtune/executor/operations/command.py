@@ -4,22 +4,26 @@ import os
 import re
 from typing import List, Set
 
-from ..commands import check_holds, command_output, run_checked
+from ..commands import check_holds, check_status, command_output, run_checked
 from ..common import Record, failpoint
 from ..files import digest
 from ..problems import FailedError, RefusedError
 from ..run_directory import RunDirectory
-from ..validators import Members, is_argv, is_environment, is_pattern, is_seconds, is_text
+from ..validators import Members, is_argv, is_environment, is_list_of, is_path, is_pattern, is_seconds, is_text
 from .base import Operation
+from .written_files import WrittenFiles, kept_at
 
 _TIMEOUT = 600.0  # seconds
 _is_query = Members({"argv": is_argv, "pattern": is_pattern})
 
 
 class CommandOperation(Operation):
-    """`{op: run, argv, check: {argv, contains?}, undo?: {argv, find?}, given?, census?, timeout?, env?}`.
+    """`{op: run, argv, check: {argv, contains?}, undo?, given?, census?, already?, unchanged?, files?, env?, ...}`.
 
     `check` says whether its effect is there: exit 0 and, with `contains`, that text in its output.
+    `already: {argv, pattern}` finds the same effect brought about by somebody else: the command is not run then, and
+    an undo asks `check` alone. `unchanged` is a pattern for what the command prints where it changed nothing: then
+    there is nothing to undo. `files` are what the command writes; undo puts them back byte by byte (written_files.py).
     `find: {argv, pattern}` fills named groups of `pattern` in the output of a command into the undo command
     (`{handle}`), so that it names the very rule that was added. Without `undo` it cannot be undone.
 
@@ -36,6 +40,9 @@ class CommandOperation(Operation):
             "undo": Members({"argv": is_argv}, {"find": _is_query}),
             "given": Members({"argv": is_argv, "pattern": is_pattern, "digest": is_text}, {"ignore": is_pattern}),
             "census": _is_query,
+            "already": _is_query,
+            "unchanged": is_pattern,
+            "files": is_list_of(is_path),
             "timeout": is_seconds,
             "env": is_environment,
         },
@@ -49,12 +56,19 @@ class CommandOperation(Operation):
         self.undo = wire.get("undo")
         self.precondition = wire.get("given")
         self.inventory = wire.get("census")
+        self.already = wire.get("already")
+        self.files = WrittenFiles(wire["files"]) if "files" in wire else None
         self.timeout = wire.get("timeout", _TIMEOUT)
         self.env = wire.get("env")
 
     def observe(self) -> str:
-        """Return `applied` or `not-applied`, as the check says."""
-        return "applied" if check_holds(self.check, self.env) else "not-applied"
+        """Return `applied` or `not-applied`, as the check says, or `already`."""
+        return "applied" if check_holds(self.check, self.env) or self._is_there_already() else "not-applied"
+
+    def _is_there_already(self) -> bool:
+        if self.already is None:
+            return False
+        return re.search(self.already["pattern"], command_output(self.already["argv"], self.env)) is not None
 
     def final_state(self) -> str:
         """Return `applied`."""
@@ -73,16 +87,24 @@ class CommandOperation(Operation):
     def backup(self, directory: RunDirectory) -> Record:
         """Keep what the check says and, with `census`, the inventory before the command runs."""
         self.require_precondition()
-        saved = {"was": self.observe()}
+        saved: Record = {"was": self.observe()}
         if self.inventory is not None:
             name = directory.save("\n".join(sorted(self._items())).encode("utf-8"))
             saved["census"] = os.path.join(directory.path, name)
+        if self.files is not None or "unchanged" in self.wire:
+            saved.update(kept_at(directory))
+        if self.files is not None:
+            saved["files"] = self.files.backup(directory)
         return saved
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
         """Run the command and keep the items it added to the inventory; raises FailedError when it fails."""
-        run_checked(self.argv, self.timeout, self.env, directory)
+        output = run_checked(self.argv, self.timeout, self.env, directory)
         failpoint("command-ended")
+        if "unchanged" in self.wire and re.search(self.wire["unchanged"], output):
+            directory.write_private(saved["notes"] + ".unchanged", lambda file: file.write(b""))
+        if self.files is not None:
+            self.files.note_written(saved, directory)
         if "census" in saved:
             added = "\n".join(sorted(self._items() - _read_items(saved["census"]))).encode("utf-8")
             directory.write_private(saved["census"] + ".new", lambda file: file.write(added))
@@ -105,6 +127,15 @@ class CommandOperation(Operation):
         """
         if saved["was"] == "applied" or self.is_reverted(saved):
             return
+        if self.files is None or not self.files.are_unchanged(saved):
+            self._run_undo(saved, directory)
+            return
+        self.files.begin_undo(saved, directory)
+        if check_holds(self.check, self.env):  # not where the service that keeps the files is stopped
+            self._run_undo(saved, directory)
+        self.files.restore(saved, directory)
+
+    def _run_undo(self, saved: Record, directory: RunDirectory) -> None:
         if not self.undo:
             raise RefusedError("command-not-undoable", command=self.subject)
         argv = list(self.undo["argv"])
@@ -125,9 +156,34 @@ class CommandOperation(Operation):
             argv = [part.replace("{%s}" % name, value or "") for part in argv]
         return argv
 
+    def clean_up(self, saved: Record) -> None:
+        """Remove what a killed undo left beside the command's files."""
+        if self.files is not None:
+            self.files.clean_up(saved)
+
     def is_reverted(self, saved: Record) -> bool:
-        """Return whether no item the command added is left; without `census`, whether the check says what it said."""
-        return not self._added_items(saved) if "census" in saved else super().is_reverted(saved)
+        """Return whether no item the command added is left; without `census`, whether the check says what it said.
+
+        Raises FailedError where that cannot be told: the service does not run, and others wrote its files.
+        """
+        if "census" in saved:
+            return not self._added_items(saved)
+        if "notes" in saved and os.path.exists(saved["notes"] + ".unchanged"):
+            return True
+        if self.files is not None:
+            return self._are_files_reverted(saved)
+        if self.already is not None:
+            return not check_holds(self.check, self.env)
+        return super().is_reverted(saved)
+
+    def _are_files_reverted(self, saved: Record) -> bool:
+        assert self.files is not None
+        if self.files.are_unchanged(saved) and not self.files.are_restored(saved):
+            return False
+        status = check_status(self.check, self.env)
+        if status not in (0, 1) and not self.files.are_restored(saved):
+            raise FailedError("command-failed", command=" ".join(self.check["argv"]), status=status, output="")
+        return not check_holds(self.check, self.env)
 
 
 def matching(text: str, pattern: str, ignore: str = "") -> bytes:

@@ -12,6 +12,7 @@ from typing import Iterable, Mapping, NamedTuple, Optional
 
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
+from envtune.ranges import checked_int
 from envtune.resources.cann.version_files import same_version
 
 
@@ -192,8 +193,8 @@ def python_listed(python: str, listed: str) -> bool:
 
 
 def _within(parts: list[str], limits: str) -> bool:
-    version = [int(re.match(r"\d*", part)[0] or 0) for part in parts[:3]]  # type: ignore[index]
-    bounds = [[int(n) for n in bound.split(".")] for bound in re.findall(r"\d+\.\d+\.\d+", limits)]
+    version = [checked_int(re.match(r"\d*", part)[0] or "0") for part in parts[:3]]  # type: ignore[index]
+    bounds = [[checked_int(n) for n in bound.split(".")] for bound in re.findall(r"\d+\.\d+\.\d+", limits)]
     if not bounds:
         return True
     if limits.startswith(">="):

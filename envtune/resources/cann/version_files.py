@@ -11,6 +11,7 @@ import re
 from typing import Mapping, Optional
 
 from envtune.collector.sources.cann import key_values
+from envtune.ranges import checked_int
 
 Version = tuple[tuple[int, int, str], ...]
 
@@ -59,7 +60,7 @@ def version_parts(text: str) -> Version:
         match = re.fullmatch(r"([a-z]*)(\d*)", part)
         if match is None or not part:
             raise ValueError(f"not a version: {text}")
-        parts.append((0 if match[1] else 1, int(match[2] or 0), match[1]))
+        parts.append((0 if match[1] else 1, checked_int(match[2] or "0"), match[1]))
     return tuple(parts)
 
 
@@ -82,7 +83,7 @@ def in_ranges(version: str, ranges: str) -> bool:
 def product_number(text: str) -> Optional[tuple[int, int, int]]:
     """Return `V100R001C22SPC001B231` as (100, 1, 22); None when the text does not begin with such a number."""
     match = _PRODUCT.match(text.strip())
-    return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
+    return None if match is None else (checked_int(match[1]), checked_int(match[2]), checked_int(match[3]))
 
 
 def lists_product(inner: tuple[int, int, int], listed: str) -> bool:

@@ -9,6 +9,7 @@ from envtune.context.registry import probe
 from envtune.errors import NotApplicable, Undetermined
 from envtune.messages import Message, Text, in_context
 from envtune.model import Evidence, Reading
+from envtune.ranges import checked_int
 from envtune.resources.environment.reference import TASK_QUEUE_ON, TorchNpu, behaves, release_at_least, torch_npu_of
 from envtune.resources.environment.value_formats import alloc_options
 
@@ -103,7 +104,7 @@ def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[
     if event is None or not event.isdigit() or not (execution or "0").isdigit():
         return None
     default = 1091 if variables.get("HCCL_OP_EXPANSION_MODE") == "AIV" else HCCL_DEFAULT_EXEC
-    waits, runs = int(event), default if execution is None else int(execution)
+    waits, runs = checked_int(event), default if execution is None else checked_int(execution)
     conflict = waits != 0 and (runs == 0 or waits <= runs)
     shown = Message("HCCL_EVENT_TIMEOUT {event} s, HCCL_EXEC_TIMEOUT {execution} s", event=waits, execution=runs)
     return Conflict(conflict, shown if execution is not None else Message("{value} (the default)", value=shown))

@@ -15,20 +15,25 @@ from envtune.context.registry import action
 from envtune.errors import Skipped
 from envtune.host import Host, realpath
 from envtune.job.environment import env_file_environment, is_for_a_shell, parse_env_file, shell_environment
-from envtune.job.script import text_environment
+from envtune.job.foreign import not_for_a_shell
+from envtune.job.language import foreign_language
+from envtune.job.script import read_script, text_environment
 from envtune.job.target import JobEnvironment
 from envtune.messages import Message, Text, clauses
 from envtune.model import Change, Check, Finding, FixOptions
 from envtune.resources.environment.managed_block import UnclosedBlockError, docker_lines, merged, split, variants
 from envtune.resources.environment.path_settings import advice as path_advice
 from envtune.resources.environment.profile import Setting, Unchanged, train
-from envtune.resources.environment.render import bash_lines
-from envtune.resources.environment.search_paths import HDF5_ENTRIES, SEARCHED
+from envtune.resources.environment.render import bash_lines, typed
+from envtune.resources.environment.search_paths import LISTS
 from envtune.resources.environment.simulate import Judge, attribute, environment_after, fixed_checks, values
 from envtune.resources.files.change import content, file_operation, needs_root
 
 PROFILE_D = "/etc/profile.d/"
-SEARCH_PATHS = {*SEARCHED, *HDF5_ENTRIES}
+# `readonly A B=1`, `declare -rx A`, `typeset -r A`, up to the end of the command
+_READONLY = re.compile(
+    r"(?:^|[;&|({ \t])(?:readonly|(?:declare|typeset|local)[ \t]+-[a-zA-Z]*r[a-zA-Z]*)[ \t]+([^;&|#)]*)"
+)
 
 
 class EnvFile(NamedTuple):
@@ -52,9 +57,10 @@ def export(context: Context, findings: Sequence[Finding], *, options: FixOptions
     """Write the variables that fix the findings where the job will read them."""
     checks = tuple({finding.id: finding.check for finding in findings}.values())
     settings, unchanged = _settings(context, checks, judge)
-    if not settings:
-        raise Skipped(_nothing(findings, unchanged))
-    file = _file(context, options)
+    file = _file(context, options) if settings or context.target.options.script else None
+    if file is None or not settings:
+        raise Skipped(clauses([*_other_language(file), _nothing(findings, unchanged)]))
+    settings, unchanged = _writable(context, file, settings, unchanged)
     try:
         best = _best(context, file, settings, checks, judge)
     except UnclosedBlockError as error:
@@ -70,6 +76,56 @@ def export(context: Context, findings: Sequence[Finding], *, options: FixOptions
     if not best.fixes:
         raise Skipped(_overridden(file, best, settings))
     return [_change(context, file, best, settings, unchanged)]
+
+
+def _writable(
+    context: Context, file: EnvFile, settings: tuple[Setting, ...], unchanged: tuple[Unchanged, ...]
+) -> tuple[tuple[Setting, ...], tuple[Unchanged, ...]]:
+    """Return the settings that a line in the file can make; raises Skipped where it is no place for such lines."""
+    if file.kind != "script" or file.text is None:
+        return settings, unchanged
+    language = foreign_language(file.path, file.text)
+    if language is not None:
+        single = values(settings, context.target.environment, environment_after(context, settings))
+        (reason,) = _other_language(file)
+        raise Skipped(Message("{reason}; type there: {lines}", reason=reason, lines=typed(single, language)))
+    if "\r\n" in file.text:
+        raise Skipped(
+            Message(
+                "{path} has line ends of Windows, which a shell takes for a part of each word: dos2unix {path}",
+                path=file.path,
+            )
+        )
+    frozen = _readonly(context, file)
+    left = tuple(
+        Unchanged(s.name, str(s.value), Message("is readonly ({place}): change it there", place=frozen[s.name]))
+        for s in settings
+        if s.name in frozen
+    )
+    kept = tuple(setting for setting in settings if setting.name not in frozen)
+    if left and not kept:
+        raise Skipped(clauses(Message("{name} {reason}", name=row.name, reason=row.reason) for row in left))
+    return kept, (*unchanged, *left)
+
+
+def _other_language(file: Optional[EnvFile]) -> list[Text]:
+    """Say that the launch script is in a language that takes no block; nothing where it is for a shell."""
+    language = foreign_language(file.path, file.text) if file is not None and file.text is not None else None
+    return [] if file is None or language is None or file.kind != "script" else [not_for_a_shell(file.path, language)]
+
+
+def _readonly(context: Context, file: EnvFile) -> dict[str, str]:
+    """Return the variables that the script, or one that it sources, makes readonly at any place, and that place.
+
+    A line that assigns to one ends sh, and bash under `set -e`.
+    """
+    text = file.text or ""
+    found = dict(read_script(context.host, file.path, text, shell_environment(context.host)).readonly)
+    for number, line in enumerate(text.split("\n"), 1):
+        for words in _READONLY.findall(line):
+            for word in words.split():
+                found.setdefault(word.partition("=")[0], f"{file.path}:{number}")
+    return found
 
 
 def _nothing(findings: Sequence[Finding], unchanged: Sequence[Unchanged]) -> Text:
@@ -103,7 +159,7 @@ def _not_frozen(context: Context, name: str) -> Text:
 
 def _would_freeze(context: Context, setting: Setting) -> bool:
     """Return whether a file would hold this shell's whole search path: every job that reads it would get that one."""
-    if setting.value is None or setting.prefixes or setting.name not in SEARCH_PATHS:
+    if setting.value is None or setting.prefixes or setting.name not in LISTS:
         return False
     inherited = context.host.environ.get(setting.name, "")
     own = setting.name in context.target.environment.places
@@ -181,11 +237,18 @@ def _texts(context: Context, file: EnvFile, settings: Sequence[Setting]) -> Iter
     inside = split(present)[1] or ""
     lang = "zh" if _locale(context.host).startswith("zh") else "en"
     if file.kind == "docker":
-        single = values(settings, environment_after(context, settings))
-        writable = [s for s in single if s.value is not None and "\n" not in s.value]
+        single = values(settings, context.target.environment, environment_after(context, settings))
+        writable = [s for s in single if s.value is not None and "\n" not in s.value and _extends(context, s.name)]
+        if not writable and any(setting.value is not None for setting in single):
+            raise Skipped(Message("an env file for docker cannot extend what the image sets (envtune env -f docker)"))
         yield from variants(present, merged(inside, writable, lang, docker_lines), False)
     else:
         yield from variants(present, merged(inside, settings, lang, bash_lines), file.kind == "script")
+
+
+def _extends(context: Context, name: str) -> bool:
+    """Return whether an env file for docker may hold the variable: a search path only where it holds one already."""
+    return name not in LISTS or name in context.target.environment.places
 
 
 def _locale(host: Host) -> str:

@@ -14,7 +14,8 @@ BEGIN, END = "# >>> envtune >>>", "# <<< envtune <<<"
 MOST_POSITIONS = 60  # statements before which a block is tried
 _KEY = re.compile(
     r"(?:(?:export )?(?=\w+=)|unset )(?P<name>[A-Za-z_]\w*)(?:=|$)"
-    r"|case \":\$\{(?P<path>[A-Za-z_]\w*)|[.] (?P<script>.+)$"
+    r"|case \":\$\{(?P<path>[A-Za-z_]\w*)"
+    r"|(?:case \$- in .*? )?[.] (?P<script>(?:(?! ;; esac$).)+)(?: ;; esac)?$"
 )
 Entries = dict[str, list[str]]  # variable or script -> its lines, comments included
 Lines = Callable[[Setting], list[str]]

@@ -77,9 +77,9 @@ class _Paths:
     def settings(self) -> Iterator[Setting]:
         """Yield one for each search path that changes."""
         for name, reasons in self._reasons.items():
-            added = self._added.get(name, [])
-            value = ":".join([*added, *(self.entries(name) or [])])
-            prefixes = () if name in self._kept else tuple(added)
+            added, entries = self._added.get(name, []), self.entries(name) or []
+            value = ":".join([*added, *(entry for entry in entries if entry)])
+            prefixes = () if name in self._kept or "" in entries else tuple(added)
             other_install = name in self._of_other_installs
             yield Setting(name, value, clauses(reasons), prefixes=prefixes, other_install=other_install)
 

@@ -11,6 +11,7 @@ from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, 
 from envtune.context import Context
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.messages import Bilingual, Literal, Message, Text
+from envtune.ranges import checked_int
 from envtune.resources.environment.conflicts import HCCL_DEFAULT_EXEC, RULES
 from envtune.resources.environment.reference import (
     TorchNpu,
@@ -39,7 +40,8 @@ class Setting(NamedTuple):
     `checks` are the ids of the failing checks that it was seen to fix (simulate.py fills them in). `prefixes` are
     directories to put before what a search path holds (`value` is then the whole path as it would be here). `script` is
     a shell script that sets it and more, with `name` empty. `needs_consent`: the user is asked about it by itself.
-    `other_install`: it takes entries of another CANN out of a search path.
+    `other_install`: it takes entries of another CANN out of a search path. `unless` are variables with an entry each:
+    where all hold theirs, the script has been sourced. `tidied` are the search paths whose empty entries go afterwards.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Setting(NamedTuple):
     script: str = ""
     needs_consent: bool = False
     other_install: bool = False
+    unless: tuple[tuple[str, str], ...] = ()
+    tidied: tuple[str, ...] = ()
 
 
 class Unchanged(NamedTuple):
@@ -249,7 +253,7 @@ def _conflicts(context: Context, settings: Mapping[str, Setting]) -> Iterator[Un
 
 def _later_event(known: Mapping[str, str]) -> Iterator[tuple[str, Optional[str]]]:
     """Yield a wait as much behind HCCL_EXEC_TIMEOUT as the defaults (1868 and 1836 s) are; 0 for an endless one."""
-    runs = int(known.get("HCCL_EXEC_TIMEOUT", HCCL_DEFAULT_EXEC))
+    runs = checked_int(known.get("HCCL_EXEC_TIMEOUT", str(HCCL_DEFAULT_EXEC)))
     yield "HCCL_EVENT_TIMEOUT", str(runs + 1868 - HCCL_DEFAULT_EXEC) if runs else "0"
 
 

@@ -14,6 +14,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
 
 from envtune.context import Context
 from envtune.messages import Message, Text
+from envtune.ranges import checked_int
 from envtune.resources.python.distributions import NONE
 
 TASK_QUEUE_ON = "TASK_QUEUE_ENABLE unset is 1"
@@ -121,7 +122,7 @@ def _version_key(version: str) -> Optional[tuple[tuple[int, ...], int, int]]:
     if found is None:
         return None
     stage = {"dev": 0, "rc": 1, None: 2, "post": 3}[found[2]]
-    return tuple(int(part) for part in found[1].split(".")), stage, int(found[3] or 0)
+    return tuple(checked_int(part) for part in found[1].split(".")), stage, checked_int(found[3] or "0")
 
 
 @cache
@@ -135,7 +136,7 @@ def position(branch: str) -> Optional[Position]:
     found = re.fullmatch(r"v(\d+\.\d+\.\d+)-([\w.]+)", branch)
     if found is None:
         return None
-    return tuple(int(part) for part in found[1].split(".")), _release(found[2])
+    return tuple(checked_int(part) for part in found[1].split(".")), _release(found[2])
 
 
 def _release(text: str) -> tuple[int, ...]:
@@ -143,13 +144,13 @@ def _release(text: str) -> tuple[int, ...]:
     parts: list[int] = []
     for part in text.lower().split("."):
         candidate = re.fullmatch(r"rc(\d+)", part)
-        parts.append(int(candidate[1]) - 100 if candidate else int(part) if part.isdigit() else 0)
+        parts.append(checked_int(candidate[1]) - 100 if candidate else checked_int(part) if part.isdigit() else 0)
     return tuple(parts)
 
 
 def release_at_least(found: TorchNpu, release: str, torch: str) -> Optional[bool]:
     """Return whether it is `release` or later on a torch line of `torch` or later; None when that is unknown."""
-    wanted = (tuple(int(part) for part in torch.split(".")), _release(release))
+    wanted = (tuple(checked_int(part) for part in torch.split(".")), _release(release))
     if _reaches(found.low, wanted):
         return True
     return None if _reaches(found.high, wanted) else False

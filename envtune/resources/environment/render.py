@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Callable, Iterator, Mapping
+from typing import Callable, Iterable, Iterator, Mapping
 
-from envtune.messages import Message
+from envtune.messages import Literal, Message, Text, clauses
 from envtune.resources.environment.profile import Advice, Setting
+from envtune.resources.environment.search_paths import LISTS
 
 SCHEMA = "envtune.env/1"
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%=-]+")
@@ -34,12 +35,33 @@ def fish_quoted(text: str) -> str:
 def bash_lines(setting: Setting) -> list[str]:
     """Return what a shell runs for one setting; running it twice changes nothing more."""
     if setting.script:
-        return [f". {bash_quoted(setting.script)}"]
+        return [_sourced(setting), *map(_tidied, setting.tidied)]
     if setting.value is None:
         return [f"unset {setting.name}"]
     if setting.prefixes:
         return [_in_front(setting.name, entry) for entry in reversed(setting.prefixes)]
     return [f"export {setting.name}={bash_quoted(setting.value)}"]
+
+
+def _sourced(setting: Setting) -> str:
+    """Return the line that sources a script, unless it has been: most scripts put their entries in front again."""
+    path = bash_quoted(setting.script)
+    # A vendor's script is not written for `set -e` and `set -u`.
+    options = (("*e*u*|*u*e*", "eu"), ("*e*", "e"), ("*u*", "u"))
+    ways = "".join(f"{pattern}) set +{letters}; . {path}; set -{letters} ;; " for pattern, letters in options)
+    source = f"case $- in {ways}*) . {path} ;; esac"
+    if not setting.unless:
+        return source
+    words = "|".join(f":${{{name}-}}:" for name, _ in setting.unless)
+    patterns = '"|"'.join(f"*:{bash_quoted(entry)}:*" for _, entry in setting.unless)
+    return f'case "{words}" in {patterns}) ;; *) {source} ;; esac'
+
+
+def _tidied(name: str) -> str:
+    """Return the line that takes the empty entries out of a search path; they mean the current directory."""
+    ends = f"{name}=${{{name}#:}}; {name}=${{{name}%:}}"
+    gap = f'case "${{{name}-}}" in *::*) {name}=${{{name}%%::*}}:${{{name}#*::}} ;; :*|*:) {ends} ;; *) break ;; esac'
+    return f"while :; do {gap}; done"
 
 
 def _in_front(name: str, entry: str) -> str:
@@ -105,6 +127,18 @@ _NO_UNSET = Message("an env file cannot unset; not set in a container unless its
 _NO_LINES = Message("the value has several lines, which an env file cannot hold")
 
 
+def _for_the_image(setting: Setting) -> Message:
+    """Return how an image gets the entries of a search path, which an env file cannot extend."""
+    name = setting.name
+    if not setting.prefixes:
+        return Message("an env file would replace the image's by this host's; the image sets its own")
+    entries = ":".join(setting.prefixes)
+    return Message(
+        "an env file would replace the image's by this host's; in the Dockerfile: {line}",
+        line=f'ENV {name}="{entries}${{{name}:+:${name}}}"',
+    )
+
+
 def docker(advice: Advice, lang: str) -> Iterator[str]:
     """Yield lines for `docker run --env-file`: the rest of a line is the value, unquoted, and nothing can be unset."""
     yield from _notes(advice, lang)
@@ -112,10 +146,65 @@ def docker(advice: Advice, lang: str) -> Iterator[str]:
         yield comment(setting.reason.to(lang))
         if setting.value is None:
             yield comment(f"{setting.name}: {_NO_UNSET.to(lang)}")
+        elif setting.name in LISTS:
+            yield comment(f"{setting.name}: {_for_the_image(setting).to(lang)}")
         elif "\n" in setting.value or "\r" in setting.value:
             yield comment(f"{setting.name}: {_NO_LINES.to(lang)}")
         else:
             yield f"{setting.name}={setting.value}"
+
+
+def _csh_quoted(text: str) -> str:
+    """Return a word of csh, where single quotes hold all but a quote, an exclamation mark and the end of a line."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "'" + text.replace("'", "'\\''").replace("!", "\\!").replace("\n", "\\\n") + "'"
+
+
+def typed(settings: Iterable[Setting], language: str) -> Text:
+    """Return what to type into a launch file that is not for sh or bash, in its own words."""
+    word = _TYPED.get(language, _plain_words)
+    parts: list[Text] = []
+    for setting in settings:
+        if setting.value is None and language in _WITHOUT_UNSETTING:
+            parts.append(Message("nothing for {name}", name=setting.name))
+        else:
+            parts.append(Literal(word(setting)))
+    return clauses(parts)
+
+
+def _plain_words(setting: Setting) -> str:
+    return f"{setting.name}={setting.value}"
+
+
+def _csh_words(setting: Setting) -> str:
+    if setting.value is None:
+        return f"unsetenv {setting.name}"
+    return f"setenv {setting.name} {_csh_quoted(setting.value)}"
+
+
+def _fish_words(setting: Setting) -> str:
+    return f"set -e {setting.name}" if setting.value is None else f"set -gx {setting.name} {fish_quoted(setting.value)}"
+
+
+def _python_words(setting: Setting) -> str:
+    if setting.value is None:
+        return f"os.environ.pop({json.dumps(setting.name)}, None)"
+    return f"os.environ[{json.dumps(setting.name)}] = {json.dumps(setting.value)}"
+
+
+def _env_entry(setting: Setting) -> str:
+    return json.dumps({"name": setting.name, "value": setting.value})  # of a container's `env`; JSON is YAML, too
+
+
+_TYPED: Mapping[str, Callable[[Setting], str]] = {
+    "csh": _csh_words,
+    "fish": _fish_words,
+    "python": _python_words,
+    "YAML": lambda setting: f"- {_env_entry(setting)}",
+    "JSON": _env_entry,
+}
+_WITHOUT_UNSETTING = ("YAML", "JSON")
 
 
 def as_json(advice: Advice, lang: str) -> Iterator[str]:

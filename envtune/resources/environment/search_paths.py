@@ -32,6 +32,8 @@ GCC_HOMES = ("/usr/local/*gcc*", "/opt/*gcc*")
 HDF5 = "/usr/local/hdf5"
 HDF5_ENTRIES = {"PATH": "bin", "LD_LIBRARY_PATH": "lib", "LIBRARY_PATH": "lib", "CPATH": "include"}
 
+LISTS = frozenset((*SEARCHED, *HDF5_ENTRIES))  # search paths, which a launcher has a value of its own for
+
 
 @probe("environment.search_path_entries", formerly="search_paths.entries")
 def entries(context: Context) -> Iterable[Reading]:

@@ -12,6 +12,7 @@ from envtune.job.script import script_environment
 from envtune.job.target import JobEnvironment, Target
 from envtune.model import Check, Finding, Outcome
 from envtune.resources.environment.profile import Setting
+from envtune.resources.environment.search_paths import LISTS
 
 Judge = Callable[[Check, Context], Iterable[Finding]]
 Subjects = Mapping[str, frozenset[str]]  # id of a check -> the subjects it fails on; none where it does not fail
@@ -103,16 +104,86 @@ def _bad_subjects(context: Context, checks: Iterable[Check], judge: Judge) -> Su
     }
 
 
-def values(settings: Sequence[Setting], environment: JobEnvironment) -> tuple[Setting, ...]:
-    """Return the settings one by one, for forms that cannot source a script: what it sets, as it would be here."""
-    single: list[Setting] = []
+def values(settings: Sequence[Setting], before: JobEnvironment, after: JobEnvironment) -> tuple[Setting, ...]:
+    """Return the settings one by one, for forms that cannot source a script: each variable once, as it is in the end.
+
+    `before` and `after` are the job's environment without and with all of them.
+    """
+    single: dict[str, Setting] = {}
     for setting in settings:
-        if not setting.script:
-            single.append(setting)
-            continue
-        known = environment.variables or {}
-        places = environment.places
-        for name in sorted(known):
-            if places.get(name, "").partition(":")[0] == setting.script:
-                single.append(setting._replace(name=name, value=known[name], script=""))
-    return tuple(single)
+        for one in [setting] if not setting.script else _of_the_script(setting, after):
+            single.pop(one.name, None)
+            single[one.name] = _in_the_end(one, before, after)
+    return tuple(single.values())
+
+
+def _of_the_script(setting: Setting, after: JobEnvironment) -> list[Setting]:
+    """Return what a script sets, as it would be here."""
+    known = after.variables or {}
+    names = [name for name in sorted(known) if after.places.get(name, "").partition(":")[0] == setting.script]
+    return [setting._replace(name=name, value=known[name], script="", unless=(), tidied=()) for name in names]
+
+
+def _in_the_end(setting: Setting, before: JobEnvironment, after: JobEnvironment) -> Setting:
+    known = after.variables or {}
+    value = setting.value if setting.name in after.unknown else known.get(setting.name)
+    if value is None or not is_search_path(setting.name):
+        return setting._replace(value=value)
+    entries = [entry for entry in value.split(":") if entry]
+    old = [entry for entry in (before.variables or {}).get(setting.name, "").split(":") if entry]
+    front = entries[: len(entries) - len(old)]
+    prefixes = tuple(front) if [*front, *old] == entries else ()
+    return setting._replace(value=":".join(entries), prefixes=prefixes)
+
+
+def is_search_path(name: str) -> bool:
+    """Return whether an empty entry of the variable means the current directory; in MANPATH it means the defaults."""
+    return name.endswith("PATH") and name not in ("MANPATH", "INFOPATH")
+
+
+def repeatable(context: Context, settings: Sequence[Setting]) -> tuple[Setting, ...]:
+    """Return the settings with what makes sourcing a script twice the same as once: see `Setting.unless`, `tidied`."""
+    found: list[Setting] = []
+    settings = _whole_paths_last(context, settings)
+    for number, setting in enumerate(settings):
+        if setting.script:
+            before = environment_after(context, settings[:number]).variables or {}
+            after = environment_after(context, settings[: number + 1]).variables or {}
+            setting = setting._replace(unless=_marks(before, after), tidied=_untidy(before, after))
+        found.append(setting)
+    return tuple(found)
+
+
+def _whole_paths_last(context: Context, settings: Sequence[Setting]) -> Sequence[Setting]:
+    """Return the settings with each search path that is set as a whole behind the scripts, as it is in the end.
+
+    In front of them it would take out, the second time, what the script then does not put in again.
+    """
+    whole = [s for s in settings if s.name in LISTS and s.value is not None and not s.prefixes]
+    if not whole or not any(setting.script for setting in settings):
+        return settings
+    before, after = context.target.environment, environment_after(context, settings)
+    last = [_in_the_end(setting, before, after)._replace(prefixes=()) for setting in whole]
+    return [*(setting for setting in settings if setting not in whole), *last]
+
+
+def _marks(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return (variable, entry) of the first entry that a script adds to each search path; else what it sets."""
+    lists, single = [], []
+    for name in sorted(after):
+        old, new = before.get(name, ""), after[name]
+        added = [entry for entry in new.split(":") if entry and entry not in old.split(":")]
+        if added and name in LISTS:
+            lists.append((name, added[0]))
+        elif old != new and ":" not in new:
+            single.append((name, new))
+    return tuple(lists or single)
+
+
+def _untidy(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the search paths that a script leaves with an empty entry (`X=/new:$X` where X is not set)."""
+    return tuple(n for n in sorted(after) if is_search_path(n) and after[n] != before.get(n) and _has_gap(after[n]))
+
+
+def _has_gap(value: str) -> bool:
+    return "" in value.split(":")

@@ -6,6 +6,7 @@ rule. firewalld gets it in both views and is never reloaded. What a rule looks l
 
 from __future__ import annotations
 
+import re
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.errors import HostError, Missing, Skipped
@@ -27,6 +28,7 @@ from envtune.resources.firewall.rules import (
 )
 
 Operation = Mapping[str, Any]
+_UFW_FILES = ["/etc/ufw/user.rules", "/etc/ufw/user6.rules"]
 # Programs of the system, wherever the caller's PATH leads.
 PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 # What puts the administrator's own rules back at the next boot, by the tool.
@@ -112,8 +114,14 @@ def _firewalld(host: Host, opening: Opening, rule: AcceptRule) -> list[Change]:
 
 
 def _rich_rule(zone: str, rich_rule: str, permanent: bool) -> Operation:
+    """Return the operation for one rule; a rich rule has no comment, so only what firewall-cmd says tells whose it is.
+
+    The first permanent rule copies the vendor's zone to /etc, and every one keeps the former text as `.old`.
+    """
     add, query, remove = (rich_rule_command(zone, verb, rich_rule, permanent) for verb in ("add", "query", "remove"))
-    return _run(add, {"argv": query}, {"argv": remove})
+    operation = {**_run(add, {"argv": query}, {"argv": remove}), "unchanged": "ALREADY_ENABLED"}
+    path = f"/etc/firewalld/zones/{zone}.xml"
+    return {**operation, "files": [path, f"{path}.old"]} if permanent else operation
 
 
 def _check_firewalld_runs(host: Host) -> None:
@@ -136,11 +144,28 @@ def _ufw(rule: AcceptRule) -> Change:
     comment = _with_id(rule, "ufw").comment
     operations, rules = [], []
     for words in ufw_rules(rule):
-        rules.append(f"ufw allow {' '.join(words[2:])} proto tcp comment '{comment}'")  # as `ufw show added` writes it
-        check = {"argv": ["ufw", "show", "added"], "contains": rules[-1]}
-        undo = {"argv": ["ufw", "delete", "allow", *words]}
-        operations.append(_run(["ufw", "allow", *words, "comment", comment], check, undo))
+        plain = f"{' '.join(words[2:])} proto tcp"  # as `ufw show added` writes it
+        rules.append(f"ufw allow {plain} comment '{comment}'")
+        added = ["ufw", "show", "added"]
+        undo = {"argv": ["ufw", "delete", "allow", *words, "comment", comment]}
+        operation = _run(["ufw", "allow", *words, "comment", comment], {"argv": added, "contains": rules[-1]}, undo)
+        operations.append({**operation, **_of_the_administrator(added, re.escape(plain)), "files": _UFW_FILES})
     return _change("ufw", rules, operations, Message("ufw keeps the rule for the next boot, too"))
+
+
+def _of_the_administrator(added: Sequence[str], plain: str) -> Operation:
+    """Return what keeps ufw from taking over the administrator's rule: `ufw allow` would replace it.
+
+    An identical one, whatever its comment, does it already; one with another verdict must not have come since.
+    """
+    return {
+        "already": {"argv": added, "pattern": rf"(?m)^ufw allow (?:log-all |log )?{plain}(?: comment '.*')?$"},
+        "given": {
+            "argv": added,
+            "pattern": rf"(?m)^ufw (?:deny|reject|limit) (?:log-all |log )?{plain}(?: comment '.*')?$",
+            "digest": digest(b""),
+        },
+    }
 
 
 # ---------------------------------------------------------------------- nftables

@@ -16,7 +16,7 @@ from envtune.firewall.match import Condition
 from envtune.firewall.model import Action, BaseChain, Chain, Rule, Table
 from envtune.host import Host
 from envtune.model import CommandResult
-from envtune.ranges import decimal
+from envtune.ranges import checked_int, decimal
 
 # Services whose ports are no port of a job. Source: /usr/lib/firewalld/services of firewalld 0.6-1.3.
 _KNOWN_SERVICES = frozenset(
@@ -172,4 +172,5 @@ def _ufw_to(text: str, family: int) -> Condition:
     if protocol not in ("", "tcp"):
         return match.never
     pairs = [part.partition(":") for part in ports.split(",") if part]
-    return match.port("destination", intervals.union((int(low), int(high or low)) for low, _, high in pairs))
+    numbers = ((checked_int(low), checked_int(high or low)) for low, _, high in pairs)
+    return match.port("destination", intervals.union(numbers))

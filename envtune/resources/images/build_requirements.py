@@ -19,6 +19,7 @@ from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_
 from envtune.host import exists
 from envtune.messages import Literal, Message, enumerated
 from envtune.model import Evidence, Reading
+from envtune.ranges import checked_int
 from envtune.resources.images.pillow import BROKEN, SIMD, imported_pillow
 from envtune.resources.python.distributions import NONE, interpreter
 
@@ -148,7 +149,7 @@ def _only_without_wheels(context: Context) -> None:
     19.3, and every Python from 3.9 on brings a newer pip.
     """
     version = interpreter(context).version
-    numbers = tuple(int(part) for part in version.split("."))
+    numbers = tuple(checked_int(part) for part in version.split("."))
     if numbers >= WHEELS_SINCE and context.facts.value("arch") in ("x86_64", "aarch64"):
         words = Message("Python is {version}: its pip installs Pillow from a wheel, nothing is built", version=version)
         raise NotApplicable(words, interpreter(context).real)

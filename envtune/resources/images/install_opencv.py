@@ -32,6 +32,8 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
     """Yield one installation for each directory that holds several."""
     rows = [row for name in OPENCV for row in every(context, name)]
     ids = tuple(dict.fromkeys(f.id for f in findings))
+    if not any(len({row.name for row in rows if row.entry == entry}) > 1 for entry in {row.entry for row in rows}):
+        raise Skipped(Message("no directory holds more than one OpenCV distribution any more"))
     for entry in dict.fromkeys(row.entry for row in rows):
         here = tuple(row for row in rows if row.entry == entry)
         if len({row.name for row in here}) < 2:

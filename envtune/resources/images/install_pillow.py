@@ -18,6 +18,7 @@ from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, Undetermined
 from envtune.messages import Message, Text, clauses, enumerated
 from envtune.model import Change, Finding, FixOptions
+from envtune.ranges import checked_int
 from envtune.resources.images.build_requirements import header_folders
 from envtune.resources.images.pillow import NATIVE, SIMD, Imported, best_variant, cpu_flags, imported_pillow
 from envtune.resources.python.distributions import environment, every, interpreter, locate
@@ -184,7 +185,7 @@ def nearest(version: str, python: str, known: Iterable[str]) -> str:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version.partition(".post")[0]))
+    return tuple(checked_int(part) for part in re.findall(r"\d+", version.partition(".post")[0]))
 
 
 def _from_directory(context: Context, folder: str, version: str, python: str) -> Source:

@@ -78,7 +78,8 @@ def guarded(text: str, path: str) -> str:
     node = bare_import(head, path)
     if node is None:
         raise Skipped(Message("{path} has no bare import of {NAME}", path=path, NAME=NAME))
-    lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as the compiler counts them, unlike splitlines
+    # As the compiler counts them, to which a lone carriage return ends a line, and unlike splitlines a form feed none.
+    lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
     first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
     _refuse_company(lines, node, path)
     newline = lines[first][len(lines[first].rstrip("\r\n")) :] or "\n"

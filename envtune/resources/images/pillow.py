@@ -17,6 +17,7 @@ from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists
 from envtune.messages import Literal, Message, Text, in_context
 from envtune.model import Evidence, Reading
+from envtune.ranges import checked_int
 from envtune.resources.python.distributions import Distribution, absent, every, locate
 
 NATIVE = "pillow"
@@ -181,5 +182,5 @@ def _sizes(host: Host, row: Distribution) -> dict[str, int]:
     for line in text.splitlines():
         path, size = line.partition(",")[0], line.rpartition(",")[2]
         if re.search(RECORDED_PILLOW_FILES, path) and size.isdigit():
-            found[path] = int(size)
+            found[path] = checked_int(size)
     return found

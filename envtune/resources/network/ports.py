@@ -16,7 +16,7 @@ from envtune.host import Host
 from envtune.intervals import Intervals
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Listener, Reading, Source
-from envtune.ranges import decimal
+from envtune.ranges import checked_int, decimal
 from envtune.resources.network.names import job_nodes, master_address, variables_source
 
 BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
@@ -124,7 +124,7 @@ def port_list(text: str) -> Intervals:
     for part in text.replace("\n", "").split(","):
         if part.strip():
             low, dash, high = part.strip().partition("-")
-            pair = (int(low), int(high if dash else low))
+            pair = (checked_int(low), checked_int(high if dash else low))
             if not 0 <= pair[0] <= pair[1] <= 65535:
                 raise ValueError(part)
             pairs.append(pair)
@@ -135,7 +135,7 @@ def ephemeral_ports(host: Host) -> Intervals:
     """Return the ports the kernel gives to outgoing connections, including the reserved ones."""
     text = host.read(EPHEMERAL)
     try:
-        low, high = (int(word) for word in text.split())
+        low, high = (checked_int(word) for word in text.split())
         return port_list(f"{low}-{high}")
     except ValueError:
         raise _no_ports(EPHEMERAL, text) from None

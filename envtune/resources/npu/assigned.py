@@ -11,6 +11,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.messages import Message, Text, clauses
 from envtune.model import Evidence, Reading, Source
+from envtune.ranges import decimal
 from envtune.resources.npu.devices import NODES, device_nodes, in_container
 
 RT_VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
@@ -79,7 +80,7 @@ def _limits(context: Context) -> Limits:
             raise Undetermined(count.reason or no_node, NODES)
         nodes = tuple(range(int(count.value or 0)))
     cann = (context.facts.value("cann") or "").partition(".")[0]
-    ascending = cann.isdigit() and int(cann) >= 8
+    ascending = (decimal(cann) or 0) >= 8
     return Limits(nodes, context.facts.value("npu"), in_container(context), ascending)
 
 

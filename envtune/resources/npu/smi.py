@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, NamedTuple, Optional, Sequence
 
 from envtune.messages import Message, Text
+from envtune.ranges import checked_int
 
 PROCESS_TABLE_SINCE = 23  # major version of npu-smi; older ones print the devices only
 
@@ -203,7 +204,7 @@ def _flat(names: Sequence[Sequence[str]]) -> list[str]:
 def _device(row: Mapping[str, str]) -> NpuDevice:
     bus = row.get("bus", "")
     return NpuDevice(
-        npu=int(row["npu"]),
+        npu=checked_int(row["npu"]),
         chip=_number(row.get("chip", "")) or 0,
         node=_number(row.get("node", "")),
         name=row["name"],
@@ -221,7 +222,7 @@ def _device(row: Mapping[str, str]) -> NpuDevice:
 def _process_row(state: _State, line: str, cells: list[str]) -> None:
     idle = _IDLE.search(line)
     if idle:
-        state.reported.add(int(idle[1]))
+        state.reported.add(checked_int(idle[1]))
         return
     row = _values(state.upper, cells) or {}
     npu, pid = _number(row.get("npu", "")), _number(row.get("pid", ""))

@@ -12,6 +12,7 @@ from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, host_error_text
 from envtune.messages import Message, Text, clauses
 from envtune.model import Change, Finding, FixOptions, Process
+from envtune.ranges import decimal
 from envtune.resources.processes.usage import left_over, process_age
 
 USER_HZ = 100  # clock ticks per second in /proc/<pid>/stat on x86_64 and aarch64
@@ -124,8 +125,11 @@ def _change(
 def _start_ticks(context: Context, process: Process) -> int:
     """Return the start of the process in clock ticks since boot, which with its number identifies it for good."""
     fields = context.host.read(f"/proc/{process.pid}/stat").rpartition(")")[2].split()
-    boot = next(line for line in context.host.read("/proc/stat").splitlines() if line.startswith("btime "))
-    ticks = int(fields[19])
-    if abs(int(boot.split()[1]) + ticks / USER_HZ - process.started) > 1:
+    rows = (line.partition(" ") for line in context.host.read("/proc/stat").splitlines())
+    boot = next((decimal(value.strip()) for name, _, value in rows if name == "btime"), None)
+    ticks = decimal(fields[19]) if len(fields) > 19 else None
+    if boot is None or ticks is None:
+        raise Skipped(Message("when it was started cannot be read from /proc"))
+    if abs(boot + ticks / USER_HZ - process.started) > 1:
         raise Skipped(Message("pid {pid} is another process by now", pid=process.pid))
     return ticks

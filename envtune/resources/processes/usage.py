@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
+from envtune.host import Host
 from envtune.job.environment import process_environment
 from envtune.messages import N_, Literal, Message, Text, clauses, in_context, listed
 from envtune.model import Evidence, Process, Reading
@@ -30,6 +32,8 @@ ADOPTERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", 
 SERVICES = ("slogd", "dmp_daemon", "log-daemon", "npu-exporter", "device-plugin", "noded")
 # Units under which logins and cron jobs run when systemd-logind is not used: no service of their own.
 LOGIN_UNITS = ("sshd.service", "ssh.service", "crond.service", "cron.service", "atd.service", "docker.service")
+MOUNTS = "/proc/self/mountinfo"
+_HIDING = r"hidepid=(?!0$|off$).+"
 RANK_MARK = "TORCHELASTIC_RUN_ID"  # torchrun sets it for its workers, which it may start in sessions of their own
 
 
@@ -43,7 +47,7 @@ class DeviceProcess(NamedTuple):
 
 
 class DeviceUsage(NamedTuple):
-    """The processes on one device; None when they are unknown, and `reason` says why."""
+    """The processes on one device; None when they are unknown. `reason` says why, or why there may be more of them."""
 
     subject: str
     processes: Optional[tuple[DeviceProcess, ...]]
@@ -104,12 +108,37 @@ def _usage_by_descriptor(context: Context, subject: str, node: Optional[int]) ->
     rows = context.host.processes()
     processes = tuple(DeviceProcess(p.pid, p.name, None, p) for p in rows if path in p.devices)
     evidence = Evidence("/proc/*/fd", "\n".join(f"{p.pid} {p.name}: {path}" for p in processes) or f"{path}: none")
-    if not processes and any(p.opaque for p in rows):
+    why = hidden_processes(context)
+    if why is None and any(p.opaque for p in rows):
         why = Message(
             "npu-smi prints no process table here, and the open files of other users' processes may not be read"
         )
-        return DeviceUsage(subject, None, evidence, why, needs_privilege=True)
-    return DeviceUsage(subject, processes, evidence)
+    return DeviceUsage(subject, processes or None if why else processes, evidence, why, needs_privilege=why is not None)
+
+
+def hidden_processes(context: Context) -> Optional[Text]:
+    """Return why the table may lack other users' processes, so that nothing found is not nothing there; else None.
+
+    /proc mounted with `hidepid` shows a user its own, unless it is in the group named by `gid`: then the first process,
+    which is in every namespace, is another's and is seen. Source: proc(5).
+    """
+    if context.host.euid == 0:
+        return None
+    rows = context.host.processes()
+    option = next((option for option in _proc_options(context.host) if re.fullmatch(_HIDING, option)), None)
+    if option is None or (any(p.pid == 1 for p in rows) and len({p.user for p in rows}) > 1):
+        return None
+    return Message("/proc is mounted with {option}: other users' processes cannot be seen", option=option)
+
+
+def _proc_options(host: Host) -> list[str]:
+    """Return the options of the file system at /proc, the last that was mounted there."""
+    try:
+        rows = [row.partition(" - ") for row in host.read(MOUNTS).splitlines()]
+    except HostError:
+        return []
+    found = [after.split() for before, _, after in rows if before.split()[4:5] == ["/proc"]]
+    return found[-1][-1].split(",") if found and found[-1] else []
 
 
 # ---------------------------------------------------------------------------------------------------- left over
@@ -143,6 +172,8 @@ def _residual_reading(context: Context, usage: DeviceUsage, job: frozenset[int])
         )
     if uncertain:
         return Reading(usage.subject, None, usage.evidence, reason=clauses(uncertain))
+    if usage.reason is not None:
+        return Reading(usage.subject, None, usage.evidence, reason=usage.reason, needs_privilege=usage.needs_privilege)
     return Reading(usage.subject, (), usage.evidence, NONE)
 
 
@@ -315,6 +346,8 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
     processes = usage.processes or ()
     others = [p for p in processes if p.process is None or p.process.pid not in job]
     expected = Message("no process, at most {limit} % used", limit=limit)
+    if processes and not others and usage.reason is not None:
+        return Reading(usage.subject, None, evidence, reason=usage.reason, needs_privilege=usage.needs_privilege)
     if not others and len(processes) > 0:
         return Reading(usage.subject, "free", evidence, Message("only the named job is on it"), expected)
     if not others and used * 100 <= total * limit:
@@ -335,7 +368,8 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
 @probe("processes.profilers", formerly="process.profilers")
 def profilers(context: Context) -> Iterable[Reading]:
     """Read profiling or AOE tuning that is running or switched on for the job. Source: guide 003:1582-1583."""
-    readings = [_tool_reading(name, context.host.processes()) for name in TOOLS]
+    hidden = hidden_processes(context)
+    readings = [_tool_reading(name, context.host.processes(), hidden) for name in TOOLS]
     try:
         variables = context.target.variables()
     except Undetermined as verdict:
@@ -347,9 +381,11 @@ def profilers(context: Context) -> Iterable[Reading]:
     return [*readings, Reading("PROFILING_MODE", (value,) if on else (), evidence, Literal(value) if on else NONE)]
 
 
-def _tool_reading(name: str, rows: Sequence[Process]) -> Reading:
+def _tool_reading(name: str, rows: Sequence[Process], hidden: Optional[Text]) -> Reading:
     running = [p for p in rows if _runs(name, p)]
     text = "\n".join(f"{p.pid} {' '.join(p.argv[:2]) or p.name}" for p in running) or f"no process named {name}"
+    if not running and hidden is not None:
+        return Reading(name, None, Evidence("/proc", text), reason=hidden, needs_privilege=True)
     texts = [Message("pid {pid} of {user}", pid=p.pid, user=p.user) for p in running]
     return Reading(name, tuple(t.en for t in texts), Evidence("/proc", text), listed(texts) if texts else NONE)
 

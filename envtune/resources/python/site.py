@@ -14,6 +14,7 @@ from envtune.errors import HostError, Missing, Skipped
 from envtune.host import Host, exists
 from envtune.job.target import PythonTarget
 from envtune.messages import Message
+from envtune.ranges import checked_int
 from envtune.resources.python.distributions import every, interpreter, locate
 
 OLDEST_PIP = (19, 0)  # --use-pep517 (pip's changelog, 19.0)
@@ -141,7 +142,7 @@ def _refuse_old_pip(context: Context, python: PythonTarget) -> None:
     rows = [row for row in every(context, "pip") if row.version]
     if not rows or locate(context, "pip") is None:
         raise Skipped(Message("{path} has no pip; first: {path} -m ensurepip", path=python.path))
-    numbers = tuple(int(part) for part in rows[0].version.split(".")[:2] if part.isdigit())
+    numbers = tuple(checked_int(part) for part in rows[0].version.split(".")[:2] if part.isdigit())
     if numbers < OLDEST_PIP:
         raise Skipped(Message("pip {version} of {path} is older than 19.0", version=rows[0].version, path=python.path))
 

@@ -10,7 +10,7 @@ from envtune.errors import Skipped
 from envtune.host import exists
 from envtune.messages import Message
 from envtune.model import Change, Finding
-from envtune.resources.cpu.boot import OWN_UNIT, UNITS
+from envtune.resources.cpu.boot import OWN_UNIT, UNITS, enabled_link
 from envtune.resources.cpu.set_governor_at_boot import set_governor_at_boot
 
 UNIT_FOLDERS = (
@@ -29,6 +29,8 @@ def enable_unit(context: Context, findings: Sequence[Finding], *, unit: str) -> 
         return set_governor_at_boot(context, findings)
     if not any(exists(context.host, f"{folder}/{unit}") for folder in UNIT_FOLDERS):
         raise Skipped(Message("there is no unit {unit}", unit=unit))
+    if enabled_link(context.host, unit) is not None:
+        raise Skipped(Message("{unit} is enabled already", unit=unit))
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
     operation = {
         "op": "run",

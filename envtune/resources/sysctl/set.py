@@ -103,7 +103,7 @@ def _job_ports(context: Context, findings: Sequence[Finding]) -> DesiredValue:
     """Return the ports of the job that the kernel may give away: HCCL's range, and MASTER_PORT."""
     exposed: Intervals = ()
     checks: list[str] = []
-    reasons: list[Text] = []
+    seen: list[Reading] = []
     for id_, name in {finding.id: finding.check.probe for finding in findings}.items():
         if name not in _PORT_PROBES:
             continue
@@ -112,10 +112,9 @@ def _job_ports(context: Context, findings: Sequence[Finding]) -> DesiredValue:
         if any(reading.value == "exposed" for reading in readings):
             exposed = intervals.union((*exposed, *probe.ports(context)))
             checks.append(id_)
-        reasons += [r.shown for r in readings if r.value in ("taken", "impossible") and r.shown is not None]
+        seen += readings
     if not checks:
-        reasons += [f.check.remedy for f in findings[:1] if f.check.remedy is not None]
-        raise Skipped(Message("reserving ports does not help: {reasons}", reasons=clauses(reasons)))
+        raise Skipped(_nothing_to_reserve(findings, seen))
 
     def merge(current: Sequence[str]) -> str:
         kept = [pair for text in current for pair in port_list(text)]
@@ -125,6 +124,16 @@ def _job_ports(context: Context, findings: Sequence[Finding]) -> DesiredValue:
         return not intervals.difference(exposed, port_list(text))
 
     return DesiredValue(merge, holds, tuple(checks))
+
+
+def _nothing_to_reserve(findings: Sequence[Finding], readings: Sequence[Reading]) -> Text:
+    """Say what else is wrong with the ports, or that nothing is any more: they were reserved meanwhile."""
+    faults = [r.shown for r in readings if r.value in ("taken", "impossible") and r.shown is not None]
+    states = [r.shown for r in readings if r.value in ("reserved", "outside", "right") and r.shown is not None]
+    if states and not faults:
+        return Message("there is nothing to reserve any more: {states}", states=clauses(states))
+    faults += [f.check.remedy for f in findings[:1] if f.check.remedy is not None]
+    return Message("reserving ports does not help: {reasons}", reasons=clauses(faults))
 
 
 def _merge(desired: DesiredValue, current: Iterable[Optional[str]], key: str) -> str:

@@ -17,6 +17,7 @@ from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import exists, is_dir
 from envtune.messages import Literal, Message
 from envtune.model import Evidence, Reading, Source
+from envtune.ranges import checked_int
 from envtune.resources.python.distributions import NONE, absent, environment, locate
 
 BUILT_IN, PLUGIN, PLAIN, MISMATCHED = "built-in torch.npu", "torch_npu plugin", "no NPU support", "mismatched"
@@ -32,7 +33,7 @@ def release(version: str) -> str:
 
 def release_numbers(version: str) -> tuple[int, ...]:
     """Return (2, 1, 0) of `2.1.0.post10`."""
-    return tuple(int(part) for part in release(version).split(".") if part.isdigit())
+    return tuple(checked_int(part) for part in release(version).split(".") if part.isdigit())
 
 
 def version_fact(context: Context, name: str) -> str:

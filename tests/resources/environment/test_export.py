@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Optional
 
 import pytest
 from helpers import fixing
@@ -15,11 +17,13 @@ from helpers.examples import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envtune.job.language import foreign_language
 from envtune.job.target import TargetOptions
 from envtune.messages import Bilingual
 from envtune.model import Change
 from envtune.resources.environment.managed_block import BEGIN, END, UnclosedBlockError, entries, merged, split, variants
 from envtune.resources.environment.profile import Setting
+from envtune.resources.environment.render import typed
 
 
 def written(change: Change) -> str:
@@ -132,3 +136,97 @@ def test_a_block_in_a_real_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         fixing.local_context({"ascend": "true"}, TargetOptions(script=str(script))), "ENV004"
     ).changes
     assert fixing.undo(run, state) == [] and script.read_text() == text
+
+
+# ---------------------------------------------------------------------- whatever the script is like
+
+VENDOR = 'export LD_LIBRARY_PATH=/cann/lib64:$LD_LIBRARY_PATH\n[ -n "$NOBODY_SETS_THIS" ] && echo no\nfalse\n'
+SCRIPTS = {
+    "plain": "python3 $JOB",
+    "errexit and nounset": "set -eu\npython3 $JOB\n",
+    "nounset, no line end": "set -u\nset -e\nexport DUMP_GE_GRAPH=2\npython3 $JOB",
+    "a document is open": "set -eu\ncat >/dev/null <<E\nexport A=1\nE\npython3 $JOB\ncat <<'E'>/dev/null\npy\nE\n",
+    "in a function": "set -eu\nrun() {\n  python3 $JOB\n}\nrun\n",
+    "behind a pipe": "set -eu\ntrue |\n  cat\npython3 $JOB \\\n  --x\n",
+}
+
+
+@pytest.mark.parametrize("shell", ["bash", "sh", "bash --posix"])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_survives_the_block_wherever_it_is(name: str, shell: str, tmp_path: Path) -> None:
+    """Before each statement of the script: it ends as it did, and says nothing more."""
+    (tmp_path / "vendor.sh").write_text(VENDOR)
+    text = "#!/bin/sh\n" + SCRIPTS[name].replace("$JOB", "-c 'import os; print(os.environ.get(\"TASK_QUEUE_ENABLE\"))'")
+    reason = Bilingual("a reason", "原因")
+    settings = [
+        Setting("TASK_QUEUE_ENABLE", "1", reason),
+        Setting("DUMP_GE_GRAPH", None, reason),
+        Setting("NOT_THERE", None, reason),
+        Setting("LIBRARY_PATH", "/hdf5", reason, prefixes=("/hdf5",)),
+        Setting("", None, reason, script=str(tmp_path / "vendor.sh")),
+    ]
+    made = list(variants(text, merged("", settings, "en"), True))
+    said = set()
+    for one in made:
+        (tmp_path / "train.sh").write_text(one)
+        argv = [*shell.split(), str(tmp_path / "train.sh")]
+        done = subprocess.run(argv, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and not done.stderr, (one, done.stderr)
+        said.add(done.stdout)
+    assert "1\n" in said
+
+
+LANGUAGES = [
+    ("train.sh", "#!/bin/bash\n", None),
+    ("train.sh", "python3 train.py\n", None),
+    ("run", "#!/usr/bin/env -S bash -e\n", None),
+    ("run", "#!/bin/sh\r\n", None),
+    ("run", "\ufeff#!/bin/sh\n", None),
+    ("import.sh", "import os.png\nexport A=1\n", None),
+    ("train.csh", "#!/bin/bash\nexport A=1\n", None),
+    ("run", "#!/bin/csh -f\n", "csh"),
+    ("run.sh", "#!/usr/bin/env tcsh\n", "csh"),
+    ("run.sh", "setenv A 1\nif ($?B) then\nendif\n", "csh"),
+    ("run", "set -gx A 1\n", "fish"),
+    ("env.fish", "echo a\n", "fish"),
+    ("run", "#!/usr/bin/env -S python3 -u\nimport os\n", "python"),
+    ("run", "#!/bin/sh\n'''exec' /x/python \"$0\" \"$@\"\n' '''\nimport os\n", "python"),
+    ("train", "import os\n\nprint(1)\n", "python"),
+    ("train.py", "print(1)\n", "python"),
+    ("job.yaml", "a: 1\n", "YAML"),
+    ("job", "---\na: 1\n", "YAML"),
+    ("job", "# a pod\napiVersion: v1\n", "YAML"),
+    ("job", '{"a": 1}', "JSON"),
+    ("job.sh", '[{"a": 1}]', "JSON"),
+    ("job.sh", '[ -n "$A" ] && echo x\n', None),
+    ("job.sh", '[[ -n "$A" ]] && echo x\n', None),
+    ("job.sh", "{ echo a; }\n", None),
+    ("run", "#!/usr/bin/perl -w\n", "Perl"),
+    ("run", "\x7fELF\0\0", "a program"),
+    ("Dockerfile", "FROM x\nENV A=1\n", "Dockerfile"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "language"), LANGUAGES)
+def test_what_a_file_is_written_in(name: str, text: str, language: Optional[str]) -> None:
+    assert foreign_language(f"/home/t/{name}", text) == language
+
+
+WORDS = ["1", "a b", "it's", "50% $HOME `x` !!", "/a:/b", '"q" \\ \\n']
+
+
+@pytest.mark.parametrize("language", ["csh", "fish", "python"])
+def test_what_is_to_be_typed_is_what_that_language_reads(language: str, tmp_path: Path) -> None:
+    program = {"csh": "tcsh", "fish": "fish", "python": sys.executable}[language]
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    rows = [Setting(f"V{n}", value, Bilingual("", "")) for n, value in enumerate(WORDS)]
+    rows.append(Setting("GONE", None, Bilingual("", "")))
+    lines = "\n".join(str(typed([row], language)) for row in rows)
+    start, end = ("import os", "os.execv('/usr/bin/env', ['env', '-0'])") if language == "python" else ("", "env -0")
+    (tmp_path / "file").write_text("\n".join([start, lines, end]) + "\n")
+    argv = [program, *(["-f"] if language == "csh" else []), str(tmp_path / "file")]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GONE": "1"}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    found = dict(row.split("=", 1) for row in done.stdout.split("\0") if row)
+    assert [found.get(row.name) for row in rows] == [row.value for row in rows], done.stderr

@@ -37,7 +37,7 @@ class Server:
     """envtune on the server, with a journal of its own."""
 
     def __init__(self, pair: Pair, state: Path, run: Run, master_port: str = "MASTER_PORT=29688") -> None:
-        self.pair, self.run = pair, run
+        self.pair, self.run, self.state = pair, run, state
         env = f"env ENVTUNE_STATE={state} {master_port} LC_ALL=C.UTF-8"
         self._command = f"{env} {sys.executable} -m envtune"
 
@@ -348,6 +348,90 @@ def test_ufw_with_an_explicit_denial_is_left_to_its_owner(pair: Pair, tmp_path: 
         plan = Server(pair, tmp_path / "state", run).plan(PEERS[0])
         assert plan["changes"] == []
         assert f"-A ufw-user-input -s {PEERS[0]}/32 -j DROP" in plan["skipped"][0]["reason"]
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_firewalld_s_directory_is_as_it_was(pair: Pair, tmp_path: Path) -> None:
+    """`drop` is a file of the administrator, `block` is the vendor's: no copy of it stays, no `.old`, no other text."""
+    with running_firewalld(pair, tmp_path, "nftables") as run:
+        server = Server(pair, tmp_path / "state", beside_firewalld(pair, tmp_path))
+        for zone in ("drop", "block"):
+            if zone == "block":
+                (tmp_path / "etc" / "zones" / "drop.xml").unlink()
+                run("firewall-cmd --reload && firewall-cmd --zone=block --change-interface=eth0")
+            before = files_below(tmp_path / "etc")
+            server.apply(*PEERS)
+            assert files_below(tmp_path / "etc") != before
+            server.undo()
+            assert files_below(tmp_path / "etc") == before
+            listed = f"firewall-cmd --zone={zone} --list-rich-rules; firewall-cmd --permanent --list-all-zones"
+            assert PEERS[0] not in run(listed).stdout
+
+
+def executor(server: Server, plan: dict[str, Any], *words: str) -> dict[str, Any]:
+    """The executor by itself: what lies between its own look and its own write."""
+    plan_file = Path(server.state) / "plan.json"
+    plan_file.parent.mkdir(exist_ok=True)
+    rows = [{"id": change["id"], "operations": change["operations"]} for change in plan["changes"]]
+    plan_file.write_text(json.dumps({"changes": rows}))
+    named = words or ("apply", str(plan_file))
+    line = f"env ENVTUNE_STATE={server.state}/own {sys.executable} -m envtune.executor {' '.join(named)}"
+    done: dict[str, Any] = json.loads(server.run(line, check=False).stdout)
+    return done
+
+
+def test_an_administrator_s_rule_that_came_after_the_plan_is_his(pair: Pair, tmp_path: Path) -> None:
+    """firewalld has one rule for both: what was there when the plan is applied is not ours to take out."""
+    with running_firewalld(pair, tmp_path, "nftables") as run:
+        server = Server(pair, tmp_path / "state", beside_firewalld(pair, tmp_path), master_port="")
+        plan = server.plan(PEERS[0])
+        for change in plan["changes"]:
+            for operation in change["operations"]:
+                run(shlex.join(operation["argv"]))
+        listing = "firewall-cmd --list-all-zones; firewall-cmd --permanent --list-all-zones"
+        before, files = run(listing).stdout, files_below(tmp_path / "etc")
+        name = executor(server, plan)["run"]
+        assert run(listing).stdout == before
+        executor(server, plan, "undo", name)
+        assert run(listing).stdout == before and files_below(tmp_path / "etc") == files
+
+
+def test_ufw_takes_over_no_rule_of_the_administrator_s(pair: Pair, tmp_path: Path) -> None:
+    with enabled_ufw(pair, tmp_path) as run:
+        server = Server(pair, tmp_path / "state", run)
+        plan = server.plan(PEERS[0])
+        rules = [operation["argv"][2:-2] for change in plan["changes"] for operation in change["operations"]]
+
+        def state() -> str:
+            return run("ufw show added").stdout + (tmp_path / "etc" / "user.rules").read_text()
+
+        for comment in ("", " comment 'the cluster'"):  # he came first
+            for words in rules:
+                run(f"ufw allow {shlex.join(words)}{comment}")
+            before = state()
+            name = executor(server, plan)["run"]
+            assert state() == before
+            executor(server, plan, "undo", name)
+            assert state() == before
+        for words in rules:
+            run(f"ufw delete allow {shlex.join(words)}")
+        before = state()
+        name = executor(server, plan)["run"]  # he took ours over
+        for words in rules:
+            run(f"ufw allow {shlex.join(words)} comment 'the cluster'")
+        taken = state()
+        assert "envtune:" not in taken
+        executor(server, plan, "undo", name)
+        assert state() == taken
+        for words in rules:
+            run(f"ufw delete allow {shlex.join(words)}")
+            run(f"ufw limit {shlex.join(words)}")  # another verdict for the same
+        before = state()
+        (result,) = executor(server, plan)["results"]
+        assert result["status"] == "refused" and state() == before
 
 
 def test_nobody_named_and_everybody_named_change_nothing(server: Server, pair: Pair) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from typing import Any
 
 import pytest
 from helpers.checks import check_files
-from helpers.examples import example_context
+from helpers.examples import ROOT, example_context
 
 from envtune.audit import examine
 from envtune.catalog import check_from
@@ -210,3 +211,66 @@ def test_profilers_are_known_by_program_not_by_argument() -> None:
     tool = row(61, 1, name="python3", argv=["python3", "/opt/tools/msprof.py", "--output=x"])
     assert failed(judge("PROC003", like="npu-910b-8", processes=[INIT, mentions])) == []
     assert failed(judge("PROC003", like="npu-910b-8", processes=[INIT, tool])) == ["msprof"]
+
+
+# ---------------------------------------------------------------------- what cannot be seen is not nothing
+
+PROC = "30 25 0:22 / /proc rw,relatime shared:13 - proc proc rw,{}\n"
+MINE = row(50, 1, user="li", name="bash")
+
+
+def hiding(option: str, *rows: dict[str, Any], euid: int = 1000) -> dict[str, Any]:
+    """A host with NPUs and no npu-smi, /proc mounted with that option."""
+    files = {"/proc/self/mountinfo": PROC.format(option), "/dev/davinci0": {"mode": "0660"}}
+    commands = {"npu-smi info": {"error": "missing"}}
+    return {"like": "npu-910b-8", "files": files, "processes": list(rows), "euid": euid, "commands": commands}
+
+
+@pytest.mark.parametrize("option", ["hidepid=2", "hidepid=invisible", "gid=7,hidepid=ptraceable"])
+def test_processes_that_are_hidden_are_unknown(option: str) -> None:
+    for check in ("PROC001", "PROC003"):
+        findings = judge(check, **hiding(option, MINE))
+        unknown = [f for f in findings if f.outcome is Outcome.UNKNOWN]
+        assert unknown and not [f for f in findings if f.outcome is Outcome.PASS and f.subject != "PROFILING_MODE"]
+        assert all(f.reason is not None and option.rpartition(",")[2] in f.reason.en for f in unknown)
+
+
+@pytest.mark.parametrize("option", ["hidepid=0", "hidepid=off", "relatime"])
+def test_processes_that_are_not_hidden_are_not_there(option: str) -> None:
+    assert {f.outcome for f in judge("PROC003", **hiding(option, MINE))} == {Outcome.PASS}
+
+
+def test_root_and_the_group_that_sees_everything_are_believed() -> None:
+    for example in (hiding("hidepid=2", MINE, euid=0), hiding("gid=7,hidepid=2", INIT, MINE)):
+        assert Outcome.UNKNOWN not in {f.outcome for f in judge("PROC003", **example)}
+
+
+def test_one_process_that_is_seen_does_not_speak_for_those_that_are_not() -> None:
+    mine = {**MINE, "devices": ["/dev/davinci0"]}
+    rows = (INIT, mine, row(60, 1, user="wang", opaque=True))
+    findings = judge("PROC001", **hiding("rw", *rows))
+    assert "npu0" not in [f.subject for f in findings if f.outcome is Outcome.PASS]
+
+
+LIVE = """
+from envtune.context.open import open_context
+from envtune.host import LocalHost
+from envtune.job.target import TargetOptions
+from envtune.resources.processes.usage import profilers
+readings = [r for r in profilers(open_context(LocalHost(), TargetOptions())) if r.subject != "PROFILING_MODE"]
+print([(r.subject, r.value, str(r.reason)) for r in readings])
+assert all(r.value is None and "hidepid" in r.reason.en for r in readings)
+"""
+
+
+@pytest.mark.root
+def test_hidden_processes_live() -> None:
+    """Another user in a namespace whose /proc hides processes, among them an msprof of root's."""
+    inside = (
+        "mount -t proc -o hidepid=2 proc /proc && (exec -a msprof sleep 60) & sleep 0.3; "
+        'setpriv --reuid 65534 --regid 65534 --clear-groups "$0" -B -c "$1"; status=$?; kill $!; exit $status'
+    )
+    argv = ["unshare", "-m", "-p", "-f", "--kill-child", "bash", "-c", inside, sys.executable, LIVE]
+    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
