@@ -16,6 +16,7 @@ import calendar
 import re
 import time as clock
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Optional
 
 NO_YEAR = 1972  # of a date that is written without one; a leap year
@@ -133,11 +134,12 @@ def time_of(text: str) -> Optional[float]:
     if year is None:
         year, micro = str(NO_YEAR), None
         month, day, hour, minute, second, milli = (found[i] for i in range(9, 15))
+    parts = [int(part) for part in (year, month, day, hour, minute, second)]
     try:
-        whole = calendar.timegm((int(year), int(month), int(day), int(hour), int(minute), int(second)))
+        datetime(*parts[:5], min(parts[5], 59))  # type: ignore[arg-type]  # 60 is a leap second
     except ValueError:
         return None
-    return whole + int((milli or "0").ljust(3, "0")) / 1e3 + int((micro or "0").ljust(3, "0")) / 1e6
+    return calendar.timegm((*parts,)) + int((milli or "0").ljust(3, "0")) / 1e3 + int((micro or "0").ljust(3, "0")) / 1e6
 
 
 def year_of(time: float) -> int:

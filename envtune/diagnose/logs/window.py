@@ -27,6 +27,7 @@ class LineWindow:
         self._before = before
         self._after = after
         self._ends = ends
+        self._timed: tuple[int, Optional[float]] = (0, None)  # a place up to which a time was looked for, and the time
 
     def number(self, at: int) -> int:
         """Return the number, from 1 on, of the line at a place."""
@@ -92,8 +93,10 @@ class LineWindow:
         """Return seconds; a line without a time has that of the nearest one before it, down to `since`."""
         time = time_of(text)
         if time is None:
-            times = (time_of(line) for line in self.preceding(start, since))
-            time = next((found for found in times if found is not None), None)
+            known, known_time = self._timed if since <= self._timed[0] <= start <= self._timed[0] + BACK else (since, None)
+            times = (time_of(line) for line in self.preceding(start, known))
+            time = next((found for found in times if found is not None), known_time)
+        self._timed = (start, time)
         return time
 
 
