@@ -7,7 +7,6 @@ import os
 import re
 from typing import Any, Iterable, Iterator, List
 
-
 MATCH_LIMIT = 10000  # paths that match at any step; beyond, the pattern says too little
 
 

@@ -28,7 +28,7 @@ def resolve(
     if len(path) >= PATH_LIMIT:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
     hops = LINK_LIMIT
-    done, rest = ("/", path) if not known else _known_start(path, known)
+    done, rest = _known_start(path, known)
     parts = [part for part in reversed(rest.split("/")) if part not in ("", ".")]
     while parts:
         part = parts.pop()
@@ -39,10 +39,7 @@ def resolve(
         target = link_at(step, not parts) if parts or follow else None
         if target is None:
             done = step
-            if parts and known is not None:
-                if len(known) >= KNOWN_LIMIT:
-                    known.clear()
-                known.add(done)
+            _remember(known, done if parts else "/")
             continue
         hops -= 1
         if hops < 0:
@@ -53,8 +50,17 @@ def resolve(
     return done
 
 
-def _known_start(path: str, known: Set[str]) -> Tuple[str, str]:
+def _remember(known: Optional[Set[str]], folder: str) -> None:
+    if known is not None:
+        if len(known) >= KNOWN_LIMIT:
+            known.clear()
+        known.add(folder)
+
+
+def _known_start(path: str, known: Optional[Set[str]]) -> Tuple[str, str]:
     """Return the longest beginning of `path` that is known, and the rest."""
+    if not known:
+        return "/", path
     start = path.rpartition("/")[0]
     while start and start not in known:
         start = start.rpartition("/")[0]

@@ -74,7 +74,7 @@ def _opened(file: Any) -> Any:
     import zipfile
 
     try:
-        return zipfile.ZipFile(BoundedFile(file))  # type: ignore[arg-type]
+        return zipfile.ZipFile(BoundedFile(file))
     except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, struct.error, OverflowError) as error:
         raise OSError(errno.EINVAL, "not a readable wheel: %s" % error) from error
 

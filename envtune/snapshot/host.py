@@ -10,7 +10,6 @@ and `NotRecorded` elsewhere; without `covered` the recorder is taken to have loo
 from __future__ import annotations
 
 import io
-import posixpath
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.collector.commands import SYSTEM_PATH

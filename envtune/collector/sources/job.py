@@ -53,7 +53,8 @@ def _follow_script(recorder: Any, path: str, depth: int) -> None:
     """Record a script and every file that it sources by a path that reading shows; note what it exports."""
     path = os.path.normpath(os.path.join(recorder.cwd, path))
     recorder.followed.append(path)
-    if len(recorder.followed) > FOLLOWED_LIMIT or recorder.followed.count(path) > 3:  # scripts that source each other in a circle
+    in_a_circle = recorder.followed.count(path) > 3  # scripts that source each other
+    if in_a_circle or len(recorder.followed) > FOLLOWED_LIMIT:
         return
     text = recorder.read_bytes(path).decode("utf-8", "replace")
     variables = dict(recorder.variables)

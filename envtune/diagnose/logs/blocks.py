@@ -110,6 +110,26 @@ def _read(raw: BinaryIO | io.RawIOBase) -> bytes:
     return raw.read(BLOCK) or b""
 
 
+class _Packed:
+    """A gzip stream of which `size` bytes were read, and how much it may still unpack to."""
+
+    def __init__(self, raw: BinaryIO | io.RawIOBase, size: int) -> None:
+        self._raw = raw
+        self._room = UNPACKED + RATIO * size
+
+    def read(self) -> bytes:
+        chunk = _read(self._raw)
+        self._room += RATIO * len(chunk)
+        return chunk
+
+    def allowed(self, unpacked: bytes) -> bytes:
+        """Return what was unpacked; raises DamagedError where it is too much for what was read."""
+        self._room -= len(unpacked)
+        if self._room < 0:
+            raise DamagedError(f"the gzip file unpacks to more than {RATIO} times its size, read up to there")
+        return unpacked
+
+
 def _unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
     """Yield the bytes of a stream, unpacked if it is gzip (one member after the other).
 
@@ -122,27 +142,17 @@ def _unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
             chunk = _read(raw)
         return
     member = zlib.decompressobj(_GZIP_WINDOW)
-    room = UNPACKED + RATIO * len(chunk)
+    packed = _Packed(raw, len(chunk))
     while chunk:
         try:
-            unpacked = member.decompress(chunk, BLOCK)
+            yield packed.allowed(member.decompress(chunk, BLOCK))
         except zlib.error as error:
             raise DamagedError(f"damaged gzip, read up to there ({error})") from error
-        room -= len(unpacked)
-        if room < 0:
-            raise DamagedError(f"the gzip file unpacks to more than {RATIO} times its size, read up to there")
-        yield unpacked
         if member.eof:  # another member may follow, padded with zeros
-            chunk = member.unused_data.lstrip(b"\0")
-            if not chunk:
-                chunk = _read(raw).lstrip(b"\0")
-                room += RATIO * len(chunk)
+            chunk = member.unused_data.lstrip(b"\0") or packed.read().lstrip(b"\0")
             member = zlib.decompressobj(_GZIP_WINDOW) if chunk else member
         else:
-            chunk = member.unconsumed_tail
-            if not chunk:
-                chunk = _read(raw)
-                room += RATIO * len(chunk)
+            chunk = member.unconsumed_tail or packed.read()
     while not member.eof:
         rest = member.decompress(b"", BLOCK)
         if not rest:

@@ -98,7 +98,8 @@ class LineWindow:
         """Return seconds; a line without a time has that of the nearest one before it, down to `since`."""
         time = time_of(text)
         if time is None:
-            known, known_time = self._timed if since <= self._timed[0] <= start <= self._timed[0] + BACK else (since, None)
+            near = since <= self._timed[0] <= start <= self._timed[0] + BACK
+            known, known_time = self._timed if near else (since, None)
             times = (time_of(line) for line in self.preceding(start, known))
             time = next((found for found in times if found is not None), known_time)
         self._timed = (start, time)
