@@ -7,38 +7,48 @@ import stat as stat_module
 from typing import List
 
 FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far below
+NAMES_LIMIT = 250000  # names in one directory; a site-packages has some thousand
 HEAD_SIZE = 64  # bytes; an ELF header
 Stat = collections.namedtuple("Stat", "kind mode uid gid size mtime")
 
 
 def read_bytes(path: str, limit: int = FILE_LIMIT) -> bytes:
     """Return the content of a regular file of at most `limit` bytes. Never blocks on a FIFO; raises OSError."""
-    descriptor = _open_regular(path)
+    data = read_start(path, limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, "larger than %d bytes" % limit, path)
+    return data
+
+
+def read_start(path: str, size: int) -> bytes:
+    """Return at most the first `size` bytes of a regular file. Never blocks on a FIFO; raises OSError."""
+    descriptor = open_regular(path)
     try:
         chunks: List[bytes] = []
-        wanted = limit + 1
-        while wanted > 0:
-            chunk = os.read(descriptor, min(wanted, 1 << 16))
+        while size > 0:
+            chunk = os.read(descriptor, min(size, 1 << 16))
             if not chunk:
-                return b"".join(chunks)
+                break
             chunks.append(chunk)
-            wanted -= len(chunk)
-        raise OSError(errno.EFBIG, "larger than %d bytes" % limit, path)
+            size -= len(chunk)
+        return b"".join(chunks)
     finally:
         os.close(descriptor)
 
 
 def read_head(path: str) -> bytes:
     """Return the first HEAD_SIZE bytes of a regular file of any size. Never blocks on a FIFO; raises OSError."""
-    descriptor = _open_regular(path)
-    try:
-        return os.read(descriptor, HEAD_SIZE)
-    finally:
-        os.close(descriptor)
+    return read_start(path, HEAD_SIZE)
 
 
-def _open_regular(path: str) -> int:
-    """Open a regular file for reading; raises OSError for anything else."""
+def open_regular(path: str) -> int:
+    """Open a regular file for reading; raises OSError for anything else, which is not even opened.
+
+    Opening a device may act on it (a tape rewinds, a watchdog starts). What is exchanged between the two looks is
+    opened without blocking, and closed again.
+    """
+    if not stat_module.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         if not stat_module.S_ISREG(os.fstat(descriptor).st_mode):
@@ -47,6 +57,17 @@ def _open_regular(path: str) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def list_names(path: str) -> List[str]:
+    """Return the unsorted names in a directory; raises OSError, EFBIG for more than NAMES_LIMIT."""
+    names: List[str] = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            names.append(entry.name)
+            if len(names) > NAMES_LIMIT:
+                raise OSError(errno.EFBIG, "more than %d names" % NAMES_LIMIT, path)
+    return names
 
 
 def kind_of(mode: int) -> str:

@@ -1,25 +1,40 @@
 """Shell patterns on any host: `*`, `?` and `[...]` do not cross a slash."""
 
+import errno
 import fnmatch
+import itertools
 import os
 import re
-from typing import Any, Iterator, List
+from typing import Any, Iterable, Iterator, List
+
+MATCH_LIMIT = 10000  # paths that match at any step; beyond, the pattern says too little
 
 
 def glob_paths(host: Any, pattern: str) -> List[str]:
-    """Return the sorted paths on `host` that match; a final `**` is every path below that is not a directory."""
+    """Return the sorted paths on `host` that match; a final `**` is every path below that is not a directory.
+
+    Raises OSError, EFBIG where more than MATCH_LIMIT match.
+    """
     matches = ["/"]
     parts = [p for p in pattern.split("/") if p]
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
         if part == "**":
-            return sorted(path for base in matches for path in _below(host, base))
+            return sorted(_counted(pattern, (path for base in matches for path in _below(host, base))))
         steps: List[str] = []
         for base in matches:
             names = _matching(host, base, part) if re.search(r"[*?\[]", part) else [part]
-            steps += [os.path.join(base, name) for name in names]
+            steps += _counted(pattern, (os.path.join(base, name) for name in names))
+            _counted(pattern, steps)
         matches = [step for step in steps if is_there(host, step, not last)]
     return sorted(matches)
+
+
+def _counted(pattern: str, paths: Iterable[str]) -> List[str]:
+    counted = list(itertools.islice(paths, MATCH_LIMIT + 1))
+    if len(counted) > MATCH_LIMIT:
+        raise OSError(errno.EFBIG, "more than %d files match" % MATCH_LIMIT, pattern)
+    return counted
 
 
 def _matching(host: Any, folder: str, pattern: str) -> List[str]:

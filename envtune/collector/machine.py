@@ -5,7 +5,7 @@ import re
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .commands import run_command
-from .files import FILE_LIMIT, Stat, clean_name, error_name, file_status, read_bytes, read_head
+from .files import FILE_LIMIT, Stat, clean_name, error_name, file_status, list_names, read_bytes, read_head
 from .mounts import Mounts, mounted_disks
 from .network import network_interfaces, owned_listeners
 from .processes import process_table
@@ -47,7 +47,7 @@ class Machine:
 
     def listdir(self, path: str) -> List[str]:
         """Return the names in a directory, unsorted and as the system encodes them; raises OSError."""
-        return os.listdir(self.root + path)
+        return list_names(self.root + path)
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> Optional[Dict[str, Any]]:
         """Return a row of `run_command`; None where commands are not run."""

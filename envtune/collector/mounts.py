@@ -3,11 +3,11 @@
 import errno
 import os
 import re
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 from .commands import run_command
 from .files import read_bytes
-from .paths import LinkLoop, resolve
+from .paths import resolve
 
 # File systems whose answer comes from another machine or process, which may be gone; then a read hangs for ever.
 REMOTE = (  # without the number of a version; and every fuse.*
@@ -27,6 +27,7 @@ class Mounts:
         self._remote: Optional[Dict[str, str]] = None
         self._hung: Dict[str, bool] = {}
         self._links: Dict[str, Optional[str]] = {}
+        self._known: Set[str] = set()
 
     def remote(self) -> Dict[str, str]:
         """Return {mount point: file system type} of those that may hang."""
@@ -55,9 +56,10 @@ class Mounts:
             return
         self.enter("/")
         try:
-            resolve(path, self._enter_step)
-        except LinkLoop:
-            pass  # reading meets it, too
+            resolve(path, self._enter_step, known=self._known)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENAMETOOLONG):  # reading meets these, too
+                raise
 
     def _enter_step(self, step: str, _last: bool) -> Optional[str]:
         self.enter(step)

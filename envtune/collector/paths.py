@@ -5,23 +5,31 @@
 
 import errno
 import os
-from typing import Any, Callable, List, Mapping, Optional, Sequence
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Set, Tuple
 
 LINK_LIMIT = 40  # as in Linux
+PATH_LIMIT = 4096  # bytes with the NUL at the end, as in Linux
+KNOWN_LIMIT = 256  # directories of which it is remembered that no link leads to them
 
 
 class LinkLoop(OSError):
     """A path with more than LINK_LIMIT symbolic links."""
 
 
-def resolve(path: str, link_at: Callable[[str, bool], Optional[str]], follow: bool = True) -> str:
+def resolve(
+    path: str, link_at: Callable[[str, bool], Optional[str]], follow: bool = True, known: Optional[Set[str]] = None
+) -> str:
     """Return the absolute `path` with every symbolic link followed; raises LinkLoop, and what `link_at` raises.
 
     `link_at(step, last)` is asked for each step and gives the text of a link, None for anything else; `last` says that
-    nothing comes after it. Without `follow` it is not asked about the last step.
+    nothing comes after it. Without `follow` it is not asked about the last step. `known` are directories that a former
+    call found to have no link in them, so that asking for every step of a path in turn is linear.
     """
-    done, hops = "/", LINK_LIMIT
-    parts = [part for part in reversed(path.split("/")) if part not in ("", ".")]
+    if len(path) >= PATH_LIMIT:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
+    hops = LINK_LIMIT
+    done, rest = _known_start(path, known)
+    parts = [part for part in reversed(rest.split("/")) if part not in ("", ".")]
     while parts:
         part = parts.pop()
         if part == "..":
@@ -31,6 +39,7 @@ def resolve(path: str, link_at: Callable[[str, bool], Optional[str]], follow: bo
         target = link_at(step, not parts) if parts or follow else None
         if target is None:
             done = step
+            _remember(known, done if parts else "/")
             continue
         hops -= 1
         if hops < 0:
@@ -39,6 +48,23 @@ def resolve(path: str, link_at: Callable[[str, bool], Optional[str]], follow: bo
             done = "/"
         parts.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
     return done
+
+
+def _remember(known: Optional[Set[str]], folder: str) -> None:
+    if known is not None:
+        if len(known) >= KNOWN_LIMIT:
+            known.clear()
+        known.add(folder)
+
+
+def _known_start(path: str, known: Optional[Set[str]]) -> Tuple[str, str]:
+    """Return the longest beginning of `path` that is known, and the rest."""
+    if not known:
+        return "/", path
+    start = path.rpartition("/")[0]
+    while start and start not in known:
+        start = start.rpartition("/")[0]
+    return start or "/", path[len(start) :]
 
 
 def real_path(host: Any, path: str) -> str:
@@ -76,12 +102,8 @@ def names_in(host: Any, folder: str) -> List[str]:
 
 def search_path(variables: Mapping[str, str], cwd: str) -> List[str]:
     """Return the directories of PATH, absolute, each once."""
-    folders: List[str] = []
-    for folder in variables.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":"):
-        folder = os.path.normpath(os.path.join(cwd, folder))
-        if folder not in folders:
-            folders.append(folder)
-    return folders
+    folders = variables.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":")
+    return list(dict.fromkeys(os.path.normpath(os.path.join(cwd, folder)) for folder in folders))
 
 
 def on_path(host: Any, variables: Mapping[str, str], cwd: str, name: str, without: Sequence[str] = ()) -> Optional[str]:

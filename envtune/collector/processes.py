@@ -4,7 +4,9 @@ import errno
 import os
 from typing import Any, Dict, List, Optional
 
-from .files import read_bytes
+from .files import read_bytes, read_start
+
+ARGUMENTS_LIMIT = 16384  # bytes of one process's arguments that are read; anybody may start one with megabytes
 
 
 def process_table(with_devices: bool = False) -> List[Dict[str, Any]]:
@@ -33,7 +35,7 @@ def _process(pid: int, boot: float, ticks: int, users: Dict[int, str], with_devi
     try:
         status = read_bytes(folder + "/stat").decode("utf-8", "replace")
         uid = os.stat(folder).st_uid
-        argv = read_bytes(folder + "/cmdline").split(b"\0")
+        argv = _arguments(folder)
     except OSError:
         return None  # it has ended meanwhile
     head, _, tail = status.rpartition(")")
@@ -53,6 +55,12 @@ def _process(pid: int, boot: float, ticks: int, users: Dict[int, str], with_devi
         except OSError:
             row["opaque"] = True
     return row
+
+
+def _arguments(folder: str) -> List[bytes]:
+    """Return the arguments of a process, without the one at which ARGUMENTS_LIMIT cuts them off and what follows."""
+    data = read_start(folder + "/cmdline", ARGUMENTS_LIMIT)
+    return data.split(b"\0")[: -1 if len(data) == ARGUMENTS_LIMIT else None]
 
 
 def _user(uid: int, known: Dict[int, str]) -> str:

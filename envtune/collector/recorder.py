@@ -1,17 +1,20 @@
 """The recorder: reads a machine like a host and keeps every answer."""
 
 import errno
+import json
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .excerpts import excerpt
-from .files import Stat, clean_name, error_name
+from .files import FILE_LIMIT, Stat, clean_name, error_name
 from .glob import glob_paths
 from .paths import resolve
 from .redact import KERNEL_TREES, redact_file
 from .sources.images import DPKG_STATUS
 
 RECORD_LIMIT = 1024 * 1024  # bytes of one recorded file; beyond it only the size is kept
+ROOM = 24 * 1024 * 1024  # characters of all entries as JSON, so that envtune reads it, and what it costs is bounded
+ENTRY_SIZE = 64  # characters of an entry without its path and content
 
 
 class Recorder:
@@ -33,6 +36,9 @@ class Recorder:
         self.commands: Dict[Tuple[str, ...], Dict[str, Any]] = {}
         self.covered: List[str] = []
         self.followed: List[str] = []  # launch scripts, once for each time they were met
+        self.assigned = 0  # characters of the values that launch scripts assign
+        self._room = ROOM
+        self._known: Set[str] = set()
         self._stats: Dict[str, Any] = {}
         self._names: Dict[str, Any] = {}
 
@@ -58,6 +64,7 @@ class Recorder:
         """Keep the sorted names in a directory; raises OSError."""
         real = self._walk(path)
         names = self._list(real)
+        self._spend(real, sum(len(name) + 4 for name in names))
         self.files[real] = dict(_extras("dir", self._status(real)), dir=names)
         return names
 
@@ -74,9 +81,13 @@ class Recorder:
         if status.size > RECORD_LIMIT and real != DPKG_STATUS:  # of which an excerpt is kept
             self._note(real, status)
             raise OSError(errno.EFBIG, "larger than a recording keeps", path)
-        data = self._attempt(real, lambda: self.machine.read_bytes(real), status)
+        limit = FILE_LIMIT if real == DPKG_STATUS else RECORD_LIMIT
+        data = self._attempt(real, lambda: self.machine.read_bytes(real, limit), status)
         kept = redact_file(real, excerpt(real, bytes(data)), self.target.get("pid"))
-        self.files[real] = _content(kept)
+        content = _content(kept)
+        self._note(real, status)
+        self._spend(real, len(json.dumps(content)))
+        self.files[real] = content
         return kept
 
     def read(self, path: str) -> str:
@@ -87,10 +98,19 @@ class Recorder:
             raise OSError(errno.EILSEQ, "not text: %s" % error.reason, path) from None
 
     def glob(self, pattern: str) -> List[str]:
-        """Return the sorted paths that match, each kept like `stat`; the pattern is added to `covered`."""
+        """Return the sorted paths that match, each kept like `stat`; the pattern is added to `covered`.
+
+        Where too much matches, none are returned, and the pattern is not covered.
+        """
+        try:
+            paths = glob_paths(_Unlisted(self), pattern)
+        except OSError:  # too much matches
+            return []
+        if self._room < 0:  # what matched may have been left out: the recording says nothing about it
+            return []
         if pattern not in self.covered:
             self.covered.append(pattern)
-        return glob_paths(_Unlisted(self), pattern)
+        return paths
 
     def head(self, path: str) -> bytes:
         """Keep the first bytes of a file, as hexadecimal."""
@@ -127,7 +147,7 @@ class Recorder:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             return None
 
-        return resolve(path, link_at, follow)
+        return resolve(path, link_at, follow, self._known)
 
     def _status(self, real: str, follow: bool = True) -> Stat:
         """Return what is at `real`; what is behind it, where it is a link of a kernel tree."""
@@ -140,6 +160,7 @@ class Recorder:
     def _asked(self, path: str, ask: Callable[[str], Stat], prefix: str = "") -> Stat:
         """Return what `ask` said of `path` the first time, or raise it."""
         if prefix + path not in self._stats:
+            self._spend(path, ENTRY_SIZE + len(path))
             try:
                 self._stats[prefix + path] = ask(path)
             except OSError as error:
@@ -159,8 +180,15 @@ class Recorder:
         if real not in self._names:
             status = self._status(real)
             names = self._attempt(real, lambda: self.machine.listdir(real), status)
+            self._spend(real, len(names))
             self._names[real] = sorted(clean_name(name) for name in names)
         return list(self._names[real])
+
+    def _spend(self, path: str, size: int) -> None:
+        """Count what an answer costs; raises OSError, EDQUOT when the recording has no room for it."""
+        self._room -= size
+        if self._room < 0:
+            raise OSError(errno.EDQUOT, "the recording is full", path)
 
     def _add(self, path: str, key: str, read: Callable[[str], str]) -> str:
         """Add what `read` gives to the entry of a file, unless its content is kept already."""

@@ -76,6 +76,9 @@ JOB_PROCESS = re.compile(
     r"(?i)python|msprof|aoe|mpirun|orted|torchrun|deepspeed|accelerate|hccl|npu|ascend|davinci|\bray"
 )
 
+WORD_LIMIT = 4096  # characters of a word in which a program's name is looked for
+TABLE_LIMIT = 4 * 1024 * 1024  # characters of all processes together
+
 
 def kept_processes(rows: Sequence[Mapping[str, Any]], named: Optional[int], listed: str) -> List[Dict[str, Any]]:
     """Return every process but kernel threads; arguments, without secrets, of those that may be a job's.
@@ -84,15 +87,17 @@ def kept_processes(rows: Sequence[Mapping[str, Any]], named: Optional[int], list
     """
     named_pids = set(re.findall(r"[0-9]+", listed)) | {str(named)}
     kept = []
+    room = TABLE_LIMIT
     for row in sorted(rows, key=lambda row: int(row["pid"])):
         argv = row.get("argv") or ()
         if 2 in (row["pid"], row.get("ppid")) and not argv:
             continue
         entry = {key: row[key] for key in ("pid", "ppid", "name", "user") if key in row}
-        words = [str(row.get("name", ""))] + list(argv[:2])
+        words = [str(row.get("name", ""))] + [word[:WORD_LIMIT] for word in argv[:2]]
         if row.get("devices") or str(row["pid"]) in named_pids or any(JOB_PROCESS.search(word) for word in words):
+            room -= sum(map(len, argv))
             entry.update(row)
-            entry["argv"] = redact_argv(argv)
+            entry["argv"] = redact_argv(argv) if room > 0 else []
         elif row.get("opaque"):
             entry["opaque"] = True
         kept.append(entry)

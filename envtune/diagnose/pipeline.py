@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from typing import Iterable, Optional, Sequence
@@ -20,6 +21,8 @@ from envtune.host import Host
 from envtune.job.target import TargetOptions
 from envtune.messages import Message
 from envtune.model import FaqEntry
+
+_TIME = r"\d{4}-\d\d-\d\d[- T]\d\d:\d\d(?::\d\d(?:[.,]\d{1,6})?)?"
 
 
 def diagnose(
@@ -86,7 +89,10 @@ def time_window(since: Optional[str], until: Optional[str]) -> TimeWindow:
 def _time(word: Optional[str]) -> Optional[float]:
     if word is None:
         return None
-    time = time_of(f"{word}:00" if word.count(":") == 1 else word)
+    whole = re.fullmatch(_TIME, word.strip())
+    time = time_of(f"{whole[0]}:00" if whole[0].count(":") == 1 else whole[0]) if whole else None
+    if time is None and re.search(r"\d([+-]\d\d:?\d\d|Z| ?[A-Z]{3,4})$", word):
+        raise UsageError(Message("{word}: the lines of a log say no zone, so give the time as they do", word=word))
     if time is None:
         raise UsageError(Message("{word}: not a time like 2024-03-28 10:25", word=word))
     return time

@@ -10,7 +10,6 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 from envtune.diagnose.logs.blocks import Block, LineEnds, blocks
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import (
-    LINE_LIMIT,
     NO_YEAR,
     TRACEBACK,
     Line,
@@ -21,7 +20,7 @@ from envtune.diagnose.logs.lines import (
     split_stream,
     year_of,
 )
-from envtune.diagnose.logs.window import BACK, LineWindow
+from envtune.diagnose.logs.window import BACK, PART, LineWindow
 from envtune.diagnose.patterns import Matcher, Pattern, Prefilter
 from envtune.diagnose.prefilter.templates import CandidateLine
 
@@ -226,7 +225,7 @@ class _FileScan:
         Return None for a line that is kept, else what is counted. Where one hit of a line is kept all are, because what
         else matches the same line tells entries apart.
         """
-        rank = rank_of(matches[0][2] if end - start <= LINE_LIMIT else lines.text(start, end))
+        rank = rank_of(matches[0][2] if end - start <= PART else lines.text(start, end))
         rank = self._file.rank if rank is None else rank
         kind = (rank, *[number for number, _, _ in matches])
         owners = self._enough.get(kind)

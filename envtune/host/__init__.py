@@ -11,11 +11,11 @@ import glob as glob_module
 import os
 import time
 from types import ModuleType
-from typing import Any, Callable, Mapping, Optional, Protocol, Sequence, TypeVar
+from typing import Any, Callable, Iterable, Mapping, Optional, Protocol, Sequence, TypeVar
 
 from envtune.collector import network, processes
 from envtune.collector.commands import run_command
-from envtune.collector.files import file_status, read_bytes, read_head
+from envtune.collector.files import file_status, list_names, read_bytes, read_head
 from envtune.collector.glob import glob_paths
 from envtune.collector.mounts import Mounts, disk_space
 from envtune.collector.paths import LinkLoop, real_path
@@ -103,6 +103,23 @@ def realpath(host: Host, path: str) -> str:
         return real_path(host, path)
     except LinkLoop:
         raise Unreadable(path, "too many levels of symbolic links") from None
+    except HostError:
+        raise
+    except OSError as error:
+        raise host_error(error, path) from None
+
+
+def descendants(table: Iterable[Process], pid: int) -> frozenset[int]:
+    """Return the numbers of a process and of all it started, directly or not."""
+    children: dict[int, list[int]] = {}
+    for process in table:
+        children.setdefault(process.ppid, []).append(process.pid)
+    found, left = {pid}, [pid]
+    while left:
+        new = [child for child in children.get(left.pop(), ()) if child not in found]
+        found.update(new)
+        left += new
+    return frozenset(found)
 
 
 def host_error(error: OSError, path: str) -> HostError:
@@ -186,7 +203,7 @@ class LocalHost:
 
     def listdir(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in a directory."""
-        return self._file("list", path, lambda: tuple(sorted(os.listdir(path))))
+        return self._file("list", path, lambda: tuple(sorted(list_names(path))))
 
     def glob(self, pattern: str) -> tuple[str, ...]:
         """Return the sorted paths that match a shell pattern, without entering a mount that hangs."""

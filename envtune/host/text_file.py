@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from envtune.errors import UsageError, system_error_text
+from envtune.host.input import open_input
 from envtune.messages import Message
 
 
 def read_text_file(option: str, path: Path, limit: int) -> str:
     """Return the text of a file or pipe (`<(...)`), at most `limit` bytes. Raises UsageError, naming the option."""
     try:
-        with open(path, "rb") as file:
+        with io.BufferedReader(open_input(path)) as file:
             data = file.read(limit + 1)
     except OSError as error:
         reason = system_error_text(error)

@@ -10,7 +10,6 @@ and `NotRecorded` elsewhere; without `covered` the recorder is taken to have loo
 from __future__ import annotations
 
 import io
-import posixpath
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.collector.commands import SYSTEM_PATH
@@ -20,7 +19,7 @@ from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Un
 from envtune.host import command_result, decode
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
 from envtune.snapshot.schema import KINDS, normalised
-from envtune.snapshot.tree import Tree, covers, recorded_error
+from envtune.snapshot.tree import Tree, recorded_error
 
 SYSTEM_FOLDERS = frozenset(SYSTEM_PATH.split(":"))
 
@@ -44,6 +43,7 @@ class SnapshotHost:
         if data["covered"] is None:
             files = {**{path: {"size": 0, "mode": "0755"} for path in self._programs(files)}, **files}
         self._tree = Tree(files, data["covered"])
+        self._processes: Optional[tuple[Process, ...]] = None
 
     def _programs(self, files: Mapping[str, Any]) -> set[str]:
         """Return where the programs that answered lie, on a host written by hand that does not say so."""
@@ -127,7 +127,9 @@ class SnapshotHost:
 
     def processes(self) -> tuple[Process, ...]:
         """Return the recorded process table."""
-        return tuple(Process(**row) for row in self._table("processes"))
+        if self._processes is None:
+            self._processes = tuple(Process(**row) for row in self._table("processes"))
+        return self._processes
 
     def listeners(self) -> tuple[Listener, ...]:
         """Return the recorded listening TCP sockets, without owners."""
@@ -160,7 +162,7 @@ class SnapshotHost:
             pass  # what is not recorded may well be there
         rows = sorted(self._table("disks"), key=lambda row: len(row["path"]), reverse=True)
         for row in rows:
-            if row["path"] == path or covers(posixpath.join(row["path"], "**"), path):
+            if f"{path}/".startswith(row["path"].rstrip("/") + "/"):
                 return Disk(path, row["total"], row["free"])
         raise NotRecorded(path, "its file system was not recorded")
 

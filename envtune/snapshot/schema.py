@@ -21,6 +21,7 @@ from envtune.schema.values import Data
 SCHEMA = "envtune.snapshot/1"
 KINDS = ("char", "block", "fifo", "socket")
 TABLES = ("processes", "listeners", "interfaces", "disks")
+COVERED_LIMIT = 10_000  # patterns; a recording has some hundred
 COMMAND_ERRORS = {"ENOENT": "missing", "EACCES": "denied", "EPERM": "denied", "ETIMEDOUT": "timeout"}
 
 
@@ -174,6 +175,8 @@ def normalised(data: Any) -> dict[str, Any]:
     found: dict[str, Any] = Validator(_refuse).judge(Data(named, name="snapshot"), SNAPSHOT)
     for key in ("uname", "environ"):
         found[key] = {name: value for name, value in (found.get(key) or {}).items() if value is not None}
+    if len(found.get("covered") or ()) > COVERED_LIMIT:
+        raise SnapshotError("covered", Message("more than {limit} patterns", limit=COVERED_LIMIT))
     target = found.get("target") or {}
     commands = found.get("commands")
     return {

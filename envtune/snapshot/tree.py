@@ -25,7 +25,8 @@ class Tree:
 
     def __init__(self, entries: Mapping[str, Optional[Entry]], covered: Optional[Sequence[str]]) -> None:
         self._entries = entries
-        self._covered = covered
+        self._covered = None if covered is None else _Coverage(covered)
+        self._known: set[str] = set()
         self._children: dict[str, set[str]] = {"/": set()}
         for path, entry in entries.items():
             if entry is not None:
@@ -43,9 +44,11 @@ class Tree:
     def locate(self, path: str, follow: bool = True) -> str:
         """Return the recorded path behind `path`, the links on the way resolved, and its own if `follow`."""
         try:
-            return resolve(path, self._link, follow)
+            return resolve(path, self._link, follow, self._known)
         except LinkLoop:
             raise Unreadable(path, "too many levels of symbolic links") from None
+        except OSError as error:
+            raise Unreadable(path, error.strerror or str(error)) from None
 
     def _link(self, path: str, _last: bool) -> Optional[str]:
         entry = self._entries.get(path)
@@ -74,7 +77,7 @@ class Tree:
                 if error is not None:
                     return error
             name = parent
-        if self._covered is None or any(covers(pattern, path) for pattern in self._covered):
+        if self._covered is None or self._covered.holds(path):
             return Missing(path)
         return NotRecorded(path, "the snapshot does not say")
 
@@ -123,7 +126,7 @@ class Tree:
         return tuple(sorted(known.union(entry["dir"] or ())))
 
     def _looked_in(self, folder: str) -> bool:
-        return any(covers(pattern, posixpath.join(folder, _ANY_NAME)) for pattern in self._covered or ())
+        return self._covered is not None and self._covered.holds(posixpath.join(folder, _ANY_NAME))
 
     def matches(self, pattern: str) -> tuple[str, ...]:
         """Return the sorted paths that match a shell pattern; NotRecorded where the recorder did not look."""
@@ -157,7 +160,8 @@ class Tree:
             names = self._children.get(where, set()).union(entry["dir"] or ())
         except (Missing, Denied, TimedOut, Unreadable):
             return []  # as on a live host: what cannot be looked into matches nothing
-        return [n for n in names if fnmatch.fnmatchcase(n, head) and (head.startswith(".") or not n.startswith("."))]
+        fits = re.compile(fnmatch.translate(head)).match
+        return [n for n in names if (head.startswith(".") or not n.startswith(".")) and fits(n)]
 
     def _stands(self, path: str, follow: bool, pattern: str, complete: bool) -> bool:
         try:
@@ -174,18 +178,63 @@ class Tree:
 
     def _looked_for(self, pattern: str) -> bool:
         instance = re.sub(r"\[!?(.)[^\]]*\]", r"\1", pattern).replace("*", _ANY_NAME).replace("?", "x")
-        return any(pattern == c or covers(c, instance) for c in self._covered or ())
+        return self._covered is not None and (pattern in self._covered.patterns or self._covered.holds(instance))
 
 
 _ANY_NAME = "\x01"  # a name that only a wildcard matches
 
 
-def covers(pattern: str, path: str) -> bool:
-    """Return whether a pattern covers `path`: segments match one by one, a final `**` is everything below."""
-    want, have = pattern.strip("/").split("/"), path.strip("/").split("/")
-    if want[-1] == "**":
-        want, have = want[:-1], have[: len(want) - 1]
-    return len(want) == len(have) and all(fnmatch.fnmatchcase(h, w) for h, w in zip(have, want))
+class _Coverage:
+    """The patterns of the paths that were looked at, by their segments: asking costs what the path is long.
+
+    Only at a segment with a wildcard are several patterns tried, each distinct segment once.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = frozenset(patterns)
+        self._root = _Segments()
+        for pattern in self.patterns:
+            segments = self._root
+            for segment in pattern.strip("/").split("/"):
+                segments = segments.below(segment)
+            segments.ends = True
+
+    def holds(self, path: str) -> bool:
+        """Return whether a pattern covers `path`: segments match one by one, a final `**` is everything below."""
+        reached = [self._root]
+        for name in path.strip("/").split("/"):
+            if any(segments.all_below for segments in reached):
+                return True
+            reached = [following for segments in reached for following in segments.matching(name)]
+        return any(segments.ends or segments.all_below for segments in reached)
+
+
+class _Segments:
+    """What may follow one beginning of the patterns."""
+
+    def __init__(self) -> None:
+        self.ends = False  # a pattern ends here
+        self.named: dict[str, _Segments] = {}
+        self._wild: list[tuple[re.Pattern[str], _Segments]] = []
+
+    @property
+    def all_below(self) -> bool:
+        """Whether a pattern ends with `**` here."""
+        return "**" in self.named and self.named["**"].ends
+
+    def below(self, segment: str) -> _Segments:
+        """Return what follows `segment`, which is added."""
+        if segment not in self.named:
+            self.named[segment] = _Segments()
+            if _WILD.search(segment):
+                self._wild.append((re.compile(fnmatch.translate(segment)), self.named[segment]))
+        return self.named[segment]
+
+    def matching(self, name: str) -> Iterator[_Segments]:
+        """Yield what follows the segments that match `name`."""
+        if name in self.named and not _WILD.search(name):
+            yield self.named[name]
+        yield from (following for regex, following in self._wild if regex.match(name))
 
 
 def recorded_error(code: str, path: str) -> HostError:

@@ -9,6 +9,8 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..paths import kind_at
 
+ENTRY_LIMIT = 2000  # entries of the import path; an environment with every package editable has some hundred
+
 
 def import_path(
     host: Any, variables: Mapping[str, str], cwd: str, sites: Sequence[str]
@@ -31,7 +33,11 @@ def import_path(
             except OSError as error:
                 damaged.append((site + "/" + name, str(error)))
                 continue
-            entries += [folder for folder in _pth_folders(site, text) if kind_at(host, folder) is not None]
+            folders = _pth_folders(site, text)
+            if len(entries) + len(folders) > ENTRY_LIMIT:
+                damaged.append((site + "/" + name, "more than %d directories" % ENTRY_LIMIT))
+                continue
+            entries += [folder for folder in folders if kind_at(host, folder) is not None]
     return list(dict.fromkeys(entries)), damaged
 
 

@@ -12,6 +12,8 @@ from .errors import Unresolved
 
 SCRIPT_LIMIT = 65536  # bytes; a wrapper script is far smaller, and most interpreters are larger
 PYTHON_NAME = r"(?:python|pypy)[0-9.]*[a-z]*$"
+EXPANSION_LIMIT = 16384  # characters of a value or word with its variables filled in
+VERSION_LIMIT = 20  # versions of Python that pyenv is told to look through
 SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh")
 
 
@@ -90,7 +92,7 @@ def _pyenv_target(host: Any, variables: Mapping[str, str], cwd: str, path: str, 
     root = export.group(1) if export else variables.get("PYENV_ROOT") or variables.get("HOME", "/root") + "/.pyenv"
     program = os.path.basename(path)
     versions, source = _pyenv_versions(host, variables, cwd, root)
-    for version in versions:
+    for version in versions[:VERSION_LIMIT]:
         if version == "system":
             shims = [os.path.dirname(path), root + "/shims"]
             target = on_path(host, variables, cwd, program, shims)
@@ -182,17 +184,47 @@ def _last_commands(line: str) -> List[str]:
 
 
 def expanded(text: str, known: Mapping[str, str]) -> str:
-    """Return `text` with known shell variables, and the usual spellings of the script's directory, filled in."""
-    here = os.path.dirname(known["0"])
-    text = text.replace("BASH_SOURCE[0]", "0").replace("BASH_SOURCE", "0").replace("${0%/*}", here)
-    text = re.sub(
-        r"\$\(\s*(?:dirname|readlink -f|realpath)\s+(?:--\s+)?\"?\$\{?0\}?\"?\s*\)",
-        lambda m: here if "dirname" in m.group() else known["0"],
-        text,
-    )
-    text = re.sub(r"\$\(\s*cd\s+\"?([^\"$)&;]*?)\"?\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\)", r"\1", text)
-    text = re.sub(r"\$\{?([A-Za-z_]\w*|0)\}?", lambda m: known[m.group(1)] if m.group(1) in known else m.group(), text)
-    return text
+    """Return `text` with known shell variables, and the usual spellings of the script's directory, filled in.
+
+    What is, or would get, longer than EXPANSION_LIMIT is returned as it is.
+    """
+    if "$" not in text or len(text) > EXPANSION_LIMIT:
+        return text
+    whole, path = text, known["0"]
+    text = text.replace("BASH_SOURCE[0]", "0").replace("BASH_SOURCE", "0").replace("${0%/*}", os.path.dirname(path))
+    for _ in range(2):  # $(cd "$(dirname "$0")" && pwd)
+        text = re.sub(r"\$\(([^()`]*)\)", lambda m: _substituted(m, path), text)
+    room = EXPANSION_LIMIT - len(text)
+
+    def value(found: Any) -> str:
+        nonlocal room
+        filled = known.get(found.group(1), found.group())
+        room -= len(filled)
+        return filled if room >= 0 else ""
+
+    text = re.sub(r"\$\{?([A-Za-z_]\w*|0)\}?", value, text)
+    return text if room >= 0 else whole
+
+
+def _substituted(found: Any, path: str) -> str:
+    """Return what `$(...)` gives where it names the directory or the path of the script at `path`; else itself."""
+    words = found.group(1).replace("${0}", "$0").replace('"$0"', "$0").split()
+    if words[:2] == ["readlink", "-f"]:
+        words[:2] = ["realpath"]
+    if len(words) > 2 and words[1] == "--":
+        del words[1]
+    if words in (["dirname", "$0"], ["realpath", "$0"]):
+        return os.path.dirname(path) if words[0] == "dirname" else path
+    changed, mark, then = found.group(1).replace("&&", ";").partition(";")
+    change = changed.strip()
+    folder = change[2:].strip()
+    if folder[:1] == '"':
+        folder = folder[1:]
+    if folder[-1:] == '"':
+        folder = folder[:-1].rstrip()
+    if not mark or then.split() not in (["pwd"], ["pwd", "-P"]) or not re.match(r"cd\s", changed.lstrip()):
+        return str(found.group())
+    return str(found.group()) if re.search(r'["$&]', folder) else folder
 
 
 def _program(line: str, known: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ Sources: vendor installation guide (CANN 8.0 and 8.5, "File paths"); public list
 
 import os
 import re
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
 
 from ..glob import is_there
 from .tables import Table, quietly, read_matches, stat_matches
@@ -192,14 +192,17 @@ def _record_aicpu(recorder: Any, root: str) -> None:
 
 def _record_loader(recorder: Any, entries: Sequence[str]) -> None:
     """Record ld.so.conf with what it includes, and libhccl.so in every directory that is searched."""
-    folders = list(entries) + _conf_directories(recorder, LOADER_CONF, LOADER_CONF_DEPTH)
+    folders = list(entries) + _conf_directories(recorder, LOADER_CONF, LOADER_CONF_DEPTH, set())
     for folder in dict.fromkeys(folders):
         quietly(recorder.head, folder + "/" + HCCL_LIBRARY)
     for folder in LOADER_DIRECTORIES:
         _keep_heads(recorder, folder.format(arch="*") + "/" + HCCL_LIBRARY)
 
 
-def _conf_directories(recorder: Any, path: str, depth: int) -> List[str]:
+def _conf_directories(recorder: Any, path: str, depth: int, seen: Set[str]) -> List[str]:
+    if path in seen:
+        return []
+    seen.add(path)
     try:
         text = recorder.read(path)
     except OSError:
@@ -210,7 +213,7 @@ def _conf_directories(recorder: Any, path: str, depth: int) -> List[str]:
             folders.append(value)
         elif depth > 0:
             for file in recorder.glob(os.path.join(os.path.dirname(path), value)):
-                folders += _conf_directories(recorder, file, depth - 1)
+                folders += _conf_directories(recorder, file, depth - 1, seen)
     return folders
 
 

@@ -16,6 +16,8 @@ JOB = Table(
     listings=("/usr/local",),
 )
 SCRIPT_DEPTH = 8  # scripts that source scripts
+FOLLOWED_LIMIT = 200  # files that scripts name
+VALUES_LIMIT = 4 * 1024 * 1024  # characters of all values that scripts assign
 _ASSIGNMENT = r"\s*(?:export\s+|readonly\s+|declare\s+-x\s+)?([A-Za-z_]\w*)=([^;&|]*)"
 _SOURCED = r"(?:^|[;&|{(]|\bthen\b|\bdo\b)\s*(?:source|\.)\s+(\"[^\"]+\"|'[^']+'|[^\s;&|)]+)"
 _STARTED = r"(?:^|[;&|{(])\s*(?:exec\s+|nohup\s+)?(?:bash|sh)\s+([^-\s;&|)][^\s;&|)]*)"
@@ -51,7 +53,8 @@ def _follow_script(recorder: Any, path: str, depth: int) -> None:
     """Record a script and every file that it sources by a path that reading shows; note what it exports."""
     path = os.path.normpath(os.path.join(recorder.cwd, path))
     recorder.followed.append(path)
-    if recorder.followed.count(path) > 3:  # scripts that source each other in a circle
+    in_a_circle = recorder.followed.count(path) > 3  # scripts that source each other
+    if in_a_circle or len(recorder.followed) > FOLLOWED_LIMIT:
         return
     text = recorder.read_bytes(path).decode("utf-8", "replace")
     variables = dict(recorder.variables)
@@ -60,7 +63,8 @@ def _follow_script(recorder: Any, path: str, depth: int) -> None:
         assignment = re.match(_ASSIGNMENT, line)
         if assignment:
             name, value = assignment.group(1), expanded(assignment.group(2).strip(), variables)
-            if "$" not in value and "`" not in value:
+            recorder.assigned += len(value)
+            if "$" not in value and "`" not in value and recorder.assigned < VALUES_LIMIT:
                 variables[name] = recorder.variables[name] = value
         for pattern in (_SOURCED, _STARTED):
             for word in re.findall(pattern, line):
@@ -69,7 +73,9 @@ def _follow_script(recorder: Any, path: str, depth: int) -> None:
 
 def _follow_word(recorder: Any, path: str, word: str, variables: Mapping[str, str], depth: int) -> None:
     """Follow the script that a word of `path` names: from the working directory, or from beside the script."""
+    if depth >= SCRIPT_DEPTH or len(recorder.followed) > FOLLOWED_LIMIT:
+        return
     target = expanded(word, variables).strip("\"'")
-    if depth < SCRIPT_DEPTH and target and "$" not in target:
+    if target and "$" not in target:
         for folder in dict.fromkeys((recorder.cwd, os.path.dirname(path))):
             quietly(_follow_script, recorder, os.path.join(folder, target), depth + 1)

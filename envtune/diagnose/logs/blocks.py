@@ -10,11 +10,13 @@ from typing import BinaryIO, Iterator, NamedTuple, Optional
 
 from envtune.diagnose.logs.files import BIG, LogFile
 from envtune.diagnose.logs.lines import without_noise
+from envtune.host.input import open_input
 
 BLOCK = 1 << 17  # bytes read at once: what fits in a processor's cache is looked through faster
 PIECE = 1 << 12  # bytes read for the rest of a line
 SAMPLE = 1024  # bytes by which UTF-16 is recognised
 LONGEST_LINE = 4 << 20  # a "line" longer than this is cut: a binary file has no lines
+UNPACKED, RATIO = 64 << 20, 100  # a gzip file may give so many bytes, and so many for each of its own
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 31  # zlib: a gzip head and its check sum
 
@@ -41,8 +43,11 @@ def blocks(file: LogFile) -> Iterator[Block]:
     elif file.path == "-":
         yield from _clean(sys.stdin.buffer)
     else:
-        with open(file.path, "rb", buffering=0) as raw:
-            yield from map(_block, _lines_of_plain(raw)) if _is_plain(raw) else _clean(raw)
+        with open_input(file.path) as raw:
+            if isinstance(raw, io.FileIO) and _is_plain(raw):
+                yield from map(_block, _lines_of_plain(raw))
+            else:
+                yield from _clean(raw)
 
 
 class LineEnds:
@@ -55,8 +60,8 @@ class LineEnds:
         self._path = ""
         self._place = self._counted = self._count = 0
         if file.content is None and file.path != "-" and file.size >= BIG:
-            with open(file.path, "rb", buffering=0) as raw:
-                self._path = file.path if _is_plain(raw) else ""
+            with open_input(file.path) as raw:
+                self._path = file.path if isinstance(raw, io.FileIO) and _is_plain(raw) else ""
 
     def skip(self, block: Block) -> None:
         """Go on to the next block."""
@@ -72,10 +77,10 @@ class LineEnds:
     def before(self) -> int:
         """Return the line ends before this block; raises OSError."""
         if self._path and self._counted < self._place:
-            with open(self._path, "rb", buffering=0) as raw:
+            with open_input(self._path) as raw:
                 raw.seek(self._counted)
                 while self._counted < self._place:
-                    piece = raw.read(min(BLOCK, self._place - self._counted))
+                    piece = raw.read(min(BLOCK, self._place - self._counted)) or b""
                     if not piece:
                         break  # it was truncated meanwhile
                     self._counted += len(piece)
@@ -105,8 +110,31 @@ def _read(raw: BinaryIO | io.RawIOBase) -> bytes:
     return raw.read(BLOCK) or b""
 
 
+class _Packed:
+    """A gzip stream of which `size` bytes were read, and how much it may still unpack to."""
+
+    def __init__(self, raw: BinaryIO | io.RawIOBase, size: int) -> None:
+        self._raw = raw
+        self._room = UNPACKED + RATIO * size
+
+    def read(self) -> bytes:
+        chunk = _read(self._raw)
+        self._room += RATIO * len(chunk)
+        return chunk
+
+    def allowed(self, unpacked: bytes) -> bytes:
+        """Return what was unpacked; raises DamagedError where it is too much for what was read."""
+        self._room -= len(unpacked)
+        if self._room < 0:
+            raise DamagedError(f"the gzip file unpacks to more than {RATIO} times its size, read up to there")
+        return unpacked
+
+
 def _unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
-    """Yield the bytes of a stream, unpacked if it is gzip (one member after the other)."""
+    """Yield the bytes of a stream, unpacked if it is gzip (one member after the other).
+
+    Raises DamagedError after UNPACKED bytes and RATIO times what was read: gzip can give a thousand times its size.
+    """
     chunk = _read(raw)
     if not chunk.startswith(_GZIP):
         while chunk:
@@ -114,16 +142,17 @@ def _unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
             chunk = _read(raw)
         return
     member = zlib.decompressobj(_GZIP_WINDOW)
+    packed = _Packed(raw, len(chunk))
     while chunk:
         try:
-            yield member.decompress(chunk, BLOCK)
+            yield packed.allowed(member.decompress(chunk, BLOCK))
         except zlib.error as error:
             raise DamagedError(f"damaged gzip, read up to there ({error})") from error
         if member.eof:  # another member may follow, padded with zeros
-            chunk = member.unused_data.lstrip(b"\0") or _read(raw).lstrip(b"\0")
+            chunk = member.unused_data.lstrip(b"\0") or packed.read().lstrip(b"\0")
             member = zlib.decompressobj(_GZIP_WINDOW) if chunk else member
         else:
-            chunk = member.unconsumed_tail or _read(raw)
+            chunk = member.unconsumed_tail or packed.read()
     while not member.eof:
         rest = member.decompress(b"", BLOCK)
         if not rest:

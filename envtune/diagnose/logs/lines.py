@@ -16,6 +16,7 @@ import calendar
 import re
 import time as clock
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Optional
 
 NO_YEAR = 1972  # of a date that is written without one; a leap year
@@ -133,11 +134,17 @@ def time_of(text: str) -> Optional[float]:
     if year is None:
         year, micro = str(NO_YEAR), None
         month, day, hour, minute, second, milli = (found[i] for i in range(9, 15))
+    moment = int(year), int(month), int(day), int(hour), int(minute), int(second)
     try:
-        whole = calendar.timegm((int(year), int(month), int(day), int(hour), int(minute), int(second)))
+        datetime(*moment[:5], min(moment[5], 59))  # 60 is a leap second
     except ValueError:
         return None
-    return whole + int((milli or "0").ljust(3, "0")) / 1e3 + int((micro or "0").ljust(3, "0")) / 1e6
+    return calendar.timegm(moment) + _fraction(milli) / 1e3 + _fraction(micro) / 1e6
+
+
+def _fraction(digits: Optional[str]) -> int:
+    """Return the three digits of milliseconds or microseconds as a number."""
+    return int((digits or "0").ljust(3, "0"))
 
 
 def year_of(time: float) -> int:

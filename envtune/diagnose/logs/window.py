@@ -15,6 +15,7 @@ AHEAD = 256 << 10  # bytes in which the lines of a window are looked for
 MAX_FOLLOWING = 12  # lines over which a multi-line signature may continue
 MAX_INTERLEAVED = 1000  # lines of all processes among which those of one are looked for
 BACK = 64 << 10  # bytes in which the time of a line without one is looked for
+PART = 4096  # bytes in which a signature is looked for at once
 OVERLAP = 2048  # bytes; a signature is shorter
 
 
@@ -27,6 +28,7 @@ class LineWindow:
         self._before = before
         self._after = after
         self._ends = ends
+        self._timed: tuple[int, Optional[float]] = (0, None)  # a place up to which a time was looked for, and the time
 
     def number(self, at: int) -> int:
         """Return the number, from 1 on, of the line at a place."""
@@ -37,11 +39,15 @@ class LineWindow:
         return _text(self.block[start : min(end, start + 4 * LINE_LIMIT)])
 
     def parts(self, start: int, end: int) -> list[str]:
-        """Return a line in overlapping parts of LINE_LIMIT, so that everything is found in a line of megabytes, too."""
-        if end - start <= LINE_LIMIT:
+        """Return a line in overlapping parts of PART bytes, so that everything is found in a line of megabytes, too.
+
+        What a signature costs may grow with the square of what it is looked for in; that of a line grows with its
+        length only.
+        """
+        if end - start <= PART:
             return [self.block[start:end].decode("utf-8", "replace")]
-        places = range(start, end, LINE_LIMIT - OVERLAP)
-        return [self.block[at : min(end, at + LINE_LIMIT)].decode("utf-8", "replace") for at in places]
+        places = range(start, end - OVERLAP, PART - OVERLAP)
+        return [self.block[at : min(end, at + PART)].decode("utf-8", "replace") for at in places]
 
     def following(self, end: int) -> Iterator[str]:
         """Yield the lines after the one that ends there, at most what fits in AHEAD bytes."""
@@ -76,14 +82,14 @@ class LineWindow:
         """
         stream, message = split_stream(text)
         if not stream:
-            yield "\n".join([message, *islice(self.following(end), MAX_FOLLOWING)])
+            yield "\n".join([message, *(line[:OVERLAP] for line in islice(self.following(end), MAX_FOLLOWING))])
         if not interleaved:
             return
         kept = []
         for line in islice(self.following(end), MAX_INTERLEAVED):
             other_stream, other_message = split_stream(line)
             if other_stream == stream and (stream or _same_process(text, line)):
-                kept.append(other_message)
+                kept.append(other_message[:OVERLAP])
                 if len(kept) == MAX_FOLLOWING:
                     break
         yield "\n".join([message, *kept])
@@ -92,8 +98,11 @@ class LineWindow:
         """Return seconds; a line without a time has that of the nearest one before it, down to `since`."""
         time = time_of(text)
         if time is None:
-            times = (time_of(line) for line in self.preceding(start, since))
-            time = next((found for found in times if found is not None), None)
+            near = since <= self._timed[0] <= start <= self._timed[0] + BACK
+            known, known_time = self._timed if near else (since, None)
+            times = (time_of(line) for line in self.preceding(start, known))
+            time = next((found for found in times if found is not None), known_time)
+        self._timed = (start, time)
         return time
 
 

@@ -15,6 +15,7 @@ from envtune.report.diagnosis.placeholders import fill
 from envtune.report.layout import printable
 
 MAX_LINE = 420  # characters of a log line that are shown
+MAX_OTHERS = 12  # numbers of further lines that are shown
 MAX_FINDINGS = 6  # findings of one diagnosis that are shown one by one
 
 ATTACH = Message(
@@ -131,7 +132,7 @@ def _place(candidate: Candidate) -> Text:
         len(others),
         place=place,
         times=count,
-        lines=", ".join(map(str, others)),
+        lines=", ".join(map(str, others[:MAX_OTHERS])) + (", …" if len(others) > MAX_OTHERS else ""),
     )
 
 

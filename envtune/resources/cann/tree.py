@@ -159,13 +159,16 @@ def _is_visible(host: Host, path: str) -> bool:
 
 def resolve_existing(host: Host, path: str) -> str:
     """Return `path` with links resolved as far as it exists and may be read."""
-    head, rest = path.rstrip("/") or "/", ""
-    while head != "/":
+    steps = path.strip("/").split("/")
+    resolved, least, most = "", 0, len(steps)  # so many steps can be resolved
+    while least < most:
+        middle = (least + most + 1) // 2
         try:
-            return join(realpath(host, head), rest) if rest else realpath(host, head)
+            resolved = realpath(host, "/" + "/".join(steps[:middle]))
+            least = middle
         except (Missing, Denied, Unreadable, NotRecorded):
-            head, rest = dirname(head), join(basename(head), rest) if rest else basename(head)
-    return path
+            most = middle - 1
+    return join(resolved, *steps[least:]) if least else path
 
 
 def _glob(host: Host, pattern: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from typing import Iterable, Optional
 
 from envtune.context import Context
@@ -71,13 +72,13 @@ def path_defects(host: Host, value: str, files: bool = False) -> tuple[tuple[Tex
     `files`: an entry may also be a file (zip archives and eggs on PYTHONPATH).
     """
     parts = value.split(":")
-    plain = [posixpath.normpath(part) for part in parts if part]
+    counts = Counter(posixpath.normpath(part) for part in parts if part)
     defects: list[Text] = []
     silent: Optional[HostError] = None
     if "" in parts:
         defects.append(Message("an empty entry (the current directory)"))
-    for part in dict.fromkeys(plain):
-        if plain.count(part) > 1:
+    for part, count in counts.items():
+        if count > 1:
             defects.append(Message("{part} more than once", part=part))
         try:
             defects += _entry_defects(host, part, files)

@@ -16,16 +16,14 @@ from envtune.firewall.match import Condition
 from envtune.firewall.model import Action, BaseChain, Chain, Rule, Table
 from envtune.host import Host
 from envtune.model import CommandResult
-from envtune.ranges import checked_int, decimal
+from envtune.ranges import decimal
 
 # Services whose ports are no port of a job. Source: /usr/lib/firewalld/services of firewalld 0.6-1.3.
 _KNOWN_SERVICES = frozenset(
     {"ssh", "dhcpv6-client", "dhcp", "dhcpv6", "mdns", "cockpit", "http", "https", "dns", "ntp", "samba", "snmp", "ftp"}
     | {"samba-client", "nfs", "nfs3", "mountd", "rpc-bind", "ldap", "ldaps", "mysql", "postgresql", "smtp", "tftp"}
 )
-_UFW_RULE = re.compile(
-    r"^(?P<to>.+?)\s{2,}(?P<action>ALLOW|DENY|REJECT|LIMIT)(?: (?P<direction>IN|OUT|FWD))?\s+(?P<source>.+)$"
-)
+_UFW_ACTION = re.compile(r"(?<=\s\s)(?P<action>ALLOW|DENY|REJECT|LIMIT)(?: (?P<direction>IN|OUT|FWD))?(?=\s)")
 
 
 def frontend_tables(host: Host, family: int) -> list[Table]:
@@ -142,22 +140,23 @@ def ufw_table(text: str, family: int) -> Table:
     default = re.search(r"^Default: (\w+) \(incoming\)", text, re.MULTILINE)
     rules = [Rule("established", "ufw rules input", (match.state(("established",)),), Action.ACCEPT)]
     for line in text.splitlines():
-        rule = _UFW_RULE.match(line.strip())
+        line = line.strip()
+        rule = _UFW_ACTION.search(line)
         if rule is not None and rule["direction"] in (None, "IN"):
-            rules.append(Rule(line.strip(), "ufw rules input", *_ufw_rule(rule, family)))
+            words = line[: rule.start()].rstrip(), rule["action"], line[rule.end() :].partition("#")[0].strip()
+            rules.append(Rule(line, "ufw rules input", *_ufw_rule(*words, family)))
     if default is None:
         rules.append(Rule("Default: not shown", "ufw rules input", (match.unknown,), Action.UNKNOWN))
     return _table("ufw", "rules", rules, "accept" if default is not None and default[1] == "allow" else "drop")
 
 
-def _ufw_rule(rule: re.Match[str], family: int) -> tuple[tuple[Condition, ...], str]:
-    to, source = rule["to"].strip(), rule["source"].partition("#")[0].strip()
+def _ufw_rule(to: str, action: str, source: str, family: int) -> tuple[tuple[Condition, ...], str]:
     if ("(v6)" in to or "(v6)" in source) != (family == 6):
         return (match.never,), Action.CONTINUE
     to, source = to.replace("(v6)", "").strip(), source.replace("(v6)", "").strip()
     conditions = [_ufw_to(to, family), match.always if source == "Anywhere" else _source(source, family)]
-    action = {"ALLOW": Action.ACCEPT, "DENY": Action.DROP, "REJECT": Action.DROP}.get(rule["action"])
-    return (tuple(conditions), action) if action else ((*conditions, match.unknown), Action.DROP)  # LIMIT: by rate
+    verdict = {"ALLOW": Action.ACCEPT, "DENY": Action.DROP, "REJECT": Action.DROP}.get(action)
+    return (tuple(conditions), verdict) if verdict else ((*conditions, match.unknown), Action.DROP)  # LIMIT: by rate
 
 
 def _ufw_to(text: str, family: int) -> Condition:
@@ -165,6 +164,8 @@ def _ufw_to(text: str, family: int) -> Condition:
     words = text.split()
     if words == ["Anywhere"]:
         return match.always
+    if not words:
+        return match.unknown
     ports, _, protocol = words[0].partition("/")
     named = len(words) == 1 or words[1].startswith("(")
     if not named or not re.fullmatch(r"[0-9,:]+", ports):
@@ -172,5 +173,8 @@ def _ufw_to(text: str, family: int) -> Condition:
     if protocol not in ("", "tcp"):
         return match.never
     pairs = [part.partition(":") for part in ports.split(",") if part]
-    numbers = ((checked_int(low), checked_int(high or low)) for low, _, high in pairs)
-    return match.port("destination", intervals.union(numbers))
+    numbers = [(decimal(low), decimal(high or low)) for low, _, high in pairs]
+    ranges = [(low, high) for low, high in numbers if low is not None and high is not None]
+    if len(ranges) < len(pairs):
+        return match.unknown
+    return match.port("destination", intervals.union(ranges))

@@ -64,21 +64,20 @@ def installed_debian(text: str, names: Iterable[str]) -> frozenset[str]:
 
 def _is_installed(text: str, name: str) -> bool:
     """Look for the name first: a status file has some thousand paragraphs, of which a few are asked for."""
-    at = -1
-    while True:
-        at = text.find(f"Package: {name}\n", at + 1)
-        if at < 0:
-            return False
-        stanza = _paragraph(text, at)
-        if (at == 0 or text[at - 1] == "\n") and re.search(
-            r"^Status:[ \t]*\S+[ \t]+\S+[ \t]+installed\b", stanza, re.M
-        ):
+    at = text.find(f"Package: {name}\n")
+    while at >= 0:
+        end = text.find("\n\n", at)
+        end = len(text) if end < 0 else end
+        if (at == 0 or text[at - 1] == "\n") and _says_installed(text[at:end]):
             return True
+        at = text.find(f"Package: {name}\n", end)
+    return False
 
 
-def _paragraph(text: str, at: int) -> str:
-    end = text.find("\n\n", at)
-    return text[at:] if end < 0 else text[at:end]
+def _says_installed(paragraph: str) -> bool:
+    """Return whether the third word of a paragraph's status is `installed`."""
+    states = (line[7:].split() for line in paragraph.split("\n") if line.startswith("Status:"))
+    return any(len(words) > 2 and re.match(r"installed\b", words[2]) for words in states)
 
 
 def _debian_name(context: Context, any_of: tuple[str, ...]) -> str:

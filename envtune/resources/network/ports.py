@@ -12,7 +12,7 @@ from envtune import intervals
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
-from envtune.host import Host
+from envtune.host import Host, descendants
 from envtune.intervals import Intervals
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Listener, Reading, Source
@@ -249,11 +249,7 @@ def _job_processes(context: Context) -> frozenset[int]:
         table = context.host.processes()
     except HostError:
         return frozenset({pid})
-    pids, count = {pid}, 0
-    while len(pids) != count:
-        count = len(pids)
-        pids.update(process.pid for process in table if process.ppid in pids)
-    return frozenset(pids)
+    return descendants(table, pid)
 
 
 def owner_text(rows: Iterable[Listener]) -> Text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.context import Context
@@ -20,6 +21,7 @@ SINGLE = ("ASCEND_DEVICE_ID", "DEVICE_ID")
 LOCAL_SIZE = "LOCAL_WORLD_SIZE"
 SIZES = ("RANK_SIZE", "WORLD_SIZE")
 OPTION = "--device-list"
+IDS_LIMIT = 65536  # characters of a list, and ids that its ranges stand for; a server has 16 devices
 ALL = (RT_VISIBLE, VISIBLE, *SINGLE, LOCAL_SIZE, *SIZES, OPTION)
 
 _IN_SCRIPT = re.compile(r"--device[-_]list[=\s]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)")
@@ -95,11 +97,15 @@ def _visible_nodes(variables: Mapping[str, str], limits: Limits) -> tuple[int, .
 def parse_ids(text: str, ranges: bool = False) -> Optional[tuple[int, ...]]:
     """Return `0,1,2` (and `0-2,4` where ranges are allowed) as numbers; None when it is anything else."""
     numbers: list[int] = []
+    if len(text) > IDS_LIMIT:
+        return None
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or len(first) > 4 or (dash and not (ranges and last.isdecimal() and len(last) < 5)):
             return None
         if dash and int(last) < int(first):
+            return None
+        if len(numbers) > IDS_LIMIT:
             return None
         numbers.extend(range(int(first), int(last or first) + 1))
     return tuple(numbers)
@@ -142,7 +148,7 @@ def _list_reading(
 def _list_problems(
     numbers: Sequence[int], limits: Limits, visible: Optional[Sequence[int]], name: str
 ) -> Iterator[Problem]:
-    repeated = sorted({n for n in numbers if numbers.count(n) > 1})
+    repeated = sorted(n for n, count in Counter(numbers).items() if count > 1)
     if repeated:
         yield Problem(Message("names {ids} twice", ids=", ".join(map(str, repeated))))
     existing = set(limits.nodes) if visible is None else set(range(len(visible)))

@@ -19,7 +19,7 @@ PROCESS_TABLE_SINCE = 23  # major version of npu-smi; older ones print the devic
 
 _NAME = re.compile(r"NPU ID|NPU Util\(%\)|Process id in container|Process id|Process name|Process memory\S*|\S+", re.I)
 _IDLE = re.compile(r"No running processes found in NPU\s+([0-9]{1,9})\b", re.I)
-_VERSION = re.compile(r"npu-smi\s+(\S+).*?Version:\s*(\S+)", re.I)
+_VERSION = re.compile(r"Version:\s*(\S+)", re.I)
 _RETURNED = re.compile(r"\bret(?:urn code)?(?:\s+is|\s*=)\s*\(?(-\d+)")
 _LIBRARY = re.compile(r"error while loading shared libraries:\s*(\S+?):")
 _COLUMNS: Mapping[str, str] = {
@@ -136,11 +136,11 @@ def _border(state: _State, line: str) -> None:
 
 
 def _row(state: _State, line: str, cells: list[str]) -> None:
-    version = _VERSION.search(line)
+    version = _version(line)
     header = [[_column(name) for name in _NAME.findall(cell)] for cell in cells]
     names = _flat(header)
     if version and not state.section:
-        state.version = version[2]
+        state.version = version
     elif names[:1] == ["npu"] and "pid" in names:
         _end_section(state)
         state.section, state.upper, state.lower, state.closed = "processes", header, (), False
@@ -151,6 +151,13 @@ def _row(state: _State, line: str, cells: list[str]) -> None:
     elif state.section:
         state.closed = False
         (_device_row if state.section == "devices" else _process_row)(state, line, cells)
+
+
+def _version(line: str) -> str:
+    """Return the version in `npu-smi 23.0.3   Version: 23.0.3`, empty for another line."""
+    start = re.search(r"npu-smi\s+\S", line, re.I)
+    version = _VERSION.search(line, start.end()) if start else None
+    return version[1] if version else ""
 
 
 def _column(name: str) -> str:
@@ -165,7 +172,7 @@ def _values(names: Sequence[Sequence[str]], cells: Sequence[str]) -> Optional[di
         return None
     row: dict[str, str] = {}
     for columns, cell in zip(names, cells):
-        values = re.sub(r"\s*/\s*", "/", cell).split()
+        values = "/".join(part.strip() for part in cell.split("/")).split()
         if len(columns) == 1:
             row[columns[0]] = " ".join(values)
         elif len(values) == len(columns):

@@ -13,7 +13,7 @@ from envtune.errors import HostError, Skipped, host_error_text
 from envtune.messages import Message, Text, clauses
 from envtune.model import Change, Finding, FixOptions, Process
 from envtune.ranges import decimal
-from envtune.resources.processes.usage import left_over, process_age
+from envtune.resources.processes.usage import left_over, process_age, processes_by_pid
 
 USER_HZ = 100  # clock ticks per second in /proc/<pid>/stat on x86_64 and aarch64
 
@@ -99,7 +99,8 @@ def _change(
 ) -> Change:
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
     owner, age = f"pid {process.pid} of {process.user}", process_age(context, process).en
-    parent = next((p.name for p in context.host.processes() if p.pid == process.ppid), "gone")
+    table = context.cached(processes_by_pid)
+    parent = table[process.ppid].name if process.ppid in table else "gone"
     command = " ".join(process.argv[:2])[:120] or process.name  # no further: arguments may hold secrets
     uid = context.host.stat(f"/proc/{process.pid}").uid
     started = _start_ticks(context, process)

@@ -8,7 +8,7 @@ from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
-from envtune.host import Host
+from envtune.host import Host, descendants
 from envtune.job.environment import process_environment
 from envtune.messages import N_, Literal, Message, Text, clauses, in_context, listed
 from envtune.model import Evidence, Process, Reading
@@ -22,7 +22,7 @@ from envtune.resources.npu.devices import (
     smi_undetermined,
 )
 from envtune.resources.npu.health import device_label
-from envtune.resources.npu.smi import NpuDevice
+from envtune.resources.npu.smi import NpuDevice, NpuProcess
 
 TOOLS = ("msprof", "aoe")
 NONE = Message("none")
@@ -85,7 +85,10 @@ def _device_usage(context: Context) -> tuple[DeviceUsage, ...]:
 
 
 def _usage_by_table(context: Context, output: SmiOutput) -> Iterable[DeviceUsage]:
-    by_pid = {process.pid: process for process in context.host.processes()}
+    by_pid = context.cached(processes_by_pid)
+    by_chip: dict[tuple[int, int], list[NpuProcess]] = {}
+    for listed_process in output.table.processes:
+        by_chip.setdefault((listed_process.npu, listed_process.chip), []).append(listed_process)
     contained = in_container(context)
     for device in output.table.devices:
         subject = device_label(output.table, device)
@@ -93,7 +96,7 @@ def _usage_by_table(context: Context, output: SmiOutput) -> Iterable[DeviceUsage
             why = Message("npu-smi's process table breaks off or does not name this NPU")
             yield DeviceUsage(subject, None, Evidence(output.source, output.text), why)
             continue
-        rows = [p for p in output.table.processes if (p.npu, p.chip) == (device.npu, device.chip)]
+        rows = by_chip.get((device.npu, device.chip), [])
         text = "\n".join(row.raw for row in rows) or f"No running processes found in NPU {device.npu}"
         processes = tuple(
             DeviceProcess(row.pid, row.name, row.memory, by_pid.get((row.inner or 0) if contained else row.pid))
@@ -249,7 +252,7 @@ def orphan_sign(context: Context, process: Process) -> tuple[Optional[Text], boo
         return in_context("orphans", "stopped"), True
     if process.pid == 1 or process.ppid == 0 or process.name in SERVICES:
         return None, True  # the first process, or one that `docker exec` put into this container
-    parent = next((p for p in context.host.processes() if p.pid == process.ppid), None)
+    parent = context.cached(processes_by_pid).get(process.ppid)
     if parent is None:
         return Message("its parent has ended"), True
     if parent.name in ADOPTERS:
@@ -257,6 +260,11 @@ def orphan_sign(context: Context, process: Process) -> tuple[Optional[Text], boo
     if parent.pid == 1:
         return Message("pid 1 ({name}) started or adopted it", name=parent.name), False
     return None, True
+
+
+def processes_by_pid(context: Context) -> Mapping[int, Process]:
+    """Return the process table by number; the first of two with one number."""
+    return {process.pid: process for process in reversed(context.host.processes())}
 
 
 _DETACHED = Message(
@@ -310,14 +318,8 @@ def _job_pids(context: Context) -> frozenset[int]:
     parents: Mapping[int, int] = {p.pid: p.ppid for p in rows}
     names: Mapping[int, str] = {p.pid: p.name for p in rows}
     launcher = parents.get(root, 0)
-    pids = {root}
-    if launcher > 1 and names.get(launcher, "systemd") not in ADOPTERS:
-        pids.add(launcher)
-    while True:
-        children = {pid for pid, parent in parents.items() if parent in pids} - pids
-        if not children:
-            return frozenset(pids)
-        pids |= children
+    started = launcher > 1 and names.get(launcher, "systemd") not in ADOPTERS
+    return descendants(rows, launcher if started else root) | {root}
 
 
 # ---------------------------------------------------------------------------------------------------- memory

@@ -8,6 +8,7 @@ from typing import Iterable, Mapping, NamedTuple, Optional
 from envtune.collector.python.distributions import distribution_of
 from envtune.host import Host, is_dir
 
+MAPPING_LIMIT = 65536  # characters of the mapping in the finder of an editable installation
 METADATA = (".dist-info", ".egg-info", ".egg-link")  # an egg is on the path itself
 
 
@@ -73,9 +74,12 @@ def parse_finder(text: str) -> Mapping[str, str]:
     """Return the MAPPING of a setuptools editable finder: top-level name -> path; empty when it has none."""
     import ast
 
-    found = re.search(r"^MAPPING(?:\s*:[^=\n]+)?\s*=\s*(\{.*?\})", text, re.M | re.S)
+    found = re.search(r"^MAPPING[ \t]*(?::[^=\n]+)?=[ \t]*\{", text, re.M)
+    end = text.find("}", found.end()) if found else -1
+    if found is None or not 0 <= end - found.end() < MAPPING_LIMIT:
+        return {}
     try:
-        mapping = ast.literal_eval(found[1]) if found else {}
-    except (ValueError, SyntaxError):
+        mapping = ast.literal_eval(text[found.end() - 1 : end + 1])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
         return {}
     return {str(key): str(value) for key, value in mapping.items()} if isinstance(mapping, dict) else {}

@@ -1,0 +1,62 @@
+"""Open an input that the user names: a regular file, or a pipe such as `<(...)`; never wait for one for ever."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import select
+import stat
+from typing import Any, Union
+
+SILENCE = 30.0  # seconds without a byte after which a pipe is given up
+
+
+def open_input(path: Union[str, os.PathLike[str]]) -> io.RawIOBase:
+    """Open a file or pipe for reading; raises OSError, for a device or socket without opening it.
+
+    Reading from a pipe raises OSError ETIMEDOUT where nothing comes for SILENCE seconds, also where nobody writes.
+    """
+    _require_readable(os.stat(path).st_mode, path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        _require_readable(mode, path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return _Pipe(descriptor) if stat.S_ISFIFO(mode) else io.FileIO(descriptor, "rb")
+
+
+def _require_readable(mode: int, path: Union[str, os.PathLike[str]]) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+        raise OSError(errno.EINVAL, "neither a file nor a pipe", path)
+
+
+class _Pipe(io.RawIOBase):
+    """The end of a pipe from which is read."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLIN)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what was written, at least a byte; 0 at the end. Raises OSError ETIMEDOUT after SILENCE seconds."""
+        while self._poll.poll(SILENCE * 1000):
+            try:
+                return os.readv(self._descriptor, [buffer])
+            except BlockingIOError:
+                continue  # another reader was faster
+        raise OSError(errno.ETIMEDOUT, f"nothing was written to this pipe for {SILENCE:.0f} s")
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
