@@ -4,16 +4,21 @@ import collections
 import errno
 import os
 import stat as stat_module
-from typing import List
+from typing import Iterable, List
+
+from .owners import open_as, readers_of
 
 FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far below
 HEAD_SIZE = 64  # bytes; an ELF header
 Stat = collections.namedtuple("Stat", "kind mode uid gid size mtime")
 
 
-def read_bytes(path: str, limit: int = FILE_LIMIT) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes. Never blocks on a FIFO; raises OSError."""
-    descriptor = _open_regular(path)
+def read_bytes(path: str, limit: int = FILE_LIMIT, users: Iterable[int] = ()) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes. Never blocks on a FIFO; raises OSError.
+
+    As root only what `users`, who named the file, and those who own the way to it may read, too.
+    """
+    descriptor = _open_regular(path, users)
     try:
         chunks: List[bytes] = []
         wanted = limit + 1
@@ -28,18 +33,19 @@ def read_bytes(path: str, limit: int = FILE_LIMIT) -> bytes:
         os.close(descriptor)
 
 
-def read_head(path: str) -> bytes:
+def read_head(path: str, users: Iterable[int] = ()) -> bytes:
     """Return the first HEAD_SIZE bytes of a regular file of any size. Never blocks on a FIFO; raises OSError."""
-    descriptor = _open_regular(path)
+    descriptor = _open_regular(path, users)
     try:
         return os.read(descriptor, HEAD_SIZE)
     finally:
         os.close(descriptor)
 
 
-def _open_regular(path: str) -> int:
+def _open_regular(path: str, users: Iterable[int] = ()) -> int:
     """Open a regular file for reading; raises OSError for anything else."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = open_as(path, flags, readers_of(path, users))
     try:
         if not stat_module.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)

@@ -2,15 +2,17 @@
 
 import errno
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from .excerpts import excerpt
 from .files import Stat, clean_name, error_name
 from .glob import glob_paths
+from .owners import job_users
 from .paths import resolve
-from .redact import KERNEL_TREES, redact_file
+from .redact import KERNEL_TREES, redact_file, redact_row
 from .sources.images import DPKG_STATUS
 
+ELF = b"\x7fELF"
 RECORD_LIMIT = 1024 * 1024  # bytes of one recorded file; beyond it only the size is kept
 
 
@@ -33,6 +35,8 @@ class Recorder:
         self.commands: Dict[Tuple[str, ...], Dict[str, Any]] = {}
         self.covered: List[str] = []
         self.followed: List[str] = []  # launch scripts, once for each time they were met
+        self.users: FrozenSet[int] = job_users(target, machine.root)  # who say what is read: they own what names the job
+        self._way: FrozenSet[int] = frozenset()  # who own the links that the last path led through
         self._stats: Dict[str, Any] = {}
         self._names: Dict[str, Any] = {}
 
@@ -74,10 +78,17 @@ class Recorder:
         if status.size > RECORD_LIMIT and real != DPKG_STATUS:  # of which an excerpt is kept
             self._note(real, status)
             raise OSError(errno.EFBIG, "larger than a recording keeps", path)
+        self.machine.users = self.users | self._way
         data = self._attempt(real, lambda: self.machine.read_bytes(real), status)
-        kept = redact_file(real, excerpt(real, bytes(data)), self.target.get("pid"))
-        self.files[real] = _content(kept)
-        return kept
+        kept = redact_file(real, excerpt(real, bytes(data)), self.target.get("pid"), self._is_env_file(path))
+        if kept is None:
+            self._attempt(real, lambda: _refuse(path), status)
+        self.files[real] = _content(kept or b"")
+        return kept or b""
+
+    def _is_env_file(self, path: str) -> bool:
+        named = self.target.get("env_file")
+        return bool(named) and os.path.join(self.cwd, path) == os.path.normpath(os.path.join(self.cwd, str(named)))
 
     def read(self, path: str) -> str:
         """Keep the content as `read_bytes` does and return it as text; raises OSError, EILSEQ when it is not UTF-8."""
@@ -94,7 +105,12 @@ class Recorder:
 
     def head(self, path: str) -> bytes:
         """Keep the first bytes of a file, as hexadecimal."""
-        return bytes.fromhex(self._add(path, "head", lambda real: bytes(self.machine.read_head(real)).hex()))
+        return bytes.fromhex(self._add(path, "head", self._head))
+
+    def _head(self, real: str) -> str:
+        self.machine.users = self.users | self._way
+        data = bytes(self.machine.read_head(real))
+        return (data if data.startswith(ELF) else data[: len(ELF)]).hex()  # of a text nothing that could be a secret
 
     def record_digest(self, path: str) -> str:
         """Keep the digest alone; raises OSError where there is none."""
@@ -107,7 +123,7 @@ class Recorder:
             row = self.machine.run(argv, timeout)
             if row is None:
                 return {"argv": list(argv), "error": "notrecorded"}
-            self.commands[key] = row
+            self.commands[key] = redact_row(row)
         return self.commands[key]
 
     # ------------------------------------------------------------------ how it is kept
@@ -117,6 +133,8 @@ class Recorder:
 
         def link_at(step: str, last: bool) -> Optional[str]:
             status = self._lstat(step)
+            if status.kind == "link" and status.uid:
+                self._way |= {status.uid}
             if status.kind == "link" and not (step.startswith(KERNEL_TREES) and not self.machine.root):
                 entry = self.files.get(step)
                 if entry is None or "link" not in entry:
@@ -127,6 +145,7 @@ class Recorder:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             return None
 
+        self._way = frozenset()
         return resolve(path, link_at, follow)
 
     def _status(self, real: str, follow: bool = True) -> Stat:
@@ -216,6 +235,10 @@ def _extras(kind: str, status: Stat) -> Dict[str, Any]:
     if status.gid:
         extras["gid"] = status.gid
     return extras
+
+
+def _refuse(path: str) -> None:
+    raise OSError(errno.EILSEQ, "not text, which cannot be searched for secrets", path)
 
 
 def _content(data: bytes) -> Any:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Union
 
+from envtune.collector.owners import job_users
 from envtune.context import Context
 from envtune.errors import HostError, Missing, UsageError
 from envtune.host import Host, LocalHost
@@ -85,6 +86,8 @@ def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Exp
 
     `expectations` are those of the catalogue about single variables (Catalogue.expectations).
     """
+    if isinstance(host, LocalHost):
+        host.users = job_users(options._asdict())
     environment = read_environment(host, options)
     found = _python_of(host, options, environment)
     python, reason = (None, found) if isinstance(found, Text) else (found, None)

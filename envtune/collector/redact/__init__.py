@@ -5,13 +5,13 @@ pass as surrogates, so that one of them changes nothing; docs/snapshot.md says w
 """
 
 import re
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .names import secret_name
 from .script import redact_lines, redact_script
-from .text import redacted, secret_spans
+from .text import merged, redacted, secret_spans
 from .values import REDACTED, keeps
-from .words import word_spans
+from .words import line_spans, word_spans
 
 # Trees of the kernel: links inside them lead to other names of the same thing, so they are passed through unrecorded,
 # and what is read there is the kernel's.
@@ -20,7 +20,7 @@ KERNEL_TREES = ("/proc/", "/sys/")
 
 def redact_text(text: str) -> str:
     """Return a text (a line of a log, a sentence, JSON, Markdown) without secrets."""
-    return redacted(text, secret_spans(text))
+    return redacted(text, merged(secret_spans(text) + line_spans(text)))
 
 
 def redact_value(name: str, value: str) -> str:
@@ -36,6 +36,11 @@ def redact_argv(argv: Sequence[str]) -> List[str]:
     for place, start, end in word_spans(argv):
         by_word[place].append((start, end))
     return [redacted(word, sorted(spans)) for word, spans in zip(argv, by_word)]
+
+
+def redact_row(row: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return what a command printed, without secrets."""
+    return {key: redact_text(value) if key in ("stdout", "stderr") else value for key, value in row.items()}
 
 
 # What is kept of the environment of a process that was not named: what a training job is tuned by, nothing private.

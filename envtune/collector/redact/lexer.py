@@ -45,6 +45,7 @@ class Word:
         self.defaults: List[Tuple[str, int, int]] = []
         self.begun = False
         self.array = ""  # the name of the array it is an element of
+        self.value_of = ""  # the name of the variable that gets what its command prints: NAME=$(...)
         self.is_input = False  # <<< word
 
     @property
@@ -69,9 +70,18 @@ class _Frame:
         self.words: List[Word] = []
         self.word = Word() if word is None else word
         self.quotes: Optional[List[int]] = None
-        self.array = ""
+        self.array, self.value_of = "", ""
         self.parameter: Tuple[str, int] = ("", -1)
         self.depth = 0
+
+
+def _commands_of(word: Word, end: str) -> _Frame:
+    """Return the frame of a command substitution in a word."""
+    opened = _Frame("commands", end)
+    if word.length < 128:
+        name = _ARRAY.match(word.text)
+        opened.value_of = "" if name is None else name.group(1)
+    return opened
 
 
 class Lexer:
@@ -220,8 +230,9 @@ class Lexer:
             self._close()
             self.backquotes -= 1
             return
+        opened = _commands_of(frame.word, "`")
         frame.word.add(OPAQUE, (self.at - 1, self.at), FILLED_IN, frame.quotes)
-        self.frames.append(_Frame("commands", "`"))
+        self.frames.append(opened)
         self.backquotes += 1
 
     def _expansion(self, frame: _Frame) -> None:
@@ -235,9 +246,10 @@ class Lexer:
         elif two == '$"' and bare:
             self._open_double(frame, at, 2)
         elif two == "$(":
-            word.add(OPAQUE, (at, at + 2), FILLED_IN, frame.quotes)
             arithmetic = text.startswith("$((", at)
-            self.frames.append(_Frame("arithmetic", word=Word()) if arithmetic else _Frame("commands", ")"))
+            opened = _Frame("arithmetic", word=Word()) if arithmetic else _commands_of(word, ")")
+            word.add(OPAQUE, (at, at + 2), FILLED_IN, frame.quotes)
+            self.frames.append(opened)
             self.at = at + 1 if arithmetic else at + 2
         elif two == "${":
             self._open_brace(frame)
@@ -331,7 +343,7 @@ class Lexer:
         if frame.kind not in ("commands", "array"):
             return
         if frame.word.begun:
-            frame.word.array = frame.array
+            frame.word.array, frame.word.value_of = frame.array, frame.value_of
             frame.word.is_input, self.input_next = self.input_next, False
             frame.words.append(frame.word)
             frame.word = Word()

@@ -6,7 +6,7 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 from .lexer import ANSI, BARE, ESCAPED, FILLED_IN, SINGLE, Lexer, Segment, Word
 from .names import PLAIN, secret_grade
 from .text import merged, secret_spans
-from .values import REDACTED, keeps_graded
+from .values import OPAQUE, REDACTED, keeps_graded
 from .words import reads_secret, word_spans
 
 WITHIN = REDACTED.strip("<>")  # within a word, where the brackets could be read as redirections
@@ -62,8 +62,9 @@ class _Redactor:
             self._array(words, texts)
         spans = list(word_spans(texts))
         spans += [(n, a, b) for n, word in enumerate(words) for a, b in _defaults(word, texts[n])]
-        secret_input = reads_secret(texts)
-        if secret_input:
+        if words and secret_grade(words[0].value_of) > PLAIN and texts[0] in ("echo", "printf"):
+            spans += [(n, 0, len(text)) for n, text in enumerate(texts) if n and not _is_format(text)]
+        if reads_secret(texts):
             spans += [(n, 0, len(texts[n])) for n, word in enumerate(words) if word.is_input and texts[n]]
             for word in self._printed:
                 self._replace(word, 0, word.length)
@@ -74,7 +75,7 @@ class _Redactor:
             for start, end in merged(places):
                 self._replace(word, start, end)
         prints = texts[:1] in (["echo"], ["printf"]) and operator == "|"
-        self._printed = [w for w in words[1:] if not re.match(r"-|.*%|.*\\n", w.text)] if prints else ()
+        self._printed = [word for word in words[1:] if not _is_format(word.text)] if prints else ()
 
     def _array(self, words: Sequence[Word], texts: Sequence[str]) -> None:
         """Replace the elements of an array by its name."""
@@ -96,6 +97,11 @@ class _Redactor:
             if piece.style != FILLED_IN:
                 self._changes.append(_piece_change(piece, start, end, before))
             before = piece
+
+
+def _is_format(text: str) -> bool:
+    """Return whether a word of `echo` or `printf` is none of what they print."""
+    return re.match(r"-|[^%]{0,80}%|[^\\]{0,80}\\n", text) is not None or not text.strip(OPAQUE)
 
 
 def _defaults(word: Word, text: str) -> Iterator[Tuple[int, int]]:

@@ -31,12 +31,13 @@ _BARE = re.compile(r"[^\s\"'`,;&<>%s]+" % OPAQUE)
 _SHELL_BARE = re.compile(r"[^\s\"'`,;&|<>(){}\[\]$\\]+")
 _LINE = re.compile(r"[^\"'\n\\]+")
 _AUTHORIZATION = re.compile(r"(?:proxy-)?authorization$|(?:set-)?cookie$", re.I)
+_AUTHORIZATION_SCHEME: Any = re.compile(r"[\"']?(?:[A-Za-z][\w-]{1,20}[ \t]+)?(?=[^\s=]*)")
 _SCHEME = re.compile(r"(?i)\b(bearer|basic|negotiate|digest)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})")
 _XML = re.compile(r"<([A-Za-z][\w.:-]{0,80})>([^<>\n]{1,4096})</")
-_LONG = re.compile(r"(?<![\w+./=-])[A-Za-z0-9+/]{24,}={0,2}(?![\w+./-])")
+_LONG = re.compile(r"(?<![\w+./-])[A-Za-z0-9+/]{24,}={0,2}(?![\w+./-])")
 _DIGEST_BEFORE = re.compile(r"(?i)(?:sha-?\d{1,3}|md5|blake2b|digest|checksum|integrity|hash)[\"']?\s{0,2}[-=:]\s{0,2}[\"']?$")
 _URL = re.compile(r"://([^\s\"'<>`\\|]+)")
-_PARAMETER = re.compile(r"(?<=[?&;])([\w.%%-]{1,80})=([^&;#,)\]}%s]+)" % OPAQUE)
+_URL_PARAMETER = re.compile(r"(?<=[?&;])([\w.%%-]{1,80})=([^&;#,)\]}%s]+)" % OPAQUE)
 _USER = re.compile(r"(?:[a-z][a-z._]{0,20}[0-9]{0,3}|[A-Z][a-z]+|[\w.+-]{1,40}(?:%40|@)[\w.-]{1,60})$")
 _HOOKS = re.compile(
     r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/webhookb2/"
@@ -127,7 +128,7 @@ def _url_spans(url: str) -> Iterator[Span]:
         end = re.compile(r"[^?#]*").match(url, hook.end())
         if end is not None and looks_like_hook(end.group()):
             yield end.span()
-    for match in _PARAMETER.finditer(url):
+    for match in _URL_PARAMETER.finditer(url):
         name, value = match.groups()
         grade = SECRET if _QUERY_KEYS.match(name) else secret_grade(name)
         if not keeps_graded(grade, value) and (grade != SECRET or len(value) >= 6):
@@ -181,7 +182,7 @@ def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
     if match.group("blank").startswith(",") and not match.group("close"):
         return None
     if _AUTHORIZATION.match(name) and mark:
-        line = _LINE.match(text, match.end())
+        line = _LINE.match(text, _AUTHORIZATION_SCHEME.match(text, match.end()).end())
         return line.span() if line and not is_trivial(line.group(), PASSWORD) else None
     start, end = _value_at(text, match.end(), in_shell)
     value = text[start:end]
@@ -208,7 +209,7 @@ def _is_value(match: Any, grade: int, value: str) -> bool:
 
 def _is_code(text: str, name: str, value: str, end: int) -> bool:
     """Return whether a bare word is no text but code: a call, an attribute, the name of another variable."""
-    if text[end : end + 1] in ("(", "[") or re.match(r"[A-Za-z_]\w*[(\[]", value):
+    if text[end : end + 1] in ("(", "[") or re.match(r"[A-Za-z_][\w.]*[(\[]", value):
         return True
     if value[:1] in "({[<" or re.match(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[),;]*$", value):
         return not looks_secret(value.rstrip("),;")) or bool(re.match(r"(?:self|args|cfg|config|os|opt|options)\.", value))
@@ -260,9 +261,9 @@ def _yaml_end(text: str, start: int) -> int:
 
 
 def redacted(text: str, spans: Iterable[Span], mark: str = REDACTED) -> str:
-    """Return the text with `mark` in place of the spans; line ends within them stay, so that lines keep their number."""
+    """Return the text with `mark` in place of the spans, which stand in order and apart from each other."""
     kept, at = [], 0
     for start, end in spans:
-        kept += [text[at:start], mark, "\n" * text.count("\n", start, end)]
+        kept += [text[at:start], mark]
         at = end
     return "".join(kept) + text[at:]

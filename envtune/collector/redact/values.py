@@ -21,7 +21,7 @@ _PATH = re.compile(r"(?:[~.%s]{0,2}(?:/[\w.+%s-]{1,64}){2,}/?|%s/[\w./+%s-]{1,25
                    % ((OPAQUE,) * 4))
 _LICENSE = re.compile(r"(?i)(?:apache|bsd|mit|l?a?gpl|mpl|cc|epl|isc|eula|mulan|other|zlib|unlicense|llama|qwen)\b[\w.+ -]*$")
 _HEX = re.compile(r"(?i)(?:[0-9a-f]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
-_RUN = re.compile(r"[A-Za-z]+|[0-9]+")
+_ALIKE = re.compile(r"[A-Za-z]+|[0-9]+")
 _LINK_CHARACTERS = re.compile(r"[\s/\\<>()\[\]{}$`]")
 
 
@@ -67,7 +67,7 @@ def looks_secret(value: str) -> bool:
         return True
     if "://" in value or _LINK_CHARACTERS.search(value):
         return False
-    runs = _RUN.findall(value)
+    runs = _ALIKE.findall(value)
     digits = sum(run.isdigit() for run in runs)
     if digits and digits < len(runs) and len(value) >= 8:
         return len(runs) >= 3 and not re.match(r"v?[0-9]+(?:\.[0-9a-z]+)+$", value)

@@ -32,6 +32,13 @@ _WITHOUT_PASSWORDS = re.compile(
 _LOGIN_OPTION = re.compile(r"(?:-[uU]|-a|--(?:user|login|userpwd|proxy-user|(?:src-|dest-)?creds?|auth|basic|basic-auth))$")
 _POSITIONAL = (("wandb", "login"), ("vault", "login"), ("swanlab", "login"), ("modelscope", "login"), ("htpasswd", "-b"),
                ("rabbitmqctl", "add_user"), ("rabbitmqctl", "change_password"))
+_SHOWS_COMMAND = re.compile(
+    r"(?:(?<=[\s/'\"])|^)(?:sshpass|mysql\w*|mariadb\w*|mongo\w*|redis-\w+|7za?|ldap\w+|(?:un)?zip|sqlcmd|bcp|ipmitool|swanlab"
+    r"|openssl|(?:obs|oss)util\w*|cosc\w+|ssh-keygen|snmp\w+|curl|http|https|wget|docker|podman|wandb|vault|htpasswd"
+    r"|smbclient|xfreerdp|rabbitmqctl|skopeo|lftp|az)[ \t]+[^\n]*|[^\s][^\n]{0,2000}?[ \t](?:-u|--user|--login|--creds)[= ][^\n]*",
+    re.M,
+)
+_LETTERS_AND_DIGITS = re.compile(r"(?=[^\d]{0,64}\d)(?=\d{0,64}[A-Za-z])[^/=:.,-]{6,64}$")
 _READS_SECRET = re.compile(r"--?(?:password-stdin|with-token|stdin|key-file=-|passphrase-fd=?0?|pass-stdin)$|stdin$")
 
 
@@ -85,6 +92,14 @@ def _command_spans(text: str) -> Iterator[Span]:
             yield words[place].start() + start, words[place].start() + end
 
 
+def line_spans(text: str) -> List[Span]:
+    """Return where secrets stand in lines that show a command, such as those of `set -x`."""
+    spans: List[Span] = []
+    for line in _SHOWS_COMMAND.finditer(text):
+        spans += ((line.start() + a, line.start() + b) for a, b in _command_spans(line.group()))
+    return merged(spans)
+
+
 def _follows(word: str, before: str, letters: str, harmless: bool) -> bool:
     """Return whether a word is a secret by the word before it."""
     if word.startswith("-") and not word.startswith("-----"):
@@ -92,7 +107,8 @@ def _follows(word: str, before: str, letters: str, harmless: bool) -> bool:
     if before[:1] == "-" and before[1:2] != "-" and len(before) == 2 and before[1] in letters:
         return not is_trivial(word, PASSWORD) or word.isdigit()
     if before in ("-p", "-pw", "-P"):
-        return before == "-pw" or not harmless and not is_trivial(word) and looks_secret(word)
+        mixed = before == "-p" and _LETTERS_AND_DIGITS.match(word) is not None
+        return before == "-pw" or not harmless and not is_trivial(word) and (mixed or looks_secret(word))
     option = _OPTION.match(before)
     if option is not None:
         return not keeps_graded(secret_grade(option.group(1)), word)
