@@ -33,7 +33,7 @@ def users_on_the_way(path: str) -> FrozenSet[int]:
     def link_at(step: str, last: bool) -> Optional[str]:
         status = os.lstat(step)
         is_link = stat_module.S_ISLNK(status.st_mode)
-        if is_link or stat_module.S_ISDIR(status.st_mode):
+        if (is_link or stat_module.S_ISDIR(status.st_mode)) and not step.startswith("/proc/"):
             users.add(status.st_uid)
         if is_link and step.startswith("/proc/"):
             return None  # of the kernel: its text is no path
@@ -47,8 +47,11 @@ def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
     """Return as whom `path` is read, besides root; `users` have named it. Empty where we are not root; raises OSError."""
     if os.geteuid() != 0:
         return frozenset()
-    way = users_on_the_way(path)
-    return way | (frozenset() if not way and _SYSTEM_FILES.match(path) else frozenset(users) - {0})
+    way, named = users_on_the_way(path), frozenset(users) - {0}
+    process = re.match(r"/proc/[0-9]+(?=/[a-z_]+$)", path)
+    if process is not None:  # its owner may read all of it; the kernel asks for the same group, too
+        named -= {os.stat(process.group()).st_uid}
+    return way | (frozenset() if not way and _SYSTEM_FILES.match(path) else named)
 
 
 def open_as(path: str, flags: int, users: Iterable[int]) -> int:
