@@ -27,8 +27,8 @@ _CHINESE_NAMED = re.compile(
     "[\"']?[ \t]{0,8}(?:[=:\uff1a\uff1d]|\u4e3a|\u662f)?[ \t]{0,8}"
 )
 _OPENING = re.compile(r"(?:[A-Za-z]?\$?)(\\{0,3})([\"'])")
-_BARE = re.compile(r"[^\s\"'`,;&<>%s]+" % OPAQUE)
-_SHELL_BARE = re.compile(r"[^\s\"'`,;&|<>(){}\[\]$\\]+")
+_BARE = re.compile(r"[^\s\"'`,;&<>%s]{1,1024}" % OPAQUE)
+_SHELL_BARE = re.compile(r"[^\s\"'`,;&|<>(){}\[\]$\\]{1,1024}")  # a longer one is judged by its beginning
 _LINE = re.compile(r"[^\"'\n\\]+")
 _AUTHORIZATION = re.compile(r"(?:proxy-)?authorization$|(?:set-)?cookie$", re.I)
 _AUTHORIZATION_SCHEME: Any = re.compile(r"[\"']?(?:[A-Za-z][\w-]{1,20}[ \t]+)?(?=[^\s=]*)")
@@ -106,7 +106,7 @@ def _chinese(text: str) -> Iterator[Span]:
         value = text[start:end]
         if value.isascii() if hasattr(value, "isascii") else all(c < "\x80" for c in value):
             if value and not is_trivial(value, PASSWORD):
-                yield start, end
+                yield start, _full_end(text, end, False)
 
 
 # ---------------------------------------------------------------------- URLs
@@ -172,8 +172,8 @@ def _named(text: str, in_shell: bool) -> Iterator[Span]:
             continue
         span = _value_span(text, match, grade, in_shell)
         if span is not None:
-            yield span
-            done = span[1]
+            done = _full_end(text, span[1], in_shell)
+            yield span[0], done
 
 
 def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
@@ -194,6 +194,17 @@ def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
     if not quoted and grade == PASSWORD and mark == ":" and not in_shell and _begins_line(text, match.start()):
         return start, _yaml_end(text, end)
     return start, end
+
+
+def _full_end(text: str, end: int, in_shell: bool) -> int:
+    """Return the end of a value of which only the beginning was looked at."""
+    pattern = _SHELL_BARE if in_shell else _BARE
+    while text[end : end + 1] not in ("", ")", "]", "}", "\\", ".", ":"):
+        rest = pattern.match(text, end)
+        if rest is None:
+            break
+        end = rest.end()
+    return end
 
 
 def _is_value(match: Any, grade: int, value: str) -> bool:

@@ -35,7 +35,7 @@ _POSITIONAL = (("wandb", "login"), ("vault", "login"), ("swanlab", "login"), ("m
 _SHOWS_COMMAND = re.compile(
     r"(?:(?<=[\s/'\"])|^)(?:sshpass|mysql\w*|mariadb\w*|mongo\w*|redis-\w+|7za?|ldap\w+|(?:un)?zip|sqlcmd|bcp|ipmitool|swanlab"
     r"|openssl|(?:obs|oss)util\w*|cosc\w+|ssh-keygen|snmp\w+|curl|http|https|wget|docker|podman|wandb|vault|htpasswd"
-    r"|smbclient|xfreerdp|rabbitmqctl|skopeo|lftp|az)[ \t]+[^\n]*|[^\s][^\n]{0,2000}?[ \t](?:-u|--user|--login|--creds)[= ][^\n]*",
+    r"|smbclient|xfreerdp|rabbitmqctl|skopeo|lftp|az)[ \t][^\n]*|(?<=[ \t])(?:-u|--user|--login|--creds)[= ][^\n]*",
     re.M,
 )
 _LETTERS_AND_DIGITS = re.compile(r"(?=[^\d]{0,64}\d)(?=\d{0,64}[A-Za-z])[^/=:.,-]{6,64}$")
