@@ -50,8 +50,9 @@ def _report_internal_error(error: Exception) -> NoReturn:
 
     from envtune.cli.app import language_of
     from envtune.messages import Message
+    from envtune.report.redaction import redacted
 
-    details = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    details = redacted("".join(traceback.format_exception(type(error), error, error.__traceback__)))
     try:
         place = _write_details(details)
     except OSError:
@@ -60,7 +61,7 @@ def _report_internal_error(error: Exception) -> NoReturn:
     message = Message(
         "envtune: internal error ({kind}: {error}); please report it, details in {place}",
         kind=type(error).__name__,
-        error=error,
+        error=redacted(str(error)),
         place=place,
     )
     sys.stderr.write(message.to(language_of(sys.argv[1:])) + "\n")

@@ -85,7 +85,7 @@ def _errors(lang: str) -> Iterator[None]:
     try:
         yield
     except EnvtuneError as error:
-        typer.echo(f"envtune: {error.message.to(lang)}", err=True)
+        options.print_error(error.message, lang)
         raise typer.Exit(2) from None
     except _USAGE_ERROR as error:
         if lang != "en":

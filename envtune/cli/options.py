@@ -106,5 +106,7 @@ def fail_to_write(place: str, error: OSError, lang: str) -> NoReturn:
 
 
 def print_error(message: Text, lang: str) -> None:
-    """Print a message to stderr, after the name of the program."""
-    typer.echo(f"envtune: {message.to(lang)}", err=True)
+    """Print a message to stderr, after the name of the program, without secrets."""
+    from envtune.report.redaction import redacted
+
+    typer.echo(f"envtune: {redacted(message.to(lang))}", err=True)

@@ -4,7 +4,9 @@ import collections
 import errno
 import os
 import stat as stat_module
-from typing import List
+from typing import Iterable, List
+
+from .owners import open_as, readers_of
 
 FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far below
 NAMES_LIMIT = 250000  # names in one directory; a site-packages has some thousand
@@ -12,17 +14,20 @@ HEAD_SIZE = 64  # bytes; an ELF header
 Stat = collections.namedtuple("Stat", "kind mode uid gid size mtime")
 
 
-def read_bytes(path: str, limit: int = FILE_LIMIT) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes. Never blocks on a FIFO; raises OSError."""
-    data = read_start(path, limit + 1)
+def read_bytes(path: str, limit: int = FILE_LIMIT, users: Iterable[int] = ()) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes. Never blocks on a FIFO; raises OSError.
+
+    As root only what `users`, who named the file, and those who own the way to it may read, too.
+    """
+    data = read_start(path, limit + 1, users)
     if len(data) > limit:
         raise OSError(errno.EFBIG, "larger than %d bytes" % limit, path)
     return data
 
 
-def read_start(path: str, size: int) -> bytes:
+def read_start(path: str, size: int, users: Iterable[int] = ()) -> bytes:
     """Return at most the first `size` bytes of a regular file. Never blocks on a FIFO; raises OSError."""
-    descriptor = open_regular(path)
+    descriptor = open_regular(path, users)
     try:
         chunks: List[bytes] = []
         while size > 0:
@@ -36,12 +41,12 @@ def read_start(path: str, size: int) -> bytes:
         os.close(descriptor)
 
 
-def read_head(path: str) -> bytes:
+def read_head(path: str, users: Iterable[int] = ()) -> bytes:
     """Return the first HEAD_SIZE bytes of a regular file of any size. Never blocks on a FIFO; raises OSError."""
-    return read_start(path, HEAD_SIZE)
+    return read_start(path, HEAD_SIZE, users)
 
 
-def open_regular(path: str) -> int:
+def open_regular(path: str, users: Iterable[int] = ()) -> int:
     """Open a regular file for reading; raises OSError for anything else, which is not even opened.
 
     Opening a device may act on it (a tape rewinds, a watchdog starts). What is exchanged between the two looks is
@@ -49,7 +54,8 @@ def open_regular(path: str) -> int:
     """
     if not stat_module.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = open_as(path, flags, readers_of(path, users))
     try:
         if not stat_module.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence
 
 from .commands import run_command
 from .files import FILE_LIMIT, Stat, clean_name, error_name, file_status, list_names, read_bytes, read_head
@@ -21,6 +21,7 @@ class Machine:
     def __init__(self, root: str = "") -> None:
         self.root = root.rstrip("/")
         self.runs = not self.root  # whether commands are run and tables read
+        self.users: FrozenSet[int] = frozenset()  # who named what is read next: root reads what they may read, too
         self.mounts = Mounts()
         self._tables: Dict[str, Any] = {}
 
@@ -35,11 +36,11 @@ class Machine:
 
     def read_bytes(self, path: str, limit: int = FILE_LIMIT) -> bytes:
         """Return the content of a regular file; raises OSError, EFBIG for more than `limit` bytes."""
-        return read_bytes(self.root + path, limit)
+        return read_bytes(self.root + path, limit, self.users)
 
     def read_head(self, path: str) -> bytes:
         """Return the first HEAD_SIZE bytes of a regular file; raises OSError."""
-        return read_head(self.root + path)
+        return read_head(self.root + path, self.users)
 
     def readlink(self, path: str) -> str:
         """Return the text of a symbolic link; raises OSError."""

@@ -3,15 +3,17 @@
 import errno
 import json
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .excerpts import excerpt
 from .files import FILE_LIMIT, Stat, clean_name, error_name
 from .glob import glob_paths
+from .owners import job_users
 from .paths import resolve
-from .redact import KERNEL_TREES, redact_file
+from .redact import KERNEL_TREES, redact_file, redact_row
 from .sources.images import DPKG_STATUS
 
+ELF = b"\x7fELF"
 RECORD_LIMIT = 1024 * 1024  # bytes of one recorded file; beyond it only the size is kept
 ROOM = 24 * 1024 * 1024  # characters of all entries as JSON, so that envtune reads it, and what it costs is bounded
 ENTRY_SIZE = 64  # characters of an entry without its path and content
@@ -39,6 +41,10 @@ class Recorder:
         self.assigned = 0  # characters of the values that launch scripts assign
         self._room = ROOM
         self._known: Set[str] = set()
+        self.users: FrozenSet[int] = job_users(
+            target, machine.root
+        )  # who say what is read: they own what names the job
+        self._way: FrozenSet[int] = frozenset()  # who own the links that the last path led through
         self._stats: Dict[str, Any] = {}
         self._names: Dict[str, Any] = {}
 
@@ -82,13 +88,20 @@ class Recorder:
             self._note(real, status)
             raise OSError(errno.EFBIG, "larger than a recording keeps", path)
         limit = FILE_LIMIT if real == DPKG_STATUS else RECORD_LIMIT
+        self.machine.users = self.users | self._way
         data = self._attempt(real, lambda: self.machine.read_bytes(real, limit), status)
-        kept = redact_file(real, excerpt(real, bytes(data)), self.target.get("pid"))
-        content = _content(kept)
+        kept = redact_file(real, excerpt(real, bytes(data)), self.target.get("pid"), self._is_env_file(path))
+        if kept is None:
+            self._attempt(real, lambda: _refuse(path), status)
+        content = _content(kept or b"")
         self._note(real, status)
         self._spend(real, len(json.dumps(content)))
         self.files[real] = content
-        return kept
+        return kept or b""
+
+    def _is_env_file(self, path: str) -> bool:
+        named = self.target.get("env_file")
+        return bool(named) and os.path.join(self.cwd, path) == os.path.normpath(os.path.join(self.cwd, str(named)))
 
     def read(self, path: str) -> str:
         """Keep the content as `read_bytes` does and return it as text; raises OSError, EILSEQ when it is not UTF-8."""
@@ -114,7 +127,12 @@ class Recorder:
 
     def head(self, path: str) -> bytes:
         """Keep the first bytes of a file, as hexadecimal."""
-        return bytes.fromhex(self._add(path, "head", lambda real: bytes(self.machine.read_head(real)).hex()))
+        return bytes.fromhex(self._add(path, "head", self._head))
+
+    def _head(self, real: str) -> str:
+        self.machine.users = self.users | self._way
+        data = bytes(self.machine.read_head(real))
+        return (data if data.startswith(ELF) else data[: len(ELF)]).hex()  # of a text nothing that could be a secret
 
     def record_digest(self, path: str) -> str:
         """Keep the digest alone; raises OSError where there is none."""
@@ -127,7 +145,7 @@ class Recorder:
             row = self.machine.run(argv, timeout)
             if row is None:
                 return {"argv": list(argv), "error": "notrecorded"}
-            self.commands[key] = row
+            self.commands[key] = redact_row(row)
         return self.commands[key]
 
     # ------------------------------------------------------------------ how it is kept
@@ -137,6 +155,8 @@ class Recorder:
 
         def link_at(step: str, last: bool) -> Optional[str]:
             status = self._lstat(step)
+            if status.kind == "link" and status.uid:
+                self._way |= {status.uid}
             if status.kind == "link" and not (step.startswith(KERNEL_TREES) and not self.machine.root):
                 entry = self.files.get(step)
                 if entry is None or "link" not in entry:
@@ -147,6 +167,7 @@ class Recorder:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             return None
 
+        self._way = frozenset()
         return resolve(path, link_at, follow, self._known)
 
     def _status(self, real: str, follow: bool = True) -> Stat:
@@ -244,6 +265,10 @@ def _extras(kind: str, status: Stat) -> Dict[str, Any]:
     if status.gid:
         extras["gid"] = status.gid
     return extras
+
+
+def _refuse(path: str) -> None:
+    raise OSError(errno.EILSEQ, "not text, which cannot be searched for secrets", path)
 
 
 def _content(data: bytes) -> Any:

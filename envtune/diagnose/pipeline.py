@@ -15,6 +15,7 @@ from envtune.diagnose.logs.files import LogFile, find_logs
 from envtune.diagnose.logs.lines import time_of
 from envtune.diagnose.patterns import Matcher, patterns_of, select_prefilter
 from envtune.diagnose.rank import no_environment, resolve
+from envtune.diagnose.redaction import redacted_report
 from envtune.diagnose.scan import TimeWindow, scan
 from envtune.errors import UsageError
 from envtune.host import Host
@@ -78,7 +79,7 @@ def diagnose_files(
     found = scan(files, Matcher(patterns), select_prefilter(patterns, files), window)
     resolution = resolve(found, entries, no_environment if host is None else host.environment)
     result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None)
-    return replace(result, target="" if host is None else host.target_options)
+    return redacted_report(replace(result, target="" if host is None else host.target_options))
 
 
 def time_window(since: Optional[str], until: Optional[str]) -> TimeWindow:

@@ -3,7 +3,7 @@
 import os
 import select
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .common import Record, failpoint, private_opener
 from .problems import FailedError
@@ -12,6 +12,7 @@ from .run_directory import RunDirectory
 
 Environment = Optional[Dict[str, str]]
 _QUERY_TIMEOUT = 60  # seconds
+_LINE_LIMIT = 65536  # bytes of output without a line end that are kept together
 
 
 def command_output(argv: List[str], env: Environment) -> str:
@@ -77,7 +78,7 @@ def run_logged(argv: List[str], timeout: float, env: Environment, directory: Run
     import subprocess
 
     child = None
-    log = _OutputLog(os.path.join(directory.path, "output.log"), argv, directory.on_output)
+    log = _OutputLog(os.path.join(directory.path, "output.log"), argv, directory)
     try:
         with _DeferredInterrupt():  # a command that was started is always known, so that it can be ended
             child = subprocess.Popen(
@@ -151,30 +152,34 @@ def _log_until_end(child: Any, descriptor: int, log: "_OutputLog", deadline: flo
 
 
 class _OutputLog:
-    """The output of a command: to a file, to a callback, and its last lines at hand."""
+    """The output of a command: to a file, to a callback, and its last lines at hand; line by line, without secrets."""
 
-    def __init__(self, path: str, argv: List[str], on_line: Optional[Callable[[str], None]]) -> None:
-        self._on_line = on_line
+    def __init__(self, path: str, argv: List[str], directory: RunDirectory) -> None:
+        self._on_line, self._redact = directory.on_output, directory.redact
         self._last_lines: List[str] = []
         self._partial = b""
         self._file = open(path, "ab", 0, opener=private_opener)  # noqa: SIM115 (closed by close)
-        self._append(("$ %s\n" % " ".join(argv)).encode("utf-8", "replace"))
+        self._append("$ %s\n" % self._redact(" ".join(argv)))
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, text: str) -> None:
         try:
-            self._file.write(data)
+            self._file.write(text.encode("utf-8", "surrogateescape"))
         except OSError:
             pass  # a full disk is no reason to stop the command
 
     def write(self, data: bytes) -> None:
-        self._append(data)
         lines = (self._partial + data).split(b"\n")
         self._partial = lines.pop()
         for line in lines:
-            self._end_line(line)
+            self._end_line(line, "\n")
+        if len(self._partial) > _LINE_LIMIT:
+            self._end_line(self._partial, "")
+            self._partial = b""
 
-    def _end_line(self, line: bytes) -> None:
-        text = line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]
+    def _end_line(self, line: bytes, end: str) -> None:
+        shown = self._redact(line.decode("utf-8", "surrogateescape"))
+        self._append(shown + end)
+        text = shown.encode("utf-8", "surrogateescape").decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]
         self._last_lines = self._last_lines[-19:] + [text]
         if self._on_line is not None:
             self._on_line(text)
@@ -184,5 +189,5 @@ class _OutputLog:
 
     def close(self) -> None:
         if self._partial:
-            self._end_line(self._partial)
+            self._end_line(self._partial, "")
         self._file.close()

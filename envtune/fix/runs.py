@@ -13,6 +13,7 @@ from envtune.executor.problems import JournalError, LockedError, RefusedError, p
 from envtune.executor.recover import resume_run
 from envtune.executor.recover import undo_run as revert_run
 from envtune.executor.run import apply_plan
+from envtune.executor.run_directory import RunDirectory
 from envtune.executor.state import ensure_state_directory, state_directory
 from envtune.fix.executor_messages import error_message, problem_message
 from envtune.messages import Message, Text
@@ -74,6 +75,9 @@ def save_plan(name: str, text: str) -> str:
 
 
 def _run_executor(work: Callable[[], T]) -> T:
+    from envtune.collector.redact import redact_text
+
+    RunDirectory.redact = staticmethod(redact_text)  # the executor travels without it
     try:
         return work()
     except (LockedError, RefusedError) as error:

@@ -156,6 +156,7 @@ class LocalHost:
             self.cwd = os.getcwd()
         except OSError:
             self.cwd = "/"  # the working directory was deleted
+        self.users: frozenset[int] = frozenset()  # who name what is read: as root only what they may read, too
         self._memory: dict[tuple[str, ...], Any] = {}
         self._mounts = Mounts()
 
@@ -181,7 +182,7 @@ class LocalHost:
 
     def read_bytes(self, path: str) -> bytes:
         """Return the content of a regular file of at most 4 MiB."""
-        return self._file("read", path, lambda: read_bytes(path))
+        return self._file("read", path, lambda: read_bytes(path, users=self.users))
 
     def read(self, path: str) -> str:
         """Return the text of a regular file; raises Unreadable when it is not UTF-8."""
@@ -189,7 +190,7 @@ class LocalHost:
 
     def head(self, path: str) -> bytes:
         """Return the first 64 bytes of a regular file."""
-        return self._file("head", path, lambda: read_head(path))
+        return self._file("head", path, lambda: read_head(path, self.users))
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
         """Return what kind of thing is at `path`; without `follow`, of a link itself."""

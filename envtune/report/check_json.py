@@ -8,6 +8,7 @@ from typing import Any, Mapping, Optional
 from envtune.audit import summary
 from envtune.messages import Text
 from envtune.model import Finding, Outcome, Report, Source
+from envtune.report.redaction import redacted
 from envtune.version import __version__
 
 SCHEMA = "envtune.report/1"
@@ -31,7 +32,7 @@ def report_data(report: Report, lang: str) -> dict[str, Any]:
 def _target(target: Mapping[str, Source], lang: str) -> dict[str, str]:
     """Return the target; the source of its environment is an identifier and stays English, like that of evidence."""
     return {
-        name: str(value) if isinstance(value, str) or name == "environment" else value.to(lang)
+        name: redacted(str(value) if isinstance(value, str) or name == "environment" else value.to(lang))
         for name, value in target.items()
     }
 
@@ -47,7 +48,7 @@ def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
         "actual": _to(finding.actual, lang),
         "expected": _to(finding.expected, lang),
         "reason": _to(finding.reason, lang),
-        "evidence": {"source": str(finding.evidence.source), "text": finding.evidence.text},
+        "evidence": {"source": redacted(str(finding.evidence.source)), "text": redacted(finding.evidence.text)},
         "remedy": remedy_text(finding, lang),
         "faq": list(finding.check.faq),
     }
@@ -58,11 +59,11 @@ def remedy_text(finding: Finding, lang: str) -> Optional[str]:
     if finding.outcome is not Outcome.FAIL:
         return None
     parts = [] if finding.check.remedy is None else [finding.check.remedy.to(lang)]
-    return "\n".join([*parts, *finding.commands]) or None
+    return redacted("\n".join([*parts, *finding.commands])) or None
 
 
 def _to(text: Optional[Text], lang: str) -> Optional[str]:
-    return None if text is None else text.to(lang)
+    return None if text is None else redacted(text.to(lang))
 
 
 def render(report: Report, lang: str) -> str:

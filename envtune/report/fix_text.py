@@ -13,6 +13,7 @@ from envtune.messages import Joined, Message, Text, clauses, in_context, plural
 from envtune.model import Finding, Outcome
 from envtune.report.check_json import finding_data
 from envtune.report.layout import Paint, indent, pad, printable
+from envtune.report.redaction import redacted_data
 
 if TYPE_CHECKING:
     from envtune.executor.history import RecordedRun
@@ -101,8 +102,8 @@ def render_json(plan: Plan, findings: Sequence[Finding], result: ApplyResult, la
         "schema": SCHEMA,
         "run": result.run,
         "plan": plan_data(plan, lang),
-        "results": [dict(one) for one in result.results.values()],
-        "held": withheld,
+        "results": [redacted_data(dict(one)) for one in result.results.values()],
+        "held": redacted_data(withheld),
         "findings": [finding_data(finding, lang) for finding in findings],
     }
     return json.dumps(data, ensure_ascii=False, indent=1)

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from typing import Iterator
 
+from envtune.report.redaction import redacted
+
 # Closing punctuation of both languages, full-width and ASCII.
 NEVER_FIRST = frozenset(
     "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%"
@@ -34,8 +36,8 @@ def _columns(character: str) -> int:
 
 
 def printable(text: str) -> str:
-    """Return the text with control characters (escape sequences of a hostile host, bidi marks) made visible."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\t", " "))
+    """Return the text without secrets, control characters (escape sequences of a hostile host, bidi marks) visible."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", redacted(text).replace("\t", " "))
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -1,0 +1,131 @@
+"""Read as the users who say what is read: root must not read for others what they may not read themselves.
+
+Whoever owns a directory or a link on the way to a file says where the way leads; whoever owns a launch script, an env
+file or a process names further files in it. As root, a file is opened as every one of these users: the kernel decides,
+in the very call that opens it, so that nothing can be exchanged between a look and the reading.
+"""
+
+import errno
+import os
+import re
+import stat as stat_module
+from contextlib import contextmanager
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+
+from .paths import resolve
+
+# machine -> numbers of setgroups, setfsuid, setfsgid: called directly, they are this thread's only.
+# Sources: setfsuid(2), nptl(7) "C library/kernel differences", asm/unistd.h.
+_CALLS = {"x86_64": (116, 122, 123), "aarch64": (159, 151, 152)}
+# Of the system, and needed by checks: root may read them for everybody. Not secret beside what is recorded anyway.
+_SYSTEM_FILES = re.compile(
+    r"/sys/|/proc/(?:net|sys)/|/proc/(?:[0-9]+|self)/(?:stat|status|cmdline|cgroup|comm|limits|mountinfo|net/.*)$"
+    r"|/etc/(?:ufw|firewalld|nftables|iptables|sysconfig|sysctl\.d|tuned|default|modprobe\.d)/|/etc/(?:nftables|sysctl)\.conf$"
+    r"|/boot/|/(?:usr/)?lib/modules/|/var/lib/dpkg/"
+)
+_groups: Dict[int, Tuple[int, List[int]]] = {}
+
+
+def users_on_the_way(path: str) -> FrozenSet[int]:
+    """Return who owns the directories and links on the way to `path`, without root; raises OSError."""
+    users: Set[int] = set()
+
+    def link_at(step: str, last: bool) -> Optional[str]:
+        status = os.lstat(step)
+        is_link = stat_module.S_ISLNK(status.st_mode)
+        if (is_link or stat_module.S_ISDIR(status.st_mode)) and not step.startswith("/proc/"):
+            users.add(status.st_uid)
+        if is_link and step.startswith("/proc/"):
+            return None  # of the kernel: its text is no path
+        return os.readlink(step) if is_link else None
+
+    resolve(os.path.abspath(path) if not path.startswith("/") else path, link_at)
+    return frozenset(users - {0})
+
+
+def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
+    """Return as whom `path` is read, besides root; `users` have named it. Empty where we are not root; raises OSError."""
+    if os.geteuid() != 0:
+        return frozenset()
+    way, named = users_on_the_way(path), frozenset(users) - {0}
+    process = re.match(r"/proc/[0-9]+(?=/[a-z_]+$)", path)
+    if process is not None:  # its owner may read all of it; the kernel asks for the same group, too
+        named -= {os.stat(process.group()).st_uid}
+    return way | (frozenset() if not way and _SYSTEM_FILES.match(path) else named)
+
+
+def open_as(path: str, flags: int, users: Iterable[int]) -> int:
+    """Open a file that every one of `users` may open; raises OSError, EACCES where one of them may not."""
+    opened: List[int] = []
+    try:
+        for user in sorted(users) or [0]:
+            with acting_as(user):
+                opened.append(os.open(path, flags))
+        if len({os.fstat(descriptor)[1:3] for descriptor in opened}) > 1:  # exchanged meanwhile
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return opened.pop()
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+@contextmanager
+def acting_as(user: int) -> Iterator[None]:
+    """Access files as `user` on this thread; raises OSError, EACCES where that cannot be done."""
+    if user == 0 or os.geteuid() != 0:
+        yield
+        return
+    numbers = _CALLS.get(os.uname().machine)
+    if numbers is None:
+        raise OSError(errno.EACCES, "cannot read as another user on this machine")
+    import ctypes
+
+    call: Any = ctypes.CDLL(None, use_errno=True).syscall
+    own, (group, groups) = os.getgroups(), _groups_of(user)
+    try:
+        _set_groups(call, numbers[0], groups)
+        call(numbers[2], group)
+        call(numbers[1], user)
+        if call(numbers[1], -1) != user:  # a user that this namespace does not have
+            raise OSError(errno.EACCES, "cannot read as user %d" % user)
+        yield
+    finally:
+        call(numbers[1], 0)
+        call(numbers[2], os.getegid())
+        _set_groups(call, numbers[0], own)
+
+
+def _set_groups(call: Any, number: int, groups: List[int]) -> None:
+    import ctypes
+
+    if call(number, len(groups), (ctypes.c_uint32 * len(groups))(*groups)) != 0:
+        raise OSError(errno.EACCES, "cannot give up the groups of root")
+
+
+def _groups_of(user: int) -> Tuple[int, List[int]]:
+    """Return the main group of a user and all groups; those of nobody for a user without a name."""
+    if user not in _groups:
+        import pwd
+
+        try:
+            row = pwd.getpwuid(user)
+            _groups[user] = row.pw_gid, os.getgrouplist(row.pw_name, row.pw_gid)
+        except (KeyError, OSError):
+            _groups[user] = 65534, [65534]
+    return _groups[user]
+
+
+def job_users(target: Mapping[str, Any], root: str = "") -> FrozenSet[int]:
+    """Return who owns the script, env file or process that names the job, and the links to it; without root.
+
+    `target` has the keys script, env_file and pid. What is not there has no owner.
+    """
+    users: Set[int] = set()
+    pid = target.get("pid")
+    for path in (target.get("script"), target.get("env_file"), None if pid is None else "/proc/%d" % pid):
+        for look in (os.stat, os.lstat) if path else ():
+            try:
+                users.add(look(root + str(path)).st_uid)
+            except OSError:
+                pass
+    return frozenset(users - {0})
