@@ -283,7 +283,7 @@ def command_result(row: Mapping[str, Any]) -> CommandResult:
     if error == "missing":
         raise Missing(line, "command not found")
     if error == "denied":
-        raise Denied(line)
+        raise Denied(line, row.get("untrusted", ""))
     if error is not None:
         raise TimedOut(line, f"no answer within {row.get('seconds', '?')} s")
     return CommandResult(argv, row["rc"], row.get("stdout", ""), row.get("stderr", ""))
