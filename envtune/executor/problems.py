@@ -64,6 +64,7 @@ TEMPLATES: Dict[str, str] = {
     "archive-damaged": N_("the archive {archive} of what was there is damaged"),
     "no-such-file": N_("{pattern}: no such file"),
     "several-files": N_("{pattern}: several files: {files}"),
+    "wheel-of-others": N_("{wheel} is not installed: others can change {path} (owner {user})"),
     "wheel-writes-elsewhere": N_("{wheel} would write {path}, which the plan does not name"),
     "wheel-member-outside": N_("{wheel} holds a file outside of its own tree: {member}"),
     "wheel-member-unknown": N_("{wheel} holds {member}, whose place is not known"),

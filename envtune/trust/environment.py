@@ -4,6 +4,7 @@ import os
 import re
 from typing import Dict, Mapping, Optional
 
+from .interpreters import is_python, library_directories
 from .ownership import who_can_change
 from .programs import UntrustedError, resolve_program, trusted_path
 
@@ -51,6 +52,8 @@ def command_environment(program: str, extra: Optional[Mapping[str, str]] = None)
             variables[name] = os.environ[name]
     if os.path.basename(program) in _DRIVER_TOOLS:
         variables["LD_LIBRARY_PATH"] = ":".join(filter(_is_own, _DRIVER_LIBRARIES))
+    elif is_python(program):
+        variables["LD_LIBRARY_PATH"] = ":".join(filter(_is_own, library_directories(program)))
     for name, value in (extra or {}).items():
         _require_allowed(name, value)
         variables[name] = value

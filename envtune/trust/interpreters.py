@@ -36,6 +36,12 @@ def interpreter_exposure(python: str) -> Optional[Exposure]:
     return _judged[python]
 
 
+def library_directories(python: str) -> List[str]:
+    """Return where an interpreter has its libpython: built with --enable-shared it finds it by LD_LIBRARY_PATH only."""
+    folders = ["%s/lib" % prefix for prefix in dict.fromkeys(_installation(python).prefixes) if prefix != "/usr"]
+    return [folder for folder in folders if glob.glob(glob.escape(folder) + "/libpython*.so*")]
+
+
 def _first_exposure(python: str) -> Optional[Exposure]:
     for place in _places(python):
         if os.path.lexists(place):

@@ -24,18 +24,20 @@ def who_can_change(
     user: Optional[int] = None,
     status: Callable[[str], Any] = os.lstat,
     readlink: Callable[[str], str] = os.readlink,
+    live: bool = True,
 ) -> Optional[Exposure]:
     """Return the first component of an absolute path that others than root and `user` (the caller) can change.
 
     Links are followed, and each component is judged: its owner, and whether its group (unless that is root's) or others
     may write. A directory with the sticky bit protects what root or `user` owns in it, so it only counts where the path
-    ends. Raises OSError where a component cannot be read, ValueError for a relative path.
+    ends. Where `status` and `readlink` answer for a recorded host, `live` is false: its access control lists and groups
+    are not known. Raises OSError where a component cannot be read, ValueError for a relative path.
     """
     if not path.startswith("/"):
         raise ValueError("not an absolute path: %s" % path)
     caller = os.geteuid() if user is None else user
     place, rest, links = "/", _parts(path), 0
-    exposure = _exposure("/", status("/"), caller, not rest)
+    exposure = _exposure("/", status("/"), caller, not rest, live)
     while rest and exposure is None:
         part = rest.pop(0)
         if part == "..":
@@ -43,7 +45,7 @@ def who_can_change(
             continue
         step = os.path.join(place, part)
         found = status(step)
-        exposure = _exposure(step, found, caller, not rest)
+        exposure = _exposure(step, found, caller, not rest, live)
         if not stat.S_ISLNK(found.st_mode):
             place = step
             continue
@@ -86,29 +88,31 @@ def _parts(path: str) -> Any:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _exposure(path: str, found: Any, caller: int, last: bool) -> Optional[Exposure]:
+def _exposure(path: str, found: Any, caller: int, last: bool, live: bool = True) -> Optional[Exposure]:
     mode = stat.S_IMODE(found.st_mode)
-    if found.st_uid not in (0, caller) and found.st_uid not in _unmapped_owner():
+    if found.st_uid not in (0, caller) and not (live and found.st_uid in _unmapped_owner()):
         return Exposure(path, found.st_uid, mode, True)
     if stat.S_ISLNK(found.st_mode) or not mode & (stat.S_IWGRP | stat.S_IWOTH):
         return None
     if stat.S_ISDIR(found.st_mode) and mode & stat.S_ISVTX and not last:
         return None
-    if mode & stat.S_IWOTH or not _is_own_group(path, found, caller):
+    if mode & stat.S_IWOTH or not _is_own_group(path, found, caller, live):
         return Exposure(path, found.st_uid, mode, False)
     return None
 
 
-def _is_own_group(path: str, found: Any, caller: int) -> bool:
+def _is_own_group(path: str, found: Any, caller: int, live: bool) -> bool:
     """Return whether the group that may write is root's, the caller's decision, or a group of nobody."""
     if found.st_uid == caller != 0:
         return True
     if found.st_gid != 0:
-        return found.st_gid == _STAFF and path.startswith("/usr/local/") and _is_staff_empty()
+        return live and found.st_gid == _STAFF and path.startswith("/usr/local/") and _is_staff_empty()
+    if not live:
+        return True
     try:  # with an access control list the group's bits are its mask, and do not tell who may write; acl(5)
         return "system.posix_acl_access" not in os.listxattr(path, follow_symlinks=False)
     except OSError:
-        return True  # a file system without such lists, or a path of a recorded host
+        return True  # a file system without such lists
 
 
 def _is_staff_empty() -> bool:

@@ -3,6 +3,7 @@
 from typing import Any, Dict, Mapping, Optional, Sequence
 
 from .environment import command_environment
+from .interpreters import is_python
 from .programs import resolve_program
 
 
@@ -22,8 +23,11 @@ def start_program(
     program = resolve_program(argv[0])
     environment: Dict[str, str] = command_environment(program, variables)
     environment.update(marks or {})
+    words = list(argv[1:])
+    if is_python(program) and environment.get("PYTHONNOUSERSITE") and words[:1] != ["-I"]:
+        words.insert(0, "-I")  # journals of envtune 0.1 have it not
     return subprocess.Popen(
-        [program] + list(argv[1:]),
+        [program] + words,
         stdin=subprocess.DEVNULL,
         env=environment,
         cwd="/",  # Python looks for modules in the current directory first
