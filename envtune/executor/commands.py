@@ -53,10 +53,12 @@ def _start(argv: List[str], env: Environment, **more: Any) -> Any:
     try:
         return start_program(argv, env, **more)
     except UntrustedError as error:
-        place = error.exposure
-        code = "program-of-another-user" if place.foreign else "program-writable-by-others"
-        mode = "%04o" % place.mode
-        raise RefusedError(code, program=error.program, path=place.path, user=place.uid, mode=mode) from None
+        path, user, mode = error.exposure.path, error.exposure.uid, "%04o" % error.exposure.mode
+        if error.exposure.foreign:
+            raise RefusedError("program-of-another-user", program=error.program, path=path, user=user) from None
+        raise RefusedError(
+            "program-writable-by-others", program=error.program, path=path, user=user, mode=mode
+        ) from None
     except VariableError as error:
         raise RefusedError("variable-not-allowed", name=error.name) from None
 

@@ -31,7 +31,7 @@ def resolve_program(name: str) -> str:
     The caller's PATH is not asked. Raises FileNotFoundError, UntrustedError where somebody else can change it,
     PermissionError where it is no program.
     """
-    if "/" in name:
+    if "/" in name or not name:
         candidates = [name] if name.startswith("/") else []
     else:
         candidates = ["%s/%s" % (folder, name) for folder in SYSTEM_DIRECTORIES]
