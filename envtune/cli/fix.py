@@ -317,10 +317,10 @@ def print_root_plan(plan: Plan, run: str, lang: str, again: Sequence[str]) -> No
     except UsageError as error:
         named = list(dict.fromkeys(change.finding for change in plan.changes))
         note = Message("(the plan could not be saved: {reason})", reason=error.message)
-    command = _own_command()
-    line = " ".join(map(shlex.quote, ["sudo", *command, "fix", *named, *again, "--apply"]))
+    program = _own_command()
+    line = " ".join(map(shlex.quote, ["sudo", *program, "fix", *named, *again, "--apply"]))
     typer.echo(f"\n{heading.to(lang)}\n  {line}", err=True)
-    for remark in filter(None, (note, _exposed(command))):
+    for remark in filter(None, (note, _exposed(program))):
         typer.echo(f"  {printable(remark.to(lang))}", err=True)
     typer.echo(Message("or by hand, without a journal:").to(lang), err=True)
     for change in plan.changes:
