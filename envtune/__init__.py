@@ -3,13 +3,12 @@
 The names below are the public API (docs/api.md). They are imported when they are used: `import envtune` costs nothing.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 from envtune.version import __version__ as __version__
 
+TYPE_CHECKING = False  # as typing's; nothing is imported here, for the reason that trust/import_path.py gives
 if TYPE_CHECKING:
+    from typing import Any
+
     from envtune.audit import check as check
     from envtune.catalog import Catalogue as Catalogue
     from envtune.catalog import load as load_catalogue
@@ -72,7 +71,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _PLACES:
         raise AttributeError(f"module 'envtune' has no attribute {name!r}")
     from importlib import import_module

@@ -2,7 +2,8 @@
 
 Modules follow each other in the order of their imports, relative imports are dropped, and imports of the standard
 library stand once at the top. What would mean something else in one file (a name defined twice, an alias, a circle) is
-refused. `scripts/assemble.py` is the command line of it; a wheel and the .pyz bring the files it makes.
+refused. What a package imports of its neighbours in COMPANIONS is brought along. `scripts/assemble.py` is the command
+line of it; a wheel and the .pyz bring the files it makes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,17 @@ from envtune import version
 OLDEST = (3, 6)
 WIDTH = 120
 MAIN = "__main__"
+COMPANIONS = ("trust",)  # packages beside the one that travels
+# Before anything else is imported: Python puts the program's own directory, or the current one for a program from
+# standard input, in front of its library, and `:` at an end of PYTHONPATH is the current one, too. Only `-I` keeps
+# sitecustomize of there from running before this line.
+PROLOGUE = """
+import sys
+
+if __name__ == "__main__":
+    sys.path[:] = [p for p in sys.path if p.startswith((sys.base_prefix + "/lib", sys.base_exec_prefix + "/lib"))]
+"""
+START = "#!/usr/bin/python3 -I\n"  # no PATH; and `env -S` is missing before coreutils 8.30 (CentOS 7, Ubuntu 18.04)
 _RULE = "# " + "-" * 100
 _SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 
@@ -58,13 +70,20 @@ def shipped(name: str) -> str:
 def assemble(package: Path) -> str:
     """Return a package as one file; raises AssemblyError, OSError, SyntaxError."""
     paths = {_name(package, path): path for path in sorted(package.rglob("*.py"))}
+    own = set(paths)
+    for name in COMPANIONS:
+        if name not in paths:
+            companion = package.with_name(name)
+            paths.update((_name(package.parent, path), path) for path in sorted(companion.rglob("*.py")))
     modules = {name: _module(package, name, path, set(paths)) for name, path in paths.items()}
     if MAIN not in modules:
         raise AssemblyError(f"{package}: no {MAIN}.py")
-    ordered = _ordered(modules)
+    ordered = _ordered(modules, own)
     imports = _merged_imports(ordered)
     _check_names(ordered, imports)
-    parts = ["#!/usr/bin/env python3\n", modules[MAIN].docstring, "\n", *_import_lines(imports)]
+    if any(bound.module == "__future__" for bound in imports.values()):
+        raise AssemblyError(f"{package}: imports from __future__ would have to precede the first lines")
+    parts = [START, modules[MAIN].docstring, "\n", PROLOGUE, *_import_lines(imports)]
     parts += [f"\n{_RULE} {module.name}\n\n\n{module.code}" for module in ordered if module.code]
     text = "".join(parts)
     ast.parse(text, f"{package.name}.py", feature_version=OLDEST)
@@ -101,11 +120,13 @@ def _module(package: Path, name: str, path: Path, names: set[str]) -> Module:
 
 def _target(package: Path, path: Path, node: ast.ImportFrom, names: set[str]) -> str:
     """Return the module of the package that a relative import takes names from."""
-    where, parts = f"{path}:{node.lineno}", path.relative_to(package).parts
+    where, inside = f"{path}:{node.lineno}", package in path.parents
+    parts = path.relative_to(package if inside else package.parent).parts
     if any(alias.asname is not None or alias.name == "*" for alias in node.names):
         raise AssemblyError(f"{where}: in one file there is no second name: import each name as it is defined")
     target = ".".join([*parts[: -node.level], *([node.module] if node.module else [])])
-    if node.level > len(parts) or target not in names:
+    neighbour = inside and node.level == len(parts) + 1 and target.partition(".")[0] in COMPANIONS
+    if (node.level > len(parts) and not neighbour) or target not in names:
         raise AssemblyError(f"{where}: {package.name} has no such module")
     for alias in node.names:
         if f"{target}.{alias.name}".lstrip(".") in names:
@@ -158,8 +179,8 @@ def _without(text: str, dropped: Iterable[ast.stmt]) -> str:
     return code + "\n" if code else ""
 
 
-def _ordered(modules: Mapping[str, Module]) -> list[Module]:
-    """Return the modules, each behind those it imports, the program last."""
+def _ordered(modules: Mapping[str, Module], own: set[str]) -> list[Module]:
+    """Return the package's `own` modules and what they need, each behind those it imports, the program last."""
     ordered: dict[str, Module] = {}
 
     def add(name: str, path: tuple[str, ...]) -> None:
@@ -172,7 +193,7 @@ def _ordered(modules: Mapping[str, Module]) -> list[Module]:
                 add(needed, (*path, name))
             ordered[name] = modules[name]
 
-    for name in sorted(modules, key=lambda name: (name == MAIN, name)):
+    for name in sorted(own, key=lambda name: (name == MAIN, name)):
         add(name, ())
     return list(ordered.values())
 
@@ -207,15 +228,13 @@ def _check_names(modules: Iterable[Module], imports: Mapping[str, Import]) -> No
 
 
 def _import_lines(imports: Mapping[str, Import]) -> Iterator[str]:
-    """Yield the import statements, those of `__future__` first, one for each module that members are taken from."""
+    """Yield the import statements, one for each module that members are taken from."""
     whole: list[str] = []
     members: dict[str, list[str]] = {}
     for name, bound in sorted(imports.items()):
         target = bound.member or bound.module
         words = target if target == name else f"{target} as {name}"
         (members.setdefault(bound.module, []) if bound.member else whole).append(words)
-    if "__future__" in members:
-        yield f"\nfrom __future__ import {', '.join(members.pop('__future__'))}\n"
     yield "\n" + "".join(f"import {words}\n" for words in sorted(whole))
     for module, names in sorted(members.items()):
         line = f"from {module} import {', '.join(names)}\n"

@@ -90,7 +90,7 @@ class Missing(HostError, FileNotFoundError):
 
 
 class Denied(HostError, PermissionError):
-    """There, but this user may not read it."""
+    """There, but this user may not read it; a command is denied, too, where others can change `detail`."""
 
 
 class TimedOut(HostError):
@@ -142,6 +142,8 @@ def host_error_text(error: HostError) -> Text:
     path = error.path
     if isinstance(error, Missing):
         return Message("{path} is not there", path=path)
+    if isinstance(error, Denied) and error.detail:
+        return Message("{command} was not run: others can change {place}", command=path, place=error.detail)
     if isinstance(error, Denied):
         return Message("{path} may not be read by this user", path=path)
     if isinstance(error, TimedOut):

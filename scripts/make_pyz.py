@@ -22,10 +22,15 @@ LEFT_OUT = ("rich", "pygments", "markdown_it", "markdown_it_py", "mdurl", "psuti
 PIP_FILES = ("direct_url.json", "INSTALLER", "RECORD", "REQUESTED")  # they name this machine, or hash what is removed
 COMPILED = (".so", ".pyd", ".dylib")
 WANTED = ("typer", "distro", "PyYAML", "packaging")
-START = b"#!/usr/bin/env python3\n"
+# Not `env -S python3 -I`: coreutils before 8.30 (CentOS 7, Ubuntu 18.04) do not know -S. The shell reads no further.
+START = b'#!/bin/sh\nexec python3 -I "$0" "$@"\n'
 # Any Python can read this, also one too old for the rest: then the recorder is started, which needs 3.6.
+# Nothing but the archive and the interpreter's own library is imported, also where -I is left out.
 MAIN = """\
 import sys
+
+OWN = tuple(prefix + "/lib" for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix))
+sys.path[:] = [path for path in sys.path if path == __loader__.archive or path.startswith(OWN)]
 
 
 def main():

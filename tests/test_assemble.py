@@ -10,7 +10,7 @@ from typing import Mapping
 import pytest
 from helpers.examples import ROOT
 
-from envtune.assemble import AssemblyError, assemble, shipped
+from envtune.assemble import PROLOGUE, AssemblyError, assemble, shipped
 
 START = 'if __name__ == "__main__":\n    main()\n'
 PROGRAM = {
@@ -44,8 +44,9 @@ def write(package: Path, files: Mapping[str, str]) -> Path:
 def test_modules_follow_their_imports(package: Path, tmp_path: Path) -> None:
     text = assemble(package)
     assert text.startswith(
-        '#!/usr/bin/env python3\n"""Say a\\tword."""\n\nimport os.path as paths\nimport sys\n'
-        "from typing import List, Sequence\n"
+        '#!/usr/bin/python3 -I\n"""Say a\\tword."""\n'
+        + PROLOGUE
+        + "\nimport os.path as paths\nimport sys\nfrom typing import List, Sequence\n"
     )
     assert [line for line in text.splitlines() if line.startswith("# ---")] == [
         f"# {'-' * 100} {name}" for name in ("base", "inner.words", "__main__")
@@ -55,6 +56,47 @@ def test_modules_follow_their_imports(package: Path, tmp_path: Path) -> None:
     for argv in ([str(tmp_path / "one.py")], ["-m", "program"]):
         done = subprocess.run([sys.executable, *argv], cwd=tmp_path, capture_output=True, text=True, check=True)
         assert done.stdout == '"a/b/c"'
+
+
+COMPANION = {
+    "__init__.py": '"""What several programs bring along."""\n',
+    "places.py": "from .words import HOME\n\n\ndef place():\n    return HOME\n",
+    "words.py": 'HOME = "/"\n',
+    "unused.py": "LEFT_OUT = 1\n",
+}
+
+
+def test_what_a_neighbour_gives_is_brought_along(package: Path) -> None:
+    write(package.with_name("trust"), COMPANION)
+    write(
+        package,
+        {
+            "inner/words.py": "from ...trust.places import place\nfrom ..base import both\n\nWORDS = [place()]\n\n\n"
+            "def joined(names):\n    return both(names)\n"
+        },
+    )
+    text = assemble(package)
+    names = [line.split()[-1] for line in text.splitlines() if line.startswith("# ---")]
+    assert names == ["base", "trust.words", "trust.places", "inner.words", "__main__"]
+    assert "LEFT_OUT" not in text
+    done = subprocess.run([sys.executable, "-I", "-"], input=text, capture_output=True, text=True, check=True)
+    assert done.stdout == '"/"'
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"places.py": "from ..other.words import HOME\n"}, "no such module"),
+        ({"words.py": "from ..program.base import FIRST\n\nHOME = FIRST\n"}, "no such module"),
+        ({"words.py": 'HOME = "/"\n\n\ndef main():\n    pass\n'}, "main is defined in"),
+    ],
+)
+def test_a_neighbour_is_judged_as_the_rest(package: Path, files: Mapping[str, str], reason: str) -> None:
+    write(package.with_name("trust"), {**COMPANION, **files})
+    write(package, {"inner/words.py": "from ...trust.places import place\n\nWORDS = joined = place\n"})
+    with pytest.raises(AssemblyError) as caught:
+        assemble(package)
+    assert reason in str(caught.value)
 
 
 # What Python 3.9 says of the syntax of a later one differs from what those say.

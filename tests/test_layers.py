@@ -19,7 +19,7 @@ MODULES = {
 }
 # Lowest first: a package imports from those before it only. What is named here are packages and single modules.
 LAYERS = (
-    ("messages", "version", "ranges"),
+    ("messages", "version", "ranges", "trust"),
     ("model", "errors", "intervals", "assemble"),
     ("collector", "executor", "schema", "shell", "firewall"),
     ("host",),
@@ -35,7 +35,7 @@ LAYERS = (
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Packages of `resources` form layers of their own.
-TRAVELLERS = ("collector", "executor")  # sent to a host as one file
+TRAVELLERS = ("collector", "executor", "trust")  # sent to a host as one file; the last one as a part of the others
 TOUCHES_THE_MACHINE = {"os", "subprocess", "socket", "psutil", "shutil", "glob", "pathlib", "io", "tempfile", "ctypes"}
 ADDRESS_ARITHMETIC = {"inet_pton", "inet_ntop", "AF_INET", "AF_INET6"}  # of socket: text and numbers, no machine
 SLOW = {"psutil", "yaml", "distro", "packaging", "rich", "asyncio", "logging", "argparse", "urllib", "http", "email"}
@@ -148,6 +148,23 @@ def test_only_the_command_line_imports_typer() -> None:
     assert not wrong
 
 
+STARTS_PROGRAMS = re.compile(
+    r"\b(subprocess\.(Popen|run|call|check_\w+|getoutput|getstatusoutput)|os\.(system|popen|exec\w+|spawn\w+|posix_spawn\w*)|pty\.spawn)\("
+)
+
+
+def test_programs_are_started_in_one_place() -> None:
+    """All but the user's own command of `envtune run`, which gets the user's own PATH and environment."""
+    starting = {name for name, path in MODULES.items() if STARTS_PROGRAMS.search(path.read_text("utf-8"))}
+    assert starting == {"envtune.trust.start", "envtune.run.process"}
+    wanted = {"Popen", "run", "call", "check_call", "check_output"}
+    for name in MODULES:
+        nodes = [n for n in nodes_of(name) if isinstance(n, ast.ImportFrom) and n.module in ("subprocess", "os")]
+        assert not {alias.name for node in nodes for alias in node.names} & (wanted | {"system", "execv", "execve"}), (
+            name
+        )
+
+
 def is_name(node: ast.AST, *names: str) -> bool:
     return isinstance(node, ast.Name) and node.id in names
 
@@ -185,7 +202,7 @@ def test_what_travels_needs_nothing_but_python_3_6(package: str) -> None:
         if package_of(name) != package:
             continue
         ast.parse(path.read_text("utf-8"), feature_version=(3, 6))
-        others = [m for m in own_imports(name) if package_of(m) != package]
+        others = [m for m in own_imports(name) if package_of(m) not in (package, "trust")]
         assert not others, f"{name} imports {others}: it runs where envtune is not installed"
         assert not {m.split(".")[0] for m, _ in imports(name)} & {
             "yaml",

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Iterator, NamedTuple, Optional, Sequence
 
 from envtune import version
-from envtune.collector.paths import LinkLoop, resolve
 from envtune.errors import CatalogError, UsageError
 from envtune.messages import Joined, Message, Text
+from envtune.trust.ownership import who_can_change
 
 PACKAGE = os.path.dirname(os.path.abspath(version.__file__))
 # zipimport knows what is in its archive by the path it was started with only: `./envtune.pyz` stays as it is.
@@ -171,41 +171,23 @@ def check_trust(files: Sequence[Source], layers: Sequence[Layer]) -> None:
 def why_untrusted(path: str) -> Optional[Text]:
     """Return, as root, why somebody else could change what `path` leads to; None when nobody can, or for other users.
 
-    Every directory and link on the way is looked at. A directory that others may write is good enough only with the
-    sticky bit, because there nobody can replace an entry of root's. What does not exist yet, or lies inside an archive
-    (the zipapp), is as safe as what it lies in.
+    What does not exist yet, or lies inside an archive (the zipapp), is as safe as what it lies in.
     """
     if os.geteuid() != 0:
         return None
     path = os.path.abspath(path)
     while not os.path.lexists(path):
         path = os.path.dirname(path)
-    problems = [_problem("/")]
-
-    def link_at(step: str, _last: bool) -> Optional[str]:
-        problems.append(_problem(step))
-        return os.readlink(step) if problems[-1] is None and os.path.islink(step) else None
-
     try:
-        resolve(path, link_at)
-    except LinkLoop:
-        problems.append(Message("{path}: too many levels of symbolic links", path=path))
-    return next((problem for problem in problems if problem is not None), None)
-
-
-def _problem(path: str) -> Optional[Text]:
-    try:
-        status = os.lstat(path)
+        exposure = who_can_change(path)
     except OSError as error:
-        return Message("{path} cannot be examined: {strerror}", path=path, strerror=error.strerror)
-    if status.st_uid != 0:
-        return Message("{path} belongs to uid {uid}, not to root", path=path, uid=status.st_uid)
-    if stat.S_ISLNK(status.st_mode) or not status.st_mode & 0o022:
+        return Message("{path} cannot be examined: {strerror}", path=error.filename or path, strerror=error.strerror)
+    if exposure is None:
         return None
-    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
-        return None
-    mode = f"{stat.S_IMODE(status.st_mode):04o}"
-    return Message("{path} may be written by others than root (mode {mode})", path=path, mode=mode)
+    if exposure.foreign:
+        return Message("{path} belongs to uid {uid}, not to root", path=exposure.path, uid=exposure.uid)
+    mode = f"{exposure.mode:04o}"
+    return Message("{path} may be written by others than root (mode {mode})", path=exposure.path, mode=mode)
 
 
 def refused(path: str, reason: Text) -> CatalogError:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import envtune.trust.import_path  # noqa: F401 (before any other import)
+
+# isort: split
 import os
 import signal
 import sys

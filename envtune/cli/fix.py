@@ -52,6 +52,7 @@ PID = typer.Option(None, "--pid", help=N_("A running job, or the process to end.
 
 
 def command(
+    context: typer.Context,
     words: Optional[List[str]] = WORDS,
     faq: Optional[List[str]] = FAQ,
     select: Optional[List[str]] = SELECT,
@@ -85,7 +86,7 @@ def command(
     from envtune.fix.prepare import prepare, prepare_saved
     from envtune.fix.selection import checks_of, choose_checks, read_plan
 
-    dialogue = _Dialogue(options.language(lang), format_, yes)
+    dialogue = _Dialogue(options.language(lang), format_, yes, options.given_options(context))
     options.require_choice("--format", format_, options.FORMATS)
     threshold = options.severity_named(fail_on)
     recorded = options.single_snapshot(snapshot)
@@ -168,8 +169,9 @@ def is_interactive() -> bool:
 class _Dialogue:
     """Prints plans and results, and asks: everything `fix` says to its user."""
 
-    def __init__(self, lang: str, format_: str, yes: bool) -> None:
+    def __init__(self, lang: str, format_: str, yes: bool, again: Sequence[str]) -> None:
         self.lang, self._format, self._yes = lang, format_, yes
+        self._again = again  # the options with which root goes on
 
     def _say(self, text: Text) -> None:
         typer.echo(text.to(self.lang), err=True)
@@ -281,7 +283,7 @@ class _Dialogue:
             typer.echo(fix_text.render(prepared.findings, findings, result, self.lang, width, colour))
         for_root = tuple(withheld.change for withheld in result.withheld if withheld.why == "root")
         if for_root:
-            print_root_plan(replace(prepared.plan, changes=for_root, skipped=()), result.run, self.lang)
+            print_root_plan(replace(prepared.plan, changes=for_root, skipped=()), result.run, self.lang, self._again)
 
 
 def _checked(prepared: PreparedFix) -> Text:
@@ -298,7 +300,7 @@ def _checked(prepared: PreparedFix) -> Text:
     return plural("1 check: {outcomes}", "{count} checks: {outcomes}", len(outcomes), outcomes=counts)
 
 
-def print_root_plan(plan: Plan, run: str, lang: str) -> None:
+def print_root_plan(plan: Plan, run: str, lang: str, again: Sequence[str]) -> None:
     """Save what only root can change as a plan, and print how root applies it, or does the same by hand."""
     import shlex
 
@@ -315,10 +317,11 @@ def print_root_plan(plan: Plan, run: str, lang: str) -> None:
     except UsageError as error:
         named = list(dict.fromkeys(change.finding for change in plan.changes))
         note = Message("(the plan could not be saved: {reason})", reason=error.message)
-    line = " ".join(map(shlex.quote, ["sudo", *_own_command(), "fix", *named, "--apply"]))
+    program = _own_command()
+    line = " ".join(map(shlex.quote, ["sudo", *program, "fix", *named, *again, "--apply"]))
     typer.echo(f"\n{heading.to(lang)}\n  {line}", err=True)
-    if note is not None:
-        typer.echo(f"  {printable(note.to(lang))}", err=True)
+    for remark in filter(None, (note, _exposed(program))):
+        typer.echo(f"  {printable(remark.to(lang))}", err=True)
     typer.echo(Message("or by hand, without a journal:").to(lang), err=True)
     for change in plan.changes:
         typer.echo(f"# {change.id} {change.finding} {printable(change.target)}", err=True)
@@ -327,10 +330,38 @@ def print_root_plan(plan: Plan, run: str, lang: str) -> None:
 
 
 def _own_command() -> list[str]:
-    """How this very envtune is started: the one file that it may be packed into, else the module."""
+    """Return the installed script or the one file by absolute path, else the module, isolated from this directory."""
     import os
     import zipfile
 
     program = os.path.abspath(sys.argv[0])
-    packed = os.path.isfile(program) and zipfile.is_zipfile(program)
-    return [sys.executable, program] if packed else [sys.executable, "-m", "envtune"]
+    if os.path.isfile(program) and zipfile.is_zipfile(program):
+        return [sys.executable, "-I", program]
+    if os.path.basename(program) == "envtune" and os.access(program, os.X_OK) and os.path.isfile(program):
+        return [program]
+    return [sys.executable, "-I", "-m", "envtune"]
+
+
+def _exposed(command: Sequence[str]) -> Optional[Text]:
+    """Return what others could change of the command that root is told to type; None when nobody can."""
+    import os
+
+    from envtune import version
+    from envtune.trust.ownership import who_can_change
+
+    programs = [*(word for word in command if word.startswith("/")), sys.executable]
+    for path in (*programs, *map(os.path.dirname, programs), os.path.dirname(os.path.abspath(version.__file__))):
+        try:
+            exposure = who_can_change(path, 0)
+        except OSError:
+            continue  # an archive's inside is as safe as the archive
+        if exposure is not None:
+            return Message(
+                "{program} is not for root: others can change {path} (owner {uid}, mode {mode}); install envtune where "
+                "only root can write",
+                program=command[0],
+                uid=exposure.uid,
+                path=exposure.path,
+                mode=f"{exposure.mode:04o}",
+            )
+    return None

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, NoReturn, Optional, Sequence
 
 import typer
 
@@ -110,3 +110,28 @@ def print_error(message: Text, lang: str) -> None:
     from envtune.report.redaction import redacted
 
     typer.echo(f"envtune: {redacted(message.to(lang))}", err=True)
+
+
+# What says which changes are made, and how they are agreed to, is not the same for the one who continues.
+_CHOICES = frozenset(
+    ("words", "select", "faq", "ignore", "tag", "severity", "plan", "apply", "yes", "yes_confirm", "change", "finish")
+)
+_FILES = frozenset(("script", "env_file", "hostfile", "wheels", "catalog", "python"))  # relative to this directory
+
+
+def given_options(context: typer.Context) -> list[str]:
+    """Return the options that say what is looked at and how, as they were given; paths are made absolute."""
+    words: list[str] = []
+    for parameter in context.command.params:
+        name, source = parameter.name or "", context.get_parameter_source(parameter.name or "")
+        if name not in _CHOICES and source is not None and source.name == "COMMANDLINE":
+            words += _words(parameter, context.params[name])
+    return words
+
+
+def _words(option: Any, value: Any) -> Iterator[str]:
+    name = max(option.opts, key=len)
+    for one in value if isinstance(value, (list, tuple)) else (value,):
+        text = str(one)
+        is_file = option.name in _FILES and (option.name != "python" or "/" in text)
+        yield from (name, os.path.abspath(text) if is_file else text)

@@ -1,9 +1,9 @@
-#!/usr/bin/env python3
-"""Record this host for envtune: `python3 collector.py > host.tar.gz`.
+#!/usr/bin/python3 -I
+"""Record this host for envtune: `python3 -I collector.py > host.tar.gz`.
 
 One file, assembled from envtune/collector by envtune/assemble.py: Python 3.6 or newer and its standard library are all
 it needs, and it writes nothing but its output (`envtune.snapshot/1`, docs/snapshot.md). The same on another host:
-`ssh HOST python3 - < collector.py > host.tar.gz`.
+`ssh HOST python3 -I - < collector.py > host.tar.gz`.
 """
 
 import os

@@ -1,48 +1,31 @@
-"""Run system commands with a deadline, in an environment that cannot redirect them."""
+"""Run system commands with a deadline."""
 
 import os
 import threading
 from typing import Any, Dict, List, Sequence, Tuple
 
+from ..trust.programs import UntrustedError
+from ..trust.start import start_program
 from .files import error_name
 
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of one command's output
-# Variables that would change what a system command does; the rest is the caller's own environment.
-HARMFUL_VARIABLES = ("LD_PRELOAD", "LD_AUDIT", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "BASH_ENV", "ENV")
 
 
-def command_environment() -> Dict[str, str]:
-    """Return the environment of every command: the C locale, system directories, nothing that hijacks a loader."""
-    env = {k: v for k, v in os.environ.items() if k not in HARMFUL_VARIABLES}
-    env["LC_ALL"] = "C"
-    env["PATH"] = SYSTEM_PATH
-    return env
-
-
-def run_command(
-    argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_LIMIT, without: Sequence[str] = ()
-) -> Dict[str, Any]:
-    """Run `argv` in a process group of its own: {argv, rc, stdout, stderr} or {argv, error: missing|...}.
+def run_command(argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_LIMIT) -> Dict[str, Any]:
+    """Run `argv` in a process group of its own: {argv, rc, stdout, stderr} or {argv, error: missing|denied|timeout}.
 
     At the deadline the whole group is killed; a child that does not die of SIGKILL (state D) is abandoned, not waited
-    for. `without` names variables that are kept from it.
+    for. A program that somebody else can change is denied, with the place as `untrusted`.
     """
     import subprocess
 
     argv = list(argv)
     try:
         with _starting:
-            child = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={k: v for k, v in command_environment().items() if k not in without},
-                start_new_session=True,
-                cwd="/",
-            )
+            child = start_program(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             _running_commands.append(child)
+    except UntrustedError as refused:
+        return {"argv": argv, "error": "denied", "untrusted": refused.exposure.path}
     except PermissionError:
         return {"argv": argv, "error": "denied"}
     except (FileNotFoundError, NotADirectoryError):

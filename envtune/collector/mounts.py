@@ -44,8 +44,8 @@ class Mounts:
         if kind is None:
             return
         if path not in self._hung:
-            # `stat -f` asks the server, not the attribute cache; its loader must not search a mount that hangs
-            row = run_command(("stat", "-f", "--", path), TOUCH_SECONDS, without=("LD_LIBRARY_PATH",))
+            # `stat -f` asks the server, not the attribute cache; no variable has its loader search a mount that hangs
+            row = run_command(("stat", "-f", "--", path), TOUCH_SECONDS)
             self._hung[path] = row.get("error") == "timeout"
         if self._hung[path]:
             raise OSError(errno.ETIMEDOUT, "the %s file system at %s does not answer" % (kind, path), path)

@@ -5,8 +5,11 @@ import select
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
+from ..trust.environment import VariableError
+from ..trust.programs import UntrustedError
+from ..trust.start import start_program
 from .common import Record, failpoint, private_opener
-from .problems import FailedError
+from .problems import FailedError, RefusedError
 from .processes import RUN_VARIABLE
 from .run_directory import RunDirectory
 
@@ -38,27 +41,35 @@ def check_holds(check: Record, env: Environment) -> bool:
 
 
 def _query(argv: List[str], env: Environment) -> Tuple[int, str]:
-    """Return (exit status, output) of a command that only reads."""
+    """Return (exit status, output) of a command that only reads; its whole process group is killed at the deadline."""
+    import signal
     import subprocess
 
+    child = _start(argv, env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(env),
-            timeout=_QUERY_TIMEOUT,
-        )
+        output, _ = child.communicate(timeout=_QUERY_TIMEOUT)
     except subprocess.TimeoutExpired:
         raise FailedError("no-answer", command=" ".join(argv), seconds=_QUERY_TIMEOUT) from None
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+    return child.returncode, output.decode("utf-8", "replace")
 
 
-def _environment(extra: Environment) -> Dict[str, str]:
-    env = dict(os.environ, LC_ALL="C")
-    env.update(extra or {})
-    return env
+def _start(argv: List[str], env: Environment, **more: Any) -> Any:
+    """Start a command; raises RefusedError where others can change what it runs, OSError where it is not there."""
+    try:
+        return start_program(argv, env, **more)
+    except UntrustedError as error:
+        path, user, mode = error.exposure.path, error.exposure.uid, "%04o" % error.exposure.mode
+        if error.exposure.foreign:
+            raise RefusedError("program-of-another-user", program=error.program, path=path, user=user) from None
+        raise RefusedError(
+            "program-writable-by-others", program=error.program, path=path, user=user, mode=mode
+        ) from None
+    except VariableError as error:
+        raise RefusedError("variable-not-allowed", name=error.name) from None
 
 
 def run_checked(argv: List[str], timeout: float, env: Environment, directory: RunDirectory) -> str:
@@ -81,15 +92,8 @@ def run_logged(argv: List[str], timeout: float, env: Environment, directory: Run
     log = _OutputLog(os.path.join(directory.path, "output.log"), argv, directory)
     try:
         with _DeferredInterrupt():  # a command that was started is always known, so that it can be ended
-            child = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=dict(_environment(env), **{RUN_VARIABLE: directory.path}),
-                cwd="/",  # `python -m` looks for modules in the current directory first
-                start_new_session=True,
-            )
+            mark = {RUN_VARIABLE: directory.path}
+            child = _start(argv, env, marks=mark, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert child.stdout is not None
         failpoint("command-started")
         if not _log_until_end(child, child.stdout.fileno(), log, time.monotonic() + timeout):

@@ -49,3 +49,16 @@ class RunDirectory:
     def open(self, name: str) -> IO[bytes]:
         """Open what is kept under that name."""
         return open(os.path.join(self.path, os.path.basename(name)), "rb")
+
+    def output_size(self) -> int:
+        """Return how many bytes commands of this run have printed."""
+        path = os.path.join(self.path, "output.log")
+        return os.path.getsize(path) if os.path.exists(path) else 0
+
+    def output_since(self, start: int) -> str:
+        """Return what commands have printed since there were `start` bytes."""
+        if self.output_size() <= start:
+            return ""
+        with self.open("output.log") as file:
+            file.seek(start)
+            return file.read().decode("utf-8", "replace")

@@ -65,8 +65,23 @@ def _swap_lines(operation: Mapping[str, Any], start: Sequence[str]) -> Iterator[
     lines = (*operation.get("prepare", ()), *operation["steps"], *operation["verify"])
     if any("{work}" in word for argv in lines for word in (*start, *argv)):
         yield "work=$(mktemp -d)"
-    for argv in lines:
-        yield _words([*start, *argv]).replace("{work}", "'\"$work\"'")  # inside of single quotes, which {} always gets
+    for number, argv in enumerate(lines):
+        if number == len(operation.get("prepare", ())) and operation.get("wheels"):
+            yield _pinned(operation["wheels"])
+        yield _in_work([*start, *argv])
+
+
+def _in_work(words: Sequence[str]) -> str:
+    return _words(words).replace("{work}", "'\"$work\"'")  # inside of single quotes, which {} always gets
+
+
+def _pinned(wheels: Sequence[str]) -> str:
+    """Return the line that lists the wheels with their hashes, as the executor does (operations/wheels.py)."""
+    places = " ".join(
+        "/".join(part if part == "*.whl" else _in_work([part]) for part in wheel.split("/")) for wheel in wheels
+    )
+    line = 'echo "file://$wheel --hash=sha256:$(sha256sum "$wheel" | cut -d" " -f1)"'
+    return f'for wheel in {places}; do {line}; done > "$work/requirements.txt"'
 
 
 def _written(operation: Mapping[str, Any]) -> Iterator[str]:

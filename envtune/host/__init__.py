@@ -301,7 +301,7 @@ def command_result(row: Mapping[str, Any]) -> CommandResult:
     if error == "missing":
         raise Missing(line, "command not found")
     if error == "denied":
-        raise Denied(line)
+        raise Denied(line, row.get("untrusted", ""))
     if error not in (None, "timeout"):
         raise Unreadable(line, f"it could not be started: {error}")
     if error is not None:

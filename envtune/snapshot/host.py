@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 from typing import Any, Mapping, Optional, Sequence
 
-from envtune.collector.commands import SYSTEM_PATH
 from envtune.collector.files import HEAD_SIZE
 from envtune.collector.wheels import record_digest, wheel_record
 from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Unreadable
@@ -20,8 +19,9 @@ from envtune.host import command_result, decode
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
 from envtune.snapshot.schema import KINDS, normalised
 from envtune.snapshot.tree import Tree, recorded_error
+from envtune.trust.programs import SYSTEM_DIRECTORIES
 
-SYSTEM_FOLDERS = frozenset(SYSTEM_PATH.split(":"))
+SYSTEM_FOLDERS = frozenset(SYSTEM_DIRECTORIES)
 
 
 class SnapshotHost:

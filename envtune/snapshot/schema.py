@@ -92,6 +92,7 @@ _OUTPUT = (
         "Why there is no output: there is no such program, this user may not run it, it did not answer.",
     ),
     Field("seconds", _NUMBER, "How long it was waited for."),
+    Field("untrusted", _TEXT, "What others can change of the program, which therefore was not run."),
 )
 _ARGV = Field("argv", _WORDS, "The command: its words, or the line.")
 COMMAND = Record(_ARGV._replace(required=True), *_OUTPUT)

@@ -192,6 +192,7 @@ def test_root_refuses_an_overlay_of_somebody_else(more: Path, which: str) -> Non
 def test_root_refuses_an_overlay_that_others_may_write(more: Path, which: str, mode: int) -> None:
     path = more / which
     path.chmod(mode)
+    os.chown(path, 0, SOMEBODY)
     with pytest.raises(CatalogError, match=rf"{path} may be written by others than root \(mode 0{mode:o}\)"):
         load([more])
 

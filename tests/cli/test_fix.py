@@ -391,6 +391,39 @@ def test_without_root_and_without_a_place_to_save_the_commands_are_printed(
     assert line.endswith("envtune fix SYS901 SYS902 --apply") and f"cat > {world.two} <<'EOF'" in done.stderr
 
 
+def test_root_goes_on_with_the_options_of_this_run_and_never_from_this_directory(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(fix_apply, "is_root", lambda: False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.env").write_text("A=1\n")
+    world.more = {"root": True}
+    done = world.run(
+        "fix", "--env-file", "job.env", "--peer", "10.0.0.1", "--apply", "--yes", "-s", "SYS901", "--lang", "en"
+    )
+    line = next(line for line in done.stderr.splitlines() if "sudo " in line).split()
+    assert line[line.index("fix") + 3 :] == [
+        "--peer", "10.0.0.1", "--lang", "en", "--env-file", f"{tmp_path}/job.env", "--apply"
+    ]  # fmt: skip
+    assert line[1].startswith("/") and (line[2:5] == ["-I", "-m", "envtune"] or line[2] == "fix")
+
+
+def test_a_program_for_root_that_others_can_change_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(fix_apply, "is_root", lambda: False)
+    script = tmp_path / "bin/envtune"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    script.parent.chmod(0o777)
+    monkeypatch.setattr(sys, "argv", [str(script), "fix"])
+    world.more = {"root": True}
+    done = world.run("fix", "--apply", "--yes")
+    assert f"sudo {script} fix --plan" in done.stderr
+    assert f"{script} is not for root: others can change {script.parent} (owner 0, mode 0777)" in done.stderr
+
+
 # ---------------------------------------------------------------------- a saved plan
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,8 @@ from helpers.killed_runs import (
     tree,
 )
 
+from envtune.assemble import assemble
+
 OLDEST = [
     p for v in ("3.6.15", "3.7.16") for p in [Path(f"~/.pyenv/versions/{v}/bin/python").expanduser()] if p.exists()
 ]
@@ -29,9 +30,8 @@ PYTHONS = [*map(str, OLDEST), sys.executable]
 
 @pytest.mark.parametrize("python", [PYTHONS[0], *(pytest.param(one, marks=pytest.mark.slow) for one in PYTHONS[1:])])
 def test_it_runs_alone_where_envtune_is_not_installed(tmp_path: Path, python: str) -> None:
-    program = tmp_path / "program"
-    shutil.copytree(ROOT / "envtune/executor", program / "executor")
-    (program / "__main__.py").write_text("import sys; from executor.__main__ import main; sys.exit(main())")
+    program = tmp_path / "executor.py"
+    program.write_text(assemble(ROOT / "envtune/executor"), "utf-8")
     plan = build(tmp_path / "tree")
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     env = {"PATH": os.environ["PATH"], "ENVTUNE_STATE": str(tmp_path / "tree/state")}

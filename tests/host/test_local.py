@@ -16,10 +16,10 @@ from typing import Iterator
 import pytest
 from helpers.assembled import collector_file
 
-from envtune.collector.commands import HARMFUL_VARIABLES, OUTPUT_LIMIT, run_command
+from envtune.collector.commands import OUTPUT_LIMIT, run_command
 from envtune.collector.files import HEAD_SIZE
 from envtune.collector.mounts import TOUCH_SECONDS, Mounts, remote_mounts
-from envtune.errors import Denied, Missing, TimedOut, Unreadable
+from envtune.errors import Denied, Missing, TimedOut, Unreadable, host_error_text
 from envtune.host import LocalHost
 
 
@@ -107,15 +107,21 @@ def test_binary_output_is_no_error(tmp_path: Path) -> None:
     assert "\ufffd" in LocalHost().run([program(tmp_path, r"printf '\377\000\200'")]).stdout
 
 
-def test_a_command_gets_nothing_that_hijacks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in HARMFUL_VARIABLES:
-        monkeypatch.setenv(name, "x" if name != "LD_PRELOAD" else "")
+def test_a_command_is_the_system_s_whatever_path_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "ls").write_text("#!/bin/sh\necho hijacked\n")
     (tmp_path / "ls").chmod(0o755)
     assert LocalHost().run(["ls", "-d", "/"]).stdout == "/\n"
-    shown = LocalHost().run([program(tmp_path, "env")]).stdout
-    assert not [line for line in shown.splitlines() if line.split("=")[0] in HARMFUL_VARIABLES]
+
+
+def test_a_command_that_others_can_change_is_denied_with_the_place(tmp_path: Path) -> None:
+    path = program(tmp_path, "echo run")
+    tmp_path.chmod(0o777)
+    row = run_command([path])
+    assert row == {"argv": [path], "error": "denied", "untrusted": str(tmp_path)}
+    with pytest.raises(Denied) as caught:
+        LocalHost().run([path])
+    assert host_error_text(caught.value).to("en") == f"{path} was not run: others can change {tmp_path}"
 
 
 @pytest.mark.root

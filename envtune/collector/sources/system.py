@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from ..commands import SYSTEM_PATH
+from ...trust.programs import SYSTEM_DIRECTORIES
 from .tables import Table, quietly
 
 SYSTEM = Table(
@@ -53,7 +53,7 @@ OUTPUT_VARIABLES = (
 def record_system(recorder: Any) -> None:
     """Record package managers and cpupower, where builds and jobs write, and the CPU quota of the job's group."""
     _record_output(recorder)
-    for folder in SYSTEM_PATH.split(":"):
+    for folder in SYSTEM_DIRECTORIES:
         for name in PROGRAMS:
             quietly(recorder.stat, folder + "/" + name)
     for process in {"self", str(recorder.target.get("pid") or "self")}:

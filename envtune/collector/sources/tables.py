@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Sequence, Tuple
 
-from ..commands import SYSTEM_PATH
+from ...trust.programs import SYSTEM_DIRECTORIES
 from ..glob import is_there
 from ..python.errors import Unresolved
 
@@ -57,7 +57,7 @@ def stat_matches(recorder: Any, patterns: Sequence[str]) -> None:
 
 def record_command(recorder: Any, argv: Sequence[str], timeout: float = 5.0) -> None:
     """Run `argv` where its program is there; else record that it is missing."""
-    if any(is_there(recorder, folder + "/" + argv[0]) for folder in SYSTEM_PATH.split(":")):
+    if any(is_there(recorder, folder + "/" + argv[0]) for folder in SYSTEM_DIRECTORIES):
         recorder.run(argv, timeout)
     elif recorder.machine.runs:
         recorder.commands[tuple(argv)] = {"argv": list(argv), "error": "missing"}

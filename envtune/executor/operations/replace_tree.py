@@ -11,7 +11,7 @@ from ..run_directory import RunDirectory
 from ..validators import Members, is_argv, is_environment, is_list_of, is_path, is_relative_path, is_seconds, is_text
 from .base import Operation
 from .trees import expand_names, file_digest, fsync_tree, new_work_directory, remove_tree, tree_digest
-from .wheels import require_covered, require_installed, wheel_path
+from .wheels import fetched, pin_wheels, require_covered, require_installed, wheel_path
 
 _TIMEOUT_OF_A_STEP = 1800.0  # seconds
 
@@ -27,7 +27,7 @@ class ReplaceTreeOperation(Operation):
     `wheels`). `holds` maps names below `root` to the digest they must have for anything to begin (`absent`, or
     `present` for any content). `wheels` are the paths or patterns of the wheels that the steps install into `site`
     (below `root`): nothing is replaced unless all their files lie in `touches`, and afterwards each must be there with
-    the bytes it has in the wheel.
+    the bytes it has in the wheel. `{work}/requirements.txt` then names them with their hashes, for pip.
     """
 
     members = Members(
@@ -80,7 +80,7 @@ class ReplaceTreeOperation(Operation):
         self.require_precondition()
         work = new_work_directory(os.path.join(directory.path, "work"))
         try:
-            self._run_all(self.prepare, work, directory)
+            provenance = self._prepare(work, directory)
             require_covered(self._wheel_paths(work), self.site, self.names)
             self.require_precondition()  # preparing may take minutes
             was = self.observe()
@@ -91,7 +91,15 @@ class ReplaceTreeOperation(Operation):
         with directory.open(name) as file:
             checksum = file_digest(file).hex()
         temporary = os.path.join(self.root, ".envtune-%d" % os.getpid())
-        return {"was": was, "original": name, "sha256": checksum, "temporary": temporary, "work": work}
+        return {"was": was, "original": name, "sha256": checksum, "temporary": temporary, "work": work, **provenance}
+
+    def _prepare(self, work: str, directory: RunDirectory) -> Record:
+        """Run the preparation; return what the journal keeps of it: the wheels with their hashes, and their sources."""
+        start = directory.output_size()
+        self._run_all(self.prepare, work, directory)
+        uses_index = any("--no-index" not in argv for argv in self.prepare)
+        sources = fetched(directory.output_since(start), uses_index)
+        return {"wheels": pin_wheels(self._wheel_paths(work), work), "sources": sources}
 
     def save_copy(self, directory: RunDirectory) -> str:
         """Keep everything `touches` names in one archive; its name."""

@@ -1,9 +1,13 @@
-"""Wheels: which files they install, and whether these are there."""
+"""Wheels: where they come from, which files they install, and whether these are there."""
 
 import glob
+import hashlib
 import os
+import re
 from typing import Iterator, List, Optional, Tuple
 
+from ...trust.ownership import who_can_change
+from ..common import Record, private_opener
 from ..files import read_content
 from ..problems import FailedError, RefusedError
 from .trees import is_covered
@@ -17,6 +21,43 @@ def wheel_path(pattern: str) -> str:
     if len(matches) > 1:
         raise FailedError("several-files", pattern=pattern, files=", ".join(matches))
     return matches[0]
+
+
+def pin_wheels(wheels: List[str], work: str) -> List[Record]:
+    """Write `requirements.txt` with the wheels and their hashes into the work directory; return names and hashes.
+
+    What pip then installs with `--require-hashes` is what was looked at here. Raises RefusedError for a wheel that
+    others can change, OSError.
+    """
+    from urllib.request import pathname2url
+
+    pinned = []
+    lines = []
+    for wheel in wheels:
+        exposure = who_can_change(os.path.abspath(wheel))
+        if exposure is not None:
+            raise RefusedError("wheel-of-others", wheel=wheel, path=exposure.path, user=exposure.uid)
+        with open(wheel, "rb") as file:
+            checksum = hashlib.sha256(file.read()).hexdigest()
+        pinned.append({"name": os.path.basename(wheel), "sha256": checksum})
+        lines.append("file://%s --hash=sha256:%s\n" % (pathname2url(os.path.abspath(wheel)), checksum))
+    with open(os.path.join(work, "requirements.txt"), "w", encoding="utf-8", opener=private_opener) as text:
+        text.writelines(lines)
+    return pinned
+
+
+_FETCHED = re.compile(
+    r"(?m)^\s*(Looking in (?:indexes|links): .*|(?:Downloading|Using cached|Processing|Building wheel for) \S+)"
+)
+_DEFAULT_INDEX = "Looking in indexes: https://pypi.org/simple"  # pip names every other one
+
+
+def fetched(output: str, uses_index: bool) -> List[str]:
+    """Return what pip said of its sources, and of what it downloaded and built, without credentials in URLs."""
+    lines = list(dict.fromkeys(_FETCHED.findall(output)))
+    if uses_index and not any(line.startswith("Looking in indexes") for line in lines):
+        lines.insert(0, _DEFAULT_INDEX)
+    return [re.sub(r"(://)[^/@\s]*@|[?#][^\s,]*", r"\1", line) for line in lines]
 
 
 def require_covered(wheels: List[str], site: str, names: List[str]) -> None:

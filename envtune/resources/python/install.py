@@ -16,7 +16,7 @@ from envtune.executor.files import digest
 from envtune.messages import Message, Text
 from envtune.model import Change, Finding, FixOptions
 from envtune.resources.python.distributions import Distribution, interpreter
-from envtune.resources.python.site import SitePackages, find_site_packages
+from envtune.resources.python.site import SitePackages, find_site_packages, refuse_exposed
 
 LISTED = ("RECORD", "METADATA", "INSTALLER")  # any of them says that a distribution is still the one of the plan
 
@@ -26,7 +26,7 @@ class Installation(NamedTuple):
 
     entry: str
     remove: tuple[Distribution, ...]
-    requirements: tuple[str, ...]  # what `pip install` is given: requirements or paths of wheels; none: only remove
+    requirements: tuple[str, ...]  # what the wheels are to hold: requirements or their paths; none: only remove
     names: tuple[str, ...]  # the distributions concerned, normalised
     modules: tuple[str, ...]  # the top-level names they hold
     after: str
@@ -47,6 +47,8 @@ def replacements(
     context: Context, findings: Sequence[Finding], options: FixOptions, choose: Chooser
 ) -> tuple[Change, ...]:
     """Return one change for each directory of the import path that `choose` names; Skipped where it does not apply."""
+    if options.wheels is not None:
+        refuse_exposed(context.host, options.wheels, (options.wheels,))
     try:
         return tuple(change(context, wanted) for wanted in choose(context, findings, options.wheels))
     except NotApplicable as verdict:
@@ -95,16 +97,15 @@ def _swap(context: Context, place: SitePackages, wanted: Installation) -> dict[s
         steps.append(place.pip("uninstall", "-y", *names))
     if wanted.requirements:
         own = ["--user"] if place.user else []
-        sources = ["--no-index", "--find-links", "{work}/wheels"] if wanted.prepare else ["--no-index"]
-        words = ["--no-deps", "--no-cache-dir", "--force-reinstall", *own, *sources, *wanted.requirements]
-        steps.append(place.pip("install", *words))
+        words = ["--no-deps", "--no-cache-dir", "--force-reinstall", *own, "--no-index", "--require-hashes"]
+        steps.append(place.pip("install", *words, "--requirement", "{work}/requirements.txt"))
     swap: dict[str, Any] = {
         "op": "swap",
         "root": place.root,
         "touches": touches(context, place, wanted),
         "prepare": [place.pip(*words) for words in wanted.prepare],
         "steps": steps,
-        "verify": [[place.python, "-c", wanted.smoke]] if wanted.smoke else [],
+        "verify": [place.start("-c", wanted.smoke)] if wanted.smoke else [],
         "holds": _holds(context, place, wanted.remove),
         "env": {**place.variables, **wanted.environ},
         "timeout": 1800,

@@ -7,7 +7,10 @@ could have changed.
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple, Optional
+import posixpath
+import re
+import stat
+from typing import Iterable, Iterator, Mapping, NamedTuple, Optional
 
 from envtune.context import Context
 from envtune.errors import HostError, Missing, Skipped
@@ -16,6 +19,7 @@ from envtune.job.target import PythonTarget
 from envtune.messages import Message
 from envtune.ranges import checked_int
 from envtune.resources.python.distributions import every, interpreter, locate
+from envtune.trust.ownership import Exposure, who_can_change
 
 OLDEST_PIP = (19, 0)  # --use-pep517 (pip's changelog, 19.0)
 
@@ -33,7 +37,11 @@ class SitePackages(NamedTuple):
 
     def pip(self, *words: str) -> list[str]:
         """Return `<the job's Python> -m pip ...`, never the pip that some PATH has."""
-        return [self.python, "-m", "pip", *words]
+        return self.start("-m", "pip", *words)
+
+    def start(self, *words: str) -> list[str]:
+        """Return the job's Python with these words, isolated; not for the user's own directory, which -I leaves out."""
+        return [self.python, *(() if self.user else ("-I",)), *words]
 
 
 def find_site_packages(context: Context, entry: str) -> SitePackages:
@@ -55,6 +63,7 @@ def find_site_packages(context: Context, entry: str) -> SitePackages:
     program = start_path(host, python)
     owner = _owner(host, entry)
     _refuse_other_owner(host, program, entry, owner)
+    refuse_exposed(host, program, _start_paths(context, python, program, entry))
     return SitePackages(program, entry, root, site, user, owner == 0, _variables(context, user))
 
 
@@ -162,6 +171,71 @@ def _refuse_other_owner(host: Host, program: str, entry: str, owner: int) -> Non
         )
     if host.euid != 0 and owner not in (0, host.euid):
         raise Skipped(Message("{entry} belongs to user {owner}: run envtune as that user", entry=entry, owner=owner))
+
+
+def _start_paths(context: Context, python: PythonTarget, program: str, entry: str) -> Iterator[str]:
+    """Yield what decides which code pip of that interpreter runs: programs, settings, base and site directories."""
+    for path in (program, python.real):
+        yield from (path, posixpath.dirname(path))
+    configuration = f"{python.prefix}/pyvenv.cfg"
+    yield from (configuration, f"{python.prefix}/pip.conf", *_home(context.host, configuration))
+    yield from (*python.sites, entry, *filter(None, (locate(context, "pip"),)))
+
+
+def refuse_exposed(host: Host, program: str, paths: Iterable[str]) -> None:
+    """Raise Skipped, as root, where others could change what a program runs by one of these paths.
+
+    A recording tells only some of the owners; what it is silent about is judged where the plan is carried out: there
+    the executor looks at every file.
+    """
+    for path in paths if host.euid == 0 else ():
+        try:
+            exposure = who_can_change(path, 0, lambda step: _status(host, step), host.readlink, host.live)
+        except HostError:
+            continue
+        if exposure is not None:
+            raise Skipped(_refusal(program, exposure))
+
+
+def _refusal(program: str, exposure: Exposure) -> Message:
+    if exposure.foreign:
+        return Message(
+            "{path} belongs to user {uid}, who could change what {program} runs: as root envtune does not start it; "
+            "run envtune fix as that user, or give the path to root (chown)",
+            path=exposure.path,
+            uid=exposure.uid,
+            program=program,
+        )
+    return Message(
+        "others can write {path} (mode {mode}) and so change what {program} runs: as root envtune does not start it; "
+        "take the permission away (chmod go-w), or install as the owner",
+        path=exposure.path,
+        mode=f"{exposure.mode:04o}",
+        program=program,
+    )
+
+
+def _home(host: Host, configuration: str) -> tuple[str, ...]:
+    """Return where a virtual environment says that its base is."""
+    try:
+        found = re.search(r"(?m)^\s*home\s*=\s*(/.*?)\s*$", host.read(configuration))
+    except HostError:
+        return ()
+    return () if found is None else (found[1],)
+
+
+class _Status(NamedTuple):
+    """A recorded or live status with the names of os.lstat."""
+
+    st_mode: int
+    st_uid: int
+    st_gid: int
+
+
+def _status(host: Host, path: str) -> _Status:
+    found = host.stat(path, follow=False)
+    kind = {"dir": stat.S_IFDIR, "link": stat.S_IFLNK}.get(found.kind, stat.S_IFREG)
+    return _Status(found.mode | kind, found.uid, found.gid)
 
 
 def _variables(context: Context, user: bool) -> dict[str, str]:

@@ -1,0 +1,94 @@
+"""The environment of every command: built of what is allowed, rather than cleared of what is known to harm."""
+
+import os
+import re
+from typing import Dict, Mapping, Optional
+
+from .interpreters import is_python, library_directories
+from .ownership import who_can_change
+from .programs import UntrustedError, resolve_program, trusted_path
+
+# Of the caller: how pip and package managers reach the network.
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+# Of the caller, where nobody else can change what they name.
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+# Of an operation, with the values they may have; any variable may be set to nothing.
+_WORD = "[A-Za-z0-9._-]*"
+_OPERATION_VARIABLES = {
+    "DEBIAN_FRONTEND": _WORD,
+    "NEEDRESTART_SUSPEND": _WORD,
+    "PIP_DISABLE_PIP_VERSION_CHECK": _WORD,
+    "PIP_NO_INPUT": _WORD,
+    "PIP_USER": _WORD,
+    "PYTHONNOUSERSITE": _WORD,
+    "PYTHONUSERBASE": "/.*",
+    "TMPDIR": "/.*",
+    "CC": ".*",
+}
+_COMPILER_OPTION = re.compile("-(m[a-z0-9.=+-]+|O[0-3s]|g|pipe)$")
+# npu-smi in a container finds its libraries by LD_LIBRARY_PATH only; those of the driver, whatever the caller's says.
+_DRIVER_TOOLS = ("npu-smi", "hccn_tool", "msnpureport", "ascend-dmi")
+_DRIVER_LIBRARIES = tuple("/usr/local/Ascend/driver/lib64" + name for name in ("", "/common", "/driver"))
+
+
+class VariableError(ValueError):
+    """A variable that an operation may not set, or not to that value."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("an operation may not set %s so" % name)
+        self.name = name
+
+
+def command_environment(program: str, extra: Optional[Mapping[str, str]] = None) -> Dict[str, str]:
+    """Return the environment of a program, with the variables that an operation sets for it.
+
+    Raises VariableError for one it may not set, UntrustedError where it leads to what others can change.
+    """
+    variables = {"PATH": trusted_path(), "LC_ALL": "C", "HOME": _home_directory(), "PYTHONNOUSERSITE": "1"}
+    for name in _PROXIES:
+        variables.update((n, os.environ[n]) for n in (name, name.upper()) if n in os.environ)
+    for name in _CERTIFICATES:
+        if _is_own(os.environ.get(name, "")):
+            variables[name] = os.environ[name]
+    if os.path.basename(program) in _DRIVER_TOOLS:
+        variables["LD_LIBRARY_PATH"] = ":".join(filter(_is_own, _DRIVER_LIBRARIES))
+    elif is_python(program):
+        variables["LD_LIBRARY_PATH"] = ":".join(filter(_is_own, library_directories(program)))
+    for name, value in (extra or {}).items():
+        _require_allowed(name, value)
+        variables[name] = value
+    return {name: value for name, value in variables.items() if value or name.startswith("PIP_")}
+
+
+def _require_allowed(name: str, value: str) -> None:
+    if value and re.match(_OPERATION_VARIABLES.get(name, "$") + "$", value) is None:
+        raise VariableError(name)
+    if name == "CC":
+        for word in value.split():
+            if not word.startswith("-"):
+                resolve_program(word)
+            elif _COMPILER_OPTION.match(word) is None:
+                raise VariableError(name)
+    elif value.startswith("/"):
+        exposure = who_can_change(value) if os.path.lexists(value) else None
+        if exposure is not None:
+            raise UntrustedError(value, exposure)
+
+
+def _home_directory() -> str:
+    """Return the caller's HOME; where another user can change that (sudo may keep the user's), what passwd(5) says."""
+    if _is_own(os.environ.get("HOME", "")):
+        return os.environ["HOME"]
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+def _is_own(path: str) -> bool:
+    try:
+        return path.startswith("/") and who_can_change(path) is None
+    except OSError:
+        return False

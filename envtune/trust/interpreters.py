@@ -1,0 +1,114 @@
+"""What a Python interpreter runs code from: its base, its library, its site directories and what these name."""
+
+import glob
+import os
+import re
+from typing import Dict, Iterator, List, NamedTuple, Optional
+
+from .ownership import Exposure, exposed_below, who_can_change
+
+_PACKAGES = ("site-packages", "dist-packages")
+# By path: a run starts the same interpreter several times, and a large environment takes a second to look through.
+_judged: Dict[str, Optional[Exposure]] = {}
+
+
+class Installation(NamedTuple):
+    """Where a Python looks: its prefixes, its version as a shell pattern, and the files that say so."""
+
+    prefixes: List[str]
+    version: str
+    settings: List[str]
+
+
+def is_python(path: str) -> bool:
+    """Return whether a program is a Python interpreter, by its name."""
+    return re.match(r"(python|pypy)[0-9.]*$", os.path.basename(path)) is not None
+
+
+def interpreter_exposure(python: str) -> Optional[Exposure]:
+    """Return what others than root and the caller can change of all that an interpreter imports or reads at its start.
+
+    Judged are the program and its base (`home` of pyvenv.cfg), the standard library, the site directories with pip and
+    everything else below them, the files and directories that .pth files name, and pip's configuration.
+    """
+    if python not in _judged:
+        _judged[python] = _first_exposure(python)
+    return _judged[python]
+
+
+def library_directories(python: str) -> List[str]:
+    """Return where an interpreter has its libpython: built with --enable-shared it finds it by LD_LIBRARY_PATH only."""
+    folders = ["%s/lib" % prefix for prefix in dict.fromkeys(_installation(python).prefixes) if prefix != "/usr"]
+    return [folder for folder in folders if glob.glob(glob.escape(folder) + "/libpython*.so*")]
+
+
+def _first_exposure(python: str) -> Optional[Exposure]:
+    for place in _places(python):
+        if os.path.lexists(place):
+            exposure = who_can_change(place)
+            if exposure is None and os.geteuid() == 0 and os.path.isdir(place) and _is_library(place):
+                exposure = exposed_below(place, _PACKAGES)
+            if exposure is not None:
+                return exposure
+    return None
+
+
+def _is_library(path: str) -> bool:
+    return re.search("/(site-packages|dist-packages|python[0-9.]*)$", path) is not None
+
+
+def _places(python: str) -> Iterator[str]:
+    """Yield every path whose owner decides what this interpreter runs."""
+    found = _installation(python)
+    yield from found.settings
+    for prefix in dict.fromkeys(found.prefixes):
+        yield prefix
+        for lib in ("lib", "lib64", "local/lib"):
+            yield "%s/%s" % (prefix, lib)
+            for library in _libraries("%s/%s" % (prefix, lib), found.version):
+                yield library
+                for name in _PACKAGES:
+                    yield "%s/%s" % (library, name)
+                    yield from _named_by_pth("%s/%s" % (library, name))
+
+
+def _libraries(lib: str, version: str) -> List[str]:
+    """Return the directories `pythonX.Y` of a prefix, and Debian's `python3` for every minor release."""
+    return sorted(glob.glob("%s/python%s" % (glob.escape(lib), version)) + glob.glob(glob.escape(lib) + "/python3"))
+
+
+def _installation(python: str) -> Installation:
+    """Return where an interpreter looks; as `site` and getpath do, from the path that it is started by."""
+    real = os.path.realpath(python)
+    prefixes, settings = [os.path.dirname(os.path.dirname(real))], [os.path.dirname(real), real]
+    version = re.search(r"([0-9]+\.[0-9]+)$", os.path.basename(real))
+    for folder in (os.path.dirname(python), os.path.dirname(os.path.dirname(python))):
+        configuration = folder + "/pyvenv.cfg"
+        if os.path.isfile(configuration):
+            settings += [configuration, folder + "/pip.conf"]
+            home = _home(configuration)
+            if home is not None and home.startswith("/"):
+                settings.append(home)
+                prefixes += [folder, os.path.dirname(home), os.path.dirname(os.path.realpath(home))]
+            break
+    settings += ["/etc/pip.conf", "/etc/xdg/pip/pip.conf"]
+    return Installation(prefixes, version.group(1) if version else "[23]*", settings)
+
+
+def _home(configuration: str) -> Optional[str]:
+    with open(configuration, encoding="utf-8", errors="replace") as file:
+        found = re.search(r"(?mi)^\s*home\s*=\s*(.*?)\s*$", file.read(65536))
+    return found.group(1) if found else None
+
+
+def _named_by_pth(site: str) -> Iterator[str]:
+    """Yield the directories that the .pth files of a site directory add to the import path."""
+    for path in sorted(glob.glob(glob.escape(site) + "/*.pth")):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines = file.read(1 << 20).splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            if line.strip() and not line.startswith(("#", "import ", "import\t")):
+                yield os.path.join(site, line.rstrip())
