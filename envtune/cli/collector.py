@@ -15,7 +15,7 @@ It needs Python 3.6 or newer and nothing else, and writes nothing but a snapshot
 
 \b
   envtune collector | ssh HOST python3 -I - > host.tar.gz    record another host from here
-  envtune collector > collector.py                        a file to copy: python3 -I collector.py -o host.tar.gz
+  envtune collector > collector.py                           a file to copy: python3 -I collector.py -o host.tar.gz
 
 Exit status: 0, or 2.
 """

@@ -44,7 +44,10 @@ def users_on_the_way(path: str) -> FrozenSet[int]:
 
 
 def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
-    """Return as whom `path` is read, besides root; `users` have named it. Empty where we are not root; raises OSError."""
+    """Return as whom `path`, which `users` have named, is read besides root; empty where we are not root.
+
+    Raises OSError.
+    """
     if os.geteuid() != 0:
         return frozenset()
     way, named = users_on_the_way(path), frozenset(users) - {0}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Mapping, Optional
+from typing import Mapping
 
-from envtune.collector.redact import REDACTED, redact_argv, redact_text
+from envtune.collector.redact import redact_argv, redact_text
+from envtune.collector.redact.values import REDACTED
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.scan import Hit
-
-_KINDS = ("diagnoses", "hints", "harmless", "consequences")
 
 
 def redacted_report(report: DiagnosisReport) -> DiagnosisReport:
@@ -26,22 +25,27 @@ def redacted_report(report: DiagnosisReport) -> DiagnosisReport:
         candidate = diagnosis.candidate
         return replace(diagnosis, candidate=replace(candidate, hits=tuple(map(redacted_hit, candidate.hits))))
 
-    first: Optional[tuple[object, ...]] = report.first_error
-    if report.first_error is not None:
-        file, line = report.first_error
-        first = (file, replace(line, text=once(line.text)))
+    def redacted_all(diagnoses: tuple[Diagnosis, ...]) -> tuple[Diagnosis, ...]:
+        return tuple(map(redacted_diagnosis, diagnoses))
+
+    first = report.first_error
+    if first is not None:
+        first = (first[0], replace(first[1], text=once(first[1].text)))
     return replace(
         report,
         inputs=tuple(redact_argv(report.inputs)),
-        first_error=first,  # type: ignore[arg-type]
+        first_error=first,
         before=tuple(map(once, report.before)),
         after=tuple(map(once, report.after)),
-        **{kind: tuple(map(redacted_diagnosis, getattr(report, kind))) for kind in _KINDS},
+        diagnoses=redacted_all(report.diagnoses),
+        hints=redacted_all(report.hints),
+        harmless=redacted_all(report.harmless),
+        consequences=redacted_all(report.consequences),
     )
 
 
 def _groups(hit: Hit, text: str) -> Mapping[str, str]:
-    """Return what the named groups captured; what stood in the line and does not any more was a secret, or part of it."""
+    """Return what the named groups captured; what the line no longer has was a secret, or part of one."""
     return {
         name: REDACTED if value in hit.line.text and value not in text else redact_text(value)
         for name, value in hit.groups.items()

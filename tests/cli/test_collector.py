@@ -49,7 +49,7 @@ def test_it_says_why_it_cannot_print(lang: str, words: str) -> None:
 def test_the_help_shows_how_it_is_used() -> None:
     done = envtune("collector", "--help")
     assert done.returncode == 0
-    assert "envtune collector | ssh HOST python3 - > host.tar.gz" in done.stdout
+    assert "envtune collector | ssh HOST python3 -I - > host.tar.gz" in done.stdout
 
 
 def test_completion_of_a_program_called_envtune_pyz(tmp_path: Path) -> None:

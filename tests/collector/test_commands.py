@@ -21,12 +21,12 @@ def test_no_process_to_be_had_is_not_a_missing_program(number: int, monkeypatch:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(subprocess, "Popen", refused)
-    row = run_command(("npu-smi", "info"))
+    row = run_command(("cat", "/none"))
     assert row["error"] == errno.errorcode[number]
     with pytest.raises(Unreadable, match=errno.errorcode[number]):
         command_result(row)
     with pytest.raises(Unreadable):
-        SnapshotHost({"commands": [row]}).run(("npu-smi", "info"))
+        SnapshotHost({"commands": [row]}).run(("cat", "/none"))
 
 
 def test_a_missing_program_is_missing() -> None:

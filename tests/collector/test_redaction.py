@@ -1,4 +1,4 @@
-"""Hundreds of secrets in the spellings people use, and hundreds of values near them that are none: artefact by artefact.
+"""Hundreds of secrets in the spellings people use, and hundreds of values near them that are none, per artefact.
 
 The rows are in tests/cases/redaction; no secret may be left, no harmless value may change.
 """
@@ -20,9 +20,9 @@ from envtune.collector.redact import redact_argv, redact_file, redact_script, re
 
 GBK = "# \u4f60\u597d\n".encode("gbk")
 QUOTED: dict[str, Callable[[str], str]] = {
-    "single": lambda value: "'%s'" % value.replace("'", "'\\''"),
-    "double": lambda value: '"%s"' % value.replace("\\", "\\\\").replace('"', '\\"'),
-    "ansi": lambda value: "$'%s'" % value.replace("\\", "\\\\").replace("'", "\\'"),
+    "single": lambda value: "'" + value.replace("'", "'\\''") + "'",
+    "double": lambda value: '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"',
+    "ansi": lambda value: "$'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'",
     "escaped": shlex.quote,
 }
 FORMS = ("export {}={}", "{}={} python train.py", "declare -x {}={}", "A=1 {}={} B=2", "if :; then {}={}; fi")

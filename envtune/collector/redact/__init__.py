@@ -1,4 +1,4 @@
-"""Take secrets out of whatever leaves the program: by the names of variables and options, and by what secrets look like.
+"""Take secrets out of whatever leaves the program: by names of variables and options, and by what secrets look like.
 
 Everything that is recorded, printed, journalled or sent goes through one of these functions. Bytes that are not UTF-8
 pass as surrogates, so that one of them changes nothing; docs/snapshot.md says what is redacted.
@@ -7,7 +7,6 @@ pass as surrogates, so that one of them changes nothing; docs/snapshot.md says w
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .names import secret_name
 from .script import redact_lines, redact_script
 from .text import merged, redacted, secret_spans
 from .values import REDACTED, keeps

@@ -1,7 +1,7 @@
 """Divide a shell script into the words of its commands, with the place of every character of a word in the script.
 
-Enough of the grammar to know where a word ends and how it is quoted: quotes, expansions, substitutions, arrays, comments
-and here-documents. One pass; what is open is kept on a stack, so that nesting costs no recursion.
+Enough of the grammar to know where a word ends and how it is quoted: quotes, expansions, substitutions, arrays,
+comments and here-documents. One pass; what is open is kept on a stack, so that nesting costs no recursion.
 """
 
 import bisect
@@ -63,7 +63,7 @@ class Word:
 
 
 class _Frame:
-    """Something that is open: a list of commands, double quotes, an expansion in braces, an array or an arithmetic one."""
+    """Something that is open: a list of commands, double quotes, an expansion in braces, an array, arithmetic."""
 
     def __init__(self, kind: str, end: str = "", word: Optional[Word] = None) -> None:
         self.kind, self.end = kind, end

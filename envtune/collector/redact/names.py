@@ -7,7 +7,7 @@ from typing import List
 PLAIN, SUSPECT, SECRET, PASSWORD = 0, 1, 2, 3  # SUSPECT: the value decides; PASSWORD: a number may be one, too
 NAME_LIMIT = 128  # characters of a name that are looked at, from its end
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _PASSWORD_WORDS = frozenset(
     ["password", "passwords", "passwd", "passphrase", "passcode", "pword", "pwd", "pw", "passwort", "secret", "secrets"]
 )
@@ -385,7 +385,7 @@ def secret_grade(name: str) -> int:
         return PLAIN  # working directories of the shell; a path
     if _CHINESE.search(name[-NAME_LIMIT:]):
         return PASSWORD
-    words = [word.lower() for word in _WORD.findall(name[-NAME_LIMIT:])]
+    words = [word.lower() for word in _NAME_WORD.findall(name[-NAME_LIMIT:])]
     while words and words[-1].isdigit():
         words.pop()
     if not words or words[-1] in _ABOUT:

@@ -8,7 +8,7 @@ import re
 from typing import Any, Iterable, Iterator, List, Tuple
 
 from .names import PASSWORD, PLAIN, SECRET, SUSPECT, secret_grade
-from .values import OPAQUE, PRIVATE_KEY, REDACTED, SHAPES, is_trivial, keeps_graded, looks_random, looks_secret
+from .values import OPAQUE, PRIVATE_KEY, REDACTED, TOKENS, is_trivial, keeps_graded, looks_random, looks_secret
 
 Span = Tuple[int, int]
 # Without one of these there is no secret; most lines and values have none.
@@ -96,7 +96,7 @@ def secret_spans(text: str, in_shell: bool = False) -> List[Span]:
     """
     if not _HINT.search(text):
         return []
-    finders = (_shapes, _urls, _chinese, _elements, _long_tokens)
+    finders = (_tokens, _urls, _chinese, _elements, _long_tokens)
     spans = [span for find in finders for span in find(text)]
     return merged(spans + list(_named(text, in_shell)))
 
@@ -112,8 +112,8 @@ def merged(spans: Iterable[Span]) -> List[Span]:
     return kept
 
 
-def _shapes(text: str) -> Iterator[Span]:
-    for pattern in (PRIVATE_KEY, SHAPES):
+def _tokens(text: str) -> Iterator[Span]:
+    for pattern in (PRIVATE_KEY, TOKENS):
         for match in pattern.finditer(text):
             yield match.span()
     for match in _SCHEME.finditer(text):
@@ -141,9 +141,8 @@ def _chinese(text: str) -> Iterator[Span]:
     for match in _CHINESE_NAMED.finditer(text):
         start, end = _value_at(text, match.end(), False)
         value = text[start:end]
-        if value.isascii() if hasattr(value, "isascii") else all(c < "\x80" for c in value):
-            if value and not is_trivial(value, PASSWORD):
-                yield start, _full_end(text, end, False)
+        if value and all(c < "\x80" for c in value) and not is_trivial(value, PASSWORD):
+            yield start, _full_end(text, end, False)
 
 
 # ---------------------------------------------------------------------- URLs

@@ -110,9 +110,9 @@ def looks_secret(value: str) -> bool:
 
 
 def looks_random(text: str) -> bool:
-    """Return whether a word of letters and digits was drawn at random: both cases, digits, and never two alike for long.
+    """Return whether a word of letters and digits was drawn at random: both cases and digits, changing often.
 
-    A name in camel case changes between them once in five characters or less, what is drawn from all 62 in two of three.
+    A name in camel case changes once in five characters or less, what is drawn from all 62 in two of three.
     """
     if len(text) < 24 or len(text) > 4096 or text.startswith("_Z"):
         return False
@@ -127,19 +127,22 @@ def _changes(text: str) -> float:
 
 
 # What is a secret under any name.
-SHAPES = re.compile(
+TOKENS = re.compile(
     r"(?<![A-Za-z0-9_-])(?:"
     r"hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|gl[a-z]{2,5}-[\w-]{15,}"
     r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[\w+/]{20,}|(?:LTAI|HST3|AKID|AKLT|HPUA|ALTAK)[\w-]{12,}"
     r"|(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}|xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{20,}|AIza[\w-]{30,}|ya29\.[\w-]{20,}"
-    r"|GOCSPX-[\w-]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|dckr_pat_[\w-]{20,}|hv[sbr]\.[\w-]{20,}|dop_v1_[0-9a-f]{30,}"
-    r"|SG\.[\w-]{16,}\.[\w-]{16,}|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*|dapi[0-9a-f]{32}|gsk_\w{30,}|r8_\w{30,}|nvapi-[\w-]{30,}"
+    r"|GOCSPX-[\w-]{20,}"
+    r"|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|dckr_pat_[\w-]{20,}|hv[sbr]\.[\w-]{20,}|dop_v1_[0-9a-f]{30,}"
+    r"|SG\.[\w-]{16,}\.[\w-]{16,}"
+    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*|dapi[0-9a-f]{32}|gsk_\w{30,}|r8_\w{30,}|nvapi-[\w-]{30,}"
     r"|key-[0-9a-f]{32}|shp(?:at|ss|ca|pa)_[0-9a-fA-F]{32}|AGE-SECRET-KEY-1[0-9A-Z]{40,}|tskey-[\w-]{20,}|sgp_\w{30,}"
     r"|[0-9]{6,12}:AA[\w-]{30,}|[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![\w.])|ms-[0-9a-f]{8}-[0-9a-f-]{27}|lsv2_\w{20,}"
     r"|(?:ssh-(?:rsa|ed25519|dss)|(?:sk-)?ecdsa-sha2-[a-z0-9-]{1,40}) AAAA[\w+/=]{20,}|v[0-9]:[\w+/]{30,}={0,2}"
     r")"
 )
 PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.S,
 )
