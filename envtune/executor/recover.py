@@ -1,12 +1,13 @@
 """Finish or undo what an earlier run did."""
 
+import contextlib
 import time
 from typing import Dict, List, Optional, Tuple
 
 from .common import EventCallback, Record
 from .history import RecordedRun
 from .operations.file import FileOperation
-from .problems import Problem, RefusedError, failure
+from .problems import ExecutorError, Problem, RefusedError, failure
 from .processes import running_commands
 from .run import Run
 from .state import Lock
@@ -89,7 +90,8 @@ def _undo(run: Run, recorded: RecordedRun, change: Optional[str], force: bool) -
         results.append(dict(failure(problem), change="", number=-1, status="failed"))
     for step in recorded.steps.values():  # directories that an earlier undo of one change had to leave
         if step.get("operation", {}).get("op") == "file":
-            FileOperation(step["operation"]).clean_up(step["kept"])
+            with contextlib.suppress(ExecutorError, OSError):
+                FileOperation(step["operation"]).clean_up(step["kept"])
     run.end("undo-end", results)
     return results
 

@@ -19,7 +19,7 @@ from ..files import (
     remove_file,
     write_file,
 )
-from ..problems import ExecutorError, FailedError, RefusedError
+from ..problems import FailedError, RefusedError
 from ..run_directory import RunDirectory
 from ..validators import Members, is_content, is_count, is_mode, is_path
 from .base import Operation, require_same_directory, temporary_name
@@ -137,18 +137,13 @@ class FileOperation(Operation):
             write_file(parent, self.path, data, saved["meta"], os.path.basename(saved["temporary"]), restored=True)
 
     def clean_up(self, saved: Record) -> None:
-        """Remove the temporary file, and the directories that were made for a file which is not there.
-
-        What others have made unreachable is left: it is in their directory.
-        """
+        """Remove the temporary file, and the directories that were made for a file which is not there."""
         try:
             with self._parent(saved) as parent:
                 parent.unlink(os.path.basename(saved["temporary"]))
                 there = parent.status(os.path.basename(self.path)) is not None
         except FileNotFoundError:
             there = False
-        except (ExecutorError, OSError):
-            return
         if saved["was"] == "absent" and not there:
             for parent_path in reversed(saved["missing"]):
                 if not remove_directory(parent_path):
