@@ -83,7 +83,7 @@ def undo_run(
 
 
 def _undo(run: Run, recorded: RecordedRun, change: Optional[str], force: bool) -> List[Record]:
-    run.record("undo-begin", change=change, force=force)
+    run.record("undo-begin", closing=True, change=change, force=force)
     results = [run.revert_step(key, recorded.steps[key], force) for key in recorded.open_steps(change)]
     if recorded.damaged and change is None:
         problem = Problem("damaged-lines-not-undone", journal=recorded.path, lines=recorded.damaged)

@@ -74,10 +74,6 @@ class Lock:
                 raise LockedError("locked", holder=_holder_problem(holder))
             time.sleep(0.1)
         self.describe("")
-        for name in os.listdir(os.path.join(state, "runs")):  # space that killed runs hold; a journal reserves its own
-            reserve = os.path.join(state, "runs", name, "reserve")
-            if os.path.lexists(reserve):
-                os.unlink(reserve)
 
     def __enter__(self) -> "Lock":
         return self
