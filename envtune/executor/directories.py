@@ -33,9 +33,10 @@ class Owner(NamedTuple):
 class Directory:
     """An open directory; everything in its `with` block happens as `owner`, None for the user who runs this."""
 
-    def __init__(self, descriptor: int, path: str, owner: Optional[Owner]) -> None:
+    def __init__(self, descriptor: int, path: str, owner: Optional[Owner], real_path: str = "") -> None:
         self.descriptor = descriptor
         self.path = path
+        self.real_path = real_path  # without links
         self.owner = owner
         self._acting = _ActingAs(owner, path)
 
@@ -108,7 +109,7 @@ def open_directory(path: str, entry: str = "") -> Directory:
     walk = _Walk()
     try:
         walk.follow(path)
-        return Directory(walk.descriptor, path, walk.owner_for(path, entry))
+        return Directory(walk.descriptor, path, walk.owner_for(path, entry), walk.here)
     except BaseException as error:
         os.close(walk.descriptor)
         if isinstance(error, OSError):
@@ -119,6 +120,20 @@ def open_directory(path: str, entry: str = "") -> Directory:
 def parent_of(path: str) -> Directory:
     """Open the directory of a path, to work with the last name of it."""
     return open_directory(os.path.dirname(path), os.path.basename(path))
+
+
+def path_without_links(path: str) -> str:
+    """Return the path of what is written under that path. Raises RefusedError for a link that others can exchange."""
+    for _ in range(_MOST_LINKS):
+        name = os.path.basename(path)
+        with parent_of(path) as parent:
+            status, place = parent.status(name), os.path.join(parent.real_path, name)
+            if status is None or not stat.S_ISLNK(status.st_mode):
+                return place
+            if parent.owner is not None:
+                raise RefusedError("link-of-others", path=place, directory=parent.real_path)
+            path = os.path.join(parent.real_path, os.readlink(name, dir_fd=parent.descriptor))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
 def open_below(descriptor: int, names: List[str]) -> int:
@@ -144,7 +159,7 @@ class _Walk:
         self._begin_at_root()
 
     def _begin_at_root(self) -> None:
-        self._here = "/"
+        self.here = "/"
         self._exposed = ""  # the first directory on the way whose names others can exchange
         self._sticky = False  # in this one, others can only exchange what is theirs
         self._owner: Optional[Owner] = None
@@ -152,7 +167,7 @@ class _Walk:
 
     def follow(self, path: str) -> None:
         """Go to a directory from here, or from the root."""
-        if path.startswith("/") and self._here != "/":
+        if path.startswith("/") and self.here != "/":
             root = os.open("/", _LOOK | os.O_DIRECTORY)
             os.close(self.descriptor)
             self.descriptor = root
@@ -164,14 +179,15 @@ class _Walk:
     def _step(self, name: str) -> None:
         child = os.open(name, _LOOK, dir_fd=self.descriptor)
         try:
-            status, path = os.fstat(child), os.path.join(self._here, name)
+            status = os.fstat(child)
+            path = os.path.dirname(self.here) if name == ".." else os.path.join(self.here, name)
             if stat.S_ISLNK(status.st_mode):
                 if self._is_of_others(status):
-                    raise RefusedError("link-of-others", path=path, directory=self._exposed or self._here)
+                    raise RefusedError("link-of-others", path=path, directory=self._exposed or self.here)
                 target = os.readlink("", dir_fd=child)
             elif stat.S_ISDIR(status.st_mode):
                 self.descriptor, child = child, self.descriptor
-                self._here = path
+                self.here = path
                 self._judge(status)
                 return
             else:
@@ -196,18 +212,18 @@ class _Walk:
             if self._as_root and self._owner is not None and self._owner.uid != owner:
                 user = self._owner.uid
                 raise RefusedError(
-                    "directory-of-several-users", path=self._here, owner=owner, directory=above, user=user
+                    "directory-of-several-users", path=self.here, owner=owner, directory=above, user=user
                 )
             self._owner = self._owner or Owner(owner, _group_of(owner, status.st_gid))
-            self._exposed = above or self._here
+            self._exposed = above or self.here
         elif above and self._as_root:  # another user can write no more than is his anyway
-            raise RefusedError("below-a-directory-of-others", path=self._here, directory=above)
+            raise RefusedError("below-a-directory-of-others", path=self.here, directory=above)
         self._sticky = False
         if _others_can_write(status, self.descriptor):
             if status.st_mode & stat.S_ISVTX and owner in self._trusted:
                 self._sticky = True
             else:
-                self._exposed = self._exposed or self._here
+                self._exposed = self._exposed or self.here
 
     def owner_for(self, path: str, entry: str) -> Optional[Owner]:
         """Return in whose name `entry` is worked with here; raises RefusedError when nobody can be named."""

@@ -9,7 +9,7 @@ import os
 import stat
 from typing import IO, Any, Dict, Iterator, List, Tuple
 
-from ..common import Record, failpoint
+from ..common import Record, failpoint, with_path
 from ..directories import Directory, open_below, parent_of
 from ..files import apply_metadata, file_metadata, make_directories, missing_parents, replace_name, require_no_flag
 from ..problems import RefusedError
@@ -120,8 +120,11 @@ class TreeArchive:
         above = top.count("/")
         for member in members:
             names = member.name.split("/")[above:]
-            with Directory(open_below(directory.descriptor, names[:-1]), top, None) as parent:
-                self._restore(parent, names[-1], member, temporary)
+            try:
+                with Directory(open_below(directory.descriptor, names[:-1]), top, None) as parent:
+                    self._restore(parent, names[-1], member, temporary)
+            except OSError as error:
+                raise with_path(error, os.path.join(self._root, member.name)) from error
         for member in reversed(members):  # the directories, from within: what is written in them changes their times
             if member.isdir():
                 descriptor = open_below(directory.descriptor, member.name.split("/")[above:])

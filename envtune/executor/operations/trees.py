@@ -7,6 +7,7 @@ import os
 import stat
 from typing import IO, Callable, Iterator, List, NamedTuple
 
+from ..common import with_path
 from ..directories import open_directory, parent_of
 from ..problems import RefusedError
 
@@ -61,7 +62,10 @@ def visit_trees(root: str, names: List[str], visit: Callable[[TreeEntry], None],
     for name in expand_names(root, names):
         with parent_of(os.path.join(root, name)) as parent:  # no generator: it could be left open as another user
             for entry in walk_tree(parent.descriptor, os.path.basename(name), name, name, bottom_up):
-                visit(entry)
+                try:
+                    visit(entry)
+                except OSError as error:
+                    raise with_path(error, os.path.join(root, entry.path)) from error
 
 
 def walk_tree(directory: int, name: str, path: str, top: str, bottom_up: bool = False) -> Iterator[TreeEntry]:
