@@ -12,10 +12,10 @@ import errno
 import os
 import signal
 import stat
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional
 
 from .common import with_path
-from .problems import FailedError, RefusedError, errno_problem
+from .problems import RefusedError, errno_problem
 
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS = 40  # on the way to one path, as for the kernel
@@ -295,29 +295,47 @@ class _ActingAs:
     def __init__(self, owner: Optional[Owner], path: str) -> None:
         self._owner = owner if os.geteuid() == 0 else None
         self._path = path
-        self._before: Tuple[int, List[int]] = (0, [])
+        self._group = 0
+        self._groups: Optional[List[int]] = None  # once they are exchanged
 
     def begin(self) -> None:
         if self._owner is None:
             return
-        self._before = os.getegid(), os.getgroups()
+        self._group, groups = os.getegid(), os.getgroups()
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         try:
             os.setgroups(_groups_of(self._owner))
+            self._groups = groups
             os.setegid(self._owner.gid)
             os.seteuid(self._owner.uid)
         except OSError as error:  # a user that this namespace does not have
             self.end()
             reason = errno_problem(error)
-            raise FailedError("cannot-act-as", path=self._path, user=self._owner.uid, reason=reason) from error
+            raise RefusedError("cannot-act-as", path=self._path, user=self._owner.uid, reason=reason) from error
 
     def end(self) -> None:
         if self._owner is None:
             return
         os.seteuid(0)
-        os.setegid(self._before[0])
-        os.setgroups(self._before[1])
+        os.setegid(self._group)
+        if self._groups is not None:
+            os.setgroups(self._groups)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+
+def set_owner(descriptor: int, uid: int, gid: int) -> None:
+    """Give an open file its owner and group; a user's file also a group that root once gave it, which he cannot."""
+    try:
+        os.fchown(descriptor, uid, gid)
+    except PermissionError:
+        user = os.geteuid()
+        if os.getuid() != 0 or user == 0 or uid != user:
+            raise
+        os.seteuid(0)
+        try:
+            os.fchown(descriptor, -1, gid)
+        finally:
+            os.seteuid(user)
 
 
 def _groups_of(owner: Owner) -> List[int]:

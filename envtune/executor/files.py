@@ -10,7 +10,7 @@ import time
 from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
 from .common import Record, failpoint, with_path
-from .directories import Directory, open_directory, parent_of
+from .directories import Directory, open_directory, parent_of, set_owner
 from .problems import ExecutorError, FailedError, Problem, RefusedError, errno_problem
 
 KERNEL_DIRECTORIES = ("/sys/", "/proc/")  # written in place: these files cannot be renamed over
@@ -195,7 +195,7 @@ def apply_metadata(descriptor: int, metadata: Record, times: bool) -> None:
         status.st_gid if metadata.get("gid") is None else metadata["gid"],
     )
     if (status.st_uid, status.st_gid) != owner:
-        os.fchown(descriptor, *owner)
+        set_owner(descriptor, *owner)
     if "xattrs" in metadata:
         wanted = {name: base64.b64decode(value) for name, value in metadata["xattrs"].items()}
         current = read_attributes(descriptor)

@@ -57,6 +57,9 @@ TEMPLATES: Dict[str, str] = {
         "{path} lies in {directory}, which others than root can change: root writes nothing below it"
     ),
     "directory-writable-by-others": N_("{path} can be written by others than root: root writes nothing there"),
+    "file-of-another-user": N_(
+        "{path} belongs to user {owner}, its directory to user {user}, in whose name it cannot be replaced"
+    ),
     "directory-exchanged": N_("{path} is another directory than the one in which this run has written"),
     "cannot-act-as": N_("{path} belongs to user {user}, in whose name root cannot write here: {reason}"),
     "tree-of-another-user": N_(

@@ -177,17 +177,31 @@ def test_a_directory_put_in_the_place_of_the_one_that_was_written(host: Host, no
     assert everything(host.home / "job") == before
 
 
-@pytest.mark.parametrize("secret", ["content", "write"])
-def test_a_name_for_a_file_of_root_gives_its_user_nothing(host: Host, secret: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "answer"), [(0o600, "Permission denied"), (0o644, "in whose name it cannot be replaced")]
+)
+def test_a_name_for_a_file_of_root_gives_its_user_nothing(host: Host, mode: int, answer: str) -> None:
     """A hard link in the user's directory: what he may not read is not read for him, what he may not write stays."""
     theirs = host.protected / "secret"
     theirs.write_text("old")
-    theirs.chmod(0o600 if secret == "content" else 0o644)
+    theirs.chmod(mode)
     os.link(theirs, host.home / "job/secret")
     result = apply(host.state, write(host.home / "job/secret", b"old", b"new"))
-    assert result["status"] == "failed" and ("not permitted" in result["error"] or "denied" in result["error"])
+    assert result["status"] != "done" and answer in result["error"]
     assert theirs.read_text() == "old" and theirs.stat().st_uid == 0 and os.geteuid() == 0
     assert not last(host.state).open_steps() and not list(host.home.rglob(".envtune*"))
+
+
+def test_a_group_that_root_gave_a_users_file_is_kept(host: Host) -> None:
+    """`chown alice FILE` leaves it in root's group, which alice cannot give anything."""
+    os.chown(host.home / "job/job.env", USER, 0)
+    (host.home / "job/job.env").chmod(0o640)
+    before = everything(host.home / "job")[str(host.home / "job/job.env")]
+    assert apply(host.state, host.operation("job.env"))["status"] == "done"
+    found = (host.home / "job/job.env").stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (USER, 0, 0o640) and os.geteuid() == 0
+    host.undo()
+    assert everything(host.home / "job")[str(host.home / "job/job.env")][1:] == before[1:]
 
 
 # (path from the root, its owner and mode) of every directory above a file -> as whom root writes there, or the refusal

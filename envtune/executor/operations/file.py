@@ -55,15 +55,20 @@ class FileOperation(Operation):
         """Raise RefusedError when chattr keeps the file as it is, or others could lead the write elsewhere."""
         try:
             with parent_of(self.path) as parent:
-                self._require_no_flag(parent)
+                self._require_replaceable(parent)
         except FileNotFoundError:
             missing_parents(self.path)
 
-    def _require_no_flag(self, parent: Directory) -> None:
-        if not is_kernel_file(self.path):
-            locked = locked_by_flag(parent, self.path)
-            if locked is not None:
-                raise RefusedError("os-error", path=self.path, reason=locked)
+    def _require_replaceable(self, parent: Directory) -> None:
+        if is_kernel_file(self.path):
+            return
+        status = parent.status(os.path.basename(self.path))
+        if status is not None and parent.owner is not None and status.st_uid != parent.owner.uid:
+            user = parent.owner.uid
+            raise RefusedError("file-of-another-user", path=self.path, owner=status.st_uid, user=user)
+        locked = locked_by_flag(parent, self.path)
+        if locked is not None:
+            raise RefusedError("os-error", path=self.path, reason=locked)
 
     def backup(self, directory: RunDirectory) -> Record:
         """Keep the content and its metadata; of a file that is not there, the parent directories that are missing."""
@@ -71,7 +76,7 @@ class FileOperation(Operation):
         found = None
         try:
             with parent_of(self.path) as parent:
-                self._require_no_flag(parent)
+                self._require_replaceable(parent)
                 saved["parent"] = parent.identity()
                 found = read_file(parent, self.path)
         except FileNotFoundError:
