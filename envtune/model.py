@@ -196,6 +196,7 @@ class FileStat(NamedTuple):
     gid: int = 0
     size: int = 0
     mtime: float = 0.0
+    links: int = 1  # names of a file; a recording does not tell
 
 
 class CommandResult(NamedTuple):

@@ -11,7 +11,7 @@ from .owners import open_as, readers_of
 FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far below
 NAMES_LIMIT = 250000  # names in one directory; a site-packages has some thousand
 HEAD_SIZE = 64  # bytes; an ELF header
-Stat = collections.namedtuple("Stat", "kind mode uid gid size mtime")
+Stat = collections.namedtuple("Stat", "kind mode uid gid size mtime links")
 
 
 def read_bytes(path: str, limit: int = FILE_LIMIT, users: Iterable[int] = ()) -> bytes:
@@ -94,7 +94,8 @@ def kind_of(mode: int) -> str:
 def file_status(result: os.stat_result) -> Stat:
     """Return the parts of a stat result that are kept."""
     mode = stat_module.S_IMODE(result.st_mode)
-    return Stat(kind_of(result.st_mode), mode, result.st_uid, result.st_gid, result.st_size, result.st_mtime)
+    kind, size = kind_of(result.st_mode), result.st_size
+    return Stat(kind, mode, result.st_uid, result.st_gid, size, result.st_mtime, result.st_nlink)
 
 
 def error_name(error: OSError) -> str:

@@ -14,7 +14,7 @@ Layout of the state directory (root: /var/lib/envtune, else $XDG_STATE_HOME/envt
     runs/<run>/journal.jsonl  one JSON object a line, `{"crc": ..., "record": {...}}`; a torn last line is ignored
     runs/<run>/NNNN.orig      the bytes that were there before an operation
     runs/<run>/output.log     what commands printed
-    runs/<run>/reserve        disk space that the journal falls back on when the disk is full
+    runs/<run>/reserve        disk space that the journal, also of an undo, falls back on when the disk is full
 
 Records of a journal: begin (plan), then for every operation intent, done or same (nothing to write), reverting,
 reverted, stuck (could not be undone); change (the result of one change), end; undo-begin, set-aside (a copy of what

@@ -35,8 +35,9 @@ def fsync_directory(path: str) -> None:
 
 
 def with_path(error: OSError, path: str) -> OSError:
-    """Return the same error with the path it is about."""
-    return OSError(error.errno, error.strerror, error.filename or path)
+    """Return the same error with the path it is about; a name in an open directory alone tells too little."""
+    known = isinstance(error.filename, str) and error.filename.startswith("/")
+    return OSError(error.errno, error.strerror, error.filename if known else path)
 
 
 def private_opener(path: str, flags: int) -> int:

@@ -7,10 +7,11 @@ import hashlib
 import os
 import stat
 import time
-from typing import List, Optional, Union
+from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
-from .common import Record, failpoint, fsync_directory, with_path
-from .problems import FailedError, Problem, RefusedError, errno_problem
+from .common import Record, failpoint, with_path
+from .directories import Directory, open_directory, parent_of, set_owner
+from .problems import ExecutorError, FailedError, Problem, RefusedError, errno_problem
 
 KERNEL_DIRECTORIES = ("/sys/", "/proc/")  # written in place: these files cannot be renamed over
 _GET_FLAGS, _IMMUTABLE, _APPEND_ONLY = 0x80086601, 0x10, 0x20  # FS_IOC_GETFLAGS and two of its bits
@@ -24,18 +25,28 @@ def digest(data: Optional[bytes]) -> str:
 def read_content(path: str) -> Optional[bytes]:
     """Return the bytes of a regular file, None when there is none. Refuses links, devices and directories."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with parent_of(path) as parent:
+            found = read_file(parent, path)
+    except FileNotFoundError:
+        return None
+    return None if found is None else found[0]
+
+
+def read_file(parent: Directory, path: str) -> Optional[Tuple[bytes, Record]]:
+    """Return the bytes and the metadata of one and the same regular file in its open directory, None without one."""
+    try:
+        descriptor = parent.open(os.path.basename(path))
     except FileNotFoundError:
         return None
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise RefusedError("symbolic-link", path=path) from None
-        raise
+        raise with_path(error, path) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise RefusedError("not-a-regular-file", path=path)
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read()
+            return file.read(), file_metadata(descriptor, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error
     finally:
@@ -60,14 +71,10 @@ def normalized(path: str, data: Optional[bytes]) -> Optional[bytes]:
     return chosen[0][1:-1] if len(chosen) == 1 and len(words) > 1 else b" ".join(words)
 
 
-def file_metadata(path: str) -> Record:
+def file_metadata(descriptor: int, path: str) -> Record:
     """Return owner, mode, times, number of links and extended attributes (the SELinux context is one) of a file."""
-    status = os.lstat(path)
-    attributes = {}
-    if not is_kernel_file(path):
-        for name in _attribute_names(path):
-            value = os.getxattr(path, name, follow_symlinks=False)
-            attributes[name] = base64.b64encode(value).decode("ascii")
+    status = os.fstat(descriptor)
+    attributes = {} if is_kernel_file(path) else read_attributes(descriptor)
     return {
         "mode": stat.S_IMODE(status.st_mode),
         "uid": status.st_uid,
@@ -75,55 +82,85 @@ def file_metadata(path: str) -> Record:
         "atime_ns": status.st_atime_ns,
         "mtime_ns": status.st_mtime_ns,
         "links": status.st_nlink,
-        "xattrs": attributes,
+        "xattrs": {name: base64.b64encode(value).decode("ascii") for name, value in attributes.items()},
     }
 
 
-def _attribute_names(file: Union[str, int]) -> List[str]:
+def read_attributes(descriptor: int) -> Dict[str, bytes]:
     """Return the extended attributes to carry over; the kernel makes the signatures of IMA and EVM itself."""
     try:
-        names = os.listxattr(file)
+        names = os.listxattr(descriptor)
     except OSError as error:
         if error.errno in (errno.ENOTSUP, errno.ENOSYS):
-            return []
+            return {}
         raise
-    return [name for name in names if name not in ("security.ima", "security.evm")]
+    return {name: os.getxattr(descriptor, name) for name in names if name not in ("security.ima", "security.evm")}
 
 
-def write_file(path: str, data: bytes, metadata: Record, temporary: str, times: bool = False) -> None:
+def write_file(
+    parent: Directory, path: str, data: bytes, metadata: Record, temporary: str, restored: bool = False
+) -> None:
     """Replace `path` by `data` in one step (kernel files: write in place), with the owner, mode and attributes given.
 
-    Other names of the same file (hard links) keep the old content. Raises FailedError, OSError for kernel files.
+    Other names of the same file (hard links) keep the old content. What is `restored` also gets its times, and where
+    the disk is full takes the place of what is there. Raises FailedError, OSError for kernel files.
     """
     if is_kernel_file(path):
-        _write_kernel_file(path, data)
+        _write_kernel_file(parent, path, data)
         return
+
+    def fill(descriptor: int) -> None:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(data)
+        apply_metadata(descriptor, metadata, restored)
+
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                failpoint("temporary-created")
-                file.write(data)
-                file.flush()
-                _apply_metadata(descriptor, metadata, times)
-                os.fsync(descriptor)
-            failpoint("temporary-written")
-            os.rename(temporary, path)
-        except BaseException:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
-            raise
-        failpoint("renamed")
-        fsync_directory(os.path.dirname(path))
+        replace_name(parent, os.path.basename(path), temporary, fill, restored)
+        parent.sync()
     except OSError as error:
-        raise write_error(error, path) from error
+        raise write_error(error, path, parent) from error
 
 
-def _write_kernel_file(path: str, data: bytes) -> None:
+def replace_name(
+    parent: Directory, name: str, temporary: str, fill: Callable[[int], None], expendable: bool = False
+) -> None:
+    """Put a new file, which `fill` writes, in the place of a name in one step; nothing is left when that fails.
+
+    What is there now is removed first if it is `expendable` and the disk has no room for both.
+    """
+    while True:
+        try:
+            _replace_once(parent, name, temporary, fill)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not expendable or parent.status(name) is None:
+                raise
+        parent.unlink(name)
+        failpoint("room-made")
+
+
+def _replace_once(parent: Directory, name: str, temporary: str, fill: Callable[[int], None]) -> None:
+    try:
+        descriptor = parent.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            failpoint("temporary-created")
+            fill(descriptor)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        failpoint("temporary-written")
+        parent.rename(temporary, name)
+    except BaseException:
+        parent.unlink(temporary)
+        raise
+    failpoint("renamed")
+
+
+def _write_kernel_file(parent: Directory, path: str, data: bytes) -> None:
     """Write at once, as the kernel wants it; try again for a moment while the file is busy."""
     for pause in (0.05, 0.2, 0.5, None):
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = parent.open(os.path.basename(path), os.O_WRONLY)
             try:
                 written = os.write(descriptor, data)
                 _truncate(descriptor, written)
@@ -150,7 +187,7 @@ def _truncate(descriptor: int, length: int) -> None:
         pass
 
 
-def _apply_metadata(descriptor: int, metadata: Record, times: bool) -> None:
+def apply_metadata(descriptor: int, metadata: Record, times: bool) -> None:
     """Give an open file the owner, mode, attributes and (on undo) times of `metadata`; what it leaves out stays."""
     status = os.fstat(descriptor)
     owner = (
@@ -158,10 +195,10 @@ def _apply_metadata(descriptor: int, metadata: Record, times: bool) -> None:
         status.st_gid if metadata.get("gid") is None else metadata["gid"],
     )
     if (status.st_uid, status.st_gid) != owner:
-        os.fchown(descriptor, *owner)
+        set_owner(descriptor, *owner)
     if "xattrs" in metadata:
         wanted = {name: base64.b64decode(value) for name, value in metadata["xattrs"].items()}
-        current = {name: os.getxattr(descriptor, name) for name in _attribute_names(descriptor)}
+        current = read_attributes(descriptor)
         for name in sorted(set(current) - set(wanted)):  # such as an access list inherited from the directory
             os.removexattr(descriptor, name)
         for name in sorted(wanted):
@@ -172,59 +209,117 @@ def _apply_metadata(descriptor: int, metadata: Record, times: bool) -> None:
         os.utime(descriptor, ns=(metadata["atime_ns"], metadata["mtime_ns"]))
 
 
-def remove_file(path: str) -> None:
+def remove_file(parent: Directory, path: str) -> None:
     """Remove a file, and have that on disk. Raises FailedError."""
     try:
-        os.unlink(path)
+        os.unlink(os.path.basename(path), dir_fd=parent.descriptor)
         failpoint("removed")
-        fsync_directory(os.path.dirname(path))
+        parent.sync()
     except OSError as error:
-        raise write_error(error, path) from error
+        raise write_error(error, path, parent) from error
 
 
 def missing_parents(path: str) -> List[str]:
     """Return the parent directories that have to be made, outermost first."""
-    missing = []
+    missing: List[str] = []
     parent = os.path.dirname(path)
-    while not os.path.isdir(parent):
-        if os.path.lexists(parent):
-            raise RefusedError("not-a-directory", path=parent)
-        missing.append(parent)
-        parent = os.path.dirname(parent)
-    return missing[::-1]
-
-
-def make_directory(path: str) -> None:
-    """Make a directory that everybody may read, and have it on disk; one that is there stays as it is."""
-    try:
-        os.mkdir(path, 0o755)
-        os.chmod(path, 0o755 | stat.S_IMODE(os.stat(path).st_mode) & 0o7000)  # the caller's umask is not the host's
-    except FileExistsError:
-        if not os.path.isdir(path):
-            raise
-    except OSError as error:
-        raise write_error(error, path) from error
-    failpoint("directory-made")
-    fsync_directory(os.path.dirname(path))
-
-
-def write_error(error: OSError, path: str) -> FailedError:
-    """Return the error about `path`, naming the flag of chattr that explains a refusal even root gets."""
-    reason = errno_problem(error)
-    if error.errno in (errno.EPERM, errno.EACCES):
-        for place in (path, os.path.dirname(path)):
-            flags = _inode_flags(place)
-            if flags & (_IMMUTABLE | _APPEND_ONLY):
-                reason = Problem("chattr", reason=reason, path=place, attribute="i" if flags & _IMMUTABLE else "a")
-    return FailedError("os-error", path=path, reason=reason)
-
-
-def _inode_flags(path: str) -> int:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    while True:
         try:
-            return int.from_bytes(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))[:4], "little")
-        finally:
-            os.close(descriptor)
+            with open_directory(parent):
+                return missing[::-1]
+        except FileNotFoundError:
+            missing.append(parent)
+            parent = os.path.dirname(parent)
+        except NotADirectoryError:
+            raise RefusedError("not-a-directory", path=parent) from None
+
+
+def make_directories(paths: Iterable[str]) -> None:
+    """Make directories, the outermost first. Raises FailedError."""
+    for directory in paths:
+        try:
+            make_directory(directory)
+        except OSError as error:
+            with parent_of(directory) as parent:
+                raise write_error(error, directory, parent) from error
+
+
+def make_directory(path: str, mode: int = 0o755) -> None:
+    """Make a directory of that mode, and have it on disk; one that is there stays as it is."""
+    name = os.path.basename(path)
+    with parent_of(path) as parent:
+        try:
+            os.mkdir(name, mode, dir_fd=parent.descriptor)
+            descriptor = parent.open(name, os.O_RDONLY | os.O_DIRECTORY)
+            try:  # the caller's umask is not the host's
+                os.fchmod(descriptor, mode | stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o7000)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except FileExistsError:
+            status = parent.status(name)
+            if status is None or not stat.S_ISDIR(status.st_mode):
+                raise RefusedError("not-a-directory", path=path) from None
+        except OSError as error:
+            raise with_path(error, path) from error
+        failpoint("directory-made")
+        parent.sync()
+
+
+def remove_directory(path: str) -> bool:
+    """Remove an empty directory; return whether it is gone."""
+    try:
+        with parent_of(path) as parent:
+            os.rmdir(os.path.basename(path), dir_fd=parent.descriptor)
+    except FileNotFoundError:
+        pass  # a run was killed before it was made
+    except (ExecutorError, OSError):
+        return False  # somebody uses it now
+    return True
+
+
+def write_error(error: OSError, path: str, parent: Directory) -> FailedError:
+    """Return the error about `path`, naming the flag of chattr that explains a refusal even root gets."""
+    locked = locked_by_flag(parent, path) if error.errno in (errno.EPERM, errno.EACCES) else None
+    return FailedError("os-error", path=path, reason=locked or errno_problem(error))
+
+
+def locked_by_flag(parent: Directory, path: str) -> Optional[Problem]:
+    """Return which attribute of chattr keeps a file or its directory as it is, None for neither."""
+    for name, place in ((os.path.basename(path), path), (".", os.path.dirname(path))):
+        attribute = locking_attribute(parent, name)
+        if attribute:
+            return _flag_problem(place, attribute)
+    return None
+
+
+def locking_attribute(parent: Directory, name: str) -> str:
+    """Return `i` (immutable), `a` (append-only) or nothing, as lsattr shows it."""
+    try:
+        descriptor = parent.open(name)
     except OSError:
-        return 0
+        return ""
+    try:
+        return _attribute_of(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def require_no_flag(descriptor: int, path: str) -> None:
+    """Refuse an open file or directory that chattr keeps as it is."""
+    attribute = _attribute_of(descriptor)
+    if attribute:
+        raise RefusedError("os-error", path=path, reason=_flag_problem(path, attribute))
+
+
+def _flag_problem(path: str, attribute: str) -> Problem:
+    refusal = errno_problem(OSError(errno.EPERM, os.strerror(errno.EPERM)))  # what any change would end with
+    return Problem("chattr", reason=refusal, path=path, attribute=attribute)
+
+
+def _attribute_of(descriptor: int) -> str:
+    try:
+        flags = int.from_bytes(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))[:4], "little")
+    except OSError:
+        return ""
+    return "i" if flags & _IMMUTABLE else "a" if flags & _APPEND_ONLY else ""

@@ -28,6 +28,8 @@ class Journal:
         try:
             os.posix_fallocate(descriptor, 0, size)
         except OSError as error:
+            if error.errno == errno.ENOSPC and os.path.exists(self.path):
+                return  # a run that is continued: what it reserved when it began has to be enough
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # a file system that cannot reserve space
                 os.unlink(self._reserve_path)
                 raise with_path(error, self.directory) from error
@@ -78,9 +80,10 @@ class Journal:
         if os.path.lexists(self._reserve_path):
             os.unlink(self._reserve_path)
 
-    def close(self) -> None:
-        """Close the file."""
-        self.release_reserve()
+    def close(self, keep_reserve: bool = False) -> None:
+        """Close the file; the reserve of a run that can be undone is kept, so that a full disk is no obstacle to it."""
+        if not keep_reserve:
+            self.release_reserve()
         os.close(self._descriptor)
 
 

@@ -46,6 +46,25 @@ TEMPLATES: Dict[str, str] = {
     "not-as-written": N_("{subject} does not hold what was written"),
     "backup-failed": N_("{path}: the original could not be kept: {reason}"),
     "backup-damaged": N_("the original of {path} kept in {backup} is damaged"),
+    # directories that others can change
+    "link-of-others": N_(
+        "{path} is a symbolic link that others than root can exchange (in {directory}): name what it points to"
+    ),
+    "directory-of-several-users": N_(
+        "{path} belongs to user {owner}, but user {user} can exchange it (in {directory}): root writes nothing below it"
+    ),
+    "below-a-directory-of-others": N_(
+        "{path} lies in {directory}, which others than root can change: root writes nothing below it"
+    ),
+    "directory-writable-by-others": N_("{path} can be written by others than root: root writes nothing there"),
+    "file-of-another-user": N_(
+        "{path} belongs to user {owner}, its directory to user {user}, in whose name it cannot be replaced"
+    ),
+    "directory-exchanged": N_("{path} is another directory than the one in which this run has written"),
+    "cannot-act-as": N_("{path} belongs to user {user}, in whose name root cannot write here: {reason}"),
+    "tree-of-another-user": N_(
+        "{path} belongs to user {user}: as root nothing is installed there; run envtune as that user"
+    ),
     # commands and processes
     "no-answer": N_("{command} did not answer within {seconds} s"),
     "command-failed": N_("{command} ended with {status}: {output}"),

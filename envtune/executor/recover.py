@@ -1,12 +1,13 @@
 """Finish or undo what an earlier run did."""
 
+import contextlib
 import time
 from typing import Dict, List, Optional, Tuple
 
 from .common import EventCallback, Record
 from .history import RecordedRun
 from .operations.file import FileOperation
-from .problems import Problem, RefusedError, failure
+from .problems import ExecutorError, Problem, RefusedError, failure
 from .processes import running_commands
 from .run import Run
 from .state import Lock
@@ -82,14 +83,15 @@ def undo_run(
 
 
 def _undo(run: Run, recorded: RecordedRun, change: Optional[str], force: bool) -> List[Record]:
-    run.record("undo-begin", change=change, force=force)
+    run.record("undo-begin", closing=True, change=change, force=force)
     results = [run.revert_step(key, recorded.steps[key], force) for key in recorded.open_steps(change)]
     if recorded.damaged and change is None:
         problem = Problem("damaged-lines-not-undone", journal=recorded.path, lines=recorded.damaged)
         results.append(dict(failure(problem), change="", number=-1, status="failed"))
     for step in recorded.steps.values():  # directories that an earlier undo of one change had to leave
         if step.get("operation", {}).get("op") == "file":
-            FileOperation(step["operation"]).clean_up(step["kept"])
+            with contextlib.suppress(ExecutorError, OSError):
+                FileOperation(step["operation"]).clean_up(step["kept"])
     run.end("undo-end", results)
     return results
 

@@ -36,7 +36,8 @@ class Run:
     def end(self, kind: str, results: List[Record]) -> None:
         """Journal the last record, with what became of everything."""
         self.record(kind, closing=True, results=results)
-        self.journal.close()
+        undoable = kind == "end" and any(result["status"] == "done" or result.get("left") for result in results)
+        self.journal.close(keep_reserve=undoable)
 
     def _notify(self, kind: str, record: Record) -> None:
         if self._on_event is not None:

@@ -4,11 +4,12 @@ import os
 from typing import IO, Any, Callable, Optional
 
 from .common import failpoint, fsync_directory, private_opener
+from .operations.trees import remove_tree
 from .problems import FailedError, errno_problem
 
 
 class RunDirectory:
-    """runs/<run>; `on_output` gets every line that a command prints while it runs.
+    """runs/<run>, when it is begun or continued; `on_output` gets every line that a command prints while it runs.
 
     `redact` takes secrets out of a line before it is kept or passed on; who imports the executor may replace it.
     """
@@ -17,6 +18,7 @@ class RunDirectory:
 
     def __init__(self, path: str, on_output: Optional[Callable[[str], None]] = None) -> None:
         self.path = path
+        remove_tree(os.path.join(path, "work"))  # of a run that was killed while it prepared
         self.on_output = on_output
 
     def save(self, data: bytes) -> str:
@@ -31,9 +33,11 @@ class RunDirectory:
         try:
             self.write_private(path, write)
             fsync_directory(self.path)
-        except OSError as error:
+        except BaseException as error:
             if os.path.lexists(path):
                 os.unlink(path)
+            if not isinstance(error, OSError):
+                raise
             raise FailedError("backup-failed", path=path, reason=errno_problem(error)) from error
         failpoint("original-kept")
         return name

@@ -9,7 +9,9 @@ import time
 from typing import Any, Dict, Optional
 
 from .common import utc_now
-from .problems import LockedError, Problem, RefusedError
+from .directories import open_directory
+from .files import make_directory, missing_parents
+from .problems import ExecutorError, LockedError, Problem, RefusedError
 
 
 def state_directory() -> str:
@@ -30,31 +32,32 @@ def ensure_state_directory(state: str) -> None:
 
     Raises RefusedError, or OSError when it cannot be made.
     """
-    os.makedirs(os.path.dirname(state) or "/", exist_ok=True)
+    as_root = os.geteuid() == 0
+    if as_root:
+        _require_directory_of_root(os.path.dirname(state))
+    for parent in missing_parents(state):
+        make_directory(parent, 0o755 if as_root else 0o700)
     for path in (state, os.path.join(state, "runs")):
-        try:
-            os.mkdir(path, 0o700)
-        except FileExistsError:
-            pass
+        make_directory(path, 0o700)
         status = os.lstat(path)
-        if not stat.S_ISDIR(status.st_mode):
-            raise RefusedError("not-a-directory", path=path)
         if status.st_uid != os.geteuid():
             raise RefusedError("owned-by-another-user", path=path, owner=status.st_uid, user=os.geteuid())
         if status.st_mode & 0o022:
             raise RefusedError("writable-by-others", path=path, mode="%o" % stat.S_IMODE(status.st_mode))
-    if os.geteuid() == 0:
-        _require_parents_of_root(os.path.realpath(state))
 
 
-def _require_parents_of_root(path: str) -> None:
+def _require_directory_of_root(path: str) -> None:
     """Refuse a parent that others can write: they could rename root's state and put another one in its place."""
-    while path != "/":
-        path = os.path.dirname(path)
-        status = os.stat(path)
-        others = status.st_mode & (0o002 if status.st_gid == 0 else 0o022)
-        if status.st_uid != 0 or (others and not status.st_mode & stat.S_ISVTX):
-            raise RefusedError("parent-writable-by-others", path=path)
+    try:
+        with open_directory(path) as directory:
+            others = directory.owner is not None
+    except FileNotFoundError:
+        _require_directory_of_root(os.path.dirname(path))
+        return
+    except ExecutorError:
+        others = True
+    if others:
+        raise RefusedError("parent-writable-by-others", path=path)
 
 
 class Lock:
@@ -71,10 +74,6 @@ class Lock:
                 raise LockedError("locked", holder=_holder_problem(holder))
             time.sleep(0.1)
         self.describe("")
-        for name in os.listdir(os.path.join(state, "runs")):  # space that killed runs hold; a journal reserves its own
-            reserve = os.path.join(state, "runs", name, "reserve")
-            if os.path.lexists(reserve):
-                os.unlink(reserve)
 
     def __enter__(self) -> "Lock":
         return self

@@ -15,6 +15,7 @@ from envtune.context import Context
 from envtune.context.registry import find_action, plan_arguments
 from envtune.errors import Denied, HostError, Skipped, Verdict, host_error_text, internal_error_text, long_number_text
 from envtune.fix.conflicts import Ownership
+from envtune.fix.hard_links import with_other_names
 from envtune.fix.policy import refusal
 from envtune.messages import Joined, Literal, Message, Text
 from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
@@ -160,7 +161,7 @@ class _Draft:
             reason = Message("{owner} of this plan changes the same thing: {target}", owner=owner, target=change.target)
             self.skip(named, reason)
             return
-        numbered = change._replace(id=f"C{len(self.changes) + 1:02d}")
+        numbered = with_other_names(change, self.context.host)._replace(id=f"C{len(self.changes) + 1:02d}")
         self._ownership.claim(numbered)
         self.changes.append(numbered)
 

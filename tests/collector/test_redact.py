@@ -21,8 +21,8 @@ from envtune.collector.redact import (
     redact_script,
     redact_text,
     redact_value,
-    secret_name,
 )
+from envtune.collector.redact.names import secret_name
 from envtune.collector.snapshot import take
 
 SECRET = "Zq8vK2mT0pLx7RwY"

@@ -15,7 +15,7 @@ from helpers.killed_runs import (
 
 from envtune.executor.history import interrupted_runs, recorded_runs
 from envtune.executor.problems import LockedError, RefusedError
-from envtune.executor.state import Lock, lock_holder
+from envtune.executor.state import Lock, ensure_state_directory, lock_holder
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -80,3 +80,27 @@ def test_a_run_under_way_is_not_interrupted(tmp_path: Path, state: str) -> None:
     assert last(state).in_progress == "apply" and interrupted_runs(state) == []
     (tmp_path / "go").touch()
     os.waitpid(pid, 0)
+
+
+def test_the_parents_that_were_made_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut right after the first run: each new directory has been flushed, and the one that names it."""
+    flushed, flush = set(), os.fsync
+
+    def record(descriptor: int) -> None:
+        flushed.add(os.path.realpath(f"/proc/self/fd/{descriptor}"))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    ensure_state_directory(str(tmp_path / "var/lib/envtune"))
+    made = [tmp_path, *(tmp_path / name for name in ("var", "var/lib", "var/lib/envtune"))]
+    assert {str(path) for path in made} <= flushed
+
+
+@pytest.mark.root
+@root_only
+def test_nothing_is_made_where_root_keeps_no_state(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    os.chown(tmp_path / "theirs", 12345, 12345)
+    with pytest.raises(RefusedError, match="others than root"):
+        ensure_state_directory(str(tmp_path / "theirs/new/state"))
+    assert not list((tmp_path / "theirs").iterdir())

@@ -29,7 +29,7 @@ class RecordedMachine(Machine):
 
     def _stat(self, path: str, follow: bool) -> Stat:
         found = _as_kernel(lambda: self.host.stat(path, follow), path)
-        return Stat(found.kind, found.mode, found.uid, found.gid, found.size, found.mtime)
+        return Stat(*found)
 
     def read_bytes(self, path: str, limit: int = FILE_LIMIT) -> bytes:
         return _as_kernel(lambda: self.host.read_bytes(path), path)

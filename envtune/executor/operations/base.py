@@ -1,8 +1,11 @@
 """What every kind of operation can do."""
 
+import os
 from typing import ClassVar, Optional
 
 from ..common import Record
+from ..directories import Directory
+from ..problems import RefusedError
 from ..run_directory import RunDirectory
 from ..validators import Members
 
@@ -63,3 +66,20 @@ class Operation:
 
     def clean_up(self, saved: Record) -> None:
         """Remove what a killed run left on the host."""
+
+
+def temporary_name() -> str:
+    """Return a name that nobody can take beforehand."""
+    return ".envtune-%d-%s" % (os.getpid(), os.urandom(4).hex())
+
+
+def require_same_directory(directory: Directory, saved: Record) -> None:
+    """Refuse a directory that its owner has put in the place of the one that `saved` is about; closes it then.
+
+    Where only root can do that there is nothing to refuse, and after a reboot device numbers tell nothing.
+    """
+    device, inode = saved.get("parent") or (0, 0)
+    now = directory.identity()
+    if directory.owner is not None and now[0] == device and now[1] != inode:
+        os.close(directory.descriptor)
+        raise RefusedError("directory-exchanged", path=directory.path)

@@ -5,21 +5,24 @@ import os
 from typing import Optional
 
 from ..common import Record
+from ..directories import Directory, parent_of
 from ..files import (
     digest,
-    file_metadata,
     is_kernel_file,
-    make_directory,
+    locked_by_flag,
+    make_directories,
     missing_parents,
     normalized,
     read_content,
+    read_file,
+    remove_directory,
     remove_file,
     write_file,
 )
 from ..problems import FailedError, RefusedError
 from ..run_directory import RunDirectory
 from ..validators import Members, is_content, is_count, is_mode, is_path
-from .base import Operation
+from .base import Operation, require_same_directory, temporary_name
 
 
 class FileOperation(Operation):
@@ -39,36 +42,71 @@ class FileOperation(Operation):
 
     def observe(self) -> str:
         """Return the digest of the normalized content, or `absent`; raises RefusedError unless it is a regular file."""
-        return digest(normalized(self.path, read_content(self.path)))
+        return self._digest(read_content(self.path))
+
+    def _digest(self, data: Optional[bytes]) -> str:
+        return digest(normalized(self.path, data))
 
     def final_state(self) -> str:
         """Return the digest of the planned content, or `absent`."""
-        return digest(normalized(self.path, self.content))
+        return self._digest(self.content)
+
+    def require_precondition(self) -> None:
+        """Raise RefusedError when chattr keeps the file as it is, or others could lead the write elsewhere."""
+        try:
+            with parent_of(self.path) as parent:
+                self._require_replaceable(parent)
+        except FileNotFoundError:
+            missing_parents(self.path)
+
+    def _require_replaceable(self, parent: Directory) -> None:
+        if is_kernel_file(self.path):
+            return
+        status = parent.status(os.path.basename(self.path))
+        if status is not None and parent.owner is not None and status.st_uid != parent.owner.uid:
+            user = parent.owner.uid
+            raise RefusedError("file-of-another-user", path=self.path, owner=status.st_uid, user=user)
+        locked = locked_by_flag(parent, self.path)
+        if locked is not None:
+            raise RefusedError("os-error", path=self.path, reason=locked)
 
     def backup(self, directory: RunDirectory) -> Record:
         """Keep the content and its metadata; of a file that is not there, the parent directories that are missing."""
-        saved: Record = {"temporary": os.path.join(os.path.dirname(self.path), ".envtune-%d" % os.getpid())}
-        data = read_content(self.path)
-        if data is None:
+        saved: Record = {"temporary": os.path.join(os.path.dirname(self.path), temporary_name())}
+        found = None
+        try:
+            with parent_of(self.path) as parent:
+                self._require_replaceable(parent)
+                saved["parent"] = parent.identity()
+                found = read_file(parent, self.path)
+        except FileNotFoundError:
+            pass
+        if found is None:
             saved.update(was="absent", missing=missing_parents(self.path))
         else:
-            was = digest(normalized(self.path, data))
-            saved.update(original=directory.save(data), was=was, meta=file_metadata(self.path))
+            saved.update(original=directory.save(found[0]), was=self._digest(found[0]), meta=found[1])
         return saved
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
         """Replace or remove the file; raises RefusedError when it has changed since `backup`."""
-        if self.observe() != saved["was"]:
-            raise RefusedError("changed-meanwhile", path=self.path)
-        if self.content is None:
-            remove_file(self.path)
-            return
         metadata = saved.get("meta")
         if metadata is None:
-            for parent in saved["missing"]:
-                make_directory(parent)
+            make_directories(saved["missing"])
             metadata = {"mode": self.wire.get("mode", 0o644), "uid": self.wire.get("uid"), "gid": self.wire.get("gid")}
-        write_file(self.path, self.content, metadata, saved["temporary"])
+        with self._parent(saved) as parent:
+            found = read_file(parent, self.path)
+            if self._digest(None if found is None else found[0]) != saved["was"]:
+                raise RefusedError("changed-meanwhile", path=self.path)
+            if self.content is None:
+                remove_file(parent, self.path)
+            else:
+                write_file(parent, self.path, self.content, metadata, os.path.basename(saved["temporary"]))
+
+    def _parent(self, saved: Record) -> Directory:
+        """Open the directory of the file; raises RefusedError when it is not the one that `backup` saw."""
+        parent = parent_of(self.path)
+        require_same_directory(parent, saved)
+        return parent
 
     def changed_by_others(self, saved: Record, step: Record) -> str:
         """Return the digest of the content if it is not the original, the planned or the written one, else nothing."""
@@ -88,28 +126,30 @@ class FileOperation(Operation):
         Raises FailedError when the original kept is damaged.
         """
         if saved["was"] == "absent":
-            if read_content(self.path) is not None:
-                remove_file(self.path)
+            with self._parent(saved) as parent:
+                if read_file(parent, self.path) is not None:
+                    remove_file(parent, self.path)
             return
         with directory.open(saved["original"]) as file:
             data = file.read()
-        if digest(normalized(self.path, data)) != saved["was"]:
+        if self._digest(data) != saved["was"]:
             raise FailedError("backup-damaged", path=self.path, backup=saved["original"])
         if is_kernel_file(self.path):
             data = (normalized(self.path, data) or b"") + b"\n"
-        for parent in missing_parents(self.path):
-            make_directory(parent)
-        write_file(self.path, data, saved["meta"], saved["temporary"], times=True)
+        made = missing_parents(self.path)
+        make_directories(made)
+        with parent_of(self.path) if made else self._parent(saved) as parent:
+            write_file(parent, self.path, data, saved["meta"], os.path.basename(saved["temporary"]), restored=True)
 
     def clean_up(self, saved: Record) -> None:
         """Remove the temporary file, and the directories that were made for a file which is not there."""
-        if os.path.lexists(saved["temporary"]):
-            os.unlink(saved["temporary"])
-        if saved["was"] == "absent" and not os.path.lexists(self.path):
-            for parent in reversed(saved["missing"]):
-                try:
-                    os.rmdir(parent)
-                except FileNotFoundError:
-                    continue  # the run was killed before it was made
-                except OSError:
-                    break  # somebody uses it now
+        try:
+            with self._parent(saved) as parent:
+                parent.unlink(os.path.basename(saved["temporary"]))
+                there = parent.status(os.path.basename(self.path)) is not None
+        except FileNotFoundError:
+            there = False
+        if saved["was"] == "absent" and not there:
+            for parent_path in reversed(saved["missing"]):
+                if not remove_directory(parent_path):
+                    break

@@ -1,16 +1,18 @@
 """Replace directory trees by commands, with everything that was there kept in an archive."""
 
 import os
-from typing import IO, List
+from typing import List
 
 from ..commands import run_checked
 from ..common import Record, failpoint
+from ..directories import open_directory, parent_of
 from ..files import digest, read_content
-from ..problems import FailedError, RefusedError
+from ..problems import ExecutorError, FailedError, RefusedError
 from ..run_directory import RunDirectory
 from ..validators import Members, is_argv, is_environment, is_list_of, is_path, is_relative_path, is_seconds, is_text
-from .base import Operation
-from .trees import expand_names, file_digest, fsync_tree, new_work_directory, remove_tree, tree_digest
+from .archive import TreeArchive, write_archive
+from .base import Operation, temporary_name
+from .trees import file_digest, fsync_trees, new_work_directory, remove_entry, remove_tree, tree_digest, walk_tree
 from .wheels import fetched, pin_wheels, require_covered, require_installed, wheel_path
 
 _TIMEOUT_OF_A_STEP = 1800.0  # seconds
@@ -59,13 +61,22 @@ class ReplaceTreeOperation(Operation):
         self.site = wire.get("site", "")
         self.timeout = wire.get("timeout", _TIMEOUT_OF_A_STEP)
         self.env = wire.get("env", {})
+        self.has_expectations = True  # of whose the trees are
 
     def observe(self) -> str:
         """Return one digest over everything `touches` names."""
-        return tree_digest(os.path.join(self.root, name) for name in expand_names(self.root, self.names))
+        return tree_digest(self.root, self.names)
 
     def require_precondition(self) -> None:
-        """Raise RefusedError when a name in `holds` does not have its digest."""
+        """Raise RefusedError when a name in `holds` does not have its digest, or root would run in a user's tree."""
+        for parent in self._parents():
+            try:
+                with open_directory(parent) as directory:
+                    owner = directory.owner
+            except FileNotFoundError:
+                continue
+            if owner is not None:
+                raise RefusedError("tree-of-another-user", path=parent, user=owner.uid)
         for name, planned in sorted(self.expected.items()):
             path = os.path.join(self.root, name)
             found = digest(read_content(path))
@@ -90,8 +101,10 @@ class ReplaceTreeOperation(Operation):
             raise
         with directory.open(name) as file:
             checksum = file_digest(file).hex()
-        temporary = os.path.join(self.root, ".envtune-%d" % os.getpid())
-        return {"was": was, "original": name, "sha256": checksum, "temporary": temporary, "work": work, **provenance}
+        temporary = os.path.join(self.root, temporary_name())
+        archive = os.path.join(directory.path, name)
+        saved = {"was": was, "original": name, "sha256": checksum, "temporary": temporary, "work": work}
+        return dict(saved, archive=archive, **provenance)
 
     def _prepare(self, work: str, directory: RunDirectory) -> Record:
         """Run the preparation; return what the journal keeps of it: the wheels with their hashes, and their sources."""
@@ -101,16 +114,13 @@ class ReplaceTreeOperation(Operation):
         sources = fetched(directory.output_since(start), uses_index)
         return {"wheels": pin_wheels(self._wheel_paths(work), work), "sources": sources}
 
+    def _parents(self) -> List[str]:
+        """Return the directories in which the trees lie."""
+        return sorted({os.path.dirname(os.path.join(self.root, name)) for name in self.names})
+
     def save_copy(self, directory: RunDirectory) -> str:
         """Keep everything `touches` names in one archive; its name."""
-        import tarfile
-
-        def write(file: IO[bytes]) -> None:
-            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
-                for name in expand_names(self.root, self.names):
-                    archive.add(os.path.join(self.root, name), arcname=name)
-
-        return directory.save_from(write)
+        return directory.save_from(lambda file: write_archive(file, self.root, self.names))
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
         """Run the steps, compare the files of the wheels, then verify; raises FailedError for the first that fails."""
@@ -123,8 +133,7 @@ class ReplaceTreeOperation(Operation):
         finally:
             os.umask(previous)
             remove_tree(work)
-        for name in expand_names(self.root, self.names):
-            fsync_tree(os.path.join(self.root, name))
+        fsync_trees(self.root, self.names)
 
     def _run_all(self, commands: List[List[str]], work: str, directory: RunDirectory) -> None:
         env = {name: value.replace("{work}", work) for name, value in self.env.items()}
@@ -146,42 +155,32 @@ class ReplaceTreeOperation(Operation):
 
     def revert(self, saved: Record, directory: RunDirectory) -> None:
         """Restore the trees from the archive, name by name; raises FailedError when it is damaged."""
-        import shutil
+        with directory.open(saved["original"]) as file:
+            if file_digest(file).hex() != saved["sha256"]:
+                raise FailedError("archive-damaged", archive=saved["original"])
+            file.seek(0)
+            TreeArchive(file, self.root, self.names).restore(os.path.basename(saved["temporary"]))
 
-        new, old = os.path.join(saved["temporary"], "new"), os.path.join(saved["temporary"], "old")
-        _unpack_archive(saved, directory, new)
-        os.mkdir(old, 0o700)
-        failpoint("tree-unpacked")
-        for number, name in enumerate(sorted({*expand_names(self.root, self.names), *expand_names(new, self.names)})):
-            path, source = os.path.join(self.root, name), os.path.join(new, name)
-            if os.path.lexists(path):
-                os.rename(path, os.path.join(old, str(number)))
-                failpoint("tree-removed")
-            if os.path.lexists(source):
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                os.rename(source, path)
-                failpoint("tree-restored")
-            fsync_tree(path)
-        shutil.rmtree(saved["temporary"])
+    def is_reverted(self, saved: Record) -> bool:
+        """Return whether the trees are as they were: names and content, and by the archive all the rest."""
+        import tarfile
+
+        if not super().is_reverted(saved):
+            return False
+        try:
+            with open(saved["archive"], "rb") as file:
+                return TreeArchive(file, self.root, self.names).matches()
+        except (KeyError, FileNotFoundError, tarfile.TarError, ValueError):
+            return True  # a journal of envtune 0.1, or nothing that tells more
 
     def clean_up(self, saved: Record) -> None:
-        """Remove the half of an undo that a killed run left; the archive still holds everything."""
-        import shutil
-
+        """Remove what a killed run left; the archive still holds everything."""
         remove_tree(saved.get("work", ""))
-        if os.path.lexists(saved["temporary"]):
-            shutil.rmtree(saved["temporary"])
-
-
-def _unpack_archive(saved: Record, directory: RunDirectory, target: str) -> None:
-    import tarfile
-
-    with directory.open(saved["original"]) as file:
-        if file_digest(file).hex() != saved["sha256"]:
-            raise FailedError("archive-damaged", archive=saved["original"])
-        file.seek(0)
-        os.makedirs(target, 0o700)
-        with tarfile.open(fileobj=file, mode="r") as archive:
-            if hasattr(tarfile, "fully_trusted_filter"):
-                archive.extraction_filter = tarfile.fully_trusted_filter
-            archive.extractall(target, numeric_owner=True)
+        name = os.path.basename(saved["temporary"])
+        for parent in {*self._parents(), self.root}:
+            try:
+                with parent_of(os.path.join(parent, name)) as directory:
+                    for entry in walk_tree(directory.descriptor, name, name, name, bottom_up=True):
+                        remove_entry(entry)  # a directory is of envtune 0.1
+            except (ExecutorError, OSError):
+                continue

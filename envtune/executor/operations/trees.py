@@ -1,12 +1,25 @@
-"""Directory trees: names by pattern, digests, flushing, removal."""
+"""Directory trees: names by pattern, digests, flushing, removal; below an open directory, never through links."""
 
 import fnmatch
 import glob
 import hashlib
 import os
-from typing import IO, Iterable, Iterator, List
+import stat
+from typing import IO, Callable, Iterator, List, NamedTuple
 
-from ..common import fsync_directory
+from ..common import with_path
+from ..directories import open_directory, parent_of
+from ..problems import RefusedError
+
+
+class TreeEntry(NamedTuple):
+    """One entry of a tree that is walked: `name` in the open directory, `path` below the root, `top` of its tree."""
+
+    path: str
+    top: str
+    directory: int
+    name: str
+    status: os.stat_result
 
 
 def expand_names(root: str, names: List[str]) -> List[str]:
@@ -14,12 +27,25 @@ def expand_names(root: str, names: List[str]) -> List[str]:
     existing = set()
     for name in names:
         parent, _, last = name.rpartition("/")
-        if not glob.has_magic(last):
-            existing |= {name} if os.path.lexists(os.path.join(root, name)) else set()
-        elif os.path.isdir(os.path.join(root, parent)):
-            for match in fnmatch.filter(os.listdir(os.path.join(root, parent)), last):
-                existing.add(parent + "/" + match if parent else match)
+        try:
+            with open_directory(os.path.join(root, parent) if parent else root) as directory:
+                if not glob.has_magic(last):
+                    found = [last] if directory.status(last) is not None else []
+                else:
+                    found = fnmatch.filter(_listed(directory.descriptor), last)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        existing |= {parent + "/" + match if parent else match for match in found}
     return sorted(existing)
+
+
+def _listed(directory: int) -> List[str]:
+    """Return the names in an open directory, sorted."""
+    descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        return sorted(os.listdir(descriptor))
+    finally:
+        os.close(descriptor)
 
 
 def is_covered(path: str, names: List[str]) -> bool:
@@ -31,18 +57,68 @@ def is_covered(path: str, names: List[str]) -> bool:
     return False
 
 
-def tree_digest(paths: Iterable[str]) -> str:
+def visit_trees(root: str, names: List[str], visit: Callable[[TreeEntry], None], bottom_up: bool = False) -> None:
+    """Call `visit` for everything that the names stand for below the root, sorted, each tree from its open parent."""
+    for name in expand_names(root, names):
+        with parent_of(os.path.join(root, name)) as parent:  # no generator: it could be left open as another user
+            for entry in walk_tree(parent.descriptor, os.path.basename(name), name, name, bottom_up):
+                try:
+                    visit(entry)
+                except OSError as error:
+                    raise with_path(error, os.path.join(root, entry.path)) from error
+
+
+def walk_tree(directory: int, name: str, path: str, top: str, bottom_up: bool = False) -> Iterator[TreeEntry]:
+    """Yield an entry of an open directory, if it is there, and everything below it, sorted."""
+    try:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    entry = TreeEntry(path, top, directory, name, status)
+    if not bottom_up:
+        yield entry
+    if stat.S_ISDIR(status.st_mode):
+        below = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        try:
+            for child in _listed(below):
+                yield from walk_tree(below, child, path + "/" + child, top, bottom_up)
+        finally:
+            os.close(below)
+    if bottom_up:
+        yield entry
+
+
+def open_entry(entry: TreeEntry, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file or directory of a tree. Raises RefusedError when it is something else by now."""
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(entry.name, flags, dir_fd=entry.directory)
+    if stat.S_IFMT(os.fstat(descriptor).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+        os.close(descriptor)
+        raise RefusedError("not-a-regular-file", path=entry.path)
+    return descriptor
+
+
+def tree_digest(root: str, names: List[str]) -> str:
     """Return the SHA-256 of names and content of these trees, without compiled Python."""
     state = hashlib.sha256()
-    for top in paths:
-        for path in walk_tree(top):
-            state.update(path.encode("utf-8", "surrogateescape") + b"\0")
-            if os.path.islink(path):
-                state.update(os.readlink(path).encode("utf-8", "surrogateescape"))
-            elif os.path.isfile(path) and not path.endswith(".pyc"):
-                with open(path, "rb") as file:
-                    state.update(file_digest(file))
+
+    def add(entry: TreeEntry) -> None:
+        if is_compiled_cache(entry):
+            return
+        state.update(os.path.join(root, entry.path).encode("utf-8", "surrogateescape") + b"\0")
+        if stat.S_ISLNK(entry.status.st_mode):
+            state.update(os.readlink(entry.name, dir_fd=entry.directory).encode("utf-8", "surrogateescape"))
+        elif stat.S_ISREG(entry.status.st_mode) and not entry.path.endswith(".pyc"):
+            with open(open_entry(entry), "rb") as file:
+                state.update(file_digest(file))
+
+    visit_trees(root, names, add)
     return "sha256:" + state.hexdigest()
+
+
+def is_compiled_cache(entry: TreeEntry) -> bool:
+    """Return whether Python itself writes this, whenever it imports what lies beside."""
+    return "__pycache__" in entry.path[len(entry.top) :].split("/")
 
 
 def file_digest(file: IO[bytes]) -> bytes:
@@ -53,32 +129,35 @@ def file_digest(file: IO[bytes]) -> bytes:
     return state.digest()
 
 
-def walk_tree(path: str) -> Iterator[str]:
-    """Yield the path, if it is there, and everything below it, sorted."""
-    if not os.path.lexists(path):
-        return
-    yield path
-    if os.path.isdir(path) and not os.path.islink(path):
-        for name in sorted(os.listdir(path)):
-            if name != "__pycache__":
-                yield from walk_tree(os.path.join(path, name))
+def fsync_trees(root: str, names: List[str]) -> None:
+    """Flush to disk what commands wrote to trees."""
 
-
-def fsync_tree(path: str) -> None:
-    """Flush to disk what commands wrote to a tree."""
-    for place in walk_tree(path):
-        if os.path.islink(place):
-            continue
-        if os.path.isdir(place):
-            fsync_directory(place)
-        elif os.path.isfile(place):
-            descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    def flush(entry: TreeEntry) -> None:
+        if stat.S_IFMT(entry.status.st_mode) in (stat.S_IFREG, stat.S_IFDIR):
+            descriptor = open_entry(entry)
             try:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-    if os.path.isdir(os.path.dirname(path)):
-        fsync_directory(os.path.dirname(path))
+
+    visit_trees(root, names, flush, bottom_up=True)
+    for parent in sorted({os.path.dirname(os.path.join(root, name)) for name in names}):
+        try:
+            with open_directory(parent) as directory:
+                directory.sync()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+
+
+def remove_entry(entry: TreeEntry) -> None:
+    """Remove one entry; a directory has to be empty."""
+    try:
+        if stat.S_ISDIR(entry.status.st_mode):
+            os.rmdir(entry.name, dir_fd=entry.directory)
+        else:
+            os.unlink(entry.name, dir_fd=entry.directory)
+    except FileNotFoundError:
+        pass
 
 
 def new_work_directory(path: str) -> str:
@@ -90,7 +169,7 @@ def new_work_directory(path: str) -> str:
 
 
 def remove_tree(path: str) -> None:
-    """Remove what can be removed of a tree."""
+    """Remove what can be removed of a private tree of the state directory."""
     import shutil
 
     shutil.rmtree(path, ignore_errors=True)

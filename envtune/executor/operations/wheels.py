@@ -15,7 +15,8 @@ from .trees import is_covered
 
 def wheel_path(pattern: str) -> str:
     """Return the one file of that name or shell pattern."""
-    matches = [pattern] if os.path.isfile(pattern) else glob.glob(pattern)
+    found = [pattern] if os.path.isfile(pattern) else sorted(glob.glob(pattern))
+    matches = [path for path in found if os.path.isfile(path)]  # a FIFO would wait for its other end
     if not matches:
         raise FailedError("no-such-file", pattern=pattern)
     if len(matches) > 1:

@@ -13,7 +13,7 @@ from typing import Iterable, Iterator, NamedTuple, Optional, Sequence
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
-from envtune.host import Host, realpath
+from envtune.host import Host
 from envtune.job.environment import env_file_environment, is_for_a_shell, parse_env_file, shell_environment
 from envtune.job.foreign import not_for_a_shell
 from envtune.job.language import foreign_language
@@ -27,7 +27,7 @@ from envtune.resources.environment.profile import Setting, Unchanged, train
 from envtune.resources.environment.render import bash_lines, typed
 from envtune.resources.environment.search_paths import LISTS
 from envtune.resources.environment.simulate import Judge, attribute, environment_after, fixed_checks, values
-from envtune.resources.files.change import content, file_operation, needs_root
+from envtune.resources.files.change import content, file_operation, needs_root, written_path
 
 PROFILE_D = "/etc/profile.d/"
 # `readonly A B=1`, `declare -rx A`, `typeset -r A`, up to the end of the command
@@ -175,7 +175,7 @@ def _file(context: Context, options: FixOptions) -> EnvFile:
     script = context.target.options.script
     path = script or options.env_file or default_file(host)
     try:
-        path = realpath(host, path)
+        path = written_path(host, path)
     except FileNotFoundError:
         path = posixpath.normpath(path)
     data = content(host, path)

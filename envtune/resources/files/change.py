@@ -7,8 +7,10 @@ import posixpath
 from typing import Any, Optional
 
 from envtune.errors import Denied, HostError, Missing
+from envtune.executor.directories import path_without_links
 from envtune.executor.files import digest, normalized
-from envtune.host import Host
+from envtune.executor.problems import RefusedError
+from envtune.host import Host, realpath
 from envtune.messages import Message, Text
 
 
@@ -18,6 +20,19 @@ def content(host: Host, path: str) -> Optional[bytes]:
         return host.read_bytes(path)
     except Missing:
         return None
+
+
+def written_path(host: Host, path: str) -> str:
+    """Return the path without links, as an operation names it.
+
+    As root no link is followed that another user can exchange: the executor then refuses the path as it was given.
+    """
+    if not host.live or host.euid != 0:
+        return realpath(host, path)
+    try:
+        return path_without_links(path)
+    except (OSError, RefusedError):
+        return posixpath.normpath(path)
 
 
 def file_operation(host: Host, path: str, text: Optional[str], mode: Optional[int] = None) -> dict[str, Any]:

@@ -19,9 +19,10 @@ from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
 from envtune.executor.files import digest
-from envtune.host import decode, realpath
+from envtune.host import decode
 from envtune.messages import Message
 from envtune.model import Change, Finding
+from envtune.resources.files.change import written_path
 from envtune.resources.images.opencv import bare_import
 from envtune.resources.python.distributions import locate
 from envtune.resources.python.site import needs_root
@@ -37,7 +38,7 @@ def patch(
     place = locate(context, "torchvision")
     if place is None:
         raise Skipped(Message("torchvision is not installed"))
-    path = realpath(context.host, f"{place}/transforms/functional.py")
+    path = written_path(context.host, f"{place}/transforms/functional.py")
     data = context.host.read_bytes(path)
     text = decode(path, data)
     if not context.host.live and module_head(text) == text:

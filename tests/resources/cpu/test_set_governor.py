@@ -53,7 +53,8 @@ before = read()
 made = fixing.plan(context, "CPU001", "CPU002")
 opened = os.open
 def busy(path, flags, *more, **named):
-    if str(path).endswith("policy13/scaling_governor") and flags & os.O_WRONLY:
+    folder = os.readlink("/proc/self/fd/%d" % named["dir_fd"]) if "dir_fd" in named else ""
+    if f"{folder}/{path}".endswith("policy13/scaling_governor") and flags & os.O_WRONLY:
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
     return opened(path, flags, *more, **named)
 os.open = busy
