@@ -62,7 +62,7 @@ def _revert_unfinished(run: Run, recorded: RecordedRun, change: str) -> Tuple[Di
         result = run.revert_step(key, step)
         if result["error"] and step.get("operation", {}).get("op") not in ("run", "signal"):
             reason = {name: result[name] for name in ("error", "problems")}
-            return {}, dict(reason, change=change, status="failed", left=True)
+            return {}, dict(reason, change=change, status="failed", left=True, state="failed-left")
         # a command that cannot be undone is simply tried again
     return done, None
 

@@ -77,6 +77,7 @@ class Run:
             status = "stopped" if isinstance(error, KeyboardInterrupt) else _failed_status(error)
             result.update(status=status, **failure(problem_of(error)))
             self._revert_all(change["id"], steps, result)
+        result["state"] = _end_state(result, bool(steps))
         self.record("change", closing=True, **result)
         log_change(self.name, change, result["status"] + (", not taken back" if result.get("left") else ""))
         return result
@@ -86,7 +87,8 @@ class Run:
         results: List[Record] = []
         for change, done in pending:
             if self.signals.number:
-                results.append(dict(failure(Problem("not-begun")), change=change["id"], status="stopped"))
+                not_begun = failure(Problem("not-begun"))
+                results.append(dict(not_begun, change=change["id"], status="stopped", state="not-begun"))
             else:
                 results.append(self.apply(change, done))
         return results
@@ -116,7 +118,7 @@ class Run:
             operation.apply(saved, self.directory)
             if not operation.is_applied(saved):
                 raise FailedError("not-as-written", subject=operation.wire.get("path") or change.get("target"))
-        more = {"now": operation.observe()}
+        more: Record = {"now": operation.observe()}
         after = package_database(operation.wire)
         if packages is not None and after is not None:
             more["upgraded"] = changed_versions(packages, after)
@@ -173,6 +175,13 @@ class Run:
         if copy is not None:
             result["copy"] = os.path.join(self.directory.path, copy)
         self.record("set-aside", closing=True, change=key[0], number=key[1], copy=copy)
+
+
+def _end_state(result: Record, begun: bool) -> str:
+    """Return how a change ended, as `RecordedRun.end_state` reads it from the journal."""
+    if result["status"] == "done":
+        return "written"
+    return "failed-left" if result.get("left") else "failed-restored" if begun else "not-begun"
 
 
 def _failed_status(error: BaseException) -> str:

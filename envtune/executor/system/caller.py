@@ -1,16 +1,15 @@
 """Who calls: for the journal and the host's log."""
 
 import os
-from typing import Dict, Union
 
-Caller = Dict[str, Union[int, str]]
+from ..common import Record
 
 
-def current_caller() -> Caller:
+def current_caller() -> Record:
     """Return `uid` and, where they are known, `user` (its name), `login` (who logged in) and `sudo_user`."""
     uid = os.geteuid()
     names = {"user": _user_name(uid), "login": _login_name(), "sudo_user": os.environ.get("SUDO_USER", "")}
-    caller: Caller = {"uid": uid}
+    caller: Record = {"uid": uid}
     caller.update({key: one_line(name, 64) for key, name in names.items() if name})
     return caller
 

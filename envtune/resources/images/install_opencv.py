@@ -14,7 +14,7 @@ from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
 from envtune.host import Host
 from envtune.messages import Message, Text
-from envtune.model import Change, Finding, FixOptions
+from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.resources.images.opencv import OPENCV
 from envtune.resources.python.distributions import Distribution, every, locate
 from envtune.resources.python.install import Installation, binary, replacements
@@ -36,7 +36,8 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
         here = tuple(row for row in rows if row.entry == entry)
         if len({row.name for row in here}) < 2:
             continue
-        keep = best(here, _imported_version(context, entry))
+        imported = _imported_version(context, entry)
+        keep = best(here, imported)
         requirement = f"{keep.name}=={keep.version}"
         dropped = [row.name for row in here if row.name != keep.name]
         yield Installation(
@@ -52,6 +53,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
             wheels=("{work}/wheels/*.whl",),
             smoke="import cv2",
             note=_note(dropped, keep),
+            versions=(VersionChange("OpenCV", imported, keep.version),) if imported else (),
         )
 
 
