@@ -145,10 +145,10 @@ class Run:
             if step.get("upgraded"):
                 result["upgraded"] = step["upgraded"]  # which no undo takes back
         except (RefusedError, FailedError, OSError, ValueError) as error:
-            self._record_stuck(key, step, error, result)
+            self._record_failed_revert(key, step, error, result)
         return result
 
-    def _record_stuck(self, key: StepKey, step: Record, error: Exception, result: Record) -> None:
+    def _record_failed_revert(self, key: StepKey, step: Record, error: Exception, result: Record) -> None:
         """Journal why a step could not be undone, and what a package manager that failed has left."""
         problems = [problem_of(error)]
         if problems[0].code != "packages-unfinished":

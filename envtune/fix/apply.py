@@ -10,12 +10,12 @@ from envtune.fix.consent import Ask, Consent, Question, Withheld, ask_separately
 from envtune.fix.outcome import ApplyResult, JudgedFinding, change_states, exit_status, reconcile
 from envtune.fix.plan import Plan, executable, fixed_checks
 from envtune.fix.prepare import PreparedFix, examine
-from envtune.fix.running import find_running
 from envtune.fix.runs import OnEvent, apply_changes, journal_states, stale_reasons
 from envtune.host import LocalHost
 from envtune.job.target import TargetOptions
 from envtune.messages import Joined, Message
 from envtune.model import Change, Check, Finding, Outcome, Severity
+from envtune.resources.processes.running import find_running
 
 
 class FixOutcome(NamedTuple):

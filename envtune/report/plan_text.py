@@ -5,10 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import Iterator, Mapping, Sequence
 
-from envtune.fix.consent import like_changes
+from envtune.fix.consent import downgrade_texts, like_changes
 from envtune.fix.plan import Plan, SkippedFinding, fixed_checks
 from envtune.fix.shell_commands import commands
-from envtune.fix.versions import downgrade_texts
 from envtune.messages import Literal, Message, Text, in_context, listed
 from envtune.model import Change
 from envtune.report.layout import Paint, display_width, indent, pad, printable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
@@ -48,7 +47,7 @@ def find_running(host: Host, changes: Iterable[Change]) -> Running:
         rows = host.processes()
     except HostError:
         return NOTHING_RUNNING
-    own = _ancestors(rows)
+    own = _own_processes(host, rows)
     files = [path for each in paths.values() for path in each if not path.startswith("/dev/")]
     uses: dict[str, list[ProcessUse]] = {}
     unreadable = 0
@@ -85,9 +84,14 @@ def _is_below(name: str, path: str) -> bool:
     return name.startswith(path if path.startswith("/dev/") else path + "/")
 
 
-def _ancestors(rows: Sequence[Process]) -> set[int]:
+def _own_processes(host: Host, rows: Sequence[Process]) -> set[int]:
+    """Return the pids of envtune's own process and of what started it."""
     parents = {process.pid: process.ppid for process in rows}
-    pid, own = os.getpid(), set()
+    own: set[int] = set()
+    try:
+        pid = int(host.read("/proc/self/stat").split()[0])
+    except (HostError, ValueError, IndexError):
+        return own
     while pid > 0 and pid not in own:
         own.add(pid)
         pid = parents.get(pid, 0)
