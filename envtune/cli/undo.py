@@ -56,7 +56,7 @@ def command(
     name = name or latest_run(change).name
     if dry_run:
         raise typer.Exit(_preview(name, change, format_, lang))
-    if not yes and sys.stdin.isatty() and not _confirmed(name, change, lang):
+    if not yes and is_interactive() and not _confirmed(name, change, lang):
         typer.echo(Message("envtune: nothing was changed").to(lang), err=True)
         raise typer.Exit(1)
     progress = Progress(lang)
@@ -72,6 +72,11 @@ def command(
             typer.echo("  " + Message("nothing to take back").to(lang))
     undone = all(result["status"] == "undone" for result in results)
     raise typer.Exit(128 + progress.signal if progress.signal else 0 if undone else 1)
+
+
+def is_interactive() -> bool:
+    """Return whether somebody could answer a question; a script that says undo means it."""
+    return sys.stdin.isatty()
 
 
 def _preview(name: str, change: Optional[str], format_: str, lang: str) -> int:
