@@ -110,9 +110,8 @@ def test_a_run_of_another_version_is_listed_and_left_alone(world: World) -> None
     assert os.path.exists(world.state / "runs" / second)
 
 
-@pytest.mark.parametrize("verb", ["undo", "history"])
 def test_what_is_said_of_an_old_run_names_no_other_state_directory(
-    world: World, monkeypatch: pytest.MonkeyPatch, verb: str
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.run("fix", "--apply", "--yes")
 
