@@ -60,6 +60,7 @@ TEMPLATES: Dict[str, str] = {
     "process-still-running": N_("process {pid} is still there"),
     "process-not-restorable": N_("process {pid} has ended and cannot be brought back"),
     "packages-unfinished": N_("packages are not completely installed: {packages}; go on with: {commands}"),
+    "packages-upgraded": N_("these packages stay upgraded: {packages}"),
     # trees and wheels
     "archive-damaged": N_("the archive {archive} of what was there is damaged"),
     "no-such-file": N_("{pattern}: no such file"),

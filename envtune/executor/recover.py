@@ -11,7 +11,7 @@ from .operations.file import FileOperation
 from .plan import operation_of
 from .problems import ExecutorError, Problem, RefusedError, failure, problem_of
 from .processes import running_commands
-from .run import Run
+from .run import Run, is_undoable
 from .state import Lock
 from .system.caller import current_caller
 from .system.host_lock import exclusive_run
@@ -47,7 +47,7 @@ def resume_run(state: str, name: str, on_event: Optional[EventCallback] = None, 
                     results.append(failed)
                     run.record("change", closing=True, **failed)
         results += run.apply_all(ready)
-        run.end("end", results)
+        run.end("end", results, is_undoable(results))
         return results
 
 
@@ -103,7 +103,7 @@ def _undo(run: Run, recorded: RecordedRun, change: Optional[str], force: bool) -
     for step in recorded.steps.values():  # directories that an earlier undo of one change had to leave
         if step.get("operation", {}).get("op") == "file":
             FileOperation(step["operation"]).clean_up(step["kept"])
-    run.end("undo-end", results)
+    run.end("undo-end", results, change is not None or any(result["status"] != "undone" for result in results))
     _log_undo(run, recorded, results)
     return results
 

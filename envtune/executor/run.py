@@ -45,12 +45,12 @@ class Run:
         self.journal.append(record, closing)
         self._notify(kind, record)
 
-    def end(self, kind: str, results: List[Record]) -> None:
-        """Journal the last record, with what became of everything, and which signal asked to end early."""
+    def end(self, kind: str, results: List[Record], undoable: bool) -> None:
+        """Journal the last record: what became of everything, which signal asked to end early; keep room for undo."""
         signal = {"signal": self.signals.number} if self.signals.number else {}
         self.signals.reported = bool(signal)
         self.record(kind, closing=True, results=results, **signal)
-        self.journal.close()
+        self.journal.close(undoable)
 
     def _notify(self, kind: str, record: Record) -> None:
         if self._on_event is not None:
@@ -97,9 +97,12 @@ class Run:
         for number in sorted(steps, reverse=True):
             reverted = self.revert_step((change, number), steps[number])
             if reverted["error"]:
-                result["error"] = "%s; %s" % (result["error"], reverted["error"])
-                result["problems"] = result["problems"] + reverted["problems"]
+                _add_problems(result, reverted["error"], reverted["problems"])
                 result["left"] = True
+            if reverted.get("upgraded"):
+                upgraded = ", ".join("%s %s -> %s" % (name, *row) for name, row in reverted["upgraded"].items())
+                stay = failure(Problem("packages-upgraded", packages=upgraded))
+                _add_problems(result, stay["error"], stay["problems"])
 
     def _perform(self, change: Record, number: int, operation: Operation, steps: Dict[int, Record]) -> None:
         current = operation.observe()
@@ -113,7 +116,7 @@ class Run:
         if packages is not None:
             saved["unfinished"] = sorted(packages.unfinished)
         self.record("intent", change=change["id"], number=number, operation=operation.wire, kept=saved)
-        steps[number] = {"state": "intent", "operation": operation.wire, "kept": saved}
+        steps[number] = {"state": "intent", "operation": operation.wire, "kept": saved, "packages": packages}
         with self.signals.interruptible():
             operation.apply(saved, self.directory)
             if not operation.is_applied(saved):
@@ -142,8 +145,7 @@ class Run:
             operation.clean_up(saved)
             require_finished_packages(operation.wire, saved.get("unfinished", ()))
             self.record("reverted", closing=True, change=key[0], number=key[1])
-            if step.get("upgraded"):
-                result["upgraded"] = step["upgraded"]  # which no undo takes back
+            result.update(_upgraded(step))
         except (RefusedError, FailedError, OSError, ValueError) as error:
             self._record_failed_revert(key, step, error, result)
         return result
@@ -175,6 +177,25 @@ class Run:
         if copy is not None:
             result["copy"] = os.path.join(self.directory.path, copy)
         self.record("set-aside", closing=True, change=key[0], number=key[1], copy=copy)
+
+
+def _add_problems(result: Record, error: str, problems: List[Record]) -> None:
+    result["error"] = "%s; %s" % (result["error"], error)
+    result["problems"] = result["problems"] + problems
+
+
+def _upgraded(step: Record) -> Record:
+    """Return as `upgraded` the packages that a step gave other versions, which no undo takes back; nothing for none."""
+    upgraded = step.get("upgraded")
+    if upgraded is None and step.get("packages") is not None:  # it failed before it was journalled
+        after = package_database(step["operation"])
+        upgraded = {} if after is None else changed_versions(step["packages"], after)
+    return {"upgraded": upgraded} if upgraded else {}
+
+
+def is_undoable(results: List[Record]) -> bool:
+    """Return whether something is left on the host of a run with these results."""
+    return any(result["status"] == "done" or result.get("left") for result in results)
 
 
 def _end_state(result: Record, begun: bool) -> str:
@@ -211,7 +232,7 @@ def apply_plan(
         run = Run(state, name, signals, on_event, 16384 + 1024 * (steps + len(plan["changes"])))
         run.record("begin", schema=SCHEMA, plan=plan, pid=os.getpid(), sequence=sequence, **current_caller())
         results = run.apply_all([(change, {}) for change in plan["changes"]])
-        run.end("end", results)
+        run.end("end", results, is_undoable(results))
         return name, results
 
 

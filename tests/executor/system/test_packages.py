@@ -86,6 +86,7 @@ def test_killed_in_the_middle(tmp_path: Path, state: str, where: str) -> None:
         assert result["status"] == "stopped", result
         left = versions("et-app", "et-lib")
         if left == {"et-lib": "1 installed"} or left == {"et-lib": "2 installed"}:
+            assert ("these packages stay upgraded: et-lib 1 -> 2" in result["error"]) == ("2" in left["et-lib"])
             assert result["state"] == "failed-restored" and last(state).end_state("C01") == "failed-restored"
         else:
             (problem,) = [row for row in result["problems"] if row["code"] == "packages-unfinished"]
