@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 import pytest
+from helpers import fix_world
 from helpers.fix_world import World
 from helpers.killed_runs import change, killed_at, write
 
 from envtune.context import Context
 from envtune.context import registry as resources
+from envtune.errors import NotApplicable, UsageError
 from envtune.executor.history import interrupted_runs, recorded_runs
 from envtune.executor.run import apply_plan
+from envtune.fix import apply as fix_apply
+from envtune.fix import prepare
 from envtune.fix.outcome import END_STATES
+from envtune.messages import Literal
 from envtune.model import Change, Finding
 
 pytestmark = pytest.mark.usefixtures("any_program")
@@ -84,8 +90,6 @@ def test_fixed_until_the_next_boot(world: World, monkeypatch: pytest.MonkeyPatch
 
 
 def test_fixed_until_the_next_boot_by_the_action_s_own_word(world: World) -> None:
-    from envtune.messages import Literal
-
     world.own["SYS901"] = {"until_reboot": Literal("/etc/sysctl.d/zz.conf has precedence")}
     code, data = applied(world, "SYS901")
     assert code == 1 and "zz.conf has precedence" in data["findings"][0]["reason"]
@@ -137,11 +141,6 @@ def test_what_the_fix_itself_makes_wrong_is_named(world: World) -> None:
 
 
 def test_a_check_that_does_not_apply_any_more_is_not_fixed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    from helpers import fix_world
-
-    from envtune.errors import NotApplicable
-    from envtune.messages import Literal
-
     def gone(context: Context, *, path: str) -> Any:
         if "good" in context.host.read(path):
             raise NotApplicable(Literal("nothing is there to judge"), path)
@@ -205,3 +204,40 @@ def test_each_change_has_its_own_reason(world: World, monkeypatch: pytest.Monkey
     for number in (0, 5, 10):
         assert f"C{number + 1:02d} {files[number]}: not begun: {files[number]} is not what the plan expected" in told
     assert recorded_runs(str(world.state))[0].status == "partly"
+
+
+def test_the_checks_run_again_for_the_same_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that the fix writes to shows its effect; the Python stays the one that was named."""
+    seen: list[Any] = []
+    real = prepare.examine
+
+    def examine(host: Any, target: Any, *more: Any) -> Any:
+        seen.append((target.python, target.script, target.env_file))
+        return real(host, target, *more)
+
+    monkeypatch.setattr(fix_apply, "examine", examine)
+    world.more["verify"] = {"script": str(world.one)}
+    assert applied(world, "--python", sys.executable)[0] == 0
+    world.run("undo")
+    world.more["verify"] = {}
+    env_file = world.one.with_name("env")
+    env_file.write_text("A=1\n")
+    assert applied(world, "--python", sys.executable, "--env-file", str(env_file))[0] == 0
+    assert seen == [(sys.executable, str(world.one), None), (sys.executable, None, str(env_file))]
+
+
+def test_a_job_that_is_gone_afterwards_is_no_reason_to_say_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that was named has ended meanwhile: what was written is reported all the same."""
+
+    def gone(*arguments: Any) -> Any:
+        raise UsageError(Literal("--pid 4711: no such process"))
+
+    monkeypatch.setattr(fix_apply, "examine", gone)
+    code, data = applied(world, "SYS901")
+    assert code == 3 and data["run"] and world.contents()[0] == "good"
+    reason = data["findings"][0]["reason"]
+    assert (
+        data["states"] == {"C01": "written"} and reason == "it could not be checked again: --pid 4711: no such process"
+    )
