@@ -18,6 +18,7 @@ from .system.host_lock import exclusive_run
 from .system.signals import SignalHandlers
 from .system.system_log import log_change
 
+_PRUNED = ".pruned-"  # before the name of a run that is being removed
 PATIENCE = 5.0  # seconds for a command of a killed run to end by itself
 
 
@@ -151,11 +152,15 @@ def prune_runs(state: str, names: List[str]) -> List[str]:
     """
     removed = []
     with exclusive_run(state, 0.0), SignalHandlers() as signals:
+        folder = os.path.join(state, "runs")
+        for name in os.listdir(folder):
+            if name.startswith(_PRUNED):  # of a prune that was killed
+                shutil.rmtree(os.path.join(folder, name))
         for name in names:
             recorded = RecordedRun(state, name)
             if signals.number or recorded.in_progress or recorded.version:
                 continue
-            hidden = os.path.join(state, "runs", ".pruned-" + name)  # at once: half a run must not be found as one
+            hidden = os.path.join(folder, _PRUNED + name)  # at once: half a run must not be found as one
             os.rename(recorded.directory, hidden)
             shutil.rmtree(hidden)
             removed.append(name)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helpers.cases import planned, the_case
 from helpers.fix_world import World
 
 from envtune.fix.consent import Consent, downgrade_texts, downgrades, sort_changes
 from envtune.model import Change, VersionChange
+from envtune.report.plan_text import render
 
 
 def change(before: str, after: str, **more: Any) -> Change:
@@ -38,6 +40,25 @@ def test_what_a_downgrade_is(before: str, after: str, down: bool, major: bool) -
     assert bool(downgrades(made)) == down and len(texts) == down + major
     if down:
         assert texts[0].startswith(f"downgrade of Pillow from {before} to {after}: ") and "security fixes" in texts[0]
+
+
+@pytest.mark.parametrize(
+    ("case", "shown"),
+    [
+        ("images/install_pillow/another-package-is-content-with-an-older-one", "Pillow from 10.1.0 to 9.5.0"),
+        ("images/install_pillow/the-release-nearest-to-an-old-pillow", ""),
+        ("cann/install_te/both-packages-in-one-change", ""),
+    ],
+)
+def test_the_actions_give_the_versions(case: str, shown: str) -> None:
+    plan = planned(the_case(case)).plan
+    assert all(change.versions for change in plan.changes)
+    assert (f"downgrade of {shown}" in " ".join(render(plan, "en").split())) == bool(shown)
+
+
+def test_an_action_says_that_a_change_lasts_until_the_next_boot_only() -> None:
+    (change,) = planned(the_case("sysctl/set/no-name-of-ours-comes-behind")).plan.changes
+    assert "/etc/sysctl.d/zzzz.conf" in str(change.until_reboot)
 
 
 @pytest.mark.parametrize(

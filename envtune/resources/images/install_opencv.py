@@ -53,7 +53,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
             wheels=("{work}/wheels/*.whl",),
             smoke="import cv2",
             note=_note(dropped, keep),
-            versions=(VersionChange("OpenCV", imported, keep.version),) if imported else (),
+            versions=_versions(here, keep, imported),
         )
 
 
@@ -70,6 +70,12 @@ def best(rows: Sequence[Distribution], imported: str) -> Distribution:
             "headless" not in row.name,
         ),
     )
+
+
+def _versions(rows: Sequence[Distribution], keep: Distribution, imported: str) -> tuple[VersionChange, ...]:
+    """Return what the job's cv2 is replaced by: of what is imported where that is known, else of each that is there."""
+    before = (imported,) if imported else tuple(row.version for row in rows)
+    return tuple(VersionChange("OpenCV", version, keep.version) for version in dict.fromkeys(before))
 
 
 def _imported_version(context: Context, entry: str) -> str:
