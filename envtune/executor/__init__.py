@@ -14,8 +14,7 @@ Layout of the state directory (root: /var/lib/envtune, else $XDG_STATE_HOME/envt
     runs/<run>/journal.jsonl  one JSON object a line, `{"crc": ..., "record": {...}}`; a torn last line is ignored
     runs/<run>/NNNN.orig      the bytes that were there before an operation
     runs/<run>/output.log     what commands printed
-    runs/<run>/reserve        disk space that the journal falls back on when the disk is full
-    runs/<run>/undo-reserve   the same for undoing the run, kept as long as something can be undone
+    runs/<run>/reserve        disk space that the journal, also of an undo, falls back on when the disk is full
 
 Root's runs on a host exclude each other by /run/envtune.lock, too, whatever their state directory.
 

@@ -4,42 +4,34 @@ import binascii
 import errno
 import json
 import os
-from typing import List, Optional, Tuple
+from typing import List, Tuple
 
 from .common import Record, failpoint, fsync_directory, with_path
 from .problems import JournalError, errno_problem
 
 
 class Journal:
-    """One run's journal, open for appending. `directory` is runs/<run>; `reserve` bytes are kept for its end.
-
-    As many are kept for the undo of the run, from its beginning on: undoing must not need more room than there was.
-    """
+    """One run's journal, open for appending. `directory` is runs/<run>; `reserve` bytes are kept for its end."""
 
     def __init__(self, directory: str, reserve: int = 65536) -> None:
         self.directory = directory
         self.path = os.path.join(directory, "journal.jsonl")
         self._reserve_path = os.path.join(directory, "reserve")
-        self._undo_path = os.path.join(directory, "undo-reserve")
-        self._for_undo = os.path.exists(self._undo_path)
-        if self._for_undo:
-            os.rename(self._undo_path, self._reserve_path)
-        else:
-            self._reserve_space(self._reserve_path, reserve)
-            if not os.path.exists(self.path):
-                self._reserve_space(self._undo_path, reserve)
+        self._reserve_space(reserve)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._end_torn_line()
         fsync_directory(directory)
 
-    def _reserve_space(self, path: str, size: int) -> None:
+    def _reserve_space(self, size: int) -> None:
         """Reserve disk space for the last records; a disk without it is full before anything has changed."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._reserve_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, size)
         except OSError as error:
+            if error.errno == errno.ENOSPC and os.path.exists(self.path):
+                return  # a run that is continued: what it reserved when it began has to be enough
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # a file system that cannot reserve space
-                os.unlink(path)
+                os.unlink(self._reserve_path)
                 raise with_path(error, self.directory) from error
         finally:
             os.close(descriptor)
@@ -88,14 +80,10 @@ class Journal:
         if os.path.lexists(self._reserve_path):
             os.unlink(self._reserve_path)
 
-    def close(self, undoable: Optional[bool] = None) -> None:
-        """Close the file; room for undoing is kept where something is left to undo, by default as it was."""
-        if self._for_undo if undoable is None else undoable:
-            if os.path.exists(self._reserve_path) and not os.path.exists(self._undo_path):
-                os.rename(self._reserve_path, self._undo_path)
-        elif os.path.exists(self._undo_path):
-            os.unlink(self._undo_path)
-        self.release_reserve()
+    def close(self, keep_reserve: bool = False) -> None:
+        """Close the file; the reserve of a run that can be undone is kept, so that a full disk is no obstacle to it."""
+        if not keep_reserve:
+            self.release_reserve()
         os.close(self._descriptor)
 
 

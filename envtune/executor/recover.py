@@ -1,5 +1,6 @@
 """Finish or undo what an earlier run did."""
 
+import contextlib
 import os
 import shutil
 import time
@@ -11,7 +12,7 @@ from .operations.file import FileOperation
 from .plan import operation_of
 from .problems import ExecutorError, Problem, RefusedError, failure, problem_of
 from .processes import running_commands
-from .run import Run, is_undoable
+from .run import Run
 from .state import Lock
 from .system.caller import current_caller
 from .system.host_lock import exclusive_run
@@ -48,7 +49,7 @@ def resume_run(state: str, name: str, on_event: Optional[EventCallback] = None, 
                     results.append(failed)
                     run.record("change", closing=True, **failed)
         results += run.apply_all(ready)
-        run.end("end", results, is_undoable(results))
+        run.end("end", results)
         return results
 
 
@@ -90,7 +91,7 @@ def undo_run(
 
 
 def _undo(run: Run, recorded: RecordedRun, change: Optional[str], force: bool) -> List[Record]:
-    run.record("undo-begin", change=change, force=force, **current_caller())
+    run.record("undo-begin", closing=True, change=change, force=force, **current_caller())
     results: List[Record] = []
     for key in recorded.open_steps(change):
         if run.signals.number:
@@ -103,8 +104,9 @@ def _undo(run: Run, recorded: RecordedRun, change: Optional[str], force: bool) -
         results.append(dict(failure(problem), change="", number=-1, status="failed"))
     for step in recorded.steps.values():  # directories that an earlier undo of one change had to leave
         if step.get("operation", {}).get("op") == "file":
-            FileOperation(step["operation"]).clean_up(step["kept"])
-    run.end("undo-end", results, change is not None or any(result["status"] != "undone" for result in results))
+            with contextlib.suppress(ExecutorError, OSError):
+                FileOperation(step["operation"]).clean_up(step["kept"])
+    run.end("undo-end", results)
     _log_undo(run, recorded, results)
     return results
 

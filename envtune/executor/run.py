@@ -45,12 +45,13 @@ class Run:
         self.journal.append(record, closing)
         self._notify(kind, record)
 
-    def end(self, kind: str, results: List[Record], undoable: bool) -> None:
-        """Journal the last record: what became of everything, which signal asked to end early; keep room for undo."""
+    def end(self, kind: str, results: List[Record]) -> None:
+        """Journal the last record, with what became of everything, and which signal asked to end early."""
         signal = {"signal": self.signals.number} if self.signals.number else {}
         self.signals.reported = bool(signal)
         self.record(kind, closing=True, results=results, **signal)
-        self.journal.close(undoable)
+        undoable = kind == "end" and any(result["status"] == "done" or result.get("left") for result in results)
+        self.journal.close(keep_reserve=undoable)
 
     def _notify(self, kind: str, record: Record) -> None:
         if self._on_event is not None:
@@ -193,11 +194,6 @@ def _upgraded(step: Record) -> Record:
     return {"upgraded": upgraded} if upgraded else {}
 
 
-def is_undoable(results: List[Record]) -> bool:
-    """Return whether something is left on the host of a run with these results."""
-    return any(result["status"] == "done" or result.get("left") for result in results)
-
-
 def _end_state(result: Record, begun: bool) -> str:
     """Return how a change ended, as `RecordedRun.end_state` reads it from the journal."""
     if result["status"] == "done":
@@ -232,7 +228,7 @@ def apply_plan(
         run = Run(state, name, signals, on_event, 16384 + 1024 * (steps + len(plan["changes"])))
         run.record("begin", schema=SCHEMA, plan=plan, pid=os.getpid(), sequence=sequence, **current_caller())
         results = run.apply_all([(change, {}) for change in plan["changes"]])
-        run.end("end", results, is_undoable(results))
+        run.end("end", results)
         return name, results
 
 
@@ -246,7 +242,7 @@ def record_verified(state: str, name: str, states: Dict[str, str]) -> None:
             return
         run = Run(state, name, signals)
         run.record("verified", closing=True, states=states)
-        run.journal.close()
+        run.journal.close(keep_reserve=True)
 
 
 def _new_run_name(state: str) -> str:
