@@ -26,6 +26,7 @@ def started(world: World, out: Path, *words: str) -> int:
             os.dup2(descriptor, number)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests under nohup ignore it
         sys.argv = ["envtune", *words]
         code = 0
         try:

@@ -37,6 +37,7 @@ def signalled_at(place: int, number: signal.Signals, work: Callable[[], Any]) ->
                 os.kill(os.getpid(), number)
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests under nohup ignore it
         failpoint_hooks.append(send)
         work()
 
