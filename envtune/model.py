@@ -278,6 +278,14 @@ class FixOptions(NamedTuple):
     owner: Optional[str] = None
 
 
+class VersionChange(NamedTuple):
+    """A package that a change replaces by another version of it."""
+
+    name: str
+    before: str
+    after: str
+
+
 class Change(NamedTuple):
     """One thing a fix would write, and everything a person needs to consent to it.
 
@@ -305,3 +313,6 @@ class Change(NamedTuple):
     # effect: a variable written to a file is seen by the jobs that read that file, not by this shell.
     verify: Mapping[str, Any] = {}
     id: str = ""  # C01, C02, ... in the plan
+    versions: tuple[VersionChange, ...] = ()  # what it replaces by another version
+    interrupts: Optional[Text] = None  # what it may interrupt, where `disruption` alone would say too little
+    until_reboot: Optional[Text] = None  # why it lasts until the next boot only

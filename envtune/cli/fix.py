@@ -33,7 +33,8 @@ Without --apply nothing is changed. WORDS are ids, id prefixes (CPU), names or p
   envtune fix --plan plan.json --apply    apply it later; refused if the host has changed
   envtune fix --finish 20250102-030405    finish a run that was interrupted
 
-Exit status: 0 all is right now or nothing to do, 1 something is still wrong, 2 usage, 3 it could not be told.
+Exit status: 0 all is right now or nothing to do, 1 something is still wrong or right until the next boot only,
+2 usage, 3 it could not be told, 128+n ended by signal n (129 SIGHUP, 130 Ctrl-C, 143 SIGTERM).
 """
 )
 WORDS = typer.Argument(None, metavar="[ID|FAMILY|PLAYBOOK]...")
@@ -41,7 +42,10 @@ FAQ = typer.Option(None, "--faq", help=N_("What this FAQ entry is about (F06).")
 SELECT = typer.Option(None, "--select", "-s", help=N_("Like the words, as in check."))
 APPLY = typer.Option(False, "--apply", help=N_("Write. Asks once before."))
 YES = typer.Option(False, "--yes", "-y", help=N_("Do not ask."))
-YES_CONFIRM = typer.Option(False, "--yes-confirm", help=N_("Also what asks for consent of its own."))
+YES_CONFIRM = typer.Option(
+    False, "--yes-confirm", help=N_("Also what asks for consent of its own, and what running jobs use.")
+)
+REFUSE_RUNNING = typer.Option(False, "--refuse-running", help=N_("Write nothing that a running process uses."))
 CHANGE = typer.Option(None, "--change", help=N_("Only these changes of the plan (C01)."))
 PLAN = typer.Option(None, "--plan", help=N_("A plan that was saved with --format json."))
 FINISH = typer.Option(None, "--finish", metavar="RUN", help=N_("Finish an interrupted run."))
@@ -63,6 +67,7 @@ def command(
     apply: bool = APPLY,
     yes: bool = YES,
     yes_confirm: bool = YES_CONFIRM,
+    refuse_running: bool = REFUSE_RUNNING,
     change: Optional[List[str]] = CHANGE,
     plan: Optional[Path] = PLAN,
     finish: Optional[str] = FINISH,
@@ -113,7 +118,8 @@ def command(
     if not apply:
         dialogue.print_prepared(prepared)
         raise typer.Exit(prepared.exit_code(threshold))
-    consent = Consent(_pieces(selected), _pieces(change, upper=True), yes_confirm)
+    named = _pieces(selected), _pieces(change, upper=True)
+    consent = Consent(*named, yes_confirm, refuse_running, is_interactive())
     raise typer.Exit(dialogue.apply(prepared, consent, threshold, wait))
 
 
@@ -199,7 +205,7 @@ class _Dialogue:
             line = f"envtune check --select {','.join(check for check in checks if check)}"
             typer.echo(Message("What the checks say now: {command}", command=line).to(self.lang))
         good = all(result["status"] in ("done", "undone") for result in results)
-        raise typer.Exit(0 if good else 1)
+        raise typer.Exit(128 + progress.signal if progress.signal else 0 if good else 1)
 
     # ------------------------------------------------------------------ the plan
 
@@ -256,6 +262,7 @@ class _Dialogue:
         from envtune.report.plan_text import ids, table, targets
 
         changes = question.changes
+        self._name_running(question)
         if question.separate:
             words = f"{ids(changes)}  {changes[0].finding}  {targets(changes, self.lang)}"
             text = Message("{changes}: do this, too?", changes=words).to(self.lang)
@@ -272,15 +279,28 @@ class _Dialogue:
         make = plural("Make this change?", "Make these {count} changes?", len(changes))
         return typer.confirm(make.to(self.lang), default=False, err=True)
 
+    def _name_running(self, question: Question) -> None:
+        """Name the processes that use what would be changed."""
+        from envtune.report.layout import printable
+
+        uses = {use.process.pid: use for change in question.changes for use in question.running.uses.get(change.id, ())}
+        if uses:
+            typer.echo(Message("Running processes use what would be changed:").to(self.lang), err=True)
+        for use in uses.values():
+            typer.echo(f"  {printable(use.text.to(self.lang))}", err=True)
+        if question.running.unreadable and not question.separate:
+            words = Message("processes that may not be looked at: {count}", count=question.running.unreadable)
+            typer.echo(f"  {words.to(self.lang)}", err=True)
+
     def _print_outcome(self, prepared: PreparedFix, outcome: FixOutcome) -> None:
         from envtune.report import fix_text
 
-        result, findings = outcome.result, outcome.findings
+        result = outcome.result
         if self._format == "json":
-            typer.echo(fix_text.render_json(prepared.plan, findings, result, self.lang))
+            typer.echo(fix_text.render_json(prepared.plan, outcome, self.lang))
         else:
             width, colour = options.terminal_width(), options.colour_wanted()
-            typer.echo(fix_text.render(prepared.findings, findings, result, self.lang, width, colour))
+            typer.echo(fix_text.render(prepared.findings, outcome, prepared.plan, self.lang, width, colour))
         for_root = tuple(withheld.change for withheld in result.withheld if withheld.why == "root")
         if for_root:
             print_root_plan(replace(prepared.plan, changes=for_root, skipped=()), result.run, self.lang, self._again)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping, Optional
+import calendar
+import time
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import typer
 
@@ -10,6 +12,7 @@ from envtune.cli import options
 from envtune.executor.history import RecordedRun, interrupted_runs, recorded_runs
 from envtune.executor.state import state_directory
 from envtune.fix.executor_messages import error_message, result_message
+from envtune.fix.outcome import END_STATES
 from envtune.messages import N_, Message, Text, in_context
 
 HELP = N_("""What `envtune fix` changed on this host: the runs, the oldest first, and what became of their changes.""")
@@ -18,34 +21,45 @@ _STATUS: Mapping[str, Text] = {
     "applied": Message("applied"),
     "partly": Message("applied in part"),
     "failed": in_context("history", "nothing was changed"),
-    "undone": Message("undone"),
-    "partly-undone": Message("undone in part"),
+    "left": END_STATES["failed-left"].text,
+    "undone": END_STATES["undone"].text,
+    "partly-undone": END_STATES["partly-undone"].text,
     "empty": Message("nothing was begun"),
 }
-_CHANGE_STATUS: Mapping[str, Text] = {
-    "done": Message("done"),
-    "failed": in_context("fix text", "failed"),
-    "refused": Message("refused"),
-    "stopped": Message("stopped"),
-    "begun": Message("begun"),
-    "not begun": Message("not begun"),
-    "undone": Message("undone"),
-}
+PRUNE = typer.Option(False, "--prune", help=N_("Remove the records of runs that are closed."))
+KEEP = typer.Option(0, "--keep", min=0, metavar="N", help=N_("With --prune: not the latest N runs."))
+OLDER_THAN = typer.Option(0.0, "--older-than", min=0.0, metavar="DAYS", help=N_("With --prune: only older runs."))
+LOSE_UNDO = typer.Option(
+    False, "--lose-undo", help=N_("With --prune: also runs that can be undone; nothing can undo them afterwards.")
+)
+CLOSED = ("undone", "failed", "empty")  # of such a run nothing is left on the host
 
 
-def command(format_: str = options.FORMAT, lang: Optional[str] = options.LANG) -> None:
+def command(
+    prune: bool = PRUNE,
+    keep: int = KEEP,
+    older_than: float = OLDER_THAN,
+    lose_undo: bool = LOSE_UNDO,
+    format_: str = options.FORMAT,
+    lang: Optional[str] = options.LANG,
+) -> None:
     import json
 
     from envtune.errors import UsageError
 
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
+    if not prune and (keep or older_than or lose_undo):
+        raise UsageError(Message("--keep, --older-than and --lose-undo go with --prune"))
     state = state_directory()
     try:
         runs = recorded_runs(state)
         report_interrupted_runs(lang)
     except OSError as error:
         raise UsageError(error_message(error)) from None
+    if prune:
+        _prune(runs, keep, older_than, lose_undo, lang)
+        return
     if format_ == "json":
         rows = [_data(run) for run in runs]
         typer.echo(json.dumps({"schema": "envtune.history/1", "runs": rows}, ensure_ascii=False, indent=1))
@@ -55,6 +69,28 @@ def command(format_: str = options.FORMAT, lang: Optional[str] = options.LANG) -
             typer.echo(line)
     if not runs:
         typer.echo(Message("{state}: no run", state=state).to(lang))
+
+
+def _prune(runs: Sequence[RecordedRun], keep: int, days: float, lose_undo: bool, lang: str) -> None:
+    """Remove the records of closed runs, and say which stay because they could still be undone."""
+    from envtune.fix.runs import remove_runs
+
+    old = [run for run in (runs[:-keep] if keep else runs) if not days or _age(run) > days]
+    closed = [run.name for run in old if run.status in CLOSED]
+    undoable = [run.name for run in old if run.status in ("applied", "partly", "partly-undone", "left")]
+    removed = remove_runs([*closed, *(undoable if lose_undo else ())])
+    for name in removed:
+        typer.echo(Message("{run}: removed", run=name).to(lang))
+    for name in () if lose_undo else undoable:
+        typer.echo(Message("{run}: kept, because it can be undone (--lose-undo removes it, too)", run=name).to(lang))
+    if not removed:
+        typer.echo(Message("nothing was removed").to(lang))
+
+
+def _age(run: RecordedRun) -> float:
+    """Return how many days ago a run was begun, by the time in its name; 0 where the clock was ahead then."""
+    begun = calendar.timegm(time.strptime(run.name[:15], "%Y%m%d-%H%M%S"))
+    return max(0.0, (time.time() - begun) / 86400)
 
 
 def report_interrupted_runs(lang: str) -> list[RecordedRun]:
@@ -94,16 +130,32 @@ def _interrupted(run: RecordedRun) -> Text:
 def _data(run: RecordedRun) -> dict[str, Any]:
     results = {result["change"]: result for result in run.results()}
     open_changes = {change for change, _ in run.open_steps()}
-    changes = []
+    changes: list[dict[str, Any]] = []
     for change in run.plan["changes"]:
         status = "begun" if change["id"] in open_changes else "not begun"
         result = results.get(change["id"], {"status": status, "error": None})
         row = {name: change.get(name, "") for name in ("id", "finding", "action", "target", "view")}
         undone = run.last_undo and result["status"] == "done" and _is_reverted(run, change["id"], open_changes)
         row.update(status="undone" if undone else result["status"], error=result["error"])
+        row.update(state=run.end_state(change["id"]))
         changes.append(row)
     row = {"run": run.name, "begun": run.begin.get("time", ""), "status": run.status, "changes": changes}
+    row.update(by=_caller(run.begin), version=run.version, undone=run.last_undo.get("time", ""))
+    row.update(undone_by=_caller(run.last_undo))
     return {**row, "journal": run.path, "damaged": run.damaged}
+
+
+def _caller(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: record[name] for name in ("uid", "user", "login", "sudo_user") if name in record}
+
+
+def _caller_words(record: Mapping[str, Any]) -> str:
+    """Return `root`, or `root (sudo: alice, login: bob)`; empty where the journal does not tell."""
+    if not record:
+        return ""
+    user = str(record.get("user", f"uid {record['uid']}" if "uid" in record else ""))
+    more = [f"{label}: {record[key]}" for key, label in (("sudo_user", "sudo"), ("login", "login")) if key in record]
+    return f"{user} ({', '.join(more)})" if more else user
 
 
 def _is_reverted(run: RecordedRun, change: str, open_changes: set[str]) -> bool:
@@ -111,16 +163,27 @@ def _is_reverted(run: RecordedRun, change: str, open_changes: set[str]) -> bool:
     return change not in open_changes and any(step[0] == change for step in run.steps)
 
 
+def _status(run: RecordedRun) -> Text:
+    if run.version:
+        return Message("of another version of envtune ({version}), which can undo it", version=run.version)
+    return _STATUS[run.status]
+
+
 def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
     from envtune.report.layout import pad, printable
 
     results = {result["change"]: result for result in run.results()}
-    yield f"{run.name}  {_STATUS[run.status].to(lang)}"
+    yield printable(
+        f"{run.name}  {_status(run).to(lang)}  {run.begin.get('time', '')}  {_caller_words(run.begin)}"
+    ).rstrip()
     for change in _data(run)["changes"]:
         words = printable(f"{change['finding']}  {change['target']}".strip())
         error = f"  ({printable(result_message(results[change['id']]).to(lang))})" if change["error"] else ""
-        status = _CHANGE_STATUS[change["status"]].to(lang)
+        status = END_STATES[change["state"]].text.to(lang)
         yield f"  {pad(change['id'], 5)} {pad(status, 10)} {words}{error}"
+    if run.last_undo:
+        fields = {"time": run.last_undo.get("time", ""), "user": _caller_words(run.last_undo) or "?"}
+        yield "  " + printable(Message("undo: {time}, {user}", **fields).to(lang))
     if run.damaged:
         lines = ", ".join(str(number) for number in run.damaged)
         yield "  " + Message("{path}: damaged lines: {lines}", path=run.path, lines=lines).to(lang)

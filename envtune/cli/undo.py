@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any, Iterator, List, Mapping, Optional
 
 import typer
 
 from envtune.cli import options
+from envtune.fix.outcome import END_STATES
 from envtune.messages import N_, Message
 
 HELP = N_(
@@ -20,43 +22,123 @@ Refused where somebody changed the thing since; both versions are shown, and --f
   envtune undo 20250102-030405        that run (envtune history lists them)
   envtune undo C03                    one change of the latest run
   envtune undo 20250102-030405 C03    one change of that run
+  envtune undo --dry-run              what would be taken back
 
-Exit status: 0 everything is as it was, 1 something could not be taken back, 2 usage.
+On a terminal it asks before. Exit status: 0 everything is as it was, 1 something could not be taken back, 2 usage,
+128+n ended by signal n, after the step in hand; the same command goes on.
 """
 )
 WORDS = typer.Argument(None, metavar="[RUN] [CHANGE]")
 FORCE = typer.Option(False, "--force", help=N_("Also what somebody changed since; a copy of it is kept."))
+DRY_RUN = typer.Option(False, "--dry-run", help=N_("Show what would be taken back; nothing is changed."))
+YES = typer.Option(False, "--yes", "-y", help=N_("Do not ask."))
 _CHANGE = re.compile("C[0-9]{2,}$", re.I)
 
 
 def command(
     words: Optional[List[str]] = WORDS,
     force: bool = FORCE,
+    dry_run: bool = DRY_RUN,
+    yes: bool = YES,
     wait: float = options.WAIT,
     format_: str = options.FORMAT,
     lang: Optional[str] = options.LANG,
 ) -> None:
     from envtune.cli.history import report_interrupted_runs
     from envtune.cli.progress import Progress, print_results
-    from envtune.fix.runs import recorded_run, undo_run
+    from envtune.fix.runs import latest_run, recorded_run, undo_run
 
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
     name, change = _named(words or [])
     if not name:
         report_interrupted_runs(lang)
-    name = name or _latest(change)
-    results = undo_run(name, change, force, Progress(lang), wait)
+    name = name or latest_run(change).name
+    if dry_run:
+        raise typer.Exit(_preview(name, change, format_, lang))
+    if not yes and is_interactive() and not _confirmed(name, change, lang):
+        typer.echo(Message("envtune: nothing was changed").to(lang), err=True)
+        raise typer.Exit(1)
+    progress = Progress(lang)
+    results = undo_run(name, change, force, progress, wait)
     run = recorded_run(name)
     if format_ == "text":
         typer.echo(Message("Run {run}:", run=name).to(lang))
     print_results(run, results, format_, lang)
     if format_ == "text":
-        for line in _changed_by_others(run, results, lang):
+        for line in (*_changed_by_others(run, results, lang), *_not_undone(run, results, lang)):
             typer.echo(line)
         if not results:
             typer.echo("  " + Message("nothing to take back").to(lang))
-    raise typer.Exit(0 if all(result["status"] == "undone" for result in results) else 1)
+    undone = all(result["status"] == "undone" for result in results)
+    raise typer.Exit(128 + progress.signal if progress.signal else 0 if undone else 1)
+
+
+def is_interactive() -> bool:
+    """Return whether somebody could answer a question; a script that says undo means it."""
+    return sys.stdin.isatty()
+
+
+def _preview(name: str, change: Optional[str], format_: str, lang: str) -> int:
+    """Print what undoing would come to; return 1 when some of it could not be taken back."""
+    import json
+
+    from envtune.fix.runs import recorded_run, undo_preview
+
+    run = recorded_run(name)
+    rows = undo_preview(run, change)
+    if format_ == "json":
+        typer.echo(json.dumps({"run": name, "results": rows}, ensure_ascii=False))
+    else:
+        typer.echo(Message("Run {run}:", run=name).to(lang))
+        for line in _preview_lines(run, rows, lang):
+            typer.echo(line)
+        for line in _changed_by_others(run, rows, lang):
+            typer.echo(line)
+        typer.echo(Message("Nothing was changed.").to(lang))
+    return 0 if all(row["status"] in ("ready", "undone") for row in rows) else 1
+
+
+def _preview_lines(run: Any, rows: Any, lang: str) -> Iterator[str]:
+    from envtune.fix.executor_messages import result_message
+    from envtune.report.fix_text import subject_of
+    from envtune.report.layout import printable
+
+    labels = {"ready": Message("would be taken back"), "undone": Message("is as it was")}
+    for row in rows:
+        label = labels.get(row["status"], END_STATES["cannot-be-undone"].text).to(lang)
+        error = f": {result_message(row).to(lang)}" if row["error"] else ""
+        yield "  " + printable(f"{row['change']}  {label}  {subject_of(run, row)}{error}")
+    if not rows:
+        yield "  " + Message("nothing to take back").to(lang)
+
+
+def _confirmed(name: str, change: Optional[str], lang: str) -> bool:
+    """Show what would be taken back, and ask."""
+    from envtune.fix.runs import recorded_run, undo_preview
+
+    run = recorded_run(name)
+    rows = undo_preview(run, change)
+    if not rows:
+        return True
+    typer.echo(Message("Run {run}:", run=name).to(lang), err=True)
+    for line in _preview_lines(run, rows, lang):
+        typer.echo(line, err=True)
+    return typer.confirm(Message("Take this back?").to(lang), default=False, err=True)
+
+
+def _not_undone(run: Any, results: Any, lang: str) -> Iterator[str]:
+    """Say of which changes only a part was undone, and which packages stay as the run left them."""
+    for change in dict.fromkeys(result["change"] for result in results):
+        if change and run.end_state(change) == "partly-undone":
+            yield f"  {change} {END_STATES['partly-undone'].text.to(lang)}"
+    upgraded = {name: row for result in results for name, row in result.get("upgraded", {}).items()}
+    if upgraded:
+        yield "    " + Message("these packages stay as the run has left them; undo does not take an upgrade back:").to(
+            lang
+        )
+    for name, (before, after) in sorted(upgraded.items()):
+        yield f"      {name} {before} -> {after}"
 
 
 def _named(words: List[str]) -> tuple[str, Optional[str]]:
@@ -68,17 +150,6 @@ def _named(words: List[str]) -> tuple[str, Optional[str]]:
     if len(changes) > 1 or len(runs) > 1:
         raise UsageError(Message("name one run and at most one change"))
     return runs[0] if runs else "", changes[0] if changes else None
-
-
-def _latest(change: Optional[str]) -> str:
-    from envtune.errors import UsageError
-    from envtune.executor.state import state_directory
-    from envtune.fix.runs import latest_run
-
-    run = latest_run(change)
-    if run is None:
-        raise UsageError(Message("no run in {state} has anything to take back", state=state_directory()))
-    return run.name
 
 
 def _changed_by_others(run: Any, results: Any, lang: str) -> Iterator[str]:

@@ -16,7 +16,14 @@ Layout of the state directory (root: /var/lib/envtune, else $XDG_STATE_HOME/envt
     runs/<run>/output.log     what commands printed
     runs/<run>/reserve        disk space that the journal, also of an undo, falls back on when the disk is full
 
-Records of a journal: begin (plan), then for every operation intent, done or same (nothing to write), reverting,
-reverted, stuck (could not be undone); change (the result of one change), end; undo-begin, set-aside (a copy of what
-others wrote), undo-end; torn (a line that a killed run left unfinished).
+Root's runs on a host exclude each other by /run/envtune.lock, too, whatever their state directory.
+
+Records of a journal: begin (plan, who, and `sequence`, the order of runs whatever the clock says), then for every
+operation intent, done or same (nothing to write), reverting, reverted, stuck (could not be undone); change (the result
+of one change), end; undo-begin, set-aside (a copy of what others wrote), undo-end; verified (what the checks said after
+the run); torn (a line that a killed run left unfinished).
+
+SIGINT, SIGTERM and SIGHUP end a run where its step can be taken back: the commands of the step are killed with all they
+started, the step is reverted, no further one is begun, and the journal is closed with the number of the signal. A step
+that is being taken back is never interrupted.
 """

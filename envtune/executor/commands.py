@@ -10,8 +10,9 @@ from ..trust.programs import UntrustedError
 from ..trust.start import start_program
 from .common import Record, failpoint, private_opener
 from .problems import FailedError, RefusedError
-from .processes import RUN_VARIABLE
+from .processes import RUN_VARIABLE, running_commands
 from .run_directory import RunDirectory
+from .system.signals import uninterruptible
 
 Environment = Optional[Dict[str, str]]
 _QUERY_TIMEOUT = 60  # seconds
@@ -91,7 +92,7 @@ def run_logged(argv: List[str], timeout: float, env: Environment, directory: Run
     child = None
     log = _OutputLog(os.path.join(directory.path, "output.log"), argv, directory)
     try:
-        with _DeferredInterrupt():  # a command that was started is always known, so that it can be ended
+        with uninterruptible():  # a command that was started is always known, so that it can be ended
             mark = {RUN_VARIABLE: directory.path}
             child = _start(argv, env, marks=mark, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert child.stdout is not None
@@ -105,34 +106,21 @@ def run_logged(argv: List[str], timeout: float, env: Environment, directory: Run
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
+                _kill_detached(directory.path)
             if child.stdout is not None:
                 child.stdout.close()
         log.close()
 
 
-class _DeferredInterrupt:
-    """Raise a Ctrl-C inside of the block at its end."""
+def _kill_detached(run: str) -> None:
+    """Kill what the commands of a run started in sessions of their own."""
+    import signal
 
-    def __enter__(self) -> None:
-        import signal
-
-        self._pressed = False
-        self._previous: Any = None
+    for pid in running_commands(run):
         try:
-            self._previous = signal.signal(signal.SIGINT, self._press)
-        except ValueError:
-            pass  # not the main thread: Ctrl-C does not come here
-
-    def _press(self, number: int, frame: Any) -> None:
-        self._pressed = True
-
-    def __exit__(self, *error: Any) -> None:
-        import signal
-
-        if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)
-        if self._pressed:
-            raise KeyboardInterrupt
+            os.kill(pid, signal.SIGKILL)
+        except OSError:  # it has ended, or is another user's
+            pass
 
 
 def _log_until_end(child: Any, descriptor: int, log: "_OutputLog", deadline: float) -> bool:

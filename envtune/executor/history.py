@@ -3,10 +3,10 @@
 import json
 import os
 import re
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Set, Tuple
 
 from .common import Record
-from .journal import read_journal
+from .journal import first_record, read_journal
 from .problems import RefusedError
 from .state import lock_holder
 
@@ -18,7 +18,8 @@ class RecordedRun:
     """What the journal of one run says. `steps` maps (change, number) to its latest records, in the order they began.
 
     `in_progress` is what was under way when the journal ends: apply, undo, or empty. `damaged` are lines that cannot be
-    read; `last_undo` is how the latest undo began.
+    read; `last_undo` is how the latest undo began; `version` is the schema of a journal of another version, of which
+    nothing but the first record is looked at.
     """
 
     def __init__(self, state: str, name: str) -> None:
@@ -33,22 +34,29 @@ class RecordedRun:
         self.begin: Record = {}
         self.last_undo: Record = {}
         self.in_progress = ""
+        self.version = ""
         self.steps: Dict[StepKey, Record] = {}
+        self._verified: Dict[str, str] = {}  # change -> what the checks said after the run
+        self._undo_tried: Set[str] = set()
         for record in self.records:
             self._add(record)
 
     def _add(self, record: Record) -> None:
         kind = record["type"]
         if kind == "begin":
-            self.begin, self.in_progress = record, "apply"
-            if record.get("schema") != SCHEMA:
-                raise RefusedError("run-of-another-version", run=self.name, version=record.get("schema"))
+            self.begin = record
+            self.version = "" if record.get("schema") == SCHEMA else str(record.get("schema"))
+            self.in_progress = "" if self.version else "apply"
+        elif self.version:
+            return
         elif kind == "end":
             self.in_progress = ""
         elif kind == "undo-begin":
             self.last_undo, self.in_progress = dict(record, before=self.in_progress), "undo"
         elif kind == "undo-end":
             self.in_progress = self.last_undo.get("before", "") if self.last_undo.get("change") else ""
+        elif kind == "verified":
+            self._verified.update(record["states"])
         elif kind in ("intent", "done", "reverting", "reverted", "stuck"):
             self._add_step(record)
 
@@ -56,20 +64,27 @@ class RecordedRun:
         kind, key = record["type"], (record["change"], record["number"])
         if kind == "intent":
             self.steps.pop(key, None)  # begun again: it is the latest step now
+        elif kind != "done" and self.in_progress == "undo":
+            self._undo_tried.add(key[0])
         step = self.steps.setdefault(key, {})
         if not (kind == "stuck" and step.get("state") == "done"):
             step["state"] = kind
-        step.update({name: record[name] for name in ("operation", "kept", "now") if name in record})
+        step.update({name: record[name] for name in ("operation", "kept", "now", "upgraded") if name in record})
 
     @property
     def plan(self) -> Record:
         """The plan of the run; without changes when it was killed before it was journalled."""
-        plan: Record = self.begin.get("plan", {"changes": []})
+        plan: Record = {"changes": []} if self.version else self.begin.get("plan", {"changes": []})
         return plan
 
     @property
     def status(self) -> str:
-        """One of interrupted, applied, partly, failed, undone, partly-undone, or empty when nothing was begun."""
+        """One of interrupted, applied, partly, failed, left, undone, partly-undone, other-version, empty (not begun).
+
+        `failed` is a run of which nothing is left on the host, `left` one that failed and could not be taken back.
+        """
+        if self.version:
+            return "other-version"
         if self.in_progress:
             return "interrupted"
         if self.steps and not self.open_steps():
@@ -79,7 +94,29 @@ class RecordedRun:
             return "empty"
         if self.last_undo:
             return "partly-undone"
-        return "applied" if len(done) == len(self.plan["changes"]) else "partly" if done else "failed"
+        if not done:
+            return "left" if self.open_steps() else "failed"
+        return "applied" if len(done) == len(self.plan["changes"]) else "partly"
+
+    def end_state(self, change: str) -> str:
+        """Return how a change ended: a key of `fix.outcome.END_STATES`."""
+        steps = [step for key, step in self.steps.items() if key[0] == change]
+        reverted = [step for step in steps if step["state"] == "reverted"]
+        if change in self._undo_tried:
+            return "undone" if len(reverted) == len(steps) else "partly-undone" if reverted else "cannot-be-undone"
+        result = {row["change"]: row for row in self.results()}.get(change)
+        if result is None:
+            return "begun" if len(reverted) < len(steps) else "not-begun"
+        if result["status"] == "done":
+            return self._verified.get(change, "written")
+        if not steps:
+            return "not-begun"
+        return "failed-restored" if len(reverted) == len(steps) else "failed-left"
+
+    def require_own_version(self) -> None:
+        """Raise RefusedError for a run that another version of envtune journalled: that one can undo it."""
+        if self.version:
+            raise RefusedError("run-of-another-version", run=self.name, version=self.version)
 
     def results(self) -> List[Record]:
         """Return the latest result of every change that was finished."""
@@ -92,7 +129,7 @@ class RecordedRun:
 
 
 def recorded_runs(state: str) -> List[RecordedRun]:
-    """Return every run, the oldest first; a run of another version is left out."""
+    """Return every run, the oldest first, by the order in which they were begun and not by the clock."""
     return _readable_runs(state, lambda path: True)
 
 
@@ -102,11 +139,28 @@ def interrupted_runs(state: str) -> List[RecordedRun]:
     return [run for run in _readable_runs(state, _may_be_open) if run.in_progress and run.name != under_way]
 
 
-def _readable_runs(state: str, wanted: Callable[[str], bool]) -> List[RecordedRun]:
+def next_sequence(state: str) -> int:
+    """Return the number of the next run: one more than any that a journal holds."""
+    return max([0, *_sequences(state).values()]) + 1
+
+
+def _sequences(state: str) -> Dict[str, int]:
+    """Return the number of every run by its name; one without (of 0.1, or damaged) is placed by its name's time."""
     folder = os.path.join(state, "runs")
-    runs = []
+    sequences: Dict[str, int] = {}
+    latest = 0
     for name in sorted(os.listdir(folder), key=_by_time) if os.path.isdir(folder) else []:
-        path = os.path.join(folder, name, "journal.jsonl")
+        number = first_record(os.path.join(folder, name, "journal.jsonl")).get("sequence")
+        latest = number if isinstance(number, int) else latest
+        sequences[name] = latest
+    return sequences
+
+
+def _readable_runs(state: str, wanted: Callable[[str], bool]) -> List[RecordedRun]:
+    runs = []
+    sequences = _sequences(state)
+    for name in sorted(sequences, key=lambda name: (sequences[name], _by_time(name))):
+        path = os.path.join(state, "runs", name, "journal.jsonl")
         if os.path.exists(path) and not wanted(path):
             continue
         try:
@@ -129,6 +183,6 @@ def _may_be_open(path: str) -> bool:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
         lines = file.read().splitlines()
     try:
-        return bool(json.loads(lines[-1].decode("ascii"))["record"]["type"] != "end")
+        return json.loads(lines[-1].decode("ascii"))["record"]["type"] not in ("end", "verified")
     except (ValueError, KeyError, TypeError, IndexError):
         return True

@@ -115,6 +115,15 @@ def read_journal(path: str) -> Tuple[List[Record], List[int]]:
     return records, [number for number in damaged if number not in torn]
 
 
+def first_record(path: str) -> Record:
+    """Return the first record of a journal; an empty one where it is missing or damaged."""
+    try:
+        with open(path, "rb") as file:
+            return _decode_record(file.readline())
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
 def _decode_record(line: bytes) -> Record:
     outer = json.loads(line.decode("ascii"))
     record: Record = outer["record"]

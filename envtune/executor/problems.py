@@ -4,6 +4,7 @@ envtune translates the templates; the executor by itself speaks English.
 """
 
 import errno
+import signal
 from typing import Any, Dict
 
 from .common import Record
@@ -24,6 +25,7 @@ TEMPLATES: Dict[str, str] = {
     "lock-holder": N_("pid {pid}, since {since}, run {run}"),
     "lock-holder-without-run": N_("pid {pid}, since {since}"),
     "lock-holder-just-begun": N_("it has just begun"),
+    "host-lock-holder": N_("another run of root on this host, {holder}"),
     # plans
     "malformed-plan": N_("malformed plan: {fault}"),
     "at-member": N_("{member}: {fault}"),
@@ -79,6 +81,8 @@ TEMPLATES: Dict[str, str] = {
     "process-is-envtune": N_("process {pid} is envtune itself or started it"),
     "process-still-running": N_("process {pid} is still there"),
     "process-not-restorable": N_("process {pid} has ended and cannot be brought back"),
+    "packages-unfinished": N_("packages are not completely installed: {packages}; go on with: {commands}"),
+    "packages-upgraded": N_("these packages stay upgraded: {packages}"),
     # trees and wheels
     "archive-damaged": N_("the archive {archive} of what was there is damaged"),
     "no-such-file": N_("{pattern}: no such file"),
@@ -101,6 +105,7 @@ TEMPLATES: Dict[str, str] = {
     "changed-since": N_("{subject} was changed since (found {found}, this run left {recorded})"),
     "not-restored": N_("what was there before could not be put back"),
     "stopped": N_("stopped by the user"),
+    "stopped-by-signal": N_("stopped by {signal}"),
     "not-begun": N_("not begun"),
     # of the system
     "os-error": N_("{path}: {reason}"),
@@ -146,6 +151,14 @@ class LockedError(ExecutorError):
     """Another run holds the lock; the message says which."""
 
 
+class StoppedError(KeyboardInterrupt):
+    """SIGINT, SIGTERM or SIGHUP (`number`): the step in hand is taken back, and no further one is begun."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__()
+
+
 class JournalError(ExecutorError):
     """The journal cannot be written any more: the run stops where it is, and is found as interrupted."""
 
@@ -159,6 +172,8 @@ def problem_of(error: BaseException) -> Problem:
     """Return the problem that an exception is about, in one line, with the path where there is one."""
     if isinstance(error, ExecutorError):
         return error.problem
+    if isinstance(error, StoppedError) and error.number != signal.SIGINT:
+        return Problem("stopped-by-signal", signal=signal.Signals(error.number).name)
     if isinstance(error, KeyboardInterrupt):
         return Problem("stopped")
     if isinstance(error, OSError) and error.strerror:

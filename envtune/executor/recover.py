@@ -1,17 +1,25 @@
 """Finish or undo what an earlier run did."""
 
 import contextlib
+import os
+import shutil
 import time
 from typing import Dict, List, Optional, Tuple
 
 from .common import EventCallback, Record
-from .history import RecordedRun
+from .history import RecordedRun, StepKey
 from .operations.file import FileOperation
-from .problems import ExecutorError, Problem, RefusedError, failure
+from .plan import operation_of
+from .problems import ExecutorError, Problem, RefusedError, failure, problem_of
 from .processes import running_commands
 from .run import Run
 from .state import Lock
+from .system.caller import current_caller
+from .system.host_lock import exclusive_run
+from .system.signals import SignalHandlers
+from .system.system_log import log_change
 
+_PRUNED = ".pruned-"  # before the name of a run that is being removed
 PATIENCE = 5.0  # seconds for a command of a killed run to end by itself
 
 
@@ -20,11 +28,11 @@ def resume_run(state: str, name: str, on_event: Optional[EventCallback] = None, 
 
     A run that was killed while it was undone is undone further. Raises ExecutorError or OSError.
     """
-    with Lock(state, wait) as lock:
+    with exclusive_run(state, wait) as lock, SignalHandlers() as signals:
         recorded = _continuable_run(state, name, lock)
         if not recorded.in_progress:
             raise RefusedError("run-not-interrupted", run=name)
-        run = Run(state, name, on_event)
+        run = Run(state, name, signals, on_event)
         if recorded.in_progress == "undo":
             return _undo(run, recorded, recorded.last_undo.get("change"), recorded.last_undo.get("force", False))
         if recorded.damaged or not recorded.begin:
@@ -40,7 +48,7 @@ def resume_run(state: str, name: str, on_event: Optional[EventCallback] = None, 
                 else:
                     results.append(failed)
                     run.record("change", closing=True, **failed)
-        results += [run.apply(change, done) for change, done in ready]
+        results += run.apply_all(ready)
         run.end("end", results)
         return results
 
@@ -56,7 +64,7 @@ def _revert_unfinished(run: Run, recorded: RecordedRun, change: str) -> Tuple[Di
         result = run.revert_step(key, step)
         if result["error"] and step.get("operation", {}).get("op") not in ("run", "signal"):
             reason = {name: result[name] for name in ("error", "problems")}
-            return {}, dict(reason, change=change, status="failed", left=True)
+            return {}, dict(reason, change=change, status="failed", left=True, state="failed-left")
         # a command that cannot be undone is simply tried again
     return done, None
 
@@ -74,17 +82,23 @@ def undo_run(
     A step is refused where others changed its subject since; with `force` what is there now is kept in the run's
     directory first (`copy` in the result). Raises ExecutorError or OSError.
     """
-    with Lock(state, wait) as lock:
+    with exclusive_run(state, wait) as lock, SignalHandlers() as signals:
         recorded = _continuable_run(state, name, lock)
         known = {row["id"] for row in recorded.plan["changes"]} | {key[0] for key in recorded.steps}
         if change is not None and change not in known:
             raise RefusedError("no-such-change", run=name, change=change)
-        return _undo(Run(state, name, on_event), recorded, change, force)
+        return _undo(Run(state, name, signals, on_event), recorded, change, force)
 
 
 def _undo(run: Run, recorded: RecordedRun, change: Optional[str], force: bool) -> List[Record]:
-    run.record("undo-begin", closing=True, change=change, force=force)
-    results = [run.revert_step(key, recorded.steps[key], force) for key in recorded.open_steps(change)]
+    run.record("undo-begin", closing=True, change=change, force=force, **current_caller())
+    results: List[Record] = []
+    for key in recorded.open_steps(change):
+        if run.signals.number:
+            stopped = dict(failure(Problem("not-begun")), change=key[0], number=key[1], status="stopped")
+            results.append(stopped)
+        else:
+            results.append(run.revert_step(key, recorded.steps[key], force))
     if recorded.damaged and change is None:
         problem = Problem("damaged-lines-not-undone", journal=recorded.path, lines=recorded.damaged)
         results.append(dict(failure(problem), change="", number=-1, status="failed"))
@@ -93,12 +107,72 @@ def _undo(run: Run, recorded: RecordedRun, change: Optional[str], force: bool) -
             with contextlib.suppress(ExecutorError, OSError):
                 FileOperation(step["operation"]).clean_up(step["kept"])
     run.end("undo-end", results)
+    _log_undo(run, recorded, results)
     return results
+
+
+def _log_undo(run: Run, recorded: RecordedRun, results: List[Record]) -> None:
+    changes = {row["id"]: row for row in recorded.plan["changes"]}
+    statuses: Dict[str, List[str]] = {}
+    for result in results:
+        statuses.setdefault(result["change"], []).append(result["status"])
+    for change, each in statuses.items():
+        undone = "undone" if set(each) == {"undone"} else "undo: " + ", ".join(each)
+        log_change(run.name, changes.get(change, {"id": change}), undone)
+
+
+def preview_undo(recorded: RecordedRun, change: Optional[str] = None) -> List[Record]:
+    """Return what undoing a run, or one change of it, would come to, one row per step. Reads only.
+
+    `status` is undone (nothing to do), ready, or refused where others changed the subject since.
+    """
+    recorded.require_own_version()
+    return [_preview_step(key, recorded.steps[key]) for key in recorded.open_steps(change)]
+
+
+def _preview_step(key: StepKey, step: Record) -> Record:
+    result: Record = {"change": key[0], "number": key[1], "status": "ready", "error": None}
+    if "operation" not in step:
+        return dict(result, status="failed", **failure(Problem("intent-damaged")))
+    operation, saved = operation_of(step["operation"]), step["kept"]
+    try:
+        if operation.is_reverted(saved):
+            return dict(result, status="undone")
+        foreign = operation.changed_by_others(saved, step)
+    except (ExecutorError, OSError, ValueError) as error:
+        return dict(result, status="refused", **failure(problem_of(error)))
+    if foreign:
+        problem = Problem("changed-since", subject=operation.subject, found=foreign, recorded=step.get("now"))
+        return dict(result, status="refused", foreign=foreign, **failure(problem))
+    return result
+
+
+def prune_runs(state: str, names: List[str]) -> List[str]:
+    """Remove the directories of runs, and return which were removed: never one that is interrupted or not ours.
+
+    A run that could still be undone is removed, too: the caller has asked. Raises ExecutorError, OSError.
+    """
+    removed = []
+    with exclusive_run(state, 0.0), SignalHandlers() as signals:
+        folder = os.path.join(state, "runs")
+        for name in os.listdir(folder):
+            if name.startswith(_PRUNED):  # of a prune that was killed
+                shutil.rmtree(os.path.join(folder, name))
+        for name in names:
+            recorded = RecordedRun(state, name)
+            if signals.number or recorded.in_progress or recorded.version:
+                continue
+            hidden = os.path.join(folder, _PRUNED + name)  # at once: half a run must not be found as one
+            os.rename(recorded.directory, hidden)
+            shutil.rmtree(hidden)
+            removed.append(name)
+    return removed
 
 
 def _continuable_run(state: str, name: str, lock: Lock) -> RecordedRun:
     """Return the run once none of its commands runs any more, and note it in the lock."""
     recorded = RecordedRun(state, name)
+    recorded.require_own_version()
     deadline = time.monotonic() + PATIENCE
     while running_commands(recorded.directory) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -5,20 +5,32 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 from .common import EventCallback, Record, fsync_directory, utc_now
-from .history import SCHEMA, StepKey, interrupted_runs
+from .history import SCHEMA, RecordedRun, StepKey, interrupted_runs, next_sequence
 from .journal import Journal
 from .operations.base import Operation
 from .plan import operation_of, plan_fault, require_expected
 from .problems import FailedError, JournalError, Problem, RefusedError, failure, problem_of
 from .run_directory import RunDirectory
-from .state import Lock
+from .system.caller import current_caller
+from .system.host_lock import exclusive_run
+from .system.packages import changed_versions, package_database, require_finished_packages
+from .system.signals import SignalHandlers
+from .system.system_log import log_change
 
 
 class Run:
-    """One journalled run. `on_event(kind, record)` gets what happens, for progress."""
+    """One journalled run. `on_event(kind, record)` gets what happens, for progress; `signals` may end it early."""
 
-    def __init__(self, state: str, name: str, on_event: Optional[EventCallback] = None, reserve: int = 65536) -> None:
+    def __init__(
+        self,
+        state: str,
+        name: str,
+        signals: SignalHandlers,
+        on_event: Optional[EventCallback] = None,
+        reserve: int = 65536,
+    ) -> None:
         self.name = name
+        self.signals = signals
         path = os.path.join(state, "runs", name)
         if not os.path.isdir(path):
             os.mkdir(path, 0o700)
@@ -34,8 +46,10 @@ class Run:
         self._notify(kind, record)
 
     def end(self, kind: str, results: List[Record]) -> None:
-        """Journal the last record, with what became of everything."""
-        self.record(kind, closing=True, results=results)
+        """Journal the last record, with what became of everything, and which signal asked to end early."""
+        signal = {"signal": self.signals.number} if self.signals.number else {}
+        self.signals.reported = bool(signal)
+        self.record(kind, closing=True, results=results, **signal)
         undoable = kind == "end" and any(result["status"] == "done" or result.get("left") for result in results)
         self.journal.close(keep_reserve=undoable)
 
@@ -64,16 +78,32 @@ class Run:
             status = "stopped" if isinstance(error, KeyboardInterrupt) else _failed_status(error)
             result.update(status=status, **failure(problem_of(error)))
             self._revert_all(change["id"], steps, result)
+        result["state"] = _end_state(result, bool(steps))
         self.record("change", closing=True, **result)
+        log_change(self.name, change, result["status"] + (", not taken back" if result.get("left") else ""))
         return result
+
+    def apply_all(self, pending: List[Tuple[Record, Dict[int, Record]]]) -> List[Record]:
+        """Apply changes, each with the steps of it that are done; after a signal no further one is begun."""
+        results: List[Record] = []
+        for change, done in pending:
+            if self.signals.number:
+                not_begun = failure(Problem("not-begun"))
+                results.append(dict(not_begun, change=change["id"], status="stopped", state="not-begun"))
+            else:
+                results.append(self.apply(change, done))
+        return results
 
     def _revert_all(self, change: str, steps: Dict[int, Record], result: Record) -> None:
         for number in sorted(steps, reverse=True):
             reverted = self.revert_step((change, number), steps[number])
             if reverted["error"]:
-                result["error"] = "%s; %s" % (result["error"], reverted["error"])
-                result["problems"] = result["problems"] + reverted["problems"]
+                _add_problems(result, reverted["error"], reverted["problems"])
                 result["left"] = True
+            if reverted.get("upgraded"):
+                upgraded = ", ".join("%s %s -> %s" % (name, *row) for name, row in reverted["upgraded"].items())
+                stay = failure(Problem("packages-upgraded", packages=upgraded))
+                _add_problems(result, stay["error"], stay["problems"])
 
     def _perform(self, change: Record, number: int, operation: Operation, steps: Dict[int, Record]) -> None:
         current = operation.observe()
@@ -81,15 +111,23 @@ class Run:
             self.record("same", change=change["id"], number=number)
             return
         require_expected(operation, current)
-        saved = operation.backup(self.directory)
+        with self.signals.interruptible():
+            saved = dict(operation.backup(self.directory))
+        packages = package_database(operation.wire)
+        if packages is not None:
+            saved["unfinished"] = sorted(packages.unfinished)
         self.record("intent", change=change["id"], number=number, operation=operation.wire, kept=saved)
-        steps[number] = {"state": "intent", "operation": operation.wire, "kept": saved}
-        operation.apply(saved, self.directory)
-        if not operation.is_applied(saved):
-            raise FailedError("not-as-written", subject=operation.wire.get("path") or change.get("target"))
-        current = operation.observe()
-        self.record("done", closing=True, change=change["id"], number=number, now=current)
-        steps[number].update(state="done", now=current)
+        steps[number] = {"state": "intent", "operation": operation.wire, "kept": saved, "packages": packages}
+        with self.signals.interruptible():
+            operation.apply(saved, self.directory)
+            if not operation.is_applied(saved):
+                raise FailedError("not-as-written", subject=operation.wire.get("path") or change.get("target"))
+        more: Record = {"now": operation.observe()}
+        after = package_database(operation.wire)
+        if packages is not None and after is not None:
+            more["upgraded"] = changed_versions(packages, after)
+        self.record("done", closing=True, change=change["id"], number=number, **more)
+        steps[number].update(state="done", **more)
 
     def revert_step(self, key: StepKey, step: Record, force: bool = False) -> Record:
         """Undo one step; refused where others changed its subject since, unless `force`, which keeps a copy."""
@@ -106,12 +144,27 @@ class Run:
                 if not operation.is_reverted(saved):
                     raise FailedError("not-restored")
             operation.clean_up(saved)
+            require_finished_packages(operation.wire, saved.get("unfinished", ()))
             self.record("reverted", closing=True, change=key[0], number=key[1])
+            result.update(_upgraded(step))
         except (RefusedError, FailedError, OSError, ValueError) as error:
-            reason = failure(problem_of(error))
-            result.update(status=_failed_status(error), **reason)
-            self.record("stuck", closing=True, change=key[0], number=key[1], **reason)
+            self._record_failed_revert(key, step, error, result)
         return result
+
+    def _record_failed_revert(self, key: StepKey, step: Record, error: Exception, result: Record) -> None:
+        """Journal why a step could not be undone, and what a package manager that failed has left."""
+        problems = [problem_of(error)]
+        if problems[0].code != "packages-unfinished":
+            try:
+                require_finished_packages(step["operation"], step["kept"].get("unfinished", ()))
+            except FailedError as left:
+                problems.append(left.problem)
+        reason = {
+            "error": "; ".join(map(str, problems)),
+            "problems": [problem.to_wire() for problem in problems],
+        }
+        result.update(status=_failed_status(error), **reason)
+        self.record("stuck", closing=True, change=key[0], number=key[1], **reason)
 
     def _copy_foreign(self, operation: Operation, key: StepKey, step: Record, force: bool, result: Record) -> None:
         """Keep a copy of what others wrote, and say where; without `force` refuse."""
@@ -127,6 +180,27 @@ class Run:
         self.record("set-aside", closing=True, change=key[0], number=key[1], copy=copy)
 
 
+def _add_problems(result: Record, error: str, problems: List[Record]) -> None:
+    result["error"] = "%s; %s" % (result["error"], error)
+    result["problems"] = result["problems"] + problems
+
+
+def _upgraded(step: Record) -> Record:
+    """Return as `upgraded` the packages that a step gave other versions, which no undo takes back; nothing for none."""
+    upgraded = step.get("upgraded")
+    if upgraded is None and step.get("packages") is not None:  # it failed before it was journalled
+        after = package_database(step["operation"])
+        upgraded = {} if after is None else changed_versions(step["packages"], after)
+    return {"upgraded": upgraded} if upgraded else {}
+
+
+def _end_state(result: Record, begun: bool) -> str:
+    """Return how a change ended, as `RecordedRun.end_state` reads it from the journal."""
+    if result["status"] == "done":
+        return "written"
+    return "failed-left" if result.get("left") else "failed-restored" if begun else "not-begun"
+
+
 def _failed_status(error: BaseException) -> str:
     return "refused" if isinstance(error, RefusedError) else "failed"
 
@@ -136,30 +210,39 @@ def apply_plan(
 ) -> Tuple[str, List[Record]]:
     """Carry out every change of `plan`: (run name, one result per change).
 
-    Ctrl-C reverts the change in hand and begins no further one. Raises RefusedError (the plan is malformed, or an
-    earlier run was interrupted), LockedError after `wait` seconds, JournalError, OSError when there is no room for a
-    journal.
+    Ctrl-C, SIGTERM and SIGHUP revert the change in hand and begin no further one. Raises RefusedError (the plan is
+    malformed, or an earlier run was interrupted), LockedError after `wait` seconds, JournalError, OSError when there is
+    no room for a journal.
     """
     fault = plan_fault(plan)
     if fault is not None:
         raise RefusedError("malformed-plan", fault=fault)
-    with Lock(state, wait) as lock:
+    with exclusive_run(state, wait) as lock, SignalHandlers() as signals:
         interrupted = interrupted_runs(state)
         if interrupted:
             raise RefusedError("run-interrupted", run=interrupted[0].name)
         name = _new_run_name(state)
         lock.describe(name)
+        sequence = next_sequence(state)
         steps = sum(len(change["operations"]) for change in plan["changes"])
-        run = Run(state, name, on_event, 16384 + 1024 * (steps + len(plan["changes"])))
-        run.record("begin", schema=SCHEMA, plan=plan, pid=os.getpid(), uid=os.geteuid())
-        results: List[Record] = []
-        for change in plan["changes"]:
-            if results and results[-1]["status"] == "stopped":
-                results.append(dict(failure(Problem("not-begun")), change=change["id"], status="stopped"))
-            else:
-                results.append(run.apply(change))
+        run = Run(state, name, signals, on_event, 16384 + 1024 * (steps + len(plan["changes"])))
+        run.record("begin", schema=SCHEMA, plan=plan, pid=os.getpid(), sequence=sequence, **current_caller())
+        results = run.apply_all([(change, {}) for change in plan["changes"]])
         run.end("end", results)
         return name, results
+
+
+def record_verified(state: str, name: str, states: Dict[str, str]) -> None:
+    """Journal what the checks said of the changes after a run, which has ended: {change: end state}.
+
+    Raises LockedError where another run has begun meanwhile, JournalError, OSError.
+    """
+    with exclusive_run(state, 0.0), SignalHandlers() as signals:
+        if RecordedRun(state, name).in_progress:
+            return
+        run = Run(state, name, signals)
+        run.record("verified", closing=True, states=states)
+        run.journal.close(keep_reserve=True)
 
 
 def _new_run_name(state: str) -> str:

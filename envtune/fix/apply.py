@@ -5,27 +5,39 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
-from envtune.errors import PlanError
-from envtune.fix.consent import Ask, Consent, Question, Withheld, ask_separately, sort_changes
-from envtune.fix.outcome import ApplyResult, exit_status, reconcile
+from envtune.errors import EnvtuneError, PlanError
+from envtune.fix.consent import Ask, Consent, Question, Withheld, ask_separately, sort_changes, withhold_running
+from envtune.fix.outcome import ApplyResult, JudgedFinding, change_states, exit_status, reconcile
 from envtune.fix.plan import Plan, executable, fixed_checks
 from envtune.fix.prepare import PreparedFix, examine
-from envtune.fix.runs import OnEvent, apply_changes, stale_reasons
+from envtune.fix.runs import OnEvent, apply_changes, journal_states, stale_reasons
 from envtune.host import LocalHost
 from envtune.job.target import TargetOptions
 from envtune.messages import Joined, Message
-from envtune.model import Change, Finding, Severity
+from envtune.model import Change, Check, Finding, Outcome, Severity
+from envtune.resources.processes.running import find_running
 
 
 class FixOutcome(NamedTuple):
-    """What an applied fix came to: the findings afterwards, and what was written or withheld."""
+    """What an applied fix came to: the findings afterwards, what was written or withheld, and how each change ended."""
 
-    findings: tuple[Finding, ...]
+    judged: tuple[JudgedFinding, ...]
     result: ApplyResult
     relevant: tuple[Finding, ...]  # the findings that decide how it ended
+    states: Mapping[str, str]  # change -> key of END_STATES
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings without how they ended."""
+        return tuple(row.finding for row in self.judged)
 
     def exit_code(self, floor: Severity) -> int:
-        """Return 0 when everything relevant is good, 1 when something is wrong, 3 when something is unknown."""
+        """Return 0 when everything relevant is good, 1 when something is wrong, 3 when something is unknown.
+
+        After a signal 128 and its number, as a shell has it.
+        """
+        if self.result.signal:
+            return 128 + self.result.signal
         return exit_status(self.relevant, self.result.results.values(), floor)
 
 
@@ -56,12 +68,18 @@ def apply(
         _refuse_stale(plan)
     if show is not None:
         show(plan)
-    ready, withheld = ask_separately(plan.changes, ready, withheld, ask, is_root())
-    if ready and not ask(Question(ready, separate=False)):
+    running = find_running(LocalHost(), plan.changes)
+    ready, withheld = ask_separately(plan.changes, ready, withheld, ask, is_root(), running)
+    ready, used = withhold_running(ready, running, consent)
+    if ready and not ask(Question(ready, separate=False, running=running)):
         return None
-    result = _write(prepared, ready, withheld, on_event, wait)
-    findings = reconcile(prepared.findings, _check_again(prepared, ready, result), plan.changes, result)
-    return FixOutcome(findings, result, _relevant(findings, plan, consent))
+    result = _write(prepared, ready, [*withheld, *used], on_event, wait)
+    judged = reconcile(prepared.findings, _check_again(prepared, ready, result), plan.changes, result)
+    states = change_states(plan.changes, judged, result)
+    if result.run:
+        journal_states(result.run, {change: states[change] for change in result.results})
+    findings = tuple(row.finding for row in judged)
+    return FixOutcome(judged, result, _relevant(findings, plan, consent), states)
 
 
 def _refuse_stale(plan: Plan) -> None:
@@ -80,8 +98,16 @@ def _write(
     if not ready:
         return ApplyResult("", {}, tuple(withheld))
     plan = prepared.plan
-    name, results = apply_changes({"host": plan.host, "target": dict(plan.target), **executable(ready)}, on_event, wait)
-    return ApplyResult(name, {result["change"]: result for result in results}, tuple(withheld))
+    noted: list[int] = []
+
+    def listen(kind: str, record: Mapping[str, Any]) -> None:
+        if kind == "end":
+            noted.append(record.get("signal", 0))
+        on_event(kind, record)
+
+    name, results = apply_changes({"host": plan.host, "target": dict(plan.target), **executable(ready)}, listen, wait)
+    by_change = {result["change"]: result for result in results}
+    return ApplyResult(name, by_change, tuple(withheld), noted[0] if noted else 0)
 
 
 def _check_again(prepared: PreparedFix, ready: Sequence[Change], result: ApplyResult) -> tuple[Finding, ...]:
@@ -93,12 +119,32 @@ def _check_again(prepared: PreparedFix, ready: Sequence[Change], result: ApplyRe
         if change.verify and result.results[change.id]["status"] == "done":
             targets.update(dict.fromkeys(fixed_checks(change), change.verify))
     here = [check for check in prepared.checks if check.id not in targets]
-    findings = list(examine(LocalHost(), prepared.target, here, prepared.expectations)[0]) if here else []
+    findings = list(_examine_again(prepared, prepared.target, here)) if here else []
     for verify in {repr(sorted(verify.items())): verify for verify in targets.values()}.values():
         checks = [check for check in prepared.checks if targets.get(check.id) == verify]
-        findings += examine(LocalHost(), TargetOptions(**verify), checks, prepared.expectations)[0]
+        findings += _examine_again(prepared, _with_effect(prepared, verify), checks)
     order = {check.id: number for number, check in enumerate(prepared.checks)}
     return tuple(sorted(findings, key=lambda finding: order[finding.id]))
+
+
+def _with_effect(prepared: PreparedFix, verify: Mapping[str, Any]) -> TargetOptions:
+    """Return the job of the plan with what shows the effect: a running process keeps the variables it was started with.
+
+    Its Python, which the plan has recorded, and the peers stay those of the job.
+    """
+    python = prepared.target.python or prepared.plan.target.get("python")
+    return prepared.target._replace(pid=None, python=python)._replace(**verify)
+
+
+def _examine_again(prepared: PreparedFix, target: TargetOptions, checks: Sequence[Check]) -> tuple[Finding, ...]:
+    """Run checks again; unknown where the job cannot be read any more: what was written has to be reported."""
+    try:
+        return examine(LocalHost(), target, checks, prepared.expectations)[0]
+    except EnvtuneError as error:
+        ids = {check.id for check in checks}
+        reason = Message("it could not be checked again: {reason}", reason=error.message)
+        before = (finding for finding in prepared.findings if finding.id in ids)
+        return tuple(finding._replace(outcome=Outcome.UNKNOWN, reason=reason) for finding in before)
 
 
 def _relevant(findings: tuple[Finding, ...], plan: Plan, consent: Consent) -> tuple[Finding, ...]:

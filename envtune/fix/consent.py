@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, NamedTuple, Sequence
+import re
+from typing import Callable, Iterable, Iterator, NamedTuple, Sequence
 
 from envtune.errors import UsageError
 from envtune.fix.plan import fixed_checks
-from envtune.messages import Message, Text
-from envtune.model import Change
+from envtune.messages import Message, Text, clauses
+from envtune.model import Change, VersionChange
+from envtune.resources.processes.running import NOTHING_RUNNING, Running
 
-# Consent to one of these says nothing about the next: each change is named or asked for.
+# Consent to one of these, or to one downgrade, says nothing about the next: each change is named or asked for.
 CONFIRM_EACH = ("processes.terminate",)
 
 
 class Withheld(NamedTuple):
-    """A change that is not written; `why` is manual, consent, root or unnamed."""
+    """A change that is not written; `why` is manual, consent, root, running or unnamed."""
 
     change: Change
     why: str
@@ -27,13 +29,19 @@ class Consent(NamedTuple):
     words: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     everything: bool = False
+    refuse_running: bool = False  # nothing is written that a running process uses
+    attended: bool = True  # somebody is there who sees which processes that are
 
 
 class Question(NamedTuple):
-    """A question to the user: may these changes be made? `separate` where they need a confirmation of their own."""
+    """A question to the user: may these changes be made? `separate` where they need a confirmation of their own.
+
+    `running` are the processes that use what they change.
+    """
 
     changes: Sequence[Change]
     separate: bool
+    running: Running = NOTHING_RUNNING
 
 
 Ask = Callable[[Question], bool]
@@ -64,8 +72,9 @@ def _withheld(change: Change, consent: Consent, root: bool) -> Withheld | None:
     if change.safety == "manual":
         return Withheld(change, "manual", Message("a person does this"))
     if not _is_consented(change, consent):
-        name = change.id if change.action in CONFIRM_EACH else change.finding
-        option = f"--change {change.id}" if change.action in CONFIRM_EACH else change.finding
+        each = _confirmed_each(change)
+        name = change.id if each else change.finding
+        option = f"--change {change.id}" if each else change.finding
         reason = Message(
             "asks for consent of its own: name {name} (envtune fix {option} --apply), or say --yes-confirm",
             name=name,
@@ -78,28 +87,60 @@ def _withheld(change: Change, consent: Consent, root: bool) -> Withheld | None:
 
 
 def _is_consented(change: Change, consent: Consent) -> bool:
-    if change.safety == "safe" or consent.everything or change.id in consent.changes:
+    if consent.everything or change.id in consent.changes:
         return True
-    if change.action in CONFIRM_EACH:
+    if _confirmed_each(change):
         return False
+    if change.safety == "safe":
+        return True
     named = {word.lower() for word in consent.words}
     return bool(named & {*(check.lower() for check in fixed_checks(change)), change.playbook.lower()})
 
 
+def _confirmed_each(change: Change) -> bool:
+    return change.action in CONFIRM_EACH or bool(downgrades(change))
+
+
+def withhold_running(
+    ready: Sequence[Change], running: Running, consent: Consent
+) -> tuple[list[Change], list[Withheld]]:
+    """Withhold what running processes use: all of it when the user said so, else what would interrupt them unattended.
+
+    A script that said --yes when it was written cannot know which job runs when it is started; --yes-confirm can.
+    """
+    kept: list[Change] = []
+    withheld: list[Withheld] = []
+    for change in ready:
+        uses = running.uses.get(change.id, ())
+        unattended = not consent.attended and change.disruption != "none" and not consent.everything
+        if not uses or not (consent.refuse_running or unattended):
+            kept.append(change)
+            continue
+        way = Message("end them first") if consent.refuse_running else Message("end them first, or say --yes-confirm")
+        reason = Message("used by {processes}; {way}", processes=clauses(use.text for use in uses), way=way)
+        withheld.append(Withheld(change, "running", reason))
+    return kept, withheld
+
+
 def ask_separately(
-    planned: Sequence[Change], ready: Sequence[Change], withheld: Sequence[Withheld], ask: Ask, root: bool
+    planned: Sequence[Change],
+    ready: Sequence[Change],
+    withheld: Sequence[Withheld],
+    ask: Ask,
+    root: bool,
+    running: Running = NOTHING_RUNNING,
 ) -> tuple[list[Change], list[Withheld]]:
     """Ask about what needs a confirmation of its own; return (ready, withheld) after the answers.
 
-    Changes that differ in their target only are one question, processes to be ended one each.
+    Changes that differ in their target only are one question; processes to be ended and downgrades are one each.
     """
     able = [one.change for one in withheld if one.why == "consent" and (root or not one.change.root)]
-    alone = [[change] for change in able if change.action in CONFIRM_EACH]
-    together = like_changes(change for change in able if change.action not in CONFIRM_EACH)
+    alone = [[change] for change in able if _confirmed_each(change)]
+    together = like_changes(change for change in able if not _confirmed_each(change))
     order = {change.id: number for number, change in enumerate(planned)}
     chosen = list(ready)
     for group in sorted([*alone, *together], key=lambda group: order[group[0].id]):
-        if ask(Question(group, separate=True)):
+        if ask(Question(group, separate=True, running=running)):
             chosen += group
     ids = {change.id for change in chosen}
     return sorted(chosen, key=lambda change: order[change.id]), [one for one in withheld if one.change.id not in ids]
@@ -113,3 +154,55 @@ def like_changes(changes: Iterable[Change]) -> list[list[Change]]:
         alike = change._replace(id="", target="", subject="", operations=(), fixes=(), verify={})
         groups.setdefault((repr(alike), kinds), []).append(change)
     return list(groups.values())
+
+
+# ---------------------------------------------------------------------- downgrades
+
+
+def downgrades(change: Change) -> tuple[VersionChange, ...]:
+    """Return the packages that the change replaces by an older version."""
+    return tuple(one for one in change.versions if _order(one.after) < _order(one.before))
+
+
+def downgrade_texts(change: Change) -> Iterator[Text]:
+    """Yield a sentence for each downgrade: from and to, and what is lost."""
+    for one in downgrades(change):
+        yield Message(
+            "downgrade of {name} from {before} to {after}: what later releases added, changed and repaired, security "
+            "fixes included, is lost",
+            name=one.name,
+            before=one.before,
+            after=one.after,
+        )
+        if _order(one.before)[:1] > _order(one.after)[:1]:
+            yield Message(
+                "that is another major version: code that was written for {name} {before} may fail",
+                name=one.name,
+                before=one.before,
+            )
+
+
+_EARLY = {"dev": -5, "t": -4, "alpha": -3, "a": -3, "beta": -2, "b": -2, "c": -1, "rc": -1}
+_EARLY_PART = re.compile(rf"(\d*)({'|'.join(sorted(_EARLY, key=len, reverse=True))})(\d*)")
+_NUMBERS = 8  # of a release, missing ones are 0: 9.5 is 9.5.0
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """Return a version as numbers that can be compared; one before a release (8.0.RC2, 2.1a1) is below it.
+
+    packaging.version refuses CANN's names (6.3.RC2.alpha003).
+    """
+    release: list[int] = []
+    for part in re.split(r"[.+_-]", version.strip().lower().lstrip("v")):
+        early = _EARLY_PART.fullmatch(part)
+        if early is not None:
+            release += [int(early[1][:9])] if early[1] else []
+            return (*_padded(release), _EARLY[early[2]], int(early[3][:9] or 0))
+        if not part.isdigit():
+            break
+        release.append(int(part[:9]))
+    return (*_padded(release), 0, 0)
+
+
+def _padded(release: list[int]) -> list[int]:
+    return (release + [0] * _NUMBERS)[:_NUMBERS]

@@ -1,4 +1,4 @@
-"""What became of the findings: the same checks again, read together with what was written. Pure."""
+"""What became of changes and findings: one table of end states, and how they follow from results and checks. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,34 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
 from envtune.fix.consent import Withheld
 from envtune.fix.executor_messages import result_message
 from envtune.fix.plan import fixed_checks
-from envtune.messages import Message, Text
+from envtune.messages import Literal, Message, Text
 from envtune.model import Change, Finding, Outcome, Severity
+
+
+class EndState(NamedTuple):
+    """How a change or a finding ended, in words; `colour` as in `report.layout`."""
+
+    text: Text
+    colour: str
+
+
+# The keys are in JSON (`state`), in journals and in `history`; the texts are all that reports, history and undo say.
+END_STATES: Mapping[str, EndState] = {
+    "fixed": EndState(Message("fixed"), "green"),
+    "fixed-until-reboot": EndState(Message("fixed until the next boot"), "yellow"),
+    "still-failing": EndState(Message("written but still failing"), "red"),
+    "written": EndState(Message("written"), "yellow"),  # whether it helped is not known
+    "failed-restored": EndState(Message("failed and put back"), "red"),
+    "failed-left": EndState(Message("failed and left"), "red"),
+    "not-begun": EndState(Message("not begun"), "yellow"),
+    "begun": EndState(Message("begun and not ended"), "yellow"),  # interrupted
+    "created": EndState(Message("new since this run"), "red"),  # a finding that was not there before
+    "undone": EndState(Message("undone"), "green"),
+    "partly-undone": EndState(Message("undone in part"), "yellow"),
+    "cannot-be-undone": EndState(Message("cannot be undone"), "red"),
+}
+_FAILED = ("failed-left", "failed-restored")
+_GOOD = (Outcome.PASS, Outcome.NOTAPPLICABLE)
 
 
 class ApplyResult(NamedTuple):
@@ -17,57 +43,131 @@ class ApplyResult(NamedTuple):
     run: str
     results: Mapping[str, Mapping[str, Any]]
     withheld: tuple[Withheld, ...] = ()
+    signal: int = 0  # that asked to end early
 
 
-_GOOD = (Outcome.PASS, Outcome.NOTAPPLICABLE)
+class JudgedFinding(NamedTuple):
+    """A finding after a fix, and how it ended: a key of END_STATES, empty where the fix was not about it."""
+
+    finding: Finding
+    state: str = ""
 
 
 def reconcile(
     before: Sequence[Finding], after: Sequence[Finding], changes: Sequence[Change], result: ApplyResult
-) -> tuple[Finding, ...]:
+) -> tuple[JudgedFinding, ...]:
     """Return the findings after a fix.
 
-    What failed and passes now is `fixed`; what still fails although every change for it was made is `error`; what
-    still fails for another reason is `fail`, with that reason.
+    What failed and passes now is `fixed`, if the changes for it were written; what still fails although every change
+    for it was made is `error`; what still fails for another reason is `fail`, with that reason.
     """
-    failed = {finding.id for finding in before if finding.outcome is Outcome.FAIL}
-    good = {(finding.id, finding.subject) for finding in before if finding.outcome in _GOOD}
-    return tuple(
-        _reconciled(finding, changes, result)
-        if finding.id in failed and not (finding.outcome in _GOOD and (finding.id, finding.subject) in good)
-        else finding
-        for finding in after
-    )
+    return tuple(_Judge(before, after, changes, result).judge(finding) for finding in after)
 
 
-def _reconciled(finding: Finding, changes: Sequence[Change], result: ApplyResult) -> Finding:
-    if finding.outcome in _GOOD:
-        return finding._replace(outcome=Outcome.FIXED)
-    if finding.outcome is not Outcome.FAIL:
-        return finding
-    concerned = [change for change in changes if finding.id in fixed_checks(change)]
-    reason = _not_written(finding.id, concerned, result)
-    if reason is not None or not concerned:
-        return finding._replace(reason=reason or finding.reason)
-    made = ", ".join(change.id for change in concerned)
-    return finding._replace(
-        outcome=Outcome.ERROR,
-        reason=Message(
-            "{made} was made and the check still fails; `envtune undo {run}` takes it back", made=made, run=result.run
-        ),
-    )
+class _Judge:
+    """The findings before, and what was written, for judging those afterwards."""
 
+    def __init__(
+        self, before: Sequence[Finding], after: Sequence[Finding], changes: Sequence[Change], result: ApplyResult
+    ) -> None:
+        self._changes, self._result = changes, result
+        self._before = {(finding.id, finding.subject): finding.outcome for finding in before}
+        self._failed = {key for key, outcome in self._before.items() if outcome is Outcome.FAIL}
+        vanished = self._failed - {(finding.id, finding.subject) for finding in after}
+        self._vanished = {check for check, _ in vanished}  # checks of which a failing subject is not there any more
 
-def _not_written(check: str, changes: Sequence[Change], result: ApplyResult) -> Optional[Text]:
-    """Return why a change that would fix the check was not written; None when all of them were."""
-    for change in changes:
-        own = result.results.get(change.id)
-        if own is not None and own["status"] != "done":
+    def judge(self, finding: Finding) -> JudgedFinding:
+        key = (finding.id, finding.subject)
+        if finding.outcome is Outcome.FAIL and self._result.run and self._is_new(key):
+            reason = Message("new since this run; it was right before")
+            return JudgedFinding(finding._replace(reason=reason), "created")
+        was_wrong = key in self._failed or (key not in self._before and finding.id in self._vanished)
+        if not was_wrong:
+            return JudgedFinding(finding)
+        if finding.outcome is Outcome.PASS:
+            return self._passed(finding)
+        if finding.outcome is Outcome.FAIL:
+            return self._still_failing(finding)
+        if finding.outcome is Outcome.NOTAPPLICABLE:
+            reason = Message("the check does not apply any more: {reason}", reason=finding.reason or Literal("?"))
+            finding = finding._replace(outcome=Outcome.UNKNOWN, reason=reason)
+        written = any(state_of(self._result, change) == "written" for change in self._concerned(finding))
+        return JudgedFinding(finding, "written" if written else "")
+
+    def _is_new(self, key: tuple[str, str]) -> bool:
+        """Return whether a failing finding was good before, or is of a check without any failure before."""
+        known = self._before.get(key)
+        return known in _GOOD or (known is None and key[0] not in {check for check, _ in self._failed})
+
+    def _concerned(self, finding: Finding) -> list[Change]:
+        """Return the changes for a finding: those about its subject, else all for its check."""
+        changes = [change for change in self._changes if finding.id in fixed_checks(change)]
+        return [change for change in changes if change.subject == finding.subject] or changes
+
+    def _passed(self, finding: Finding) -> JudgedFinding:
+        concerned = self._concerned(finding)
+        states = {change.id: state_of(self._result, change) for change in concerned}
+        written = [change for change in concerned if states[change.id] == "written"]
+        failed = [change for change in concerned if states[change.id] in _FAILED]
+        if written and all(change.scope == "live" for change in written):
+            reason = self._not_permanent(written, [change for change in concerned if change.scope == "boot"])
+            if reason is not None:
+                words = Message("fixed until the next boot; {reason}", reason=reason)
+                return JudgedFinding(finding._replace(outcome=Outcome.FAIL, reason=words), "fixed-until-reboot")
+        if failed:
+            reason = Message("it passes now, but {reason}", reason=self._not_written(failed[0]))
+            return JudgedFinding(finding._replace(outcome=Outcome.ERROR, reason=reason), states[failed[0].id])
+        if not written:
+            return JudgedFinding(finding)  # it is right, and this run did not do it
+        return JudgedFinding(finding._replace(outcome=Outcome.FIXED), "fixed")
+
+    def _not_permanent(self, written: Sequence[Change], boot: Sequence[Change]) -> Optional[Text]:
+        """Return why what was written lasts until the next boot only."""
+        if boot:
+            return Message("the file was not written: {reason}", reason=self._not_written(boot[0]))
+        return next((change.until_reboot for change in written if change.until_reboot is not None), None)
+
+    def _still_failing(self, finding: Finding) -> JudgedFinding:
+        concerned = self._concerned(finding)
+        missing = [change for change in concerned if state_of(self._result, change) != "written"]
+        if missing:
+            reason = self._not_written(missing[0])
+            return JudgedFinding(finding._replace(reason=reason), state_of(self._result, missing[0]))
+        if not concerned or not self._result.run:
+            return JudgedFinding(finding)
+        reason = Message(
+            "{made} was made and the check still fails; `envtune undo {run}` takes it back",
+            made=", ".join(change.id for change in concerned),
+            run=self._result.run,
+        )
+        return JudgedFinding(finding._replace(outcome=Outcome.ERROR, reason=reason), "still-failing")
+
+    def _not_written(self, change: Change) -> Text:
+        """Return why this very change was not written."""
+        own = self._result.results.get(change.id)
+        if own is not None:
             return Message("{id} was not made: {why}", id=change.id, why=result_message(own))
-    for withheld in result.withheld:
-        if check in fixed_checks(withheld.change):
-            return Message("{id}: {reason}", id=withheld.change.id, reason=withheld.reason)
-    return None
+        reason = next((one.reason for one in self._result.withheld if one.change.id == change.id), None)
+        return Message("{id}: {reason}", id=change.id, reason=reason or Message("not begun"))
+
+
+def state_of(result: ApplyResult, change: Change) -> str:
+    """Return how the executor left a change, before any check: written, failed-restored, failed-left or not-begun."""
+    return str(result.results.get(change.id, {}).get("state", "not-begun"))
+
+
+def change_states(changes: Sequence[Change], judged: Sequence[JudgedFinding], result: ApplyResult) -> dict[str, str]:
+    """Return how every change of a plan ended, by its id, after the checks have run again."""
+    return {change.id: _change_state(change, judged, state_of(result, change)) for change in changes}
+
+
+def _change_state(change: Change, judged: Sequence[JudgedFinding], state: str) -> str:
+    if state != "written":
+        return state
+    rows = [row for row in judged if row.state and row.finding.id in fixed_checks(change)]
+    states = {row.state for row in rows if row.finding.subject == change.subject} or {row.state for row in rows}
+    order = ("still-failing", "fixed-until-reboot", "fixed")
+    return next((one for one in order if one in states), "written")
 
 
 def exit_status(findings: Iterable[Finding], results: Iterable[Mapping[str, Any]], floor: Severity) -> int:

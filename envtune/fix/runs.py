@@ -10,13 +10,13 @@ from envtune.executor.files import read_content
 from envtune.executor.history import RecordedRun, recorded_runs
 from envtune.executor.plan import stale_changes
 from envtune.executor.problems import JournalError, LockedError, RefusedError, problem_of
-from envtune.executor.recover import resume_run
+from envtune.executor.recover import preview_undo, prune_runs, resume_run
 from envtune.executor.recover import undo_run as revert_run
-from envtune.executor.run import apply_plan
+from envtune.executor.run import apply_plan, record_verified
 from envtune.executor.run_directory import RunDirectory
 from envtune.executor.state import ensure_state_directory, state_directory
 from envtune.fix.executor_messages import error_message, problem_message
-from envtune.messages import Message, Text
+from envtune.messages import Literal, Message, Text
 
 T = TypeVar("T")
 Result = Mapping[str, Any]
@@ -25,7 +25,7 @@ OnEvent = Callable[[str, Mapping[str, Any]], None]  # kind (start, change, outpu
 
 def apply_changes(plan: Mapping[str, Any], on_event: OnEvent, wait: float = 0.0) -> tuple[str, Sequence[Result]]:
     """Carry out a plan in the executor's form: (name of the run, one result per change). Raises UsageError."""
-    return _run_executor(lambda: apply_plan(dict(plan), state_directory(), on_event, wait))
+    return _run_executor(lambda: apply_plan(dict(plan), state_directory(), on_event, wait), _no_journal)
 
 
 def undo_run(name: str, change: Optional[str], force: bool, on_event: OnEvent, wait: float) -> Sequence[Result]:
@@ -38,15 +38,56 @@ def finish_run(name: str, on_event: OnEvent, wait: float) -> Sequence[Result]:
     return _run_executor(lambda: resume_run(state_directory(), name, on_event, wait))
 
 
+def journal_states(name: str, states: Mapping[str, str]) -> None:
+    """Journal how the changes of a run ended, for `history`; a run that began meanwhile goes first."""
+    try:
+        record_verified(state_directory(), name, dict(states))
+    except (LockedError, RefusedError, JournalError, OSError):
+        return  # history says `written` then
+
+
 def recorded_run(name: str) -> RecordedRun:
     """Return what the journal of a run says. Raises UsageError."""
     return _run_executor(lambda: RecordedRun(state_directory(), name))
 
 
-def latest_run(change: Optional[str]) -> Optional[RecordedRun]:
-    """Return the latest run that has something to undo, of that change if one is named."""
-    runs = reversed(recorded_runs(state_directory()))
-    return next((run for run in runs if run.open_steps(change)), None)
+def latest_run(change: Optional[str]) -> RecordedRun:
+    """Return the latest run, which must have something to undo, of that change if one is named.
+
+    Raises UsageError for a latest run without: an older one is undone only when it is named.
+    """
+    runs = [
+        run for run in recorded_runs(state_directory()) if change is None or run.version or _has_change(run, change)
+    ]
+    if not runs:
+        raise UsageError(Message("no run in {state} has anything to take back", state=state_directory()))
+    latest = runs[-1]
+    if latest.open_steps(change):
+        return latest
+    if latest.version:
+        reason: Text = Message(
+            "is of another version of envtune ({version}), which can undo it", version=latest.version
+        )
+    else:
+        reason = Message("has nothing to take back")
+    older = next((run.name for run in reversed(runs) if run.open_steps(change)), None)
+    words = " ".join(["envtune undo", *([older] if older else []), *([change] if change and older else [])])
+    way = Message("; an older one has: {command}", command=words) if older else Literal("")
+    raise UsageError(Message("the latest run, {run}, {reason}{way}", run=latest.name, reason=reason, way=way))
+
+
+def _has_change(run: RecordedRun, change: str) -> bool:
+    return any(row["id"] == change for row in run.plan["changes"])
+
+
+def undo_preview(run: RecordedRun, change: Optional[str]) -> Sequence[Result]:
+    """Return what undoing a run would come to, one row per step. Reads only. Raises UsageError."""
+    return _run_executor(lambda: preview_undo(run, change))
+
+
+def remove_runs(names: Sequence[str]) -> Sequence[str]:
+    """Remove the records of runs, and return which. Raises UsageError."""
+    return _run_executor(lambda: prune_runs(state_directory(), list(names)))
 
 
 def stale_reasons(plan: Mapping[str, Any]) -> Mapping[str, Text]:
@@ -74,7 +115,18 @@ def save_plan(name: str, text: str) -> str:
     return path
 
 
-def _run_executor(work: Callable[[], T]) -> T:
+def _no_journal(reason: Text) -> Text:
+    """Say where the journal of a new run may go; an old run has its journal where it is, and nowhere else."""
+    return Message(
+        "{reason}: nothing was changed; $ENVTUNE_STATE names another directory for the journal", reason=reason
+    )
+
+
+def _unchanged(reason: Text) -> Text:
+    return reason
+
+
+def _run_executor(work: Callable[[], T], advice: Callable[[Text], Text] = _unchanged) -> T:
     from envtune.collector.redact import redact_text
 
     RunDirectory.redact = staticmethod(redact_text)  # the executor travels without it
@@ -90,9 +142,4 @@ def _run_executor(work: Callable[[], T]) -> T:
             )
         ) from None
     except OSError as error:
-        raise UsageError(
-            Message(
-                "{reason}: nothing was changed; $ENVTUNE_STATE names another directory for the journal",
-                reason=error_message(error),
-            )
-        ) from None
+        raise UsageError(advice(error_message(error))) from None

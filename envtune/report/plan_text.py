@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Iterator, Mapping, Sequence
 
-from envtune.fix.consent import like_changes
+from envtune.fix.consent import downgrade_texts, like_changes
 from envtune.fix.plan import Plan, SkippedFinding, fixed_checks
 from envtune.fix.shell_commands import commands
 from envtune.messages import Literal, Message, Text, in_context, listed
@@ -88,8 +88,8 @@ class _Renderer:
         yield from self._row("safety", _safety(first).to(self.lang))
         for owner in first.other_owners:
             yield from self._row("rivals", printable(owner.to(self.lang)))
-        if first.note is not None:
-            yield from self._row("note", printable(first.note.to(self.lang)))
+        for note in (*downgrade_texts(first), *([] if first.note is None else [first.note])):
+            yield from self._row("note", printable(note.to(self.lang)))
 
     def _row(self, key: str, text: str) -> Iterator[str]:
         label = "      " + self.paint(pad(_LABELS[key].to(self.lang), 8), "dim") + " "
@@ -170,7 +170,7 @@ def _safety(change: Change) -> Text:
     return listed(
         [
             SAFETY[change.safety],
-            DISRUPTION[change.disruption],
+            change.interrupts or DISRUPTION[change.disruption],
             *([Message("needs root")] if change.root else []),
             Message("can be undone") if change.undoable else Message("CANNOT be undone"),
         ]

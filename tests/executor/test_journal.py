@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,19 @@ def test_a_journal_of_another_version_is_not_interpreted(tmp_path: Path, state: 
     path.write_bytes(encode_record({"type": "begin", "schema": "envtune.journal/9", "plan": {"changes": []}}))
     with pytest.raises(RefusedError, match="another version"):
         undo_run(state, run)
+
+
+def test_undo_needs_no_more_room_than_its_run_has_set_aside(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk of the journals fills after the run: nothing more can be reserved on it."""
+    path = tmp_path / "a"
+    path.write_text("old")
+    run = apply(state, write(path, b"old", b"new"))["run"]
+
+    def full(descriptor: int, offset: int, size: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    assert undo_run(state, run)[0]["status"] == "undone" and path.read_text() == "old"
+    assert last(state).status == "undone"

@@ -19,7 +19,7 @@ from envtune.fix.executor_messages import error_message, problem_message, result
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
 MAKERS = {"Problem", "RefusedError", "FailedError", "LockedError", "JournalError"}
-OF_EXCEPTIONS = {"errno", "exception", "stopped"}  # made by problem_of
+OF_EXCEPTIONS = {"errno", "exception", "stopped", "stopped-by-signal"}  # made by problem_of
 NOT_TRANSLATED = {"errno", "exception"}  # what the system and Python say
 WITHOUT_WORDS = {"os-error", "at-member", "lock-holder-without-run"}  # values, and punctuation or one word
 

@@ -389,7 +389,8 @@ def test_without_root_the_rest_is_done() -> None:
 
 
 def result(id_: str, status: str = "done", error: Optional[str] = None) -> Mapping[str, Any]:
-    return {"change": id_, "status": status, "error": error}
+    state = "written" if status == "done" else "failed-restored"
+    return {"change": id_, "status": status, "error": error, "state": state}
 
 
 def test_what_was_right_before_is_not_called_fixed() -> None:
@@ -397,7 +398,7 @@ def test_what_was_right_before_is_not_called_fixed() -> None:
     wrong, right = finding("SYS001"), finding("SYS001", Outcome.PASS)._replace(subject="other")
     after = [wrong._replace(outcome=Outcome.PASS), right]
     found = reconcile([wrong, right], after, [proposal()._replace(id="C01")], ApplyResult("R", {"C01": result("C01")}))
-    assert [row.outcome for row in found] == [Outcome.FIXED, Outcome.PASS]
+    assert [row.finding.outcome for row in found] == [Outcome.FIXED, Outcome.PASS]
 
 
 def test_every_finding_says_what_became_of_it() -> None:
@@ -408,7 +409,7 @@ def test_every_finding_says_what_became_of_it() -> None:
         "R", {"C01": result("C01"), "C02": result("C02"), "C03": result("C03", "failed", "EBUSY")}, tuple(held)
     )
     after = [finding("SYS001", Outcome.PASS), *before[1:], finding("SYS006", Outcome.PASS)]
-    settled = {f.id: f for f in reconcile(before, after, changes, written)}
+    settled = {row.finding.id: row.finding for row in reconcile(before, after, changes, written)}
     outcomes = [settled[f"SYS00{n}"].outcome.value for n in range(1, 7)]
     assert outcomes == ["fixed", "error", "fail", "fail", "fail", "pass"]
     told = [settled[f"SYS00{n}"].reason for n in range(2, 5)]

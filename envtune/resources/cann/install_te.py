@@ -14,7 +14,7 @@ from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
 from envtune.messages import Message, Text
-from envtune.model import Change, Finding, FixOptions
+from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.te import newest_wheel
 from envtune.resources.cann.tree import Install, install_root
@@ -88,6 +88,12 @@ def _installation(
         subject=", ".join(names),
         wheels=tuple(wheels.values()),
         note=_note(bool(wheels)),
+        versions=tuple(
+            VersionChange(name, copy.version, path.rpartition("/")[2].split("-")[1])
+            for name, path in wheels.items()
+            for copy in [copies[name]]
+            if copy is not None
+        ),
     )
 
 

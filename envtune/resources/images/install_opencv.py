@@ -14,7 +14,7 @@ from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
 from envtune.host import Host
 from envtune.messages import Message, Text
-from envtune.model import Change, Finding, FixOptions
+from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.resources.images.opencv import OPENCV
 from envtune.resources.python.distributions import Distribution, every, locate
 from envtune.resources.python.install import Installation, binary, replacements
@@ -38,7 +38,8 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
         here = tuple(row for row in rows if row.entry == entry)
         if len({row.name for row in here}) < 2:
             continue
-        keep = best(here, _imported_version(context, entry))
+        imported = _imported_version(context, entry)
+        keep = best(here, imported)
         requirement = f"{keep.name}=={keep.version}"
         dropped = [row.name for row in here if row.name != keep.name]
         yield Installation(
@@ -54,6 +55,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
             wheels=("{work}/wheels/*.whl",),
             smoke="import cv2",
             note=_note(dropped, keep),
+            versions=_versions(here, keep, imported),
         )
 
 
@@ -70,6 +72,12 @@ def best(rows: Sequence[Distribution], imported: str) -> Distribution:
             "headless" not in row.name,
         ),
     )
+
+
+def _versions(rows: Sequence[Distribution], keep: Distribution, imported: str) -> tuple[VersionChange, ...]:
+    """Return what the job's cv2 is replaced by: of what is imported where that is known, else of each that is there."""
+    before = (imported,) if imported else tuple(row.version for row in rows)
+    return tuple(VersionChange("OpenCV", version, keep.version) for version in dict.fromkeys(before))
 
 
 def _imported_version(context: Context, entry: str) -> str:

@@ -17,7 +17,7 @@ from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, Undetermined
 from envtune.messages import Message, Text, clauses, enumerated
-from envtune.model import Change, Finding, FixOptions
+from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.ranges import checked_int
 from envtune.resources.images.build_requirements import header_folders
 from envtune.resources.images.pillow import NATIVE, SIMD, Imported, best_variant, cpu_flags, imported_pillow
@@ -147,7 +147,8 @@ def _simd(context: Context, found: Imported, draft: Installation, variant: str, 
         source = _from_directory(context, wheels, version, python)
         base, requirement = source.version.partition(".post")[0], f"pillow-simd=={source.version}"
     _refuse_downgrade(context, version, base)
-    draft = draft._replace(after=f"{requirement.replace('==', ' ')} ({variant})")
+    versions = (VersionChange("Pillow", version, base),)
+    draft = draft._replace(after=f"{requirement.replace('==', ' ')} ({variant})", versions=versions)
     if source is not None and source.wheel:
         after = f"pillow-simd {source.version} ({source.path})"
         return draft._replace(requirements=(source.path,), wheels=(source.path,), after=after)

@@ -60,7 +60,7 @@ COMMANDS: Mapping[str, Manager] = {
         _APT,
         ("dpkg-query", "-W", "-f=${Package}=${db:Status-Status};"),
         ("dpkg-query", "-W", r"-f=${db:Status-Status} ${binary:Package}\n"),
-        r"(?m)^installed (\S+)$",
+        r"(?m)^(?!config-files|not-installed)\S+ (\S+)$",  # also what a killed dpkg left unpacked: undo removes it, too
         ("dpkg", "--remove", "{new}"),
         {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1"},
     ),
@@ -68,6 +68,10 @@ COMMANDS: Mapping[str, Manager] = {
     "yum": _rpm("yum", "install", "-y"),
     "zypper": _rpm("zypper", "--non-interactive", "install", "--no-recommends"),
 }
+
+
+# Neither a simulation nor the packages say what their scripts, the triggers of others and needrestart restart.
+MAY_RESTART = Message("may restart services: which ones cannot be known before")
 
 
 class Simulation(NamedTuple):
@@ -204,6 +208,7 @@ def _change(manager: str, plan: Simulation, ids: tuple[str, ...]) -> Change:
         ),
         safety="confirm",
         disruption="none",
+        interrupts=MAY_RESTART,
         root=True,
         note=_note(manager, plan),
         fixes=ids[1:],
@@ -225,6 +230,12 @@ def _note(manager: str, plan: Simulation) -> Text:
     if plan.not_offered:
         packages = ", ".join(plan.not_offered)
         parts.append(Message("left out, since no source offers it: {packages}", packages=packages))
+    if plan.installs is None:
+        parts.append(Message("undo removes what is new; what is upgraded along with it stays upgraded"))
+        return clauses(parts)
+    dependencies = [name for name in plan.installs if name not in plan.names]
+    if dependencies:
+        parts.append(Message("undo removes its dependencies, too: {packages}", packages=", ".join(dependencies)))
     if plan.upgrades:
         parts.append(
             Message(

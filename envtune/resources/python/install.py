@@ -14,7 +14,7 @@ from envtune.context import Context
 from envtune.errors import HostError, Missing, NotApplicable, Skipped
 from envtune.executor.files import digest
 from envtune.messages import Message, Text
-from envtune.model import Change, Finding, FixOptions
+from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.resources.python.distributions import Distribution, interpreter
 from envtune.resources.python.site import SitePackages, find_site_packages, refuse_exposed
 
@@ -38,6 +38,7 @@ class Installation(NamedTuple):
     smoke: str = ""  # a line of Python that proves it works in the target
     note: Optional[Text] = None
     other_owners: tuple[Text, ...] = ()
+    versions: tuple[VersionChange, ...] = ()
 
 
 Chooser = Callable[[Context, Sequence[Finding], Optional[str]], Iterable[Installation]]
@@ -87,6 +88,7 @@ def change(context: Context, wanted: Installation) -> Change:
         other_owners=wanted.other_owners + _conda(context, wanted.remove),
         note=wanted.note,
         fixes=wanted.findings[1:],
+        versions=wanted.versions,
     )
 
 

@@ -60,7 +60,7 @@ def set_key(
         if not changes:
             raise
         note = Message("until the next boot only: {why}", why=skipped.reason)
-        changes = [change._replace(note=note) for change in changes]
+        changes = [change._replace(note=note, until_reboot=skipped.reason) for change in changes]
     if not changes:
         raise Skipped(Message("{key} is set already, now and for the next boot", key=key))
     return changes

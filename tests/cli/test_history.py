@@ -1,0 +1,72 @@
+"""`envtune history`: who changed what and when, and which records may go."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+from typing import Any
+
+import pytest
+from helpers.fix_world import World
+
+from envtune.executor.history import recorded_runs
+
+
+def named(world: World) -> list[str]:
+    return [run.name for run in recorded_runs(str(world.state))]
+
+
+def test_who_when_and_what(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "alice\x1b[31m\nroot")
+    world.run("fix", "SYS901", "--apply", "--yes")
+    monkeypatch.setenv("SUDO_USER", "bob")
+    world.run("undo")
+    (run,) = json.loads(world.run("history", "--format", "json").stdout)["runs"]
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    assert run["by"]["uid"] == os.geteuid() and run["by"]["user"] == user
+    assert run["by"]["sudo_user"] == "alice?[31m?root" and run["undone_by"]["sudo_user"] == "bob"
+    told = world.run("history").stdout
+    assert run["begun"] in told and f"{user} (sudo: alice?[31m?root" in told and "\x1b" not in told
+    assert run["undone"] in told and f"{user} (sudo: bob" in told
+
+
+def runs_of_each_kind(world: World) -> dict[str, str]:
+    """One that was undone, one of which nothing was written, and one that can be undone."""
+    world.run("fix", "SYS901", "--apply", "--yes")
+    world.run("undo")
+    world.operations["SYS901"] = lambda path: [_refused(path)]
+    world.run("fix", "SYS901", "--apply", "--yes")
+    del world.operations["SYS901"]
+    world.run("fix", "SYS901", "--apply", "--yes")
+    return dict(zip(("undone", "failed", "applied"), named(world)))
+
+
+def _refused(path: Any) -> dict[str, Any]:
+    from helpers.killed_runs import write
+
+    return write(path, b"something else", b"good\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "stay"),
+    [
+        ([], {"applied"}),
+        (["--keep", "2"], {"applied", "failed"}),
+        (["--older-than", "1"], {"applied", "failed", "undone"}),
+        (["--lose-undo"], set()),
+        (["--lose-undo", "--keep", "1"], {"applied"}),
+    ],
+)
+def test_only_what_cannot_be_undone_is_pruned(world: World, words: list[str], stay: set[str]) -> None:
+    kinds = runs_of_each_kind(world)
+    done = world.run("history", "--prune", *words)
+    assert done.exit_code == 0 and named(world) == [name for kind, name in kinds.items() if kind in stay]
+    assert world.contents()[0] == "good" and set(os.listdir(world.state / "runs")) == {kinds[kind] for kind in stay}
+    assert (kinds["applied"] + ": kept" in done.stdout) == (words == [])
+    if "applied" in stay:
+        assert world.run("undo", kinds["applied"]).exit_code == 0 and world.contents()[0] == "bad"
+
+
+def test_options_of_prune_alone_are_refused(world: World) -> None:
+    assert world.run("history", "--keep", "3").exit_code == 2
