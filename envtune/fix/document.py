@@ -169,6 +169,11 @@ def _operation_form() -> AnyOf:
     return AnyOf(*map(_operation, OPERATIONS))
 
 
+def _judge_operation(validator: Validator, value: Any) -> Any:
+    """Return an operation as it is: it is compared as a whole, and never carried out."""
+    return value.plain() if validator.filled(value, "mapping") else {}
+
+
 def _operation(kind: str) -> Record:
     members = OPERATIONS[kind].members
     return Record(
@@ -180,7 +185,7 @@ def _operation(kind: str) -> Record:
 
 _TEXT, _PATH = Str(check=_has_no_nul), Str(name=Message("an absolute path"), check=_is_absolute)
 _TEXTS = ListOf(_TEXT)
-_OPERATION = Special(lambda validator, value: value.plain(), _operation_form)
+_OPERATION = Special(_judge_operation, _operation_form)
 _TARGET = Record(
     Field("python", _PATH),
     Field("pid", Number(whole=True)),

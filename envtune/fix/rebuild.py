@@ -212,7 +212,8 @@ def _value(value: Any, other: Any) -> Text:
         return Message("nothing")
     if isinstance(value, str):
         return Literal(_cut(value, other if isinstance(other, str) else ""))
-    return Literal(_cut(json.dumps(value, ensure_ascii=False), ""))
+    text = json.dumps(value, ensure_ascii=False)
+    return Literal(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def _cut(text: str, other: str) -> str:
