@@ -171,7 +171,7 @@ def _operation_form() -> AnyOf:
 
 def _judge_operation(validator: Validator, value: Any) -> Any:
     """Return an operation as it is: it is compared as a whole, and never carried out."""
-    return value.plain() if validator.filled(value, "mapping") else {}
+    return value.plain() if validator.filled(value, "mapping", least=0) else {}
 
 
 def _operation(kind: str) -> Record:
