@@ -80,7 +80,7 @@ _PACKAGE_ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEN
 ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
     "python": _PYTHON_ENVIRONMENT,
     "apt-get": _PACKAGE_ENVIRONMENT,
-    **dict.fromkeys(("nft", "iptables", "ufw", "firewall-cmd"), {"PATH": _SYSTEM_PATH}),
+    **{program: {"PATH": _SYSTEM_PATH} for program in ("nft", "iptables", "ufw", "firewall-cmd")},
 }
 _SAME_AS: Mapping[str, str] = {
     **dict.fromkeys(("ip6tables", "iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft"), "iptables"),
@@ -151,6 +151,13 @@ def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optio
     if name not in PROGRAMS:
         return Message("{name} is not among the programs envtune runs", name=name)
     words = [word for part in argv[1:] for word in ([part] if name == "python" else part.split())]
+    found = _word_refusal(name, words)
+    if found is not None or name == "python":
+        return found or _python_refusal(words)
+    return _option_refusal(name, argv[1:]) or firewall_violation(name, argv)
+
+
+def _word_refusal(name: str, words: Sequence[str]) -> Optional[Text]:
     if any(_FIRMWARE.search(word) for word in words):
         return Message("envtune installs no driver and no firmware")
     if _default_prefix(words):
@@ -158,11 +165,7 @@ def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optio
     if name == "systemctl" and _STOPPING & set(words) and any(_FIREWALLS.fullmatch(word) for word in words):
         return Message("envtune stops no firewall")
     wrong = _forbidden(PROGRAMS[name], words)
-    if wrong:
-        return Message("envtune does not run {name} {wrong}", name=name, wrong=wrong)
-    if name == "python":
-        return _python_refusal(words)
-    return _option_refusal(name, argv[1:]) or firewall_violation(name, argv)
+    return Message("envtune does not run {name} {wrong}", name=name, wrong=wrong) if wrong else None
 
 
 def _option_refusal(name: str, words: Sequence[str]) -> Optional[Text]:
