@@ -149,7 +149,8 @@ def _unlike(member: str, file: Any, here: Any) -> Iterator[tuple[str, Any, Any]]
             own = here.get(key, _ABSENT)
             if _is_only_less_known(member, file.get(key), own):
                 continue
-            yield from _unlike(f"{member}.{key}", file.get(key, _ABSENT), own)
+            name = key if key.isidentifier() else _cut(key, "")
+            yield from _unlike(f"{member}.{name}", file.get(key, _ABSENT), own)
     elif isinstance(file, list) and isinstance(here, list):
         for number in range(max(len(file), len(here))):
             in_file, own = (side[number] if number < len(side) else _ABSENT for side in (file, here))
@@ -212,7 +213,7 @@ def _value(value: Any, other: Any) -> Text:
         return Message("nothing")
     if isinstance(value, str):
         return Literal(_cut(value, other if isinstance(other, str) else ""))
-    text = json.dumps(value, ensure_ascii=False)
+    text = _quoted(value)
     return Literal(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
@@ -221,5 +222,11 @@ def _cut(text: str, other: str) -> str:
     same = next((n for n, (one, two) in enumerate(zip(text, other)) if one != two), min(len(text), len(other)))
     start = same - _SHOWN // 3 if len(text) > _SHOWN and same > _SHOWN // 3 else 0
     end = start + _SHOWN
-    shown = json.dumps(text[start:end], ensure_ascii=False)
+    shown = _quoted(text[start:end])
     return f"{'…' if start else ''}{shown}{'…' if end < len(text) else ''}"
+
+
+def _quoted(value: Any) -> str:
+    """Return a value as JSON in which whatever rules a terminal is escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

@@ -442,21 +442,58 @@ def swap(root: str, touches: Sequence[str] = ("te",), *steps: Sequence[str]) -> 
 RULE = ["-p", "tcp", "-s", "10.0.0.2", "-m", "multiport", "--dports", "29688"]
 RULE += ["-m", "comment", "--comment", "envtune:0123456789ab", "-j", "ACCEPT"]
 NFT_RULE = ["ip", "saddr", "10.0.0.2", "tcp", "dport", "29688", "accept", "comment", '"envtune:0"']
-RUN_BY_THE_SYSTEM = """
-    /etc/cron.d/envtune /etc/crontab /var/spool/cron/crontabs/root /var/spool/cron/root /etc/anacrontab
-    /etc/systemd/system/x.service /etc/systemd/system/envtune.service /usr/lib/systemd/system/x.service
-    /run/systemd/system/x.service /lib/systemd/system/ssh.service.d/envtune.conf /etc/init.d/x /etc/rc.local
-    /root/.bashrc /root/.profile /root/.bash_profile /root/.zshrc /root/.config/fish/config.fish /.profile
-    /etc/profile /etc/bash.bashrc /etc/profile.d/x.sh /etc/environment /etc/zsh/zshenv
-    /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe /proc/sys/fs/binfmt_misc/register
-    /sys/kernel/uevent_helper /sys/fs/cgroup/x/release_agent /etc/ld.so.conf.d/envtune.conf /etc/ld.so.conf
-    /usr/lib/python3/dist-packages/x.pth /opt/env/lib/python3.9/site-packages/x.pth
-    /opt/env/lib/python3.9/site-packages/sitecustomize.py /opt/env/pyvenv.cfg /etc/udev/rules.d/95-envtune.rules
-    /etc/polkit-1/rules.d/envtune.rules /usr/share/polkit-1/rules.d/x.rules /etc/modprobe.d/envtune.conf
-    /etc/modules-load.d/envtune.conf /etc/apt/apt.conf.d/95-envtune.conf /etc/yum.repos.d/envtune.repo /etc/pip.conf
-    /root/.config/pip/pip.conf /etc/dbus-1/system.d/envtune.conf /etc/pam.d/sshd /etc/security/limits.conf
-    /etc/tmpfiles.d/x.conf /etc/sysctl.d/10-x.conf /etc/logrotate.d/envtune /etc/update-motd.d/95-envtune
-""".split()
+RUN_BY_THE_SYSTEM = [
+    "/etc/cron.d/envtune",
+    "/etc/crontab",
+    "/var/spool/cron/crontabs/root",
+    "/var/spool/cron/root",
+    "/etc/anacrontab",
+    "/etc/systemd/system/x.service",
+    "/etc/systemd/system/envtune.service",
+    "/usr/lib/systemd/system/x.service",
+    "/run/systemd/system/x.service",
+    "/lib/systemd/system/ssh.service.d/envtune.conf",
+    "/etc/init.d/x",
+    "/etc/rc.local",
+    "/root/.bashrc",
+    "/root/.profile",
+    "/root/.bash_profile",
+    "/root/.zshrc",
+    "/root/.config/fish/config.fish",
+    "/.profile",
+    "/etc/profile",
+    "/etc/bash.bashrc",
+    "/etc/profile.d/x.sh",
+    "/etc/environment",
+    "/etc/zsh/zshenv",
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/kernel/modprobe",
+    "/proc/sys/fs/binfmt_misc/register",
+    "/sys/kernel/uevent_helper",
+    "/sys/fs/cgroup/x/release_agent",
+    "/etc/ld.so.conf.d/envtune.conf",
+    "/etc/ld.so.conf",
+    "/usr/lib/python3/dist-packages/x.pth",
+    "/opt/env/lib/python3.9/site-packages/x.pth",
+    "/opt/env/lib/python3.9/site-packages/sitecustomize.py",
+    "/opt/env/pyvenv.cfg",
+    "/etc/udev/rules.d/95-envtune.rules",
+    "/etc/polkit-1/rules.d/envtune.rules",
+    "/usr/share/polkit-1/rules.d/x.rules",
+    "/etc/modprobe.d/envtune.conf",
+    "/etc/modules-load.d/envtune.conf",
+    "/etc/apt/apt.conf.d/95-envtune.conf",
+    "/etc/yum.repos.d/envtune.repo",
+    "/etc/pip.conf",
+    "/root/.config/pip/pip.conf",
+    "/etc/dbus-1/system.d/envtune.conf",
+    "/etc/pam.d/sshd",
+    "/etc/security/limits.conf",
+    "/etc/tmpfiles.d/x.conf",
+    "/etc/sysctl.d/10-x.conf",
+    "/etc/logrotate.d/envtune",
+    "/etc/update-motd.d/95-envtune",
+]
 NEVER: list[tuple[str, dict[str, Any]]] = [
     ("processes by name", run("pkill", "-9", "python")),
     ("processes by name", run("killall", "python")),
