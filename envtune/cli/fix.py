@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, List, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional, Sequence
 
 import typer
 
@@ -13,12 +12,13 @@ from envtune.cli import options
 from envtune.messages import N_, Message, Text, listed, plural
 
 if TYPE_CHECKING:
+    from envtune.catalog import Catalogue
     from envtune.fix.apply import FixOutcome
     from envtune.fix.consent import Consent, Question
     from envtune.fix.plan import Plan
     from envtune.fix.prepare import PreparedFix
-    from envtune.job.target import TargetOptions
-    from envtune.model import Check, FixOptions, Severity
+    from envtune.host import Host
+    from envtune.model import Change, Check, Severity
 
 HELP = N_(
     """What would repair this host; with --apply, repair it and run the same checks again.
@@ -30,7 +30,7 @@ Without --apply nothing is changed. WORDS are ids, id prefixes (CPU), names or p
   envtune fix CPU001 --apply              repair it; asks once
   envtune fix --faq F06                   what the FAQ entry F06 is about
   envtune fix --format json > plan.json   the plan as data
-  envtune fix --plan plan.json --apply    apply it later; refused if the host has changed
+  envtune fix --plan plan.json --apply    apply it later on this host; refused unless it comes out the same
   envtune fix --finish 20250102-030405    finish a run that was interrupted
 
 Exit status: 0 all is right now or nothing to do, 1 something is still wrong or right until the next boot only,
@@ -88,8 +88,9 @@ def command(
     from envtune.context.open import open_host
     from envtune.errors import UsageError
     from envtune.fix.consent import Consent
-    from envtune.fix.prepare import prepare, prepare_saved
-    from envtune.fix.selection import checks_of, choose_checks, read_plan
+    from envtune.fix.plan import named_options
+    from envtune.fix.prepare import prepare
+    from envtune.fix.selection import choose_checks
 
     dialogue = _Dialogue(options.language(lang), format_, yes, options.given_options(context))
     options.require_choice("--format", format_, options.FORMATS)
@@ -101,25 +102,24 @@ def command(
         dialogue.finish(finish, wait)
     catalogue = options.load_catalogue(catalog, dialogue.lang)
     selected = [*(words or ()), *(select or ())]
-    saved = None if plan is None else read_plan(plan, catalogue)
-    if saved is None:
+    checks: tuple[Check, ...] = ()
+    if plan is None:
         floor = options.severity_named(severity)
         checks = choose_checks(catalogue, selected, faq or (), ignore or (), tag or (), floor)
-    else:
-        checks = checks_of(saved, catalogue)
-    fix_options = _fix_options(checks, peer, hostfile, wheels, env_file, pid, owner)
-    target = _target(python, None if owner else pid, script, env_file, fix_options.peers)
+    nodes = any(check.family == "NET" for check in checks)
+    named = _named(python, pid, script, env_file, wheels, owner, _peers(peer, hostfile, nodes))
     dialogue.report_interrupted(apply)
     host = open_host(recorded)
-    if saved is None:
+    if plan is None:
+        target, fix_options = named_options(host, named)
         prepared = prepare(host, target, checks, catalogue, fix_options)
     else:
-        prepared = prepare_saved(host, target, checks, saved, catalogue.expectations)
+        prepared = _rebuilt(host, plan, catalogue, named)
     if not apply:
         dialogue.print_prepared(prepared)
         raise typer.Exit(prepared.exit_code(threshold))
-    named = _pieces(selected), _pieces(change, upper=True)
-    consent = Consent(*named, yes_confirm, refuse_running, is_interactive())
+    pieces = _pieces(selected), _pieces(change, upper=True)
+    consent = Consent(*pieces, yes_confirm, refuse_running, is_interactive())
     raise typer.Exit(dialogue.apply(prepared, consent, threshold, wait))
 
 
@@ -128,43 +128,52 @@ def _pieces(words: Optional[Sequence[str]], upper: bool = False) -> tuple[str, .
     return tuple(map(str.upper, pieces)) if upper else pieces
 
 
-def _target(
-    python: Optional[str], pid: Optional[int], script: Optional[str], env_file: Optional[str], peers: tuple[str, ...]
-) -> TargetOptions:
-    """Return the job to fix.
-
-    An env file that is not there yet is only where to write: no job reads it.
-    With --owner `pid` is not the job's: it is the process to end, which must not be spared as the job's own.
-    """
-    from envtune.job.target import TargetOptions
-
-    there = env_file is not None and Path(env_file).exists()
-    return TargetOptions(python, pid, script, env_file if there else None, peers)
-
-
-def _fix_options(
-    checks: Sequence[Check],
-    peer: Optional[List[str]],
-    hostfile: Optional[Path],
-    wheels: Optional[Path],
-    env_file: Optional[str],
+def _named(
+    python: Optional[str],
     pid: Optional[int],
+    script: Optional[str],
+    env_file: Optional[str],
+    wheels: Optional[Path],
     owner: Optional[str],
-) -> FixOptions:
-    import os
-
+    peers: tuple[str, ...],
+) -> dict[str, Any]:
+    """Return what was named on the command line, as `named_options` takes it."""
     from envtune.errors import UsageError
-    from envtune.job.peers import read_peers
-    from envtune.model import FixOptions
 
     if owner is not None and pid is None:
         raise UsageError(Message("--owner goes with --pid: the process to end"))
     if wheels is not None and not wheels.is_dir():
         raise UsageError(Message("--wheels {wheels}: not a directory", wheels=wheels))
-    nodes = os.environ.get("SLURM_JOB_NODELIST", "") if any(check.family == "NET" for check in checks) else ""
-    peers = read_peers(peer or [], hostfile, nodes)
-    path = None if env_file is None else str(Path(env_file).absolute())
-    return FixOptions(peers, str(wheels.absolute()) if wheels else None, path, pid, owner)
+    named = {
+        "python": python,
+        "pid": pid,
+        "script": script,
+        "env_file": None if env_file is None else str(Path(env_file).absolute()),
+        "wheels": None if wheels is None else str(wheels.absolute()),
+        "owner": owner,
+        "peers": peers or None,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _peers(peer: Optional[List[str]], hostfile: Optional[Path], slurm: bool) -> tuple[str, ...]:
+    import os
+
+    from envtune.job.peers import read_peers
+
+    return read_peers(peer or [], hostfile, os.environ.get("SLURM_JOB_NODELIST", "") if slurm else "")
+
+
+def _rebuilt(host: Host, path: Path, catalogue: Catalogue, named: Mapping[str, Any]) -> PreparedFix:
+    """Return the plan of a file as it comes out on this host."""
+    from envtune.errors import PlanError, UsageError
+    from envtune.fix.rebuild import prepare_saved
+    from envtune.fix.selection import read_plan
+
+    try:
+        return prepare_saved(host, read_plan(path), catalogue, named)
+    except PlanError as error:
+        raise UsageError(Message("--plan {path}: {reason}", path=path, reason=error.message)) from None
 
 
 def is_interactive() -> bool:
@@ -303,7 +312,8 @@ class _Dialogue:
             typer.echo(fix_text.render(prepared.findings, outcome, prepared.plan, self.lang, width, colour))
         for_root = tuple(withheld.change for withheld in result.withheld if withheld.why == "root")
         if for_root:
-            print_root_plan(replace(prepared.plan, changes=for_root, skipped=()), result.run, self.lang, self._again)
+            asked = [*self._again, *_job_python(prepared.plan, for_root, self._again)]
+            print_for_root(for_root, asked, self.lang)
 
 
 def _checked(prepared: PreparedFix) -> Text:
@@ -320,30 +330,29 @@ def _checked(prepared: PreparedFix) -> Text:
     return plural("1 check: {outcomes}", "{count} checks: {outcomes}", len(outcomes), outcomes=counts)
 
 
-def print_root_plan(plan: Plan, run: str, lang: str, again: Sequence[str]) -> None:
-    """Save what only root can change as a plan, and print how root applies it, or does the same by hand."""
+def _job_python(plan: Plan, changes: Sequence[Change], given: Sequence[str]) -> list[str]:
+    """Return the option that names the job's Python, where changes are about it: root has another PATH."""
+    about_job = any(change.scope == "job" for change in changes)
+    python = plan.target.get("python")
+    return ["--python", python] if about_job and python and not {"--python", "--pid"} & {*given} else []
+
+
+def print_for_root(changes: Sequence[Change], given: Sequence[str], lang: str) -> None:
+    """Print how root makes these changes, or does the same by hand. No file of this user's tells root what to do."""
     import shlex
 
-    from envtune.errors import UsageError
-    from envtune.fix.document import render
-    from envtune.fix.runs import save_plan
     from envtune.fix.shell_commands import shell_lines
     from envtune.report.layout import printable
 
-    heading = plural("1 change needs root. As root:", "{count} changes need root. As root:", len(plan.changes))
-    note = None
-    try:
-        named = ["--plan", save_plan(f"needs-root-{run or 'plan'}.json", render(plan, lang))]
-    except UsageError as error:
-        named = list(dict.fromkeys(change.finding for change in plan.changes))
-        note = Message("(the plan could not be saved: {reason})", reason=error.message)
-    program = _own_command()
-    line = " ".join(map(shlex.quote, ["sudo", *program, "fix", *named, *again, "--apply"]))
-    typer.echo(f"\n{heading.to(lang)}\n  {line}", err=True)
-    for remark in filter(None, (note, _exposed(program))):
-        typer.echo(f"  {printable(remark.to(lang))}", err=True)
+    heading = plural("1 change needs root. As root:", "{count} changes need root. As root:", len(changes))
+    named, program = list(dict.fromkeys(change.finding for change in changes)), _own_command()
+    line = " ".join(map(shlex.quote, ["sudo", *program, "fix", *named, *given, "--apply"]))
+    typer.echo(f"\n{heading.to(lang)}\n  {printable(line)}", err=True)
+    exposed = _exposed(program)
+    if exposed is not None:
+        typer.echo(f"  {printable(exposed.to(lang))}", err=True)
     typer.echo(Message("or by hand, without a journal:").to(lang), err=True)
-    for change in plan.changes:
+    for change in changes:
         typer.echo(f"# {change.id} {change.finding} {printable(change.target)}", err=True)
         for command in shell_lines(change):
             typer.echo(printable(command), err=True)  # at the very left: the end of a here-document must be there

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
-from envtune.errors import EnvtuneError, PlanError
+from envtune.errors import EnvtuneError
 from envtune.fix.consent import Ask, Consent, Question, Withheld, ask_separately, sort_changes, withhold_running
 from envtune.fix.outcome import ApplyResult, JudgedFinding, change_states, exit_status, reconcile
 from envtune.fix.plan import Plan, executable, fixed_checks
 from envtune.fix.prepare import PreparedFix, examine
-from envtune.fix.runs import OnEvent, apply_changes, journal_states, stale_reasons
+from envtune.fix.runs import OnEvent, apply_changes, journal_states
 from envtune.host import LocalHost
 from envtune.job.target import TargetOptions
-from envtune.messages import Joined, Message
+from envtune.messages import Message
 from envtune.model import Change, Check, Finding, Outcome, Severity
 from envtune.resources.processes.running import find_running
 
@@ -59,13 +59,10 @@ def apply(
 
     `show` gets the plan once it is known that it can be carried out, `ask` every question that `consent` leaves open,
     `on_event` what the executor does; `wait` is how many seconds to wait for another run to end. Raises UsageError for
-    a consent to what the plan does not hold and for what keeps the executor from running, PlanError for a saved plan
-    that does not fit the host any more.
+    a consent to what the plan does not hold and for what keeps the executor from running.
     """
     plan = prepared.plan
     ready, withheld = sort_changes(plan.changes, consent, is_root())
-    if prepared.saved:
-        _refuse_stale(plan)
     if show is not None:
         show(plan)
     running = find_running(LocalHost(), plan.changes)
@@ -80,16 +77,6 @@ def apply(
         journal_states(result.run, {change: states[change] for change in result.results})
     findings = tuple(row.finding for row in judged)
     return FixOutcome(judged, result, _relevant(findings, plan, consent), states)
-
-
-def _refuse_stale(plan: Plan) -> None:
-    """Nothing of a saved plan is carried out when any of it no longer fits what is there."""
-    stale = stale_reasons(executable(plan.changes))
-    if stale:
-        rows = Joined([Joined((f"  {change}", reason), ": ") for change, reason in stale.items()], "\n")
-        raise PlanError(
-            "", Message("the plan does not fit this host any more; make a new one:\n{reasons}", reasons=rows)
-        )
 
 
 def _write(

@@ -1,16 +1,18 @@
-"""`envtune.plan/1`: a plan as data, and back. A file is trusted in nothing: every member is judged before use."""
+"""`envtune.plan/1`: a plan as data, and back.
+
+A file is trusted in nothing. What it says is only compared with the plan that is built again on this host (rebuild.py):
+no operation of a file is carried out, and nothing of it is shown as what would be done.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping, NoReturn
+from typing import Any, Mapping, NoReturn, Sequence
 
 from envtune.context.registry import current_name
 from envtune.errors import PlanError
-from envtune.executor.plan import OPERATIONS, plan_fault
-from envtune.fix.executor_messages import problem_message
+from envtune.executor.plan import OPERATIONS
 from envtune.fix.plan import DISRUPTION, SAFETY, Plan, SkippedFinding
-from envtune.fix.policy import refusal
 from envtune.messages import Literal, Message, Text
 from envtune.model import Change
 from envtune.schema.types import (
@@ -28,13 +30,13 @@ from envtune.schema.types import (
     optional,
     record_of,
 )
-from envtune.schema.validate import Validator, is_normal_path
+from envtune.schema.validate import Validator
 from envtune.schema.values import Data
 from envtune.version import __version__
 
 SCHEMA = "envtune.plan/1"
 VIEWS = ("live", "boot", "job")
-LIMIT = 256 << 20  # bytes; a plan that carries more is not one of ours
+LIMIT = 32 << 20  # bytes; a plan that carries more is not one of ours
 
 
 def plan_data(plan: Plan, lang: str) -> dict[str, Any]:
@@ -43,8 +45,11 @@ def plan_data(plan: Plan, lang: str) -> dict[str, Any]:
         "schema": SCHEMA,
         "envtune": __version__,
         "host": plan.host,
+        "machine": plan.machine,
         "target": dict(plan.target),
-        "changes": [_change_data(change, lang) for change in plan.changes],
+        "options": dict(plan.options),
+        "checks": list(plan.checks),
+        "changes": [change_data(change, lang) for change in plan.changes],
         "skipped": [_skipped_data(skipped, lang) for skipped in plan.skipped],
     }
 
@@ -54,7 +59,8 @@ def render(plan: Plan, lang: str) -> str:
     return json.dumps(plan_data(plan, lang), ensure_ascii=False, indent=1)
 
 
-def _change_data(change: Change, lang: str) -> dict[str, Any]:
+def change_data(change: Change, lang: str) -> dict[str, Any]:
+    """Return a change as plain data, texts in `lang`."""
     return {
         "id": change.id,
         "finding": change.finding,
@@ -90,19 +96,20 @@ def _skipped_data(skipped: SkippedFinding, lang: str) -> dict[str, Any]:
 
 
 def load_plan(text: str) -> Plan:
-    """Return the plan of a file; PlanError, with the member that is wrong, for anything that is not exactly a plan."""
+    """Return the plan that a file holds, to be compared only; `rebuild.prepare_saved` makes one that can be used.
+
+    Raises PlanError, with the member that is wrong, for what has not the form of a plan.
+    """
     try:
-        data = json.loads(text, object_pairs_hook=_unique)
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+        json.dumps(data, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise PlanError("", Message("not JSON: {error}", error=error)) from None
     plan = Validator(_refuse).judge(Data(data), PLAN)
-    fault = plan_fault({"changes": plan["changes"]})
-    if fault is not None:
-        raise PlanError(fault.fields["member"], problem_message(fault.fields["fault"].to_wire()))
-    changes = tuple(map(_change, plan["changes"]))
-    for number, change in enumerate(changes):
-        _refuse_forbidden(change, f"changes[{number}]")
-    return Plan(plan["host"], changes, tuple(map(_skipped, plan["skipped"])), plan["target"])
+    _refuse_same_ids(plan["changes"])
+    changes, skipped = map(_change, plan["changes"]), map(_skipped, plan["skipped"])
+    more = {"options": plan.get("options", {}), "checks": tuple(plan.get("checks", ())), "machine": plan.get("machine")}
+    return Plan(plan["host"], tuple(changes), tuple(skipped), plan["target"], **more)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -112,15 +119,20 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
 def _refuse(value: Data, message: Text) -> NoReturn:
     raise PlanError(value.path, message)
 
 
-def _refuse_forbidden(change: Change, where: str) -> None:
-    for number, operation in enumerate(change.operations):
-        never = refusal(operation)
-        if never is not None:
-            raise PlanError(f"{where}.operations[{number}]", never)
+def _refuse_same_ids(changes: Sequence[Mapping[str, Any]]) -> None:
+    seen: set[str] = set()
+    for number, change in enumerate(changes):
+        if change["id"] in seen:
+            raise PlanError(f"changes[{number}].id", Message("{id} occurs twice", id=change["id"]))
+        seen.add(change["id"])
 
 
 def _change(row: Mapping[str, Any]) -> Change:
@@ -148,9 +160,18 @@ def _has_no_nul(text: str) -> bool:
     return "\0" not in text
 
 
+def _is_absolute(text: str) -> bool:
+    return text.startswith("/") and _has_no_nul(text)
+
+
 def _operation_form() -> AnyOf:
-    """Return the members of each kind of operation; the executor judges what they hold (see its docstrings)."""
+    """Return the members of each kind of operation; what they hold is described in executor/operations."""
     return AnyOf(*map(_operation, OPERATIONS))
+
+
+def _judge_operation(validator: Validator, value: Any) -> Any:
+    """Return an operation as it is: it is compared as a whole, and never carried out."""
+    return value.plain() if validator.filled(value, "mapping", least=0) else {}
 
 
 def _operation(kind: str) -> Record:
@@ -162,14 +183,20 @@ def _operation(kind: str) -> Record:
     )
 
 
-_TEXT, _PATH = Str(check=_has_no_nul), Str(name=Message("an absolute path without . and .."), check=is_normal_path)
+_TEXT, _PATH = Str(check=_has_no_nul), Str(name=Message("an absolute path"), check=_is_absolute)
 _TEXTS = ListOf(_TEXT)
-_OPERATION = Special(lambda validator, value: value.plain(), _operation_form)
+_OPERATION = Special(_judge_operation, _operation_form)
 _TARGET = Record(
     Field("python", _PATH),
     Field("pid", Number(whole=True)),
     Field("script", _PATH),
     Field("env_file", _PATH),
+    Field("peers", _TEXTS),
+)
+_OPTIONS = Record(
+    *(Field(name, _TEXT) for name in ("python", "owner")),
+    *(Field(name, _PATH) for name in ("script", "env_file", "wheels")),
+    Field("pid", Number(least=1, whole=True)),
     Field("peers", _TEXTS),
 )
 _CHANGE: Mapping[str, Type] = {
@@ -187,13 +214,17 @@ _CHANGE: Mapping[str, Type] = {
     "operations": ListOf(_OPERATION),
 }
 _SKIPPED: Mapping[str, Type] = {"finding": _TEXT, "subject": _TEXT, "reason": _TEXT, "steps": _TEXTS}
-PLAN = record_of(
-    {
-        "schema": Const(SCHEMA),
-        "envtune": _TEXT,
-        "host": _TEXT,
-        "target": _TARGET,
-        "changes": ListOf(record_of(_CHANGE)),
-        "skipped": ListOf(record_of(_SKIPPED)),
-    }
+_MEMBERS: Mapping[str, Type] = {
+    "schema": Const(SCHEMA),
+    "envtune": _TEXT,
+    "host": _TEXT,
+    "target": _TARGET,
+    "changes": ListOf(record_of(_CHANGE)),
+    "skipped": ListOf(record_of(_SKIPPED)),
+}
+PLAN = Record(
+    *record_of(_MEMBERS).fields,
+    Field("machine", optional(_TEXT), "A digest of the host's machine id; null where it is not known."),
+    Field("options", _OPTIONS, "What was named on the command line, so that the same plan can be built again."),
+    Field("checks", _TEXTS, "The checks that were run."),
 )

@@ -1,8 +1,7 @@
 """The closed list of what a plan may tell a packet filter: one rule that lets named peers reach named ports, in or out.
 
 Nothing else: no rule that accepts from everywhere, no policy, no flush, no reload, nothing stopped. Every command that
-resources/firewall/commands.py makes has a form here, and those of earlier releases have one; whatever has none is
-refused, also in a plan that was loaded from a file.
+resources/firewall/commands.py makes has a form here; whatever has none is refused.
 """
 
 from __future__ import annotations

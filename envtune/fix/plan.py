@@ -7,8 +7,9 @@ reason or with the steps that a person does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Iterable, Mapping, Sequence
+import posixpath
+from dataclasses import dataclass, field
+from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune.audit import examine
 from envtune.context import Context
@@ -17,6 +18,8 @@ from envtune.errors import Denied, HostError, Skipped, Verdict, host_error_text,
 from envtune.fix.conflicts import Ownership
 from envtune.fix.hard_links import with_other_names
 from envtune.fix.policy import refusal
+from envtune.host import Host, exists
+from envtune.job.target import TargetOptions
 from envtune.messages import Joined, Literal, Message, Text
 from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
 from envtune.ranges import NumberTooLongError
@@ -42,12 +45,19 @@ class SkippedFinding:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fix would do on one host; `target` holds the fields of TargetOptions it was made for."""
+    """What a fix would do on one host; `target` holds the fields of TargetOptions it was made for.
+
+    `checks` and `options` are what it takes to build the same plan again: the checks that were run, and what the user
+    named (see `named_options`). `machine` is a digest of the host's machine id, None where that is not known.
+    """
 
     host: str
     changes: tuple[Change, ...]
     skipped: tuple[SkippedFinding, ...]
     target: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    checks: tuple[str, ...] = ()
+    machine: Optional[str] = None
 
 
 def make_plan(
@@ -70,7 +80,15 @@ def make_plan(
     for finding in every:
         if finding.outcome in (Outcome.UNKNOWN, Outcome.ERROR):
             draft.skip([finding], _unknown(finding))
-    return Plan(context.host.name, tuple(draft.changes), tuple(draft.skipped), _target(context))
+    return Plan(
+        context.host.name,
+        tuple(draft.changes),
+        tuple(draft.skipped),
+        _target(context),
+        _options(context, options),
+        tuple(dict.fromkeys(finding.id for finding in every)),
+        machine_digest(context.host),
+    )
 
 
 def _rank(playbook: Playbook) -> tuple[int, str]:
@@ -86,6 +104,53 @@ def _target(context: Context) -> dict[str, Any]:
     if context.target.python is not None and options.pid is None:
         named["python"] = context.target.python.path
     return {name: value for name, value in named.items() if value is not None}
+
+
+def _options(context: Context, options: FixOptions) -> dict[str, Any]:
+    """Return what the user named, as `named_options` takes it."""
+    target = context.target.options
+    python = target.python
+    if python is not None and "/" in python:
+        python = posixpath.join(context.host.cwd, python)
+    named: dict[str, Any] = {"python": python, "script": target.script, "wheels": options.wheels}
+    named.update(owner=options.owner, pid=target.pid if options.pid is None else options.pid)
+    named.update(env_file=options.env_file or target.env_file, peers=options.peers or target.peers or None)
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def named_options(host: Host, named: Mapping[str, Any]) -> tuple[TargetOptions, FixOptions]:
+    """Return the job to fix and what the fix may use, of what was named: python, pid, script, env_file, peers, ...
+
+    An env file that is not there yet is only where to write: no job reads it.
+    With `owner` `pid` is not the job's: it is the process to end, which must not be spared as the job's own.
+    """
+    pid, owner, env_file = named.get("pid"), named.get("owner"), named.get("env_file")
+    peers = tuple(named.get("peers", ()))
+    read = env_file if env_file is not None and _may_exist(host, env_file) else None
+    target = TargetOptions(named.get("python"), None if owner else pid, named.get("script"), read, peers)
+    return target, FixOptions(peers, named.get("wheels"), env_file, pid, owner)
+
+
+def _may_exist(host: Host, path: str) -> bool:
+    try:
+        return exists(host, path)
+    except HostError:
+        return True  # what keeps it from being read is told by whoever reads it
+
+
+def machine_digest(host: Host) -> Optional[str]:
+    """Return a digest of the host's machine id, which itself is to be kept private (machine-id(5)).
+
+    None where there is none (as in many containers) or where a recording does not hold it.
+    """
+    import hashlib
+
+    try:
+        machine = host.read("/etc/machine-id").strip()
+    except HostError:
+        return None
+    known = len(machine) == 32 and not set(machine) - set("0123456789abcdef")
+    return hashlib.sha256(b"envtune.plan/1:" + machine.encode()).hexdigest() if known else None
 
 
 def _unknown(finding: Finding) -> Text:
@@ -171,17 +236,6 @@ def _raised(change: Change, playbook: Playbook, kind: str) -> Change:
     safety = max(change.safety, playbook.safety, key=SAFETY.index)
     disruption = max(change.disruption, playbook.disruption, key=DISRUPTION.index)
     return change._replace(playbook=playbook.id, action=kind, safety=safety, disruption=disruption)
-
-
-def with_playbook_safety(plan: Plan, playbooks: Iterable[Playbook]) -> Plan:
-    """Return a plan from a file, made at least as careful as the playbooks here say."""
-    known = {playbook.id: playbook for playbook in playbooks}
-
-    def raise_one(change: Change) -> Change:
-        playbook = known.get(change.playbook)
-        return change if playbook is None else _raised(change, playbook, change.action)
-
-    return replace(plan, changes=tuple(map(raise_one, plan.changes)))
 
 
 def _reason(error: Exception) -> Text:

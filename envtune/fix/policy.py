@@ -1,12 +1,14 @@
-"""What envtune never does, whoever asks: every operation of every plan, made here or loaded from a file, passes here.
+"""What envtune never does, whoever asks: every operation that an action proposes passes here.
 
 The porting guide tells people to kill every Python, to empty /tmp, to restart servers, to stop firewalls and to replace
 files of the operator library by hand. Such steps are printed for a person at most. The rule is a closed list: only
-programs named here are run, and not with words that destroy more than the change is about.
+programs named here are run, with options and variables named here, and not with words that destroy more than the change
+is about. Where a program is taken from is not decided here but by whoever starts it.
 """
 
 from __future__ import annotations
 
+import base64
 import posixpath
 import re
 from typing import Any, Iterator, Mapping, Optional, Sequence
@@ -19,8 +21,6 @@ _PACKAGE_WORDS = "upgrade|dist-upgrade|full-upgrade|distro-sync|autoremove|purge
 _POWER = "reboot|poweroff|halt|kexec|soft-reboot|isolate|rescue|emergency|default|suspend|hibernate|hybrid-sleep|kill"
 PROGRAMS: Mapping[str, str] = {
     "python": "",
-    "pip": "",
-    "conda": "update|clean|env",
     "apt-get": _PACKAGE_WORDS.replace("|update|", "|"),  # `apt-get update` reads the lists of packages only
     "yum": _PACKAGE_WORDS,
     "dnf": _PACKAGE_WORDS,
@@ -29,21 +29,61 @@ PROGRAMS: Mapping[str, str] = {
     "dpkg-query": "",
     "rpm": "-[a-zA-Z]*[ieUF][a-zA-Z]*|--(install|erase|upgrade|freshen|force|nodeps)",
     "systemctl": _POWER,
-    "sysctl": "--system|-p.*|--load.*",
-    "cpupower": "",
     "tuned-adm": "off",
     "nft": "flush|destroy|reset|delete table|delete chain|-f",
     "iptables": "-[FPXE]|--(flush|policy|delete-chain|rename-chain)",
     "firewall-cmd": "--(complete-)?reload|--runtime-to-permanent|--panic-on|--set-.*|--reset-to-defaults|--lockdown-on",
     "ufw": "disable|reset|default|reload|--force-reset",
     "test": "",
-    "grep": "-r|-R|--recursive",
     "cat": "",
-    "cmp": "",
+}
+# program -> the options it may be given; the rules of a firewall have forms of their own
+OPTIONS: Mapping[str, str] = {
+    "apt-get": "-y|-q|-s|--no-install-recommends|--no-remove|-o",
+    "yum": "-y|-q",
+    "dnf": "-y|-q",
+    "zypper": "--non-interactive|--no-recommends",
+    "dpkg": "--audit",
+    "dpkg-query": "-W|-f=.*",
+    "rpm": "-q|-qa|--whatprovides|--qf",
+    "systemctl": "--quiet|--no-pager",
+    "tuned-adm": "",
+    "test": "-[a-z]",
+    "cat": "",
+}
+_APT_SETTING = "DPkg::Lock::Timeout=[0-9]+"
+_PYTHON_OPTIONS = "-[IPsEB]+"
+_PIP_WORDS = ("install", "uninstall", "download", "wheel", "check", "list", "show")
+# option of pip -> what its value may be; the empty text where it takes none
+_PIP_OPTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("--no-deps", "--no-cache-dir", "--force-reinstall", "--user", "--no-index"), ""),
+    **dict.fromkeys(("--use-pep517", "--no-build-isolation", "--require-hashes", "--no-input", "-y"), ""),
+    "--find-links": r"(\{work\}|/).*",
+    "--only-binary": ":all:|[A-Za-z0-9._-]+",
+    "--no-binary": "[A-Za-z0-9._-]+",
+    **dict.fromkeys(("--dest", "--wheel-dir"), r"\{work\}/[A-Za-z0-9_-]+"),
+    **dict.fromkeys(("--report", "-r", "--requirement"), r"\{work\}/[A-Za-z0-9._-]+"),
+}
+# A distribution with a version (PEP 508, without `@ URL`), or a wheel by its path.
+_REQUIREMENT = r"[A-Za-z0-9][A-Za-z0-9._-]*(==[A-Za-z0-9.*+!_-]+)?|(\{work\})?/.*[.](whl|tar[.]gz|zip)"
+_SYSTEM_PATH = "(/usr(/local)?)?/s?bin(:(/usr(/local)?)?/s?bin)*"
+_PYTHON_ENVIRONMENT: Mapping[str, str] = {
+    **dict.fromkeys(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"), ""),
+    **dict.fromkeys(("PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PIP_USER", "PIP_NO_INPUT"), "[01]?"),
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PYTHONUSERBASE": "/.*",
+    "TMPDIR": r"\{work\}/tmp",
+    "CC": "[A-Za-z0-9_/.+ -]+ -mavx2",
+}
+_PACKAGE_ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1"}
+# program -> the variables it may be given, and their values
+ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
+    "python": _PYTHON_ENVIRONMENT,
+    "apt-get": _PACKAGE_ENVIRONMENT,
+    **{program: {"PATH": _SYSTEM_PATH} for program in ("nft", "iptables", "ufw", "firewall-cmd")},
 }
 _SAME_AS: Mapping[str, str] = {
     **dict.fromkeys(("ip6tables", "iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft"), "iptables"),
-    **dict.fromkeys(("mamba", "micromamba"), "conda"),
     "firewall-offline-cmd": "firewall-cmd",
 }
 # Packages go only as the way back of the command that added them, and only those it added (executor: `census`).
@@ -79,8 +119,9 @@ def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
     """Why envtune does not carry out this operation; None when it may. The shape has been judged before."""
     kind = operation["op"]
     if kind == "file":
-        return _file_refusal(operation["path"], operation["content"] is None)
+        return _file_refusal(operation)
     found = next((no for argv in _commands(operation) if (no := _command_refusal(argv, operation))), None)
+    found = found or _environment_refusal(operation)
     if found is None and kind == "swap":
         trees = (posixpath.join(operation["root"], name) for name in operation["touches"])
         return next((no for path in trees if (no := _tree_refusal(path))), None)
@@ -111,6 +152,13 @@ def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optio
     if name not in PROGRAMS:
         return Message("{name} is not among the programs envtune runs", name=name)
     words = [word for part in argv[1:] for word in ([part] if name == "python" else part.split())]
+    found = _word_refusal(name, words)
+    if found is not None or name == "python":
+        return found or _python_refusal(words)
+    return _option_refusal(name, argv[1:]) or firewall_violation(name, argv)
+
+
+def _word_refusal(name: str, words: Sequence[str]) -> Optional[Text]:
     if any(_FIRMWARE.search(word) for word in words):
         return Message("envtune installs no driver and no firmware")
     if _default_prefix(words):
@@ -118,9 +166,31 @@ def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optio
     if name == "systemctl" and _STOPPING & set(words) and any(_FIREWALLS.fullmatch(word) for word in words):
         return Message("envtune stops no firewall")
     wrong = _forbidden(PROGRAMS[name], words)
-    if wrong:
-        return Message("envtune does not run {name} {wrong}", name=name, wrong=wrong)
-    return _python_refusal(words) if name == "python" else firewall_violation(name, argv)
+    return Message("envtune does not run {name} {wrong}", name=name, wrong=wrong) if wrong else None
+
+
+def _option_refusal(name: str, words: Sequence[str]) -> Optional[Text]:
+    """Refuse options that no action uses: many of them run another program (`apt-get -o`, `-c`)."""
+    if name not in OPTIONS:
+        return None
+    for word, following in zip(words, [*words[1:], ""]):
+        known = re.fullmatch(OPTIONS[name], word) or not word.startswith("-")
+        if not known or (word == "-o" and not re.fullmatch(_APT_SETTING, following)):
+            option = f"{word} {following}" if known else word
+            return Message("envtune does not give {name} the option {option}", name=name, option=option)
+    return None
+
+
+def _environment_refusal(operation: Mapping[str, Any]) -> Optional[Text]:
+    """Refuse variables that no action sets: PYTHONPATH, LD_PRELOAD and the like bring code of their own."""
+    program = "python" if operation["op"] == "swap" else _program(operation.get("argv", ("",))[0])
+    known = ENVIRONMENT.get(program, {})
+    for name, value in operation.get("env", {}).items():
+        if name not in known or not re.fullmatch(known[name], value):
+            return Message(
+                "envtune does not start {program} with {name}={value}", program=program, name=name, value=value
+            )
+    return None
 
 
 def _program(path: str) -> str:
@@ -149,15 +219,37 @@ def _default_prefix(words: Sequence[str]) -> bool:
 def _python_refusal(words: Sequence[str]) -> Optional[Text]:
     """Python runs modules that install, or a line that imports; never a script, whose content no plan shows."""
     for number, word in enumerate(words):
+        following = words[number + 1] if number + 1 < len(words) else ""
         if word == "-m":
-            module = words[number + 1] if number + 1 < len(words) else ""
-            if module.partition(".")[0] in ("pip", "venv", "ensurepip", "compileall"):
-                return None
-            return Message("envtune does not run python -m {module}", module=module)
+            if following == "pip":
+                return _pip_refusal(words[number + 2 :])
+            return Message("envtune does not run python -m {module}", module=following)
         if word == "-c":
-            return _code_refusal(words[number + 1] if number + 1 < len(words) else "")
+            return _code_refusal(following)
         if not word.startswith("-"):
             return Message("envtune runs no Python script ({word})", word=word)
+        if not re.fullmatch(_PYTHON_OPTIONS, word):
+            return Message("envtune does not give {name} the option {option}", name="python", option=word)
+    return None
+
+
+def _pip_refusal(words: Sequence[str]) -> Optional[Text]:
+    """Refuse what would lead pip elsewhere (--target, --python, --index-url) or have it take sources from a URL."""
+    if words[:1] == ["--version"]:
+        return None
+    if not words or words[0] not in _PIP_WORDS:
+        return Message("envtune does not run {name} {wrong}", name="pip", wrong=" ".join(words[:1]))
+    rest = iter(words[1:])
+    for word in rest:
+        if not word.startswith("-"):
+            if not re.fullmatch(_REQUIREMENT, word):
+                return Message("envtune does not let pip install {requirement}", requirement=word)
+            continue
+        form = _PIP_OPTIONS.get(word)
+        value = next(rest, "") if form else ""
+        if form is None or not re.fullmatch(form, value):
+            option = f"{word} {value}".rstrip()
+            return Message("envtune does not give {name} the option {option}", name="pip", option=option)
     return None
 
 
@@ -172,9 +264,11 @@ def _code_refusal(code: str) -> Optional[Text]:
 
 # ---------------------------------------------------------------------- files
 
+_ACCOUNTS = Message("envtune does not touch accounts, logins and mounts")
+_STARTED = Message("envtune writes nothing there: what is in it is run by the system, as root or as whoever logs in")
 _NO_WRITE: Sequence[tuple[str, Text]] = (
     (
-        r"/(usr/(local/)?)?s?bin/.*",
+        r"/(usr/(local/)?)?(s?bin|libexec)/.*",
         Message("envtune changes no program of the system, nor what python3 leads to"),
     ),
     (
@@ -186,23 +280,68 @@ _NO_WRITE: Sequence[tuple[str, Text]] = (
         Message("envtune shows what to change in an installed torch and does not edit it"),
     ),
     (
+        r".*[.](py|pyc|pyi|pth|egg-link|so([.][0-9]+)*)|.*/pyvenv[.]cfg",
+        Message("envtune writes no code and no path of Python there"),
+    ),
+    (
         r"/(boot|dev|sys/power|sys/firmware)/.*|/sys/bus/.*|/sys/.*/(unbind|bind|remove|reset|rescan)|/proc/(?!sys/).*",
         Message("envtune does not touch boot files, devices and buses"),
     ),
     (
-        r"/etc/((passwd|shadow|group|gshadow|fstab)-?|sudoers([.]d/.*)?|ssh/.*|pam[.]d/.*|ld[.]so[.]preload|crontab|cron[.].*)",
-        Message("envtune does not touch accounts, logins and mounts"),
+        r"/proc/sys/(kernel/(core_pattern|modprobe|hotplug|poweroff_cmd|usermodehelper/.*)|fs/binfmt_misc/.*)"
+        r"|/sys/(kernel/(?!mm/).*|fs/.*|class/firmware/.*)|/sys/.*/(uevent_helper|release_agent|uevent)",
+        Message("the kernel would run what is written there"),
     ),
     (
-        r".*/[.]ssh/.*",
-        Message("envtune does not touch accounts, logins and mounts"),
+        r"/etc/((passwd|shadow|group|gshadow|fstab|subuid|subgid)-?|sudoers([.]d/.*)?|ssh/.*|pam[.](d/.*|conf)|security/.*"
+        r"|nsswitch[.]conf|login[.]defs|shells|exports|krb5[.]conf|sssd/.*|doas[.]conf|hosts[.]equiv)",
+        _ACCOUNTS,
     ),
+    (
+        r".*/([.]ssh|[.]gnupg)/.*|.*/[.](rhosts|netrc|k5login)",
+        _ACCOUNTS,
+    ),
+    (
+        r"/etc/(cron.*|anacrontab|at[.].*|ld[.]so[.].*|profile|bash[.]?bashrc|bashrc|inputrc|zsh.*|csh[.].*|fish/.*|environment"
+        r"|rc[0-9S.]?.*[.]d/.*|rc[.]local|init[.]d/.*|inittab|init/.*|udev/.*|polkit-1/.*|dbus-1/.*|modprobe[.]d/.*|modprobe[.]conf"
+        r"|modules(-load[.]d/.*)?|binfmt[.]d/.*|apt/.*|dpkg/.*|yum(/.*|[.]conf|[.]repos[.]d/.*)|dnf/.*|zypp/.*|rpm/.*|pip[.]conf"
+        r"|xdg/.*|alternatives/.*|NetworkManager/.*|network/.*|dhcp/.*|logrotate[.](d/.*|conf)|update-motd[.]d/.*|grub[.]d/.*"
+        r"|default/.*|docker/.*|containerd/.*|kernel/.*|dracut[.].*|initramfs-tools/.*|firewalld/.*|ufw/.*|nftables[.]conf)",
+        _STARTED,
+    ),
+    (
+        r"/etc/profile[.]d/(?!envtune[.]sh$).*|/etc/(tmpfiles|sysctl)[.]d/(?!([0-9]+-)?(zz-)?envtune[-_.a-z0-9]*$).*"
+        r"|/etc/systemd/(?!system/envtune-governor[.]service$|[^/]+/[^/]+[.]d/([0-9]+-)?envtune[-_.a-z0-9]*$).*",
+        _STARTED,
+    ),
+    (
+        r"/(usr/(local/)?)?lib(64|32)?/(systemd|udev|modprobe[.]d|modules.*|security|tmpfiles[.]d|sysctl[.]d|dracut|firewalld"
+        r"|binfmt[.]d|environment[.]d|sysusers[.]d|kernel|pam[.]d|tuned)/.*|/usr/(local/)?share/(polkit-1|dbus-1|applications)/.*"
+        r"|/run/(?!user/).*|/var/(spool|lib/(dpkg|rpm|systemd|polkit-1|AccountsService|apt|cloud|docker))/.*",
+        _STARTED,
+    ),
+    (
+        r"(/root)?/[.](bash|z|c|tc|k)?(sh)?(rc|_profile|_login|_logout|_aliases|profile|login|logout|env|shenv|shrc)"
+        r"|/root/[.](xinitrc|xprofile|inputrc|vimrc|pip/.*|config/(fish|systemd|pip|autostart|environment[.]d)/.*|local/bin/.*)",
+        _STARTED,
+    ),
+)
+# What actions write where nothing else may be written.
+_MAY_WRITE = re.compile(".*/(site|dist)-packages/torchvision/transforms/functional[.]py")
+# Keys of sysctl.d with which the kernel would start a program, or load code.
+_SYSCTL_PROGRAMS = re.compile(
+    rb"(?m)^[\s-]*(kernel[./](core_pattern|modprobe|hotplug|poweroff_cmd|usermodehelper)|fs[./]binfmt_misc)\b"
 )
 
 
-def _file_refusal(path: str, removes: bool) -> Optional[Text]:
-    if removes and re.match("(/var)?/tmp/", path):
+def _file_refusal(operation: Mapping[str, Any]) -> Optional[Text]:
+    path, content = operation["path"], operation["content"]
+    if content is None and re.match("(/var)?/tmp/", path):
         return Message("envtune removes nothing below /tmp")
+    if "/sysctl" in path and content is not None and _SYSCTL_PROGRAMS.search(base64.b64decode(content)):
+        return Message("{path}: {reason}", path=path, reason=Message("the kernel would run what is written there"))
+    if _MAY_WRITE.fullmatch(path):
+        return None
     for pattern, reason in _NO_WRITE:
         if re.fullmatch(pattern, path):
             return Message("{path}: {reason}", path=path, reason=reason)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Callable, Optional, Sequence
 
 from envtune.audit import audit
 from envtune.catalog import Catalogue, load
 from envtune.context import Context
 from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, open_context, resolve_target
-from envtune.executor.files import is_kernel_file
 from envtune.fix.outcome import exit_status
 from envtune.fix.plan import NO_OPTIONS, Plan, make_plan
-from envtune.fix.runs import current_text
 from envtune.fix.selection import choose_checks
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
-from envtune.model import Change, Check, Finding, FixOptions, Severity
+from envtune.model import Check, Finding, FixOptions, Severity
 
 Progress = Callable[[Check], None]
 
@@ -30,7 +27,6 @@ class PreparedFix:
     checks: tuple[Check, ...]
     findings: tuple[Finding, ...]
     target: TargetOptions
-    saved: bool = False  # the plan comes from a file
     expectations: Expectations = field(default_factory=dict)  # of the catalogue, by variable
 
     def exit_code(self, floor: Severity) -> int:
@@ -99,24 +95,6 @@ def prepare(
     return PreparedFix(made, checks, findings, target, expectations=catalogue.expectations)
 
 
-def prepare_saved(
-    host: Host,
-    target: TargetOptions,
-    checks: tuple[Check, ...],
-    saved: Plan,
-    expectations: Expectations = NO_EXPECTATIONS,
-) -> PreparedFix:
-    """Take a saved plan together with what its checks find now, on the job it was made for unless one is named."""
-    if target._replace(peers=()) == UNNAMED:
-        recorded = TargetOptions(**saved.target)
-        target = recorded._replace(peers=target.peers or recorded.peers)
-    else:
-        target = resolve_target(host, target)
-    findings = examine(host, target, checks, expectations)[0] if checks else ()
-    changes = tuple(map(_with_true_diff, saved.changes)) if checks else saved.changes
-    return PreparedFix(replace(saved, changes=changes), checks, findings, target, True, expectations)
-
-
 def examine(
     host: Host,
     target: TargetOptions,
@@ -127,16 +105,3 @@ def examine(
     """Return what the checks find on the host for that job, and the context they were run in."""
     context = open_context(host, target, expectations)
     return audit(checks, context, progress), context
-
-
-def _with_true_diff(change: Change) -> Change:
-    """Return a saved plan's change with the diff its operation makes: what a file says of itself need not be so."""
-    files = [operation for operation in change.operations if operation["op"] == "file"]
-    if len(files) != 1:
-        return change
-    path, content = files[0]["path"], files[0]["content"]
-    before = current_text(path)
-    after = "" if content is None else base64.b64decode(content).decode("utf-8", "replace")
-    if is_kernel_file(path):
-        before, after = before.strip(), after.strip()
-    return change._replace(target=path, before=before, after=after)

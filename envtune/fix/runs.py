@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
 
 from envtune.errors import UsageError
 from envtune.executor.files import read_content
 from envtune.executor.history import RecordedRun, recorded_runs
-from envtune.executor.plan import stale_changes
 from envtune.executor.problems import JournalError, LockedError, RefusedError, problem_of
 from envtune.executor.recover import preview_undo, prune_runs, resume_run
 from envtune.executor.recover import undo_run as revert_run
 from envtune.executor.run import apply_plan, record_verified
 from envtune.executor.run_directory import RunDirectory
-from envtune.executor.state import ensure_state_directory, state_directory
-from envtune.fix.executor_messages import error_message, problem_message
+from envtune.executor.state import state_directory
+from envtune.fix.executor_messages import error_message
 from envtune.messages import Literal, Message, Text
 
 T = TypeVar("T")
@@ -90,29 +88,12 @@ def remove_runs(names: Sequence[str]) -> Sequence[str]:
     return _run_executor(lambda: prune_runs(state_directory(), list(names)))
 
 
-def stale_reasons(plan: Mapping[str, Any]) -> Mapping[str, Text]:
-    """Return, by change, why what is there now is not what the plan expected. Reads only."""
-    return {change: problem_message(problem.to_wire()) for change, problem in stale_changes(dict(plan)).items()}
-
-
 def current_text(path: str) -> str:
     """Return what a file holds, empty where there is none; what keeps it from being read, in parentheses."""
     try:
         return (read_content(path) or b"").decode("utf-8", "replace")
     except (OSError, RefusedError) as error:
         return f"({problem_of(error)})"
-
-
-def save_plan(name: str, text: str) -> str:
-    """Write a plan into the state directory, for its owner only, and return the path. Raises UsageError."""
-    path = os.path.join(state_directory(), name)
-    try:
-        ensure_state_directory(os.path.dirname(path))
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-    except (OSError, RefusedError) as error:
-        raise UsageError(error_message(error)) from None
-    return path
 
 
 def _no_journal(reason: Text) -> Text:

@@ -7,8 +7,8 @@ from typing import Iterator, Sequence
 
 from envtune.catalog import Catalogue, select
 from envtune.errors import PlanError, UsageError
-from envtune.fix.plan import Plan, fixed_checks, with_playbook_safety
-from envtune.messages import Message
+from envtune.fix.plan import Plan, fixed_checks
+from envtune.messages import Joined, Message, Text
 from envtune.model import Check, Severity
 
 
@@ -59,19 +59,42 @@ def _about(entry: str, catalogue: Catalogue) -> Iterator[str]:
     yield from (check.id for check in catalogue.checks if entry in check.faq)
 
 
-def read_plan(path: Path, catalogue: Catalogue) -> Plan:
-    """Return the plan of a file, made at least as careful as the playbooks here. Raises PlanError, UsageError."""
+def read_plan(path: Path) -> Plan:
+    """Return what a plan file holds, which nobody else may have written. Raises PlanError, UsageError."""
     from envtune.fix.document import LIMIT, load_plan
-    from envtune.host.text_file import read_text_file
+    from envtune.host.text_file import read_own_file
 
-    return with_playbook_safety(load_plan(read_text_file("--plan", path, LIMIT)), catalogue.playbooks)
+    return load_plan(read_own_file("--plan", path, LIMIT))
 
 
 def checks_of(plan: Plan, catalogue: Catalogue) -> tuple[Check, ...]:
-    """Return the checks that the plan's changes are to fix. Raises PlanError for one that cannot be run again here."""
-    fixed = {check for change in plan.changes for check in fixed_checks(change)}
+    """Return the checks that a saved plan was made with, of those that are known here.
+
+    A plan without a list of them names them by its changes and by what it skipped. Raises PlanError for a change that
+    the catalogue has no check or no playbook for.
+    """
     known = {check.id: check for check in catalogue.checks}
-    for check in sorted(fixed):
-        if check not in known:
-            raise PlanError("changes", Message("there is no check {check} in this version", check=check))
-    return tuple(check for id_, check in known.items() if id_ in fixed)
+    playbooks = {playbook.id: playbook for playbook in catalogue.playbooks}
+    for number, change in enumerate(plan.changes):
+        for check in fixed_checks(change):
+            if check not in known:
+                raise _unknown(number, Message("there is no check {check} here", check=check))
+        playbook = playbooks.get(change.playbook)
+        if playbook is None:
+            raise _unknown(number, Message("there is no playbook {playbook} here", playbook=change.playbook))
+        if change.finding not in playbook.fixes or change.action not in {step.kind for step in playbook.steps}:
+            message = Message(
+                "the playbook {playbook} here has no step {action} for {check}",
+                playbook=change.playbook,
+                action=change.action,
+                check=change.finding,
+            )
+            raise _unknown(number, message)
+    fixed = {check for change in plan.changes for check in fixed_checks(change)}
+    wanted = fixed | {*(plan.checks or (skipped.finding for skipped in plan.skipped))}
+    return tuple(check for id_, check in known.items() if id_ in wanted)
+
+
+def _unknown(number: int, fault: Text) -> PlanError:
+    way_out = Message("a plan made with --catalog needs it again; otherwise make a new plan")
+    return PlanError(f"changes[{number}]", Joined((fault, way_out), "; "))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import stat
 from pathlib import Path
+from typing import Optional
 
 from envtune.errors import UsageError, system_error_text
 from envtune.host.input import open_input
-from envtune.messages import Message
+from envtune.messages import Message, Text
 
 
 def read_text_file(option: str, path: Path, limit: int) -> str:
@@ -18,6 +22,10 @@ def read_text_file(option: str, path: Path, limit: int) -> str:
     except OSError as error:
         reason = system_error_text(error)
         raise UsageError(Message("{option} {path}: {reason}", option=option, path=path, reason=reason)) from None
+    return _text(option, path, data, limit)
+
+
+def _text(option: str, path: Path, data: bytes, limit: int) -> str:
     if len(data) > limit:
         raise UsageError(
             Message("{option} {path}: larger than {limit} MiB", option=option, path=path, limit=limit >> 20)
@@ -26,3 +34,45 @@ def read_text_file(option: str, path: Path, limit: int) -> str:
         return data.decode("utf-8")
     except ValueError:
         raise UsageError(Message("{option} {path}: not UTF-8 text", option=option, path=path)) from None
+
+
+def read_own_file(option: str, path: Path, limit: int) -> str:
+    """Return the text of a regular file that only root or the caller can have written, at most `limit` bytes.
+
+    The file is opened once, and what was opened is judged. Raises UsageError, naming the option and the way out.
+    """
+    try:
+        # O_NONBLOCK: opening a FIFO or a device that nobody answers for would wait
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            fault = _distrust(os.fstat(descriptor), path)
+            data = b"" if fault is not None else file.read(limit + 1)
+    except OSError as error:
+        link = error.errno == errno.ELOOP
+        fault = Message("a symbolic link; name the file itself") if link else system_error_text(error)
+    if fault is not None:
+        raise UsageError(Message("{option} {path}: {reason}", option=option, path=path, reason=fault))
+    return _text(option, path, data, limit)
+
+
+def _distrust(status: os.stat_result, path: Path) -> Optional[Text]:
+    """Return why somebody else may have written the file that was opened; None where nobody else can."""
+    user = os.geteuid()
+    if not stat.S_ISREG(status.st_mode):
+        return Message("not a regular file")
+    if status.st_uid not in (0, user):
+        if user == 0:
+            return Message(
+                "belongs to uid {owner}, who can write what root would carry out; run the command that made it as root",
+                owner=status.st_uid,
+            )
+        return Message("belongs to uid {owner}, neither to you nor to root", owner=status.st_uid)
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        mode = f"{stat.S_IMODE(status.st_mode):o}"
+        return Message("can be written by others (mode {mode}); check it, then `chmod go-w` it", mode=mode)
+    for folder in Path(os.path.realpath(path)).parents:
+        above = os.stat(folder)
+        others = above.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not above.st_mode & stat.S_ISVTX
+        if others or above.st_uid not in (0, user):
+            return Message("others can write {folder} and put another file there; keep it elsewhere", folder=folder)
+    return None

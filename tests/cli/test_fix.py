@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
-import stat
 import subprocess
 import sys
 import threading
@@ -81,7 +81,8 @@ def test_what_does_not_exist_ends_with_2(world: World, words: str) -> None:
         (["fix", ""], "names no check"),
         (["fix", "--faq", ","], "no check is about it"),
         (["fix", "--owner", "root"], "--pid"),
-        (["fix", "--plan", "/dev/zero"], "larger than 1 MiB"),
+        (["fix", "--plan", "/dev/zero"], "/dev/zero: not a regular file"),
+        (["fix", "--plan", "large"], "larger than 1 MiB"),
         (["fix", "--plan", "/"], "/: Is a directory"),
         (["fix", "--plan", "latin"], "not UTF-8"),
         (["fix", "--hostfile", "nowhere"], "nowhere: No such file"),
@@ -93,6 +94,7 @@ def test_nonsense_is_told_in_both_languages(
     monkeypatch.setattr(plan_file, "LIMIT", 1 << 20)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "latin").write_bytes(b"{\xe9}")
+    (tmp_path / "large").write_bytes(b"x" * (1 << 20 | 1))
     en, zh = world.run(*words), world.run(*words, "--lang", "zh")
     assert (en.exit_code, zh.exit_code) == (2, 2) and told in en.stderr and "Errno" not in en.stderr + zh.stderr
     assert any("\u4e00" <= letter <= "\u9fff" for letter in zh.stderr)
@@ -230,9 +232,19 @@ def test_without_root_the_rest_is_printed_as_commands(world: World, monkeypatch:
     assert done.exit_code == 1 and world.contents() == ("good", "bad")
     assert "1 change needs root" in done.stdout and f"echo performance > {knob}" in done.stderr
     line = next(line for line in done.stderr.splitlines() if "sudo " in line)
-    path = Path(line.split(" --plan ")[1].split()[0])
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [row["finding"] for row in json.loads(path.read_text())["changes"]] == ["SYS902"]
+    assert line.endswith(" fix SYS902 --apply") and not list(world.state.rglob("*.json"))
+
+
+def test_root_is_given_every_option_and_no_file_of_the_user(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fix_apply, "is_root", lambda: False)
+    world.more, folder = {"root": True, "scope": "job"}, str(world.catalogue)
+    words = ["--peer", "10.0.0.2", "--wheels", folder, "--python", sys.executable, "--fail-on", "low", "--wait", "2"]
+    done = world.run("fix", "sys90", "--apply", "--yes-confirm", "--yes", "--catalog", folder, "--lang", "en", *words)
+    line = next(line for line in done.stderr.splitlines() if "sudo " in line)
+    given = f"--python {sys.executable} --wheels {folder} --peer 10.0.0.2 --catalog {folder}"
+    assert line.endswith(f" fix SYS901 SYS902 {given} --lang en --fail-on low --wait 2 --apply")
+    unnamed = world.run("fix", "SYS901", "--apply", "--yes").stderr
+    assert re.search(" fix SYS901 --python /[^ ]+ --apply\n", unnamed)  # root's PATH leads elsewhere
 
 
 @pytest.mark.root
@@ -269,14 +281,14 @@ def test_a_plain_user_gets_what_needs_no_root(world: World, tmp_path: Path, capf
     assert (home / "state").stat().st_uid == 65534
 
 
-def test_without_root_and_without_a_place_to_save_the_commands_are_printed(
+def test_without_root_and_without_a_state_directory_the_commands_are_printed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fix_apply, "is_root", lambda: False)
     monkeypatch.setenv("ENVTUNE_STATE", str(world.one / "state"))  # below a file
     world.more = {"root": True}
     done = world.run("fix", "--apply", "--yes")
-    assert done.exit_code == 1 and world.contents() == ("bad", "bad") and "could not be saved" in done.stderr
+    assert done.exit_code == 1 and world.contents() == ("bad", "bad")
     line = next(line for line in done.stderr.splitlines() if "sudo " in line)
     assert line.endswith("envtune fix SYS901 SYS902 --apply") and f"cat > {world.two} <<'EOF'" in done.stderr
 
@@ -338,15 +350,17 @@ def test_a_saved_plan_is_refused_as_a_whole_when_the_host_has_changed(world: Wor
     assert world.contents() == ("bad", "theirs") and not world.state.exists()
 
 
-def test_a_saved_plan_is_shown_as_what_it_does(world: World, tmp_path: Path) -> None:
-    """A file may say that it does something harmless."""
+def test_a_saved_plan_is_refused_where_it_says_something_else(world: World, tmp_path: Path) -> None:
+    """A file may say that it does something harmless, or do something else than it says."""
     path = saved(world, tmp_path, "SYS901")
     data = json.loads(path.read_text())
     data["changes"][0].update(target="/harmless", before="a", after="b")
     data["changes"][0]["operations"][0]["content"] = encoded(b"evil\n")
     path.write_text(json.dumps(data))
-    shown = world.run("fix", "--plan", str(path))
-    assert "+evil" in shown.stdout and str(world.one) in shown.stdout and "/harmless" not in shown.stdout
+    refused = world.run("fix", "--plan", str(path))
+    assert refused.exit_code == 2 and refused.stdout == "" and f"--plan {path}" in refused.stderr
+    for member, words in (("target", "/harmless"), ("after", '"b"'), ("operations[0].content", '"evil\\n"')):
+        assert f"changes[0].{member} (C01): the file says {words}" in refused.stderr.replace('"/', "/")
 
 
 def test_a_hostile_plan_is_refused_with_its_member(world: World, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from envtune.executor.plan import OPERATIONS
 from envtune.fix.consent import Consent, sort_changes
 from envtune.fix.document import PLAN, load_plan, plan_data, render
 from envtune.fix.outcome import ApplyResult, exit_status, reconcile
-from envtune.fix.plan import Plan, SkippedFinding, make_plan, with_playbook_safety
+from envtune.fix.plan import Plan, SkippedFinding, make_plan
 from envtune.fix.policy import refusal
 from envtune.fix.shell_commands import commands, shell_lines
 from envtune.messages import Bilingual, Literal
@@ -178,13 +178,6 @@ def test_a_change_that_cures_more_speaks_for_them(context: Context, act: Any) ->
     assert len(made.changes) == 1 and made.skipped == ()
 
 
-def test_a_file_cannot_lower_what_the_playbook_here_says() -> None:
-    book = playbook("b", {"file.dropin": {}}, safety="confirm", disruption="service")
-    saved = Plan("h", (proposal()._replace(playbook="b", action="file.dropin", id="C01"),), ())
-    (change,) = with_playbook_safety(saved, [book]).changes
-    assert (change.safety, change.disruption) == ("confirm", "service")
-
-
 def test_the_commands_of_a_change_are_what_it_does() -> None:
     knob = wrote("/sys/devices/system/cpu/cpu0/online", b"1\n")
     run = {"op": "run", "argv": ["ufw", "allow", "from", "10.0.0.2 x"], "check": {"argv": ["true"]}}
@@ -261,9 +254,9 @@ def saved() -> dict[str, Any]:
     change = proposal(
         note=Literal("n"), other_owners=(Literal("tuned"),), verify={"script": "/root/train.sh"}, fixes=("SYS002",)
     )
-    plan = Plan(
-        "h", (change._replace(id="C01"),), (SkippedFinding("X", "", Literal("r"), (Literal("s"),)),), {"pid": 7}
-    )
+    skipped = SkippedFinding("X", "", Literal("r"), (Literal("s"),))
+    options = {"pid": 7, "owner": "root", "wheels": "/opt/wheels", "peers": ["10.0.0.2"]}
+    plan = Plan("h", (change._replace(id="C01"),), (skipped,), {"pid": 7}, options, ("SYS001", "SYS002"), "0" * 64)
     data: dict[str, Any] = json.loads(render(plan, "en"))
     return data
 
@@ -278,7 +271,8 @@ def test_a_plan_survives_being_a_file(saved: dict[str, Any]) -> None:
 
 def test_the_published_schema_names_exactly_the_members_there_are(saved: dict[str, Any]) -> None:
     schema = document("envtune.plan/1", PLAN)
-    assert set(schema["properties"]) == set(saved) == set(schema["required"])
+    assert set(schema["properties"]) == set(saved)
+    assert set(saved) - set(schema["required"]) == {"machine", "options", "checks"}  # not in an earlier version's plan
     for name in ("changes", "skipped"):
         items = schema["properties"][name]["items"]
         assert set(items["properties"]) == set(saved[name][0]) and not items["additionalProperties"]
@@ -299,8 +293,6 @@ def spoiled(*path: Any, value: Any = None, drop: bool = False) -> Callable[[dict
 
 
 FIRST = ("changes", 0)
-OPERATION = (*FIRST, "operations", 0)
-RUN = {"op": "run", "argv": ["bash", "-c", "id"], "check": {"argv": ["test"]}}
 HOSTILE: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("schema", spoiled("schema", value="envtune.plan/2")),
     ("schema", spoiled("schema", drop=True)),
@@ -322,12 +314,13 @@ HOSTILE: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("changes[0].finding", spoiled(*FIRST, "finding", drop=True)),
     ("changes[0].secret", spoiled(*FIRST, "secret", value=1)),
     ("changes[0].operations", spoiled(*FIRST, "operations", value={})),
-    ("changes[0].operations[0].op", spoiled(*OPERATION, "op", value="shell")),
-    ("changes[0].operations[0].path", spoiled(*OPERATION, "path", value="/etc/../x")),
-    ("changes[0].operations[0].content", spoiled(*OPERATION, "content", value="%")),
-    ("changes[0].operations[0].mode", spoiled(*OPERATION, "mode", value="0644")),
-    ("changes[0].operations[0]", spoiled(*OPERATION, "path", value="/usr/bin/python3")),
-    ("changes[0].operations[0]", spoiled(*OPERATION, value=RUN)),
+    ("changes[1].id", lambda data: data["changes"].append(data["changes"][0])),
+    ("machine", spoiled("machine", value=7)),
+    ("options.pid", spoiled("options", "pid", value=0)),
+    ("options.shell", spoiled("options", "shell", value="/bin/sh")),
+    ("options.wheels", spoiled("options", "wheels", value="wheels")),
+    ("options.peers", spoiled("options", "peers", value="10.0.0.2")),
+    ("checks[0]", spoiled("checks", 0, value={})),
     ("skipped[0].steps[0]", spoiled("skipped", 0, "steps", value=[{}])),
 ]
 
@@ -341,7 +334,10 @@ def test_a_hostile_file_is_refused_by_its_member(saved: dict[str, Any], member: 
     assert caught.value.member == member and caught.value.to("zh")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"schema": 1, "schema": 2}', "\x00", '"x"'])
+NO_PLAN = ["", "[]", "null", "{", "[" * 100_000, '{"schema": 1, "schema": 2}', "\x00", '"x"', "NaN", r'"\ud800"']
+
+
+@pytest.mark.parametrize("text", NO_PLAN)
 def test_what_is_no_plan_at_all_is_refused(text: str) -> None:
     with pytest.raises(PlanError):
         load_plan(text)
@@ -447,6 +443,58 @@ def swap(root: str, touches: Sequence[str] = ("te",), *steps: Sequence[str]) -> 
 RULE = ["-p", "tcp", "-s", "10.0.0.2", "-m", "multiport", "--dports", "29688"]
 RULE += ["-m", "comment", "--comment", "envtune:0123456789ab", "-j", "ACCEPT"]
 NFT_RULE = ["ip", "saddr", "10.0.0.2", "tcp", "dport", "29688", "accept", "comment", '"envtune:0"']
+RUN_BY_THE_SYSTEM = [
+    "/etc/cron.d/envtune",
+    "/etc/crontab",
+    "/var/spool/cron/crontabs/root",
+    "/var/spool/cron/root",
+    "/etc/anacrontab",
+    "/etc/systemd/system/x.service",
+    "/etc/systemd/system/envtune.service",
+    "/usr/lib/systemd/system/x.service",
+    "/run/systemd/system/x.service",
+    "/lib/systemd/system/ssh.service.d/envtune.conf",
+    "/etc/init.d/x",
+    "/etc/rc.local",
+    "/root/.bashrc",
+    "/root/.profile",
+    "/root/.bash_profile",
+    "/root/.zshrc",
+    "/root/.config/fish/config.fish",
+    "/.profile",
+    "/etc/profile",
+    "/etc/bash.bashrc",
+    "/etc/profile.d/x.sh",
+    "/etc/environment",
+    "/etc/zsh/zshenv",
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/kernel/modprobe",
+    "/proc/sys/fs/binfmt_misc/register",
+    "/sys/kernel/uevent_helper",
+    "/sys/fs/cgroup/x/release_agent",
+    "/etc/ld.so.conf.d/envtune.conf",
+    "/etc/ld.so.conf",
+    "/usr/lib/python3/dist-packages/x.pth",
+    "/opt/env/lib/python3.9/site-packages/x.pth",
+    "/opt/env/lib/python3.9/site-packages/sitecustomize.py",
+    "/opt/env/pyvenv.cfg",
+    "/etc/udev/rules.d/95-envtune.rules",
+    "/etc/polkit-1/rules.d/envtune.rules",
+    "/usr/share/polkit-1/rules.d/x.rules",
+    "/etc/modprobe.d/envtune.conf",
+    "/etc/modules-load.d/envtune.conf",
+    "/etc/apt/apt.conf.d/95-envtune.conf",
+    "/etc/yum.repos.d/envtune.repo",
+    "/etc/pip.conf",
+    "/root/.config/pip/pip.conf",
+    "/etc/dbus-1/system.d/envtune.conf",
+    "/etc/pam.d/sshd",
+    "/etc/security/limits.conf",
+    "/etc/tmpfiles.d/x.conf",
+    "/etc/sysctl.d/10-x.conf",
+    "/etc/logrotate.d/envtune",
+    "/etc/update-motd.d/95-envtune",
+]
 NEVER: list[tuple[str, dict[str, Any]]] = [
     ("processes by name", run("pkill", "-9", "python")),
     ("processes by name", run("killall", "python")),
@@ -504,6 +552,23 @@ NEVER: list[tuple[str, dict[str, Any]]] = [
     ("devices", wrote("/sys/bus/pci/devices/0000:c1:00.0/remove", b"1")),
     ("other settings reloaded", run("sysctl", "--system")),
     ("the whole disk searched", run("find", "/", "-name", "msaccucmp.py")),
+    ("an option that runs a program", run("apt-get", "-o", "DPkg::Pre-Invoke::=id", "install", "x")),
+    ("an option that runs a program", run("apt-get", "-c", "/tmp/x", "install", "x")),
+    ("an option that runs a program", run("dnf", "install", "--setopt=pluginpath=/tmp/x", "x")),
+    ("pip led elsewhere", run("python3", "-m", "pip", "install", "--target", "/etc", "x")),
+    ("pip led elsewhere", run("python3", "-m", "pip", "install", "--python", "/tmp/x", "x")),
+    ("pip led elsewhere", run("python3", "-m", "pip", "install", "--config-settings", "a=b", "x")),
+    ("pip led elsewhere", run("python3", "-m", "pip", "install", "x @ https://example.org/x.whl")),
+    ("pip led elsewhere", run("python3", "-m", "pip", "install", "git+https://example.org/x")),
+    ("pip led elsewhere", run("python3", "-m", "pip", "download", "--dest", "/etc/cron.d", "x")),
+    ("another module", run("python3", "-m", "venv", "/opt/x")),
+    ("an environment", run("ufw", "allow", "22", env={"LD_PRELOAD": "/tmp/x.so"})),
+    ("an environment", run("apt-get", "install", "-y", "x", env={"APT_CONFIG": "/tmp/x"})),
+    ("an environment", run("nft", "list", "ruleset", env={"PATH": "/tmp"})),
+    ("an environment", {**swap("/opt/py37/lib/python3.7/site-packages"), "env": {"PYTHONPATH": "/tmp/x"}}),
+    ("an environment", {**swap("/opt/py37/lib/python3.7/site-packages"), "env": {"PIP_INDEX_URL": "http://x"}}),
+    *(("what the system runs", wrote(path)) for path in RUN_BY_THE_SYSTEM),
+    ("a program of the kernel's", wrote("/etc/sysctl.d/95-envtune.conf", b"kernel.core_pattern = |/tmp/x\n")),
     ("a rule placed by a number alone", run("iptables", "-w", "-I", "INPUT", "3", *RULE)),
     ("a rule placed by a number alone", run("nft", "insert", "rule", "inet", "f", "input", "position", "8", *NFT_RULE)),
 ]
@@ -511,16 +576,13 @@ NEVER: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("what", "operation"), NEVER, ids=[f"{n}-{what}" for n, (what, _) in enumerate(NEVER)])
 def test_no_action_can_bring_into_a_plan_what_envtune_never_does(
-    context: Context, act: Any, saved: dict[str, Any], what: str, operation: dict[str, Any]
+    context: Context, act: Any, what: str, operation: dict[str, Any]
 ) -> None:
     reason = refusal(operation)
     assert reason is not None and reason.en and reason.zh != reason.en
     act("file.dropin", offering(proposal("SYS001", "x", wrote("/etc/harmless"), operation)))
     made = make_plan([finding("SYS001")], [playbook("b", {"file.dropin": {}})], context)
     assert made.changes == () and made.skipped[0].reason == reason
-    saved["changes"][0]["operations"].append(operation)
-    with pytest.raises(PlanError, match=r"operations\[1\]"):
-        load_plan(json.dumps(saved))
 
 
 @pytest.mark.parametrize(

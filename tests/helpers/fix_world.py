@@ -109,7 +109,8 @@ class World:
         before = path.read_bytes() if path.exists() else None
         made = self.operations.get(which, lambda path: [write(path, before, b"good\n")])(path)
         text, more = (before or b"").decode(), {**self.more, **self.own.get(which, {})}
-        yield Change(which, path.name, "", "", str(path), text, "good\n", "live", tuple(made), **more)
+        more = {"scope": "live", "operations": tuple(made), **more}
+        yield Change(which, path.name, "", "", str(path), text, "good\n", **more)
 
     def run(self, *words: str, input: str = "") -> Any:
         """`envtune WORDS` on this world's catalogue."""

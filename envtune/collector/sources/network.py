@@ -31,6 +31,14 @@ NETWORK = Table(
         "/usr/local/lib/sysctl.d/*.conf",
     ),
     stats=(
+        "/etc/ip6tables.rules",  # what puts the administrator's own rules back at the next boot
+        "/etc/iptables.rules",
+        "/etc/iptables/rules.v4",
+        "/etc/iptables/rules.v6",
+        "/etc/nftables.conf",
+        "/etc/sysconfig/ip6tables",
+        "/etc/sysconfig/iptables",
+        "/etc/sysconfig/nftables.conf",
         "/proc/net/dev",
         "/proc/net/netfilter",
     ),

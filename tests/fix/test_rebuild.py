@@ -1,0 +1,180 @@
+"""A saved plan on the host it was made for, on that host some time later, and on another one."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any, Mapping, Optional
+
+import pytest
+from helpers.examples import ROOT, shared_host
+
+from envtune.catalog import Catalogue, load
+from envtune.catalog.examples import example_host
+from envtune.context.open import open_host
+from envtune.errors import PlanError
+from envtune.fix.document import load_plan, render
+from envtune.fix.plan import named_options
+from envtune.fix.prepare import PreparedFix, prepare
+from envtune.fix.rebuild import prepare_saved
+from envtune.fix.selection import choose_checks
+from envtune.host import Host
+
+RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
+OWN = "/etc/sysctl.d/95-envtune.conf"
+FILES = {
+    "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
+    "/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
+    RESERVED: "\n",
+    "/etc/sysctl.d/20-site.conf": "vm.swappiness = 10\n",
+}
+
+
+def host(files: Optional[Mapping[str, Any]] = None, **more: Any) -> Host:
+    """A host whose HCCL ports are not reserved."""
+    every = {path: text for path, text in {**FILES, **(files or {})}.items() if text is not None}
+    return example_host({"like": "bare", "files": every, "interfaces": [], "listeners": [], **more}, shared_host)
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load()
+
+
+def planned(on: Host, catalogue: Catalogue, *words: str, lang: str = "en", **named: Any) -> dict[str, Any]:
+    """The plan as it is saved."""
+    target, options = named_options(on, named)
+    made = prepare(on, target, choose_checks(catalogue, words or ("NET005",), ()), catalogue, options)
+    data: dict[str, Any] = json.loads(render(made.plan, lang))
+    return data
+
+
+def again(data: Any, on: Host, catalogue: Catalogue) -> PreparedFix:
+    return prepare_saved(on, load_plan(json.dumps(data)), catalogue)
+
+
+def refusal(data: Any, on: Host, catalogue: Catalogue) -> str:
+    with pytest.raises(PlanError) as caught:
+        again(data, on, catalogue)
+    assert caught.value.to("zh") != str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_same_host_gives_the_same_plan(catalogue: Catalogue, lang: str) -> None:
+    saved = planned(host(), catalogue, lang=lang)
+    made = again(saved, host(), catalogue)
+    assert [change.target for change in made.plan.changes] == ["net.ipv4.ip_local_reserved_ports", OWN]
+    assert json.loads(render(made.plan, lang))["changes"] == saved["changes"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted((ROOT / "tests/contracts").glob("*.tar.gz")), ids=lambda path: path.name)
+def test_every_recorded_host_gives_the_same_plan(catalogue: Catalogue, path: Path) -> None:
+    saved = planned(open_host(path), catalogue, "", lang="zh", peers=("10.0.0.2",))
+    assert saved["changes"]
+    assert json.loads(render(again(saved, open_host(path), catalogue).plan, "zh"))["changes"] == saved["changes"]
+
+
+# What somebody did to the host after the plan was made, and what the refusal names.
+LATER = {
+    "another file sets it, too": (
+        {"/etc/sysctl.d/50-site.conf": "net.ipv4.ip_local_reserved_ports = 8080\n"},
+        "changes[1].",
+    ),
+    "a file that wins": (
+        {"/etc/sysctl.d/99-site.conf": "net.ipv4.ip_local_reserved_ports = 8080\n"},
+        "changes[1].",
+    ),
+    "its own file": ({OWN: "# mine\n"}, "changes[1].before"),
+    "the running value": ({RESERVED: "8080\n"}, "changes[0].before"),
+    "another machine of that name": ({"/etc/machine-id": "f" * 32 + "\n"}, "machine: the plan was made on another"),
+    "no machine id": ({"/etc/machine-id": None}, "machine: the plan was made on another"),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_changed_since_is_named(catalogue: Catalogue, name: str) -> None:
+    files, words = LATER[name]
+    found = refusal(planned(host(), catalogue), host(files), catalogue)
+    assert words in found and ("make a new plan" in found or "machine id" in found), found
+
+
+def test_what_is_about_something_else_does_not_matter(catalogue: Catalogue) -> None:
+    on = host({"/etc/sysctl.d/50-site.conf": "vm.swappiness = 1\n"})
+    assert len(again(planned(host(), catalogue), on, catalogue).plan.changes) == 2
+
+
+def test_a_plan_of_another_host_is_refused(catalogue: Catalogue) -> None:
+    saved = planned(host(), catalogue)
+    assert "the plan was made on elsewhere" in refusal({**saved, "host": "elsewhere"}, host(), catalogue)
+
+
+def test_what_is_so_already_leaves_nothing_to_do(catalogue: Catalogue) -> None:
+    saved = planned(host(), catalogue)
+    text = "net.ipv4.ip_local_reserved_ports = 60000-60031\n"
+    on = host({RESERVED: "60000-60031\n", OWN: text})
+    made = again(saved, on, catalogue)
+    assert made.plan.changes == () and {finding.outcome.value for finding in made.findings} == {"pass"}
+
+
+def test_changes_may_be_left_out_renumbered_and_reordered(catalogue: Catalogue) -> None:
+    saved = planned(host(), catalogue)
+    first, second = saved["changes"]
+    part = again({**saved, "changes": [second]}, host(), catalogue)
+    assert [(change.id, change.target) for change in part.plan.changes] == [("C02", OWN)]
+    turned = [{**second, "id": "C07", "note": "anything"}, first]
+    made = again({**saved, "changes": turned}, host(), catalogue)
+    assert [(change.id, change.scope) for change in made.plan.changes] == [("C01", "live"), ("C07", "boot")]
+    assert all(change.note is None or change.note.en != "anything" for change in made.plan.changes)
+
+
+def test_one_change_twice_is_refused(catalogue: Catalogue) -> None:
+    saved = planned(host(), catalogue)
+    saved["changes"].append({**copy.deepcopy(saved["changes"][0]), "id": "C03"})
+    assert "changes[2] (C03, NET005)" in refusal(saved, host(), catalogue)
+
+
+def test_what_was_named_is_named_again(catalogue: Catalogue) -> None:
+    """Peers, wheels and the like are in the file; what is named now goes before it, and has to give the same."""
+    peers = planned(host(), catalogue, "NET", peers=["10.0.0.2"], wheels="/opt/wheels")
+    assert peers["options"] == {"peers": ["10.0.0.2"], "wheels": "/opt/wheels"}
+    made = again(peers, host(), catalogue)
+    assert made.target.peers == ("10.0.0.2",) and made.plan.options["wheels"] == "/opt/wheels"
+    named = prepare_saved(host(), load_plan(json.dumps(peers)), catalogue, {"peers": ("10.0.0.3",)})
+    assert named.target.peers == ("10.0.0.3",)
+
+
+def test_an_earlier_version_s_plan_is_built_again_from_what_it_says(catalogue: Catalogue) -> None:
+    saved = planned(host(), catalogue)
+    for name in ("machine", "options", "checks"):
+        del saved[name]
+    assert len(again(saved, host(), catalogue).plan.changes) == 2
+    saved["changes"][0]["action"] = "sysfs.write"  # what did it then
+    assert "make a new plan" in refusal(saved, host(), catalogue)
+
+
+def test_a_playbook_of_the_site_needs_its_catalogue(catalogue: Catalogue) -> None:
+    saved = planned(host(), catalogue)
+    saved["changes"][1]["playbook"] = "site-ports"
+    found = refusal(saved, host(), catalogue)
+    assert "changes[1]: there is no playbook site-ports here" in found and "--catalog" in found
+
+
+def test_a_difference_is_shown_where_it_is(catalogue: Catalogue) -> None:
+    """Of a long text only the place where it differs, on one line and without what rules a terminal."""
+    saved = planned(host(), catalogue)
+    saved["changes"][1]["after"] += "\x1b[2Jkernel.core_pattern = |/tmp/x\n"
+    row = refusal(saved, host(), catalogue).splitlines()[1]
+    assert row.startswith("  changes[1].after (C02): the file says …") and "core_pattern" in row
+    assert "\x1b" not in row and len(row) < 220
+    saved["changes"][0]["operations"][0]["\u202eenv\x1b"] = "\u202e"
+    assert refusal(saved, host(), catalogue).splitlines()[1].isprintable()
+
+
+def test_many_differences_are_counted(catalogue: Catalogue) -> None:
+    saved = planned(host(), catalogue)
+    saved["changes"][0]["operations"] += [{}] * 100
+    rows = refusal(saved, host(), catalogue).splitlines()
+    assert len(rows) == 22 and rows[-1] == "  and 80 more"
