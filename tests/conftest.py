@@ -8,8 +8,6 @@ from typing import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from envtune.executor.system import host_lock
-
 # How long a busy machine takes to draw an example or to run one says nothing about what is tested. `make test` tries
 # the same few examples every time, so that it is never red by chance; `make test-all` searches
 # (--hypothesis-profile=search).
@@ -42,4 +40,4 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.fixture(autouse=True)
 def _own_host_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests in several processes are no runs on one host."""
-    monkeypatch.setattr(host_lock, "HOST_LOCK", str(tmp_path_factory.getbasetemp() / "envtune.lock"))
+    monkeypatch.setenv("ENVTUNE_HOST_LOCK", str(tmp_path_factory.getbasetemp() / "envtune.lock"))

@@ -55,8 +55,9 @@ def command_environment(program: str, extra: Optional[Mapping[str, str]] = None)
     elif is_python(program):
         variables["LD_LIBRARY_PATH"] = ":".join(filter(_is_own, library_directories(program)))
     for name, value in (extra or {}).items():
-        _require_allowed(name, value)
-        variables[name] = value
+        if name != "PATH":  # which some operations name, as it was fixed before
+            _require_allowed(name, value)
+            variables[name] = value
     return {name: value for name, value in variables.items() if value or name.startswith("PIP_")}
 
 
