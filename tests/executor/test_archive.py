@@ -46,10 +46,10 @@ LAYOUTS = {
 }
 INSTALL = """#!/bin/sh
 # As pip does: the old files away one by one, the new ones in.
-cd "$1"; shift
-for name in $OLD; do rm "$name"; rmdir -p "$(dirname "$name")" 2>/dev/null; done
-[ -z "$STOP" ] || exit 1
-for name in $NEW; do mkdir -p "$(dirname "$name")"; echo new >"$name"; done
+cd "$1"
+for name in $2; do rm "$name"; rmdir -p "$(dirname "$name")" 2>/dev/null; done
+[ -z "$4" ] || exit 1
+for name in $3; do mkdir -p "$(dirname "$name")"; echo new >"$name"; done
 """
 
 
@@ -75,11 +75,9 @@ class Package:
         script.write_text(INSTALL)
 
     def operation(self, place: Path, stop: str = "") -> dict[str, Any]:
-        env = {"OLD": " ".join(self.layout["old"]), "NEW": " ".join(self.layout["new"]), "STOP": stop}
-        step = ["/bin/sh", str(place / "install"), str(place / SITE)]
-        return {"op": "swap", "root": str(place), "touches": self.layout["touches"], "steps": [step], "verify": []} | {
-            "env": env
-        }
+        words = [" ".join(self.layout[name]) for name in ("old", "new")]
+        step = ["/bin/sh", str(place / "install"), str(place / SITE), *words, stop]
+        return {"op": "swap", "root": str(place), "touches": self.layout["touches"], "steps": [step], "verify": []}
 
 
 def is_new(package: Package, place: Path) -> bool:
