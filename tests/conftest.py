@@ -39,7 +39,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@pytest.fixture(autouse=True)
-def _own_host_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests in several processes are no runs on one host."""
-    monkeypatch.setattr(host_lock, "HOST_LOCK", str(tmp_path_factory.getbasetemp() / "envtune.lock"))
+@pytest.fixture(autouse=True, scope="session")
+def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests in several processes are no runs on one host, nor are those of fixtures of whole modules."""
+    host_lock.HOST_LOCK = str(tmp_path_factory.getbasetemp() / "envtune.lock")
