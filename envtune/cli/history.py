@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import math
 import time
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
@@ -25,6 +26,7 @@ _STATUS: Mapping[str, Text] = {
     "undone": END_STATES["undone"].text,
     "partly-undone": END_STATES["partly-undone"].text,
     "empty": Message("nothing was begun"),
+    "unreadable": Message("not readable: what it changed cannot be told"),
 }
 PRUNE = typer.Option(False, "--prune", help=N_("Remove the records of runs that are closed."))
 KEEP = typer.Option(0, "--keep", min=0, metavar="N", help=N_("With --prune: not the latest N runs."))
@@ -32,6 +34,7 @@ OLDER_THAN = typer.Option(0.0, "--older-than", min=0.0, metavar="DAYS", help=N_(
 LOSE_UNDO = typer.Option(
     False, "--lose-undo", help=N_("With --prune: also runs that can be undone; nothing can undo them afterwards.")
 )
+_KEPT = ("applied", "partly", "partly-undone", "left", "unreadable")  # what they kept may still be needed
 CLOSED = ("undone", "failed", "empty")  # of such a run nothing is left on the host
 
 
@@ -49,6 +52,8 @@ def command(
 
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
+    if math.isnan(older_than):
+        raise UsageError(Message("--older-than nan: not a number of days"))
     if not prune and (keep or older_than or lose_undo):
         raise UsageError(Message("--keep, --older-than and --lose-undo go with --prune"))
     state = state_directory()
@@ -77,11 +82,16 @@ def _prune(runs: Sequence[RecordedRun], keep: int, days: float, lose_undo: bool,
 
     old = [run for run in (runs[:-keep] if keep else runs) if not days or _age(run) > days]
     closed = [run.name for run in old if run.status in CLOSED]
-    undoable = [run.name for run in old if run.status in ("applied", "partly", "partly-undone", "left")]
+    undoable = [run.name for run in old if run.status in _KEPT]
     removed = remove_runs([*closed, *(undoable if lose_undo else ())])
     for name in removed:
         typer.echo(Message("{run}: removed", run=name).to(lang))
-    for name in () if lose_undo else undoable:
+    unreadable = [run.name for run in old if run.status == "unreadable"]
+    for name in () if lose_undo else unreadable:
+        typer.echo(
+            Message("{run}: kept, because its journal is not readable (--lose-undo removes it, too)", run=name).to(lang)
+        )
+    for name in () if lose_undo else (name for name in undoable if name not in unreadable):
         typer.echo(Message("{run}: kept, because it can be undone (--lose-undo removes it, too)", run=name).to(lang))
     if not removed:
         typer.echo(Message("nothing was removed").to(lang))

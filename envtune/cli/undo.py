@@ -147,7 +147,7 @@ def _named(words: List[str]) -> tuple[str, Optional[str]]:
 
     changes = [word.upper() for word in words if _CHANGE.match(word)]
     runs = [word for word in words if not _CHANGE.match(word)]
-    if len(changes) > 1 or len(runs) > 1:
+    if len(changes) > 1 or len(runs) > 1 or "" in runs:  # of a script whose variable is empty
         raise UsageError(Message("name one run and at most one change"))
     return runs[0] if runs else "", changes[0] if changes else None
 

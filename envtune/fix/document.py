@@ -7,6 +7,7 @@ no operation of a file is carried out, and nothing of it is shown as what would 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Mapping, NoReturn, Sequence
 
 from envtune.context.registry import current_name
@@ -36,7 +37,10 @@ from envtune.version import __version__
 
 SCHEMA = "envtune.plan/1"
 VIEWS = ("live", "boot", "job")
-LIMIT = 32 << 20  # bytes; a plan that carries more is not one of ours
+# A plan that carries more is not one of ours: 1,024 CPUs take 1.5 MB and 50,000 values.
+LIMIT = 8 << 20  # bytes
+_MOST_VALUES = 200_000
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def plan_data(plan: Plan, lang: str) -> dict[str, Any]:
@@ -100,16 +104,49 @@ def load_plan(text: str) -> Plan:
 
     Raises PlanError, with the member that is wrong, for what has not the form of a plan.
     """
-    try:
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
-        json.dumps(data, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
-    except (ValueError, RecursionError) as error:
-        raise PlanError("", Message("not JSON: {error}", error=error)) from None
+    data = _parse(text)
     plan = Validator(_refuse).judge(Data(data), PLAN)
     _refuse_same_ids(plan["changes"])
     changes, skipped = map(_change, plan["changes"]), map(_skipped, plan["skipped"])
     more = {"options": plan.get("options", {}), "checks": tuple(plan.get("checks", ())), "machine": plan.get("machine")}
     return Plan(plan["host"], tuple(changes), tuple(skipped), plan["target"], **more)
+
+
+def _parse(text: str) -> Any:
+    """Return the JSON of a file; PlanError where it is none, or none that a plan could be."""
+    if not text.strip():
+        raise PlanError("", Message("the file is empty: the command that should have written the plan failed"))
+    try:
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, parse_int=_number)
+    except RecursionError:
+        raise PlanError("", Message("not a plan: nested too deeply")) from None
+    except ValueError as error:
+        reason = Message("not JSON: {error}; `envtune fix --format json` writes a plan", error=error)
+        raise PlanError("", reason) from None
+    _require_plain(data)
+    return data
+
+
+def _require_plain(data: Any) -> None:
+    """Raise PlanError for more values than a plan has, and for text that nothing could print."""
+    left, count = [data], 0
+    while left:
+        value = left.pop()
+        count += 1
+        if isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, str) and _HALF.search(value):
+            raise PlanError("", Message("not a plan: text with half a character (\\ud800 to \\udfff)"))
+        if count + len(left) > _MOST_VALUES:
+            raise PlanError("", Message("not a plan: more than {most} values", most=_MOST_VALUES))
+
+
+def _number(digits: str) -> int:
+    if len(digits) > 20:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

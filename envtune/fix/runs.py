@@ -66,6 +66,8 @@ def latest_run(change: Optional[str]) -> RecordedRun:
         reason: Text = Message(
             "is of another version of envtune ({version}), which can undo it", version=latest.version
         )
+    elif latest.status == "unreadable":
+        reason = Message("is not readable: what it changed cannot be told ({path})", path=latest.path)
     else:
         reason = Message("has nothing to take back")
     older = next((run.name for run in reversed(runs) if run.open_steps(change)), None)

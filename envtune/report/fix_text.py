@@ -44,7 +44,11 @@ def render(
     if result.signal:
         name = signal.Signals(result.signal).name
         lines.append(Message("{signal} ended the run before its end.", signal=name).to(lang))
-    if result.run:
+    written = {id_ for id_, row in result.results.items() if row["status"] == "done"}
+    lasting = [change for change in plan.changes if change.id in written and not change.undoable]
+    if lasting and len(lasting) == len(written):
+        lines.append(Message("Run {run}. It cannot be undone.", run=result.run).to(lang))
+    elif result.run:
         lines.append(Message("Run {run}. To take it back: envtune undo {run}", run=result.run).to(lang))
     return "\n".join(line.rstrip(" ") for line in lines)
 
