@@ -100,7 +100,7 @@ def command(
     if apply and recorded is not None:
         raise UsageError(Message("--apply writes to this host; a recorded one cannot be changed"))
     if plan is not None:
-        _refuse_beside_plan(context)
+        _refuse_with_plan(context)
     if finish is not None:
         dialogue.finish(finish, wait)
     catalogue = options.load_catalogue(catalog, dialogue.lang)
@@ -131,7 +131,7 @@ def command(
 _CHOOSING = ("words", "faq", "select", "ignore", "tag", "severity", "finish")
 
 
-def _refuse_beside_plan(context: typer.Context) -> None:
+def _refuse_with_plan(context: typer.Context) -> None:
     """Raise UsageError where something was given that a saved plan does not listen to."""
     from envtune.errors import UsageError
 

@@ -76,7 +76,7 @@ def _withheld(change: Change, consent: Consent, root: bool) -> Withheld | None:
         name = change.id if each else change.finding
         option = f"--change {change.id}" if each else change.finding
         reason = Message(
-            "asks for consent of its own: name {name} (envtune fix {option} --apply), or say --yes-confirm",
+            "asks for consent of its own: name {name} (the same command with {option}), or say --yes-confirm",
             name=name,
             option=option,
         )

@@ -384,6 +384,28 @@ def test_a_plan_for_checks_that_are_not_known_here_is_refused(world: World, tmp_
     assert done.exit_code == 2 and "SYS977" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["SYS901", "--select SYS901", "--ignore SYS901", "--faq F01", "--tag x", "--severity high", "--finish 2025"],
+)
+def test_what_a_saved_plan_does_not_listen_to_is_refused(world: World, tmp_path: Path, words: str) -> None:
+    """Somebody who names one check means that one, and not all that is in the file."""
+    path = saved(world, tmp_path)
+    done = world.run("fix", "--plan", str(path), *words.split(), "--apply", "--yes")
+    given = words.split()[0] if words.startswith("-") else "WORDS"
+    assert done.exit_code == 2 and f"{given} does not go with --plan" in done.stderr and "--change" in done.stderr
+    assert world.contents() == ("bad", "bad")
+
+
+def test_changes_are_picked_for_showing_as_for_writing(world: World, tmp_path: Path) -> None:
+    path = saved(world, tmp_path)
+    shown = world.run("fix", "--plan", str(path), "--change", "c02")
+    assert "C02" in shown.stdout and "C01" not in shown.stdout
+    assert world.run("fix", "--plan", str(path), "--change", "C99").exit_code == 2
+    part = json.loads(world.run("fix", "--change", "C02", "--format", "json").stdout)
+    assert [change["id"] for change in part["changes"]] == ["C02"]
+
+
 # ---------------------------------------------------------------------- the way back
 
 

@@ -122,3 +122,10 @@ def test_what_is_said_of_an_old_run_names_no_other_state_directory(
     monkeypatch.setattr("os.posix_fallocate", broken)
     done = world.run("undo")
     assert done.exit_code == 2 and "Input/output error" in done.stderr and "ENVTUNE_STATE" not in done.stderr
+
+
+def test_an_empty_name_is_not_the_latest_run(world: World) -> None:
+    """`envtune undo "$RUN"` in a script whose variable is empty."""
+    world.run("fix", "SYS901", "--apply", "--yes")
+    done = world.run("undo", "", "--yes")
+    assert done.exit_code == 2 and world.contents()[0] == "good"

@@ -45,7 +45,8 @@ def catalogue() -> Catalogue:
 def planned(on: Host, catalogue: Catalogue, *words: str, lang: str = "en", **named: Any) -> dict[str, Any]:
     """The plan as it is saved."""
     target, options = named_options(on, named)
-    made = prepare(on, target, choose_checks(catalogue, words or ("NET005",), ()), catalogue, options)
+    words = words if any(words) else () if words else ("NET005",)  # "": all of them
+    made = prepare(on, target, choose_checks(catalogue, words, ()), catalogue, options)
     data: dict[str, Any] = json.loads(render(made.plan, lang))
     return data
 
@@ -178,3 +179,37 @@ def test_many_differences_are_counted(catalogue: Catalogue) -> None:
     saved["changes"][0]["operations"] += [{}] * 100
     rows = refusal(saved, host(), catalogue).splitlines()
     assert len(rows) == 22 and rows[-1] == "  and 80 more"
+
+
+def test_what_this_host_needs_besides_is_named(catalogue: Catalogue) -> None:
+    """A part of a plan is carried out as it is, and nobody takes it for all that is to be done."""
+    saved = planned(host(), catalogue)
+    part = again({**saved, "changes": saved["changes"][:1]}, host(), catalogue).plan
+    assert [(one.finding, str(one.reason)) for one in part.skipped] == [
+        ("NET005", f"{OWN}: proposed here, and not in the plan file")
+    ]
+    assert again(saved, host(), catalogue).plan.skipped == ()
+
+
+def test_a_file_that_would_win_is_named(catalogue: Catalogue) -> None:
+    on = host({"/etc/sysctl.d/zz-site.conf": "net.ipv4.ip_local_reserved_ports = 8080\n"})
+    assert "/etc/sysctl.d/zz-site.conf:1 sets" in refusal(planned(host(), catalogue), on, catalogue)
+
+
+NO_PLANS = {
+    "empty": ("", "the file is empty"),
+    "blank": (" \n", "the file is empty"),
+    "deep": ("[" * 100_000, "nested too deeply"),
+    "a long number": ('{"schema": ' + "9" * 5000 + "}", "a number of 5000 digits"),
+    "half a character": (json.dumps({"schema": "\ud800"}), "half a character"),
+    "text": ("What would be changed", "--format json"),
+    "many values": ("[" + "[]," * 200_000 + "[]]", "more than 200000 values"),
+}
+
+
+@pytest.mark.parametrize("name", NO_PLANS)
+def test_what_no_plan_could_be_is_told_as_such(name: str) -> None:
+    text, words = NO_PLANS[name]
+    with pytest.raises(PlanError) as caught:
+        load_plan(text)
+    assert words in str(caught.value) and "codec" not in str(caught.value) and "recursion" not in str(caught.value)
