@@ -137,7 +137,7 @@ def test_what_asks_for_consent_of_its_own_is_left_until_it_is_named(world: World
     world.ask("confirm")
     done = world.run("fix", "--apply", "--yes")
     assert done.exit_code == 1 and world.contents() == ("good", "bad")
-    assert "envtune fix SYS902 --apply" in " ".join(done.stdout.split()) and "1 fixed" in done.stdout
+    assert "name SYS902 (the same command with SYS902)" in " ".join(done.stdout.split()) and "1 fixed" in done.stdout
     assert world.run("fix", "SYS902", "--apply", "--yes").exit_code == 0 and world.contents() == ("good", "good")
 
 
