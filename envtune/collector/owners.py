@@ -12,7 +12,7 @@ import stat as stat_module
 from contextlib import contextmanager
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
-from .paths import resolve
+from .paths import LINK_LIMIT, resolve
 
 # machine -> numbers of setgroups, setfsuid, setfsgid: called directly, they are this thread's only.
 # Sources: setfsuid(2), nptl(7) "C library/kernel differences", asm/unistd.h.
@@ -23,6 +23,7 @@ _SYSTEM_FILES = re.compile(
     r"|/etc/(?:ufw|firewalld|nftables|iptables|sysconfig|sysctl\.d|tuned|default|modprobe\.d)/|/etc/(?:nftables|sysctl)\.conf$"
     r"|/boot/|/(?:usr/)?lib/modules/|/var/lib/dpkg/"
 )
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _groups: Dict[int, Tuple[int, List[int]]] = {}
 
 
@@ -70,6 +71,42 @@ def open_as(path: str, flags: int, users: Iterable[int]) -> int:
     finally:
         for descriptor in opened:
             os.close(descriptor)
+
+
+def open_folder(path: str) -> int:
+    """Open a directory to write in it, following no link that another user made; raises OSError.
+
+    What is then named below the descriptor is in that directory, whatever others put in its place.
+    """
+    trusted, links, current = (0, os.geteuid()), LINK_LIMIT, os.open(".", _FOLDER)
+    parts = list(reversed((path or ".").split("/")))
+    if path.startswith("/"):
+        os.close(current)
+        current = os.open("/", _FOLDER)
+    try:
+        while parts:
+            part = parts.pop()
+            if part in ("", "."):
+                continue
+            status = os.stat(part, dir_fd=current, follow_symlinks=False)
+            if stat_module.S_ISLNK(status.st_mode):
+                links -= 1
+                if status.st_uid not in trusted:
+                    raise OSError(errno.ELOOP, "the path has a symbolic link of another user", path)
+                if links < 0:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                target = os.readlink(part, dir_fd=current)
+                parts.extend(reversed(target.split("/")))
+                if not target.startswith("/"):
+                    continue
+                part = "/"
+            following = os.open(part, _FOLDER, dir_fd=current)
+            os.close(current)
+            current = following
+        return current
+    except BaseException:
+        os.close(current)
+        raise
 
 
 @contextmanager
