@@ -78,28 +78,18 @@ def open_folder(path: str) -> int:
 
     What is then named below the descriptor is in that directory, whatever others put in its place.
     """
-    trusted, links, current = (0, os.geteuid()), LINK_LIMIT, os.open(".", _FOLDER)
-    parts = list(reversed((path or ".").split("/")))
-    if path.startswith("/"):
-        os.close(current)
-        current = os.open("/", _FOLDER)
+    current, links = os.open("/" if path.startswith("/") else ".", _FOLDER), LINK_LIMIT
+    parts = list(reversed(path.split("/")))
     try:
         while parts:
-            part = parts.pop()
-            if part in ("", "."):
-                continue
-            status = os.stat(part, dir_fd=current, follow_symlinks=False)
-            if stat_module.S_ISLNK(status.st_mode):
+            part = parts.pop() or "."
+            target = _own_link(part, current, path)
+            if target is not None:
                 links -= 1
-                if status.st_uid not in trusted:
-                    raise OSError(errno.ELOOP, "the path has a symbolic link of another user", path)
-                if links < 0:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-                target = os.readlink(part, dir_fd=current)
                 parts.extend(reversed(target.split("/")))
-                if not target.startswith("/"):
-                    continue
-                part = "/"
+                part = "/" if target.startswith("/") else "."
+            if links < 0:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             following = os.open(part, _FOLDER, dir_fd=current)
             os.close(current)
             current = following
@@ -107,6 +97,16 @@ def open_folder(path: str) -> int:
     except BaseException:
         os.close(current)
         raise
+
+
+def _own_link(name: str, folder: int, path: str) -> Optional[str]:
+    """Return the text of a link that root or the caller made; None for what is no link."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat_module.S_ISLNK(status.st_mode):
+        return None
+    if status.st_uid not in (0, os.geteuid()):
+        raise OSError(errno.ELOOP, "the path has a symbolic link of another user", path)
+    return os.readlink(name, dir_fd=folder)
 
 
 @contextmanager

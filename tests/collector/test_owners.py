@@ -27,7 +27,7 @@ class Place:
     """A directory of a user's, beside a file that only root may read and one that everybody may."""
 
     def __init__(self, folder: Path) -> None:
-        for path in (folder, *(p for p in folder.parents if p.name.startswith("pytest-"))):
+        for path in (folder, *(p for p in folder.parents if p.name.startswith(("pytest-", "popen-")))):
             path.chmod(0o755)
         self.closed, self.open, self.theirs = folder / "closed.sh", folder / "open.sh", folder / "theirs"
         for path, mode in ((self.closed, 0o600), (self.open, 0o644)):
