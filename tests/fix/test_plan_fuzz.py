@@ -55,6 +55,7 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Run:
         **os.environ,
         "MUTATIONS": str(MUTATIONS),
         "ENVTUNE_STATE": str(folder / "state"),
+        "ENVTUNE_HOST_LOCK": str(folder / "lock"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
         "MASTER_PORT": "29688",
@@ -146,7 +147,8 @@ def test_after_consent_only_what_the_plan_shows(fuzz: Run) -> None:
     started = {json.dumps(json.loads(argv)) for argv in commands(fuzz.calls["consent"])}
     assert started <= {json.dumps(json.loads(argv)) for argv in known} and json.dumps(shown[0]) in started
     places = [row["operations"][0]["path"] for row in fuzz.plan["changes"] if row["operations"][0]["op"] == "file"]
-    folders = [str(fuzz.folder / "state"), *map(os.path.dirname, places), os.path.dirname(fuzz.folder / "state")]
+    own = [str(fuzz.folder / name) for name in ("state", "lock")]
+    folders = [*own, *map(os.path.dirname, places), os.path.dirname(own[0])]
     for call in writes(fuzz.calls["consent"]):
         assert any(f'"{folder}' in call for folder in folders), call
     assert any(f'"{places[0]}"' in call for call in writes(fuzz.calls["consent"]))
