@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Mapping
 
 import pytest
+from helpers.assembled import assembled
 from helpers.examples import ROOT
 
 from envtune.assemble import PROLOGUE, AssemblyError, assemble, shipped
@@ -153,7 +154,7 @@ def test_the_command(package: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["collector", "executor"])
 def test_a_checkout_assembles_what_an_install_brings(name: str) -> None:
     text = shipped(name)
-    assert text == assemble(ROOT / "envtune" / name)
+    assert text == assembled(name)
     done = subprocess.run(
         [sys.executable, "-IS", "-", "--help"], input=text, capture_output=True, text=True, check=False
     )

@@ -12,6 +12,7 @@ from typing import Any, Callable
 import pytest
 from helpers.executor_runs import apply, last
 from helpers.killed_runs import OLD, build, forked, tree
+from helpers.rows import sampled
 
 from envtune.executor.common import failpoint_hooks
 from envtune.executor.history import interrupted_runs
@@ -24,7 +25,7 @@ AFTER_THE_END = 3  # failpoints of the last record: what comes there comes after
 BEFORE_THE_RUN = "directory-made"  # of the journal: a signal there ends the program, with nothing done
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 MANY = pytest.mark.parametrize("moments", [5, pytest.param(MOMENTS, marks=pytest.mark.slow)])
-EACH = pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+EACH = pytest.mark.parametrize("number", sampled(SIGNALS, 3), ids=lambda number: number.name)
 
 
 def signalled_at(place: int, number: signal.Signals, work: Callable[[], Any]) -> None:
