@@ -17,7 +17,7 @@ import pytest
 from helpers.rows import sampled
 from helpers.terminals import BESIDE, ended_afterwards, shell_word, state_of, wait_until
 
-WAYS = pytest.mark.parametrize("way", [[], BESIDE], ids=["alone", "beside"])
+WAYS = pytest.mark.parametrize("way", sampled([BESIDE, []], 2), ids=["beside", "alone"])
 
 
 def sh(script: str) -> list[str]:
