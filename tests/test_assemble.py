@@ -10,6 +10,7 @@ from typing import Mapping
 import pytest
 from helpers.assembled import assembled
 from helpers.examples import ROOT
+from helpers.rows import sampled
 
 from envtune.assemble import PROLOGUE, AssemblyError, assemble, shipped
 
@@ -151,7 +152,7 @@ def test_the_command(package: Path, tmp_path: Path) -> None:
     assert done.stderr.startswith("assemble: modules import each other in a circle: ")
 
 
-@pytest.mark.parametrize("name", ["collector", "executor"])
+@pytest.mark.parametrize("name", sampled(["collector", "executor"], 2))
 def test_a_checkout_assembles_what_an_install_brings(name: str) -> None:
     text = shipped(name)
     assert text == assembled(name)

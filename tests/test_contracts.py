@@ -50,7 +50,7 @@ def as_it_was(name: str) -> Any:
     return json.loads((CONTRACTS / name).read_text("utf-8"))
 
 
-@pytest.mark.parametrize("lang", sampled(["en", "zh"], 2))
+@pytest.mark.parametrize("lang", sampled(["zh", "en"], 2))
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_recorded_host_is_judged_as_before(host: str, lang: str) -> None:
     then = as_it_was(f"{host}.{lang}.json")

@@ -12,7 +12,7 @@ from helpers.rows import sampled
 from envtune.model import Outcome
 
 # Per host and kind of damage; a table's rows and a check's own files are damaged in other tests of the same kind.
-ROUNDS = pytest.mark.parametrize("rounds", [1, pytest.param(40, marks=pytest.mark.slow)])
+ROUNDS = pytest.mark.parametrize("rounds", [1, pytest.param(12, marks=pytest.mark.slow)])
 
 HOSTS = pytest.mark.parametrize("name", sampled(host_names(), 2))
 

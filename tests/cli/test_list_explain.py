@@ -171,11 +171,12 @@ def test_explain_something_unknown_ends_with_2_and_the_nearest_name(word: str, t
     assert told in found.stderr
 
 
-@pytest.mark.parametrize("lang", sampled(["zh", "en"], 2))
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("stride", sampled([6, 1], 2))  # of the entries
 @pytest.mark.parametrize("width", [80, *(pytest.param(w, marks=pytest.mark.slow) for w in (60, 100))])
-def test_every_page_keeps_to_the_width(lang: str, width: int) -> None:
+def test_every_page_keeps_to_the_width(lang: str, width: int, stride: int) -> None:
     catalogue = load()
-    for entry in (*catalogue.checks, *catalogue.faq, *catalogue.playbooks):
+    for entry in (*catalogue.checks, *catalogue.faq, *catalogue.playbooks)[::stride]:
         page = terminal_page(entry, catalogue, lang, width=width, colour=False)
         for line in page.splitlines():
             code = line.startswith("    ")  # commands and expressions are not broken

@@ -150,7 +150,7 @@ def run(number: int, seed: int) -> None:
 
 
 def test_mutated_logs() -> None:
-    run(40, seed=7)
+    run(20, seed=7)
 
 
 @pytest.mark.slow

@@ -192,7 +192,7 @@ def test_short_inputs_are_read_in_python_and_big_ones_with_hyperscan(monkeypatch
 
 def test_a_stream_that_has_grown_goes_on_with_hyperscan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "BIG", 1000)
-    prefilter = select_prefilter(PATTERNS, [LogFile("-")])
+    prefilter = select_prefilter([pattern for pattern in PATTERNS if "EI" in pattern.regex], [LogFile("-")])
     line = b"EI0006: Getting socket times out\n"
     seen = [len(list(prefilter.candidates(line * 10))) for _ in range(5)]
     assert seen == [10] * 5
