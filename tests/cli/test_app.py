@@ -145,7 +145,8 @@ def test_a_defect_of_envtune_has_a_status_of_its_own(lang: str, tmp_path: Path) 
 def test_a_command_that_hangs_ends_with_envtune(number: signal.Signals, tmp_path: Path) -> None:
     """A driver that hangs and an impatient user would collect them: each has a session of its own."""
     code = (
-        "import sys; sys.argv = ['envtune', 'check', '--select', 'TST001']\n"
+        "import signal, sys; sys.argv = ['envtune', 'check', '--select', 'TST001']\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # tests under nohup ignore it
         "from envtune.cli import main\nfrom envtune.catalog import Catalogue\nfrom envtune.model import *\n"
         "from envtune.messages import Literal\nfrom envtune.context.registry import probe\n"
         "@probe('test.hang')\n"
