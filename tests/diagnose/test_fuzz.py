@@ -155,7 +155,7 @@ def test_mutated_logs() -> None:
 
 @pytest.mark.slow
 def test_thousands_of_mutated_logs() -> None:
-    run(5000, seed=11)
+    run(2000, seed=11)
 
 
 @pytest.mark.parametrize(
