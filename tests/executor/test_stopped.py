@@ -132,7 +132,8 @@ def test_what_such_a_command_starts_while_it_is_ended_ends_too(
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr("envtune.executor.commands.running_commands", listed)
-    run = {"op": "run", "argv": ["/bin/sh", "-c", "setsid sleep 300 & echo ready; wait"], "check": {"argv": ["false"]}}
+    detached = f"setsid sh -c '>{tmp_path}/detached; exec sleep 300' & until test -e {tmp_path}/detached; do :; done; "
+    run = {"op": "run", "argv": ["/bin/sh", "-c", detached + "echo ready; wait"], "check": {"argv": ["false"]}}
     assert apply(state, run, on_event=stop)["status"] == "stopped"
     assert started[0].wait(10) == -signal.SIGKILL and running_commands(last(state).directory) == []
 
