@@ -105,7 +105,7 @@ MOMENTS: dict[str, Callable[[Host, int], Callable[[], Any]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_directory_that_is_exchanged_under_a_run(tmp_path: Path, no_sync: None, moment: str) -> None:
-    host = Host(tmp_path, script=500_000)
+    host = Host(tmp_path, script=2_000_000)
     for number in range(EXCHANGES):
         attacked(host, MOMENTS[moment](host, number), waits=number % 5 != 0)
         host.begin_again()
