@@ -106,10 +106,12 @@ def fail_to_write(place: str, error: OSError, lang: str) -> NoReturn:
 
 
 def print_error(message: Text, lang: str) -> None:
-    """Print a message to stderr, after the name of the program, without secrets."""
+    """Print a message to stderr, after the name of the program, without secrets and what rules a terminal."""
+    from envtune.report.layout import printable
     from envtune.report.redaction import redacted
 
-    typer.echo(f"envtune: {redacted(message.to(lang))}", err=True)
+    lines = redacted(message.to(lang)).split("\n")
+    typer.echo("envtune: " + "\n".join(map(printable, lines)), err=True)
 
 
 # What says which changes are made, and how they are agreed to, is not the same for the one who continues.

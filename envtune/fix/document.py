@@ -238,7 +238,8 @@ _OPTIONS = Record(
 )
 _CHANGE: Mapping[str, Type] = {
     "id": Str("[A-Za-z0-9._-]{1,40}", "C01"),
-    **dict.fromkeys(("finding", "subject", "playbook", "action", "target", "before", "after"), _TEXT),
+    **dict.fromkeys(("finding", "playbook", "action"), Str(name=Message("a name"), check=str.isprintable)),
+    **dict.fromkeys(("subject", "target", "before", "after"), _TEXT),
     "view": Str(choices=VIEWS),
     "safety": Str(choices=SAFETY),
     "disruption": Str(choices=DISRUPTION),

@@ -409,6 +409,14 @@ def test_changes_are_picked_for_showing_as_for_writing(world: World, tmp_path: P
 # ---------------------------------------------------------------------- the way back
 
 
+def test_no_undo_is_offered_where_there_is_none(world: World) -> None:
+    world.own["SYS901"] = {"undoable": False}
+    done = world.run("fix", "--change", "C01", "--apply", "--yes", "--yes-confirm")
+    assert "It cannot be undone." in done.stdout and "envtune undo" not in done.stdout
+    world.one.write_text("bad\n")
+    assert "envtune undo" in world.run("fix", "--apply", "--yes", "--yes-confirm").stdout  # the other change can
+
+
 def test_undo_takes_the_latest_run_back(world: World) -> None:
     world.run("fix", "--apply", "--yes")
     done = world.run("undo")

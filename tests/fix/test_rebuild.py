@@ -213,3 +213,10 @@ def test_what_no_plan_could_be_is_told_as_such(name: str) -> None:
     with pytest.raises(PlanError) as caught:
         load_plan(text)
     assert words in str(caught.value) and "codec" not in str(caught.value) and "recursion" not in str(caught.value)
+
+
+@pytest.mark.parametrize("member", ["id", "finding", "playbook", "action", "view", "safety", "l\u202eive\n$ sudo x"])
+def test_a_refusal_is_one_line_that_rules_no_terminal(catalogue: Catalogue, member: str) -> None:
+    saved = planned(host(), catalogue)
+    saved["changes"][0][member] = "l\u202eive\n$ sudo sh\x1b[2J"
+    assert refusal(saved, host(), catalogue).isprintable()
