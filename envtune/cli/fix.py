@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional, Sequen
 import typer
 
 from envtune.cli import options
+from envtune.cli.options import is_interactive
 from envtune.messages import N_, Message, Text, listed, plural
 
 if TYPE_CHECKING:
@@ -176,11 +177,6 @@ def _rebuilt(host: Host, path: Path, catalogue: Catalogue, named: Mapping[str, A
         raise UsageError(Message("--plan {path}: {reason}", path=path, reason=error.message)) from None
 
 
-def is_interactive() -> bool:
-    """Return whether somebody could answer a question."""
-    return sys.stdin.isatty()
-
-
 class _Dialogue:
     """Prints plans and results, and asks: everything `fix` says to its user."""
 
@@ -224,7 +220,7 @@ class _Dialogue:
         if self._format == "json":
             from envtune.fix.document import render
 
-            typer.echo(render(plan, self.lang))
+            options.print_document(render(plan, self.lang) + "\n")
             return
         text = self._plan_text(plan)
         typer.echo(text if plan.changes else text.rstrip("\n"))
@@ -306,7 +302,7 @@ class _Dialogue:
 
         result = outcome.result
         if self._format == "json":
-            typer.echo(fix_text.render_json(prepared.plan, outcome, self.lang))
+            options.print_document(fix_text.render_json(prepared.plan, outcome, self.lang) + "\n")
         else:
             width, colour = options.terminal_width(), options.colour_wanted()
             typer.echo(fix_text.render(prepared.findings, outcome, prepared.plan, self.lang, width, colour))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any, Iterator, List, Mapping, Optional
 
 import typer
 
 from envtune.cli import options
+from envtune.cli.options import is_interactive
 from envtune.fix.outcome import END_STATES
 from envtune.messages import N_, Message
 
@@ -74,21 +74,14 @@ def command(
     raise typer.Exit(128 + progress.signal if progress.signal else 0 if undone else 1)
 
 
-def is_interactive() -> bool:
-    """Return whether somebody could answer a question; a script that says undo means it."""
-    return sys.stdin.isatty()
-
-
 def _preview(name: str, change: Optional[str], format_: str, lang: str) -> int:
     """Print what undoing would come to; return 1 when some of it could not be taken back."""
-    import json
-
     from envtune.fix.runs import recorded_run, undo_preview
 
     run = recorded_run(name)
     rows = undo_preview(run, change)
     if format_ == "json":
-        typer.echo(json.dumps({"run": name, "results": rows}, ensure_ascii=False))
+        options.print_json({"run": name, "results": rows})
     else:
         typer.echo(Message("Run {run}:", run=name).to(lang))
         for line in _preview_lines(run, rows, lang):

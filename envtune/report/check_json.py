@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Mapping, Optional
 
 from envtune.audit import summary
 from envtune.messages import Text
 from envtune.model import Finding, Outcome, Report, Source
 from envtune.report.redaction import redacted
+from envtune.trust.characters import json_text
 from envtune.version import __version__
 
 SCHEMA = "envtune.report/1"
@@ -68,4 +68,4 @@ def _to(text: Optional[Text], lang: str) -> Optional[str]:
 
 def render(report: Report, lang: str) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(report_data(report, lang), ensure_ascii=False, indent=1)
+    return json_text(report_data(report, lang), 1)

@@ -13,6 +13,7 @@ from typing import Callable, Iterable, Iterator, Mapping
 from envtune.messages import Literal, Message, Text, clauses
 from envtune.resources.environment.profile import Advice, Setting
 from envtune.resources.environment.search_paths import LISTS
+from envtune.trust.characters import json_text
 
 SCHEMA = "envtune.env/1"
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%=-]+")
@@ -216,7 +217,7 @@ def as_json(advice: Advice, lang: str) -> Iterator[str]:
     left = [{"name": row.name, "value": row.value, "reason": row.reason.to(lang)} for row in advice.unchanged]
     unknown = None if advice.unknown_environment is None else advice.unknown_environment.to(lang)
     data = {"schema": SCHEMA, "variables": rows, "left": left, "environment_unknown": unknown}
-    yield json.dumps(data, ensure_ascii=False, indent=2)
+    yield json_text(data, 2)
 
 
 def _notes(advice: Advice, lang: str) -> Iterator[str]:

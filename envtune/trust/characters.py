@@ -1,0 +1,51 @@
+"""Which characters of a text a reader would not see as what they are; the one place that makes them visible.
+
+Control characters rule a terminal, marks of direction reorder what stands around them, and some characters take no room
+at all. Names of files and processes, log lines and recorded hosts may hold any of them.
+"""
+
+import json
+import re
+from typing import Any
+
+# C0 and C1; Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt), which holds the marks of direction, the
+# zero-width characters, variation selectors and tags; line and paragraph separator; interlinear annotation; halves of
+# surrogate pairs (bytes that are not UTF-8); noncharacters.
+_UNSEEN = (
+    r"\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_UNSEEN_CHARACTER = re.compile("[%s]" % _UNSEEN)
+_UNSEEN_IN_LINES = re.compile("(?![\n\t])[%s]" % _UNSEEN)
+
+
+def visible(text: str) -> str:
+    r"""Return the text as one line in which all of this is visible: `\x1b`, `\u200e`, `\U000e0041`."""
+    return _UNSEEN_CHARACTER.sub(_escaped, text)
+
+
+def visible_lines(text: str) -> str:
+    """Return the text as `visible` does, its line ends and tabs as they are."""
+    return _UNSEEN_IN_LINES.sub(_escaped, text)
+
+
+def is_visible(text: str) -> bool:
+    """Return whether the text is one line that a reader sees as it is."""
+    return not _UNSEEN_CHARACTER.search(text)
+
+
+def _escaped(found: Any) -> str:
+    code = ord(found.group())
+    if 0xDC80 <= code <= 0xDCFF:  # PEP 383: a byte that is not UTF-8
+        code -= 0xDC00
+    return "\\x%02x" % code if code < 0x100 else "\\u%04x" % code if code < 0x10000 else "\\U%08x" % code
+
+
+def json_text(data: Any, indent: Any = None) -> str:
+    r"""Return data as JSON that any terminal and any reader of UTF-8 takes: what is not visible as `\u202e`."""
+    return _UNSEEN_IN_LINES.sub(_escaped_in_json, json.dumps(data, ensure_ascii=False, indent=indent))
+
+
+def _escaped_in_json(found: Any) -> str:
+    return json.dumps(found.group())[1:-1]  # two of them beyond U+FFFF, RFC 8259 section 7
