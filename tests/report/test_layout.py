@@ -29,7 +29,7 @@ def test_a_path_is_never_broken() -> None:
 
 
 def test_escape_sequences_of_a_host_are_shown_not_obeyed() -> None:
-    assert printable("a\033[31mb\u202ec") == "a\\x1b[31mb\\x202ec"
+    assert printable("a\033[31mb\u202ec") == "a\\x1b[31mb\\u202ec"
 
 
 def test_indent_keeps_the_hanging_column() -> None:
