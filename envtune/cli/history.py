@@ -168,7 +168,7 @@ def _status(run: RecordedRun) -> Text:
 
 
 def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
-    from envtune.report.layout import pad, printable
+    from envtune.report.layout import pad, printable, shown
 
     results = {result["change"]: result for result in run.results()}
     yield printable(
@@ -184,4 +184,4 @@ def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
         yield "  " + printable(Message("undo: {time}, {user}", **fields).to(lang))
     if run.damaged:
         lines = ", ".join(str(number) for number in run.damaged)
-        yield "  " + Message("{path}: damaged lines: {lines}", path=run.path, lines=lines).to(lang)
+        yield "  " + shown(Message("{path}: damaged lines: {lines}", path=run.path, lines=lines), lang)

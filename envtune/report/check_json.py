@@ -59,7 +59,8 @@ def remedy_text(finding: Finding, lang: str) -> Optional[str]:
     if finding.outcome is not Outcome.FAIL:
         return None
     parts = [] if finding.check.remedy is None else [finding.check.remedy.to(lang)]
-    return redacted("\n".join([*parts, *finding.commands])) or None
+    parts += [line if isinstance(line, str) else line.to(lang) for line in finding.commands]
+    return redacted("\n".join(parts)) or None
 
 
 def _to(text: Optional[Text], lang: str) -> Optional[str]:

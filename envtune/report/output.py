@@ -11,7 +11,7 @@ import io
 import os
 import re
 import sys
-from typing import Optional
+from typing import Optional, TextIO
 
 from envtune.trust.characters import visible, visible_lines
 
@@ -105,7 +105,7 @@ def open_standard_streams() -> None:
     sys.stderr = StandardStream(2, _encoding(sys.stderr))
 
 
-def _encoding(stream: Optional[io.TextIOBase]) -> str:
+def _encoding(stream: Optional[TextIO]) -> str:
     return getattr(stream, "encoding", None) or "utf-8"
 
 

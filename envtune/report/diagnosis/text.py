@@ -112,8 +112,8 @@ class _Renderer:
         remedy = todo(diagnosis, target)
         if diagnosis.history != "fixed":
             yield from self._field(remedy.label, remedy.text)
+        yield from self._field(remedy.label if diagnosis.history == "fixed" else None, remedy.explanation)
         if remedy.command:
-            yield from self._field(remedy.label if diagnosis.history == "fixed" else None, remedy.explanation)
             yield " " * _INDENT + self.paint(f"$ {remedy.command}", "cyan")
 
     # ---------------------------------------------------------------- nothing known
@@ -163,7 +163,7 @@ class _Renderer:
 
     def _field(self, label: Optional[Text], text: Optional[Text], colour: str = "") -> Iterator[str]:
         """Yield a labelled paragraph; nothing where there is no text."""
-        content = "" if text is None else text.to(self.lang)
+        content = "" if text is None else printable(text.to(self.lang))
         if not content:
             return
         name = "" if label is None else label.to(self.lang)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Callable, Iterable, Iterator, Mapping
+from typing import Callable, Iterable, Iterator, Mapping, Sequence
 
 from envtune.messages import Literal, Message, Text, clauses
 from envtune.resources.environment.profile import Advice, Setting
 from envtune.resources.environment.search_paths import LISTS
-from envtune.trust.characters import json_text
+from envtune.trust.characters import json_text, visible, visible_lines
 
 SCHEMA = "envtune.env/1"
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%=-]+")
@@ -74,7 +74,13 @@ def _in_front(name: str, entry: str) -> str:
 
 def comment(text: str) -> str:
     """Return a reason as a comment: one line, whatever it holds."""
-    return "# " + " ".join(text.split())
+    return "# " + visible(" ".join(text.split()))
+
+
+def _exact(setting: Setting, lines: Sequence[str], lang: str) -> Iterator[str]:
+    """Yield the lines; where they hold what would be changed when it is printed, why there are none."""
+    odd = [line for line in lines if visible_lines(line) != line]
+    yield from [comment(Message("{name}: {reason}", name=setting.name, reason=_UNSEEN).to(lang))] if odd else lines
 
 
 def bash(advice: Advice, lang: str) -> Iterator[str]:
@@ -82,7 +88,7 @@ def bash(advice: Advice, lang: str) -> Iterator[str]:
     yield from _notes(advice, lang)
     for setting in advice.settings:
         yield comment(setting.reason.to(lang))
-        yield from bash_lines(setting)
+        yield from _exact(setting, bash_lines(setting), lang)
 
 
 def fish(advice: Advice, lang: str) -> Iterator[str]:
@@ -94,9 +100,9 @@ def fish(advice: Advice, lang: str) -> Iterator[str]:
             yield f"set -e {setting.name}"
         elif setting.name.endswith("PATH"):
             words = " ".join(fish_quoted(entry) for entry in setting.value.split(":"))
-            yield f"set -gx --path {setting.name} {words}"
+            yield from _exact(setting, [f"set -gx --path {setting.name} {words}"], lang)
         else:
-            yield f"set -gx {setting.name} {fish_quoted(setting.value)}"
+            yield from _exact(setting, [f"set -gx {setting.name} {fish_quoted(setting.value)}"], lang)
 
 
 def systemd(advice: Advice, lang: str) -> Iterator[str]:
@@ -117,14 +123,13 @@ def systemd_quoted(text: str) -> str:
     for letter in text.replace("%", "%%"):
         if letter in '\\"':
             quoted.append("\\" + letter)
-        elif ord(letter) < 32 or ord(letter) == 127:
-            quoted.append(f"\\x{ord(letter):02x}")
         else:
-            quoted.append(letter)
+            quoted.append(visible(letter))  # in the form that systemd reads, too
     return '"' + "".join(quoted) + '"'
 
 
 _NO_UNSET = Message("an env file cannot unset; not set in a container unless its image or another option sets it")
+_UNSEEN = Message("not given: the value holds characters that are not seen, or bytes that are no text")
 _NO_LINES = Message("the value has several lines, which an env file cannot hold")
 
 
@@ -152,7 +157,7 @@ def docker(advice: Advice, lang: str) -> Iterator[str]:
         elif "\n" in setting.value or "\r" in setting.value:
             yield comment(f"{setting.name}: {_NO_LINES.to(lang)}")
         else:
-            yield f"{setting.name}={setting.value}"
+            yield from _exact(setting, [f"{setting.name}={setting.value}"], lang)
 
 
 def _csh_quoted(text: str) -> str:
