@@ -14,9 +14,10 @@ from envtune.messages import Joined, Literal, Message, Text, in_context
 from envtune.report.redaction import redacted
 from envtune.trust.characters import visible, visible_lines
 
-# Closing punctuation of both languages, full-width and ASCII.
+# Closing punctuation of both languages, full-width and ASCII; and the mark of our commands, so that nothing that is
+# quoted can be broken into what looks like one.
 NEVER_FIRST = frozenset(
-    "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%"
+    "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%$"
 )
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 

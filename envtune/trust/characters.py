@@ -6,7 +6,7 @@ at all. Names of files and processes, log lines and recorded hosts may hold any 
 
 import json
 import re
-from typing import Any
+from typing import Any, Callable
 
 # C0 and C1; Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt), which holds the marks of direction, the
 # zero-width characters, variation selectors and tags; line and paragraph separator; interlinear annotation; halves of
@@ -18,6 +18,7 @@ _UNSEEN = (
 )
 _UNSEEN_CHARACTER = re.compile("[%s]" % _UNSEEN)
 _UNSEEN_IN_LINES = re.compile("(?![\n\t])[%s]" % _UNSEEN)
+_UNSEEN_RUN = re.compile("(?:(?![\n\t])[%s])+" % _UNSEEN)
 
 
 def visible(text: str) -> str:
@@ -28,6 +29,11 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> str:
     """Return the text as `visible` does, its line ends and tabs as they are."""
     return _UNSEEN_IN_LINES.sub(_escaped, text)
+
+
+def replace_unseen(text: str, replacement: Callable[[str], str]) -> str:
+    """Return the text with every run of characters that `visible_lines` would escape replaced."""
+    return _UNSEEN_RUN.sub(lambda found: replacement(found.group()), text)
 
 
 def is_visible(text: str) -> bool:

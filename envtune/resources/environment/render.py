@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Callable, Iterable, Iterator, Mapping
 
 from envtune.messages import Literal, Message, Text, clauses
 from envtune.resources.environment.profile import Advice, Setting
 from envtune.resources.environment.search_paths import LISTS
-from envtune.trust.characters import json_text, visible, visible_lines
+from envtune.trust.characters import json_text, replace_unseen, visible, visible_lines
 
 SCHEMA = "envtune.env/1"
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%=-]+")
@@ -77,10 +77,15 @@ def comment(text: str) -> str:
     return "# " + visible(" ".join(text.split()))
 
 
-def _exact(setting: Setting, lines: Sequence[str], lang: str) -> Iterator[str]:
-    """Yield the lines; where they hold what would be changed when it is printed, why there are none."""
-    odd = [line for line in lines if visible_lines(line) != line]
-    yield from [comment(Message("{name}: {reason}", name=setting.name, reason=_UNSEEN).to(lang))] if odd else lines
+def _posix_escaped(unseen: str) -> str:
+    """Return what ends a quoted word, adds these characters by their bytes, and goes on (printf(1p))."""
+    octal = "".join(f"\\{byte:03o}" for byte in unseen.encode("utf-8", "surrogateescape"))
+    return f"'\"$(printf '{octal}')\"'"
+
+
+def _fish_escaped(unseen: str) -> str:
+    """Return the same in the words of fish (its manual, "Escaping Characters")."""
+    return "'" + "".join(f"\\X{byte:02x}" for byte in unseen.encode("utf-8", "surrogateescape")) + "'"
 
 
 def bash(advice: Advice, lang: str) -> Iterator[str]:
@@ -88,7 +93,7 @@ def bash(advice: Advice, lang: str) -> Iterator[str]:
     yield from _notes(advice, lang)
     for setting in advice.settings:
         yield comment(setting.reason.to(lang))
-        yield from _exact(setting, bash_lines(setting), lang)
+        yield from (replace_unseen(line, _posix_escaped) for line in bash_lines(setting))
 
 
 def fish(advice: Advice, lang: str) -> Iterator[str]:
@@ -100,9 +105,9 @@ def fish(advice: Advice, lang: str) -> Iterator[str]:
             yield f"set -e {setting.name}"
         elif setting.name.endswith("PATH"):
             words = " ".join(fish_quoted(entry) for entry in setting.value.split(":"))
-            yield from _exact(setting, [f"set -gx --path {setting.name} {words}"], lang)
+            yield replace_unseen(f"set -gx --path {setting.name} {words}", _fish_escaped)
         else:
-            yield from _exact(setting, [f"set -gx {setting.name} {fish_quoted(setting.value)}"], lang)
+            yield replace_unseen(f"set -gx {setting.name} {fish_quoted(setting.value)}", _fish_escaped)
 
 
 def systemd(advice: Advice, lang: str) -> Iterator[str]:
@@ -129,7 +134,7 @@ def systemd_quoted(text: str) -> str:
 
 
 _NO_UNSET = Message("an env file cannot unset; not set in a container unless its image or another option sets it")
-_UNSEEN = Message("not given: the value holds characters that are not seen, or bytes that are no text")
+_UNSEEN = Message("the value holds characters that are not seen, or bytes that are no text; an env file quotes none")
 _NO_LINES = Message("the value has several lines, which an env file cannot hold")
 
 
@@ -156,8 +161,10 @@ def docker(advice: Advice, lang: str) -> Iterator[str]:
             yield comment(f"{setting.name}: {_for_the_image(setting).to(lang)}")
         elif "\n" in setting.value or "\r" in setting.value:
             yield comment(f"{setting.name}: {_NO_LINES.to(lang)}")
+        elif visible_lines(setting.value) != setting.value:
+            yield comment(f"{setting.name}: {_UNSEEN.to(lang)}")
         else:
-            yield from _exact(setting, [f"{setting.name}={setting.value}"], lang)
+            yield f"{setting.name}={setting.value}"
 
 
 def _csh_quoted(text: str) -> str:
