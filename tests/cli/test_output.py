@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import os
 import platform
@@ -10,12 +11,17 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Iterator, Sequence
 
 import pytest
+from helpers.command_line import run
 from helpers.program import CALLS, CLOSED, FULL, KEPT, LEFT, deny_processes, program
 
+from envtune.assemble import shipped
+from envtune.catalog import load
+from envtune.cli.app import VERBS
 from envtune.trust.characters import visible_lines
 
 HOSTILE = "\x1b]0;owned\x07\x9b2J\n$ sudo evil\n\u202e\u200b\u2028"
@@ -52,6 +58,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     (tmp_path / "log").write_text(LOG)
     load()  # once, not in every fork
+    for module in VERBS.values():
+        importlib.import_module(f"envtune.cli.{module}")
     return tmp_path
 
 
@@ -61,12 +69,14 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("verb", "ends"),
     [*((verb, ENDS) for verb in CHEAP), *(pytest.param(verb, ENDS[:4], marks=pytest.mark.slow) for verb in OTHERS)],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "ends",
 )
 def test_a_report_that_nobody_got_is_no_verdict(
-    verb: str, ends: Sequence[tuple[str, str, str, int]], places: Path
+    verb: str, ends: Sequence[tuple[str, str, str, int]], places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = verb.format(log=places / "log").split()
+    monkeypatch.setattr("envtune.assemble.shipped", cache(shipped))
+    run(*words)  # what is made once need not be made in every fork
     good = program(*words)
     assert good.status in (0, 1) and good.out
     for stdout, stderr, stdin, status in ends:
@@ -92,16 +102,16 @@ def test_the_interpreter_has_nothing_to_add(redirection: str, status: int) -> No
 
 
 @pytest.mark.skipif(platform.machine() not in CALLS, reason="the numbers of the calls are not known")
-@pytest.mark.parametrize("error", [errno.EAGAIN, errno.EPERM], ids=["EAGAIN", "EPERM"])
+@pytest.mark.parametrize("error", [errno.EAGAIN, pytest.param(errno.EPERM, marks=pytest.mark.slow)])
 def test_where_no_process_can_be_started(error: int, places: Path) -> None:
     def ended(*words: str) -> tuple[int, bytes, bytes]:
         return program(*words, before=lambda: deny_processes(error))
 
     assert ended("list", "checks")[0] == 0
-    status, out, err = ended("check", "-s", "SYS001,SYS006", "-f", "json")
+    status, out, err = ended("check", "-s", "SYS001", "-f", "json")
     assert status in (0, 1, 3) and err == b"" and json.loads(out)["findings"]
     started = shutil.which("echo") or ""
-    for words in (("--no-preflight", "-p", "none"), ("--no-preflight",), ("-s", "SYS001")):
+    for words in (("--no-preflight", "-p", "none"), ("-s", "SYS001")):
         assert ended("run", *words, "--", started, "started")[:2] == (0, b"started\n")
     assert ended("run", "--no-preflight", "--", "false")[0] == 1
     assert ended("run", "--no-preflight", "--", "no-such-command")[0] == 127
@@ -163,19 +173,7 @@ def hostile_words(place: Path) -> Iterator[tuple[str, ...]]:
     yield (name,)
     yield (f"--{name}",)
     yield ("--lang", name, "check")
-    for verb in (
-        "check",
-        "fix",
-        "env",
-        "snapshot",
-        "run",
-        "diagnose",
-        "undo",
-        "history",
-        "explain",
-        "list",
-        "collector",
-    ):
+    for verb in VERBS:
         yield (verb, f"--{name}")
         yield (verb, "--lang", name, "x")
     for verb in ("check", "fix", "env", "snapshot"):
@@ -211,7 +209,7 @@ def hostile_words(place: Path) -> Iterator[tuple[str, ...]]:
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_no_word_of_a_command_line_reaches_a_terminal_as_it_is(part: int, places: Path) -> None:
     for number, words in enumerate(hostile_words(places)):
-        if (number % 10 > 0) != part:
+        if (number % 20 > 0) != part:
             continue
         ended = program(*words)
         assert ended.status != 70, (words, ended.err)
@@ -237,8 +235,6 @@ def test_a_defect_quotes_nothing_either(places: Path) -> None:
 
 @pytest.mark.slow
 def test_the_recorder_quotes_nothing_either(places: Path) -> None:
-    from envtune.assemble import shipped
-
     (places / "collector.py").write_text(shipped("collector"))
     for words in (["--" + HOSTILE], ["--pid", HOSTILE], ["--lang", HOSTILE], ["-o", f"/proc/{HOSTILE}"]):
         argv = [sys.executable, "-I", str(places / "collector.py"), *words]
@@ -252,10 +248,8 @@ def test_the_recorder_quotes_nothing_either(places: Path) -> None:
 )
 @pytest.mark.slow
 def test_the_recorder_says_how_it_ended(redirection: str, status: int, places: Path) -> None:
-    from envtune.assemble import shipped
-
     (places / "collector.py").write_text(shipped("collector"))
-    line = f"set -o pipefail; {sys.executable} -I {places}/collector.py {redirection}"
+    line = f"set -o pipefail; {sys.executable} -I {places}/collector.py --root {places} {redirection}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == status and "Traceback" not in done.stderr and "Exception" not in done.stderr
 
