@@ -14,11 +14,11 @@ from envtune.messages import Joined, Literal, Message, Text, in_context
 from envtune.report.redaction import redacted
 from envtune.trust.characters import visible, visible_lines
 
-# Closing punctuation of both languages, full-width and ASCII; and the mark of our commands, so that nothing that is
-# quoted can be broken into what looks like one.
+# Closing punctuation of both languages, full-width and ASCII.
 NEVER_FIRST = frozenset(
-    "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%$"
+    "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%"
 )
+_PROMPT = re.compile(r"\$\s")  # before a command of ours: nothing quoted may be broken into a row that begins with it
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "bold": "1", "dim": "2"}
@@ -86,9 +86,10 @@ def _wrap_paragraph(text: str, width: int) -> Iterator[str]:
 def _words(text: str) -> Iterator[str]:
     """Yield the pieces between which a line may break: a Latin word with its blanks, or a wide character."""
     piece = ""
-    for character in text:
+    for at, character in enumerate(text):
         wide = _columns(character) == 2
-        if piece and character not in NEVER_FIRST and character != " " and (wide or _ends(piece)):
+        first = character not in NEVER_FIRST and character != " " and not _PROMPT.match(text, at)
+        if piece and first and (wide or _ends(piece)):
             yield piece
             piece = ""
         piece += character
