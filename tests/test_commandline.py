@@ -10,11 +10,14 @@ import pytest
 
 from envtune.audit import examine
 from envtune.catalog import load
+from envtune.cli.fix import print_for_root
 from envtune.commandline import WithheldError, checked, line, quoted, require_word
 from envtune.context.open import open_context
 from envtune.messages import Text
+from envtune.model import Change
 from envtune.report.check_json import remedy_text
 from envtune.snapshot.host import SnapshotHost
+from envtune.trust.characters import visible_lines
 
 PLAIN = ["/opt/python3.9/bin/python", "inet", "IN_public", "a-b", "x@y%z+1=2:3,4", "wheel_1.2.whl"]
 TO_QUOTE = ["/opt/my env/bin/python", "/opt/训练/python"]
@@ -92,3 +95,26 @@ def test_a_chain_of_a_recorded_host_gets_no_word_in(name: str, place: str) -> No
         else:
             assert isinstance(command, Text) and "no command is shown" in command.en
         assert "sudo nft" not in (remedy_text(finding, "en") or "") or name == "late"
+
+
+# ---------------------------------------------------------------------- what root is told
+
+
+def told_to_root(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], *given: str) -> str:
+    operation = {"op": "run", "argv": list(argv)}
+    change = Change("X1", "it", "", "", f"target of {argv[-1]}", "", "", "boot", (operation,), id="C01")
+    print_for_root([change], given, "en")
+    return capsys.readouterr().err
+
+
+def test_root_is_told_quoted_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    page = told_to_root(capsys, ("nft", "a;b"), "--script", "/srv/it's.sh")
+    (again,) = [row for row in page.splitlines() if "--apply" in row]
+    assert shlex.split(again)[-3:] == ["--script", "/srv/it's.sh", "--apply"] and "\nnft 'a;b'\n" in page
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb", "a\n# sudo evil", "a\u202eb"])
+def test_root_is_told_no_command_that_is_not_what_is_seen(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = told_to_root(capsys, ("nft", name), "--script", name)
+    assert visible_lines(page) == page and "no command is shown" in page and "# not shown: " in page
+    assert not [row for row in page.splitlines() if "--apply" in row or row.startswith(("nft", "# sudo"))]
