@@ -66,7 +66,9 @@ def command(
         for line in _lines(run, lang):
             typer.echo(line)
     if not runs:
-        typer.echo(Message("{state}: no run", state=state).to(lang))
+        from envtune.report.layout import shown
+
+        typer.echo(shown(Message("{state}: no run", state=state), lang))
 
 
 def _prune(runs: Sequence[RecordedRun], keep: int, days: float, lose_undo: bool, lang: str) -> None:
