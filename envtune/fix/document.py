@@ -33,6 +33,7 @@ from envtune.schema.types import (
 )
 from envtune.schema.validate import Validator
 from envtune.schema.values import Data
+from envtune.trust.characters import json_text
 from envtune.version import __version__
 
 SCHEMA = "envtune.plan/1"
@@ -60,7 +61,7 @@ def plan_data(plan: Plan, lang: str) -> dict[str, Any]:
 
 def render(plan: Plan, lang: str) -> str:
     """Return the plan as one JSON document."""
-    return json.dumps(plan_data(plan, lang), ensure_ascii=False, indent=1)
+    return json_text(plan_data(plan, lang), 1)
 
 
 def change_data(change: Change, lang: str) -> dict[str, Any]:
@@ -221,6 +222,7 @@ def _operation(kind: str) -> Record:
 
 
 _TEXT, _PATH = Str(check=_has_no_nul), Str(name=Message("an absolute path"), check=_is_absolute)
+_NAME = Str(name=Message("a name"), check=str.isprintable)
 _TEXTS = ListOf(_TEXT)
 _OPERATION = Special(_judge_operation, _operation_form)
 _TARGET = Record(
@@ -238,8 +240,10 @@ _OPTIONS = Record(
 )
 _CHANGE: Mapping[str, Type] = {
     "id": Str("[A-Za-z0-9._-]{1,40}", "C01"),
-    **dict.fromkeys(("finding", "playbook", "action"), Str(name=Message("a name"), check=str.isprintable)),
-    **dict.fromkeys(("subject", "target", "before", "after"), _TEXT),
+    "finding": _NAME,
+    "subject": _TEXT,
+    **dict.fromkeys(("playbook", "action"), _NAME),
+    **dict.fromkeys(("target", "before", "after"), _TEXT),
     "view": Str(choices=VIEWS),
     "safety": Str(choices=SAFETY),
     "disruption": Str(choices=DISRUPTION),
