@@ -157,6 +157,19 @@ INTERPRETERS: dict[str, Callable[[Path, Path], object]] = {
     "a .pth file": lambda env, other: (
         next(env.glob("lib/python*/site-packages")).joinpath("x.pth").write_text(f"{other}\n")
     ),
+    "a .pth file that names nothing yet": lambda env, other: written(env, "x.pth").write_text(f"{other}/none/yet\n"),
+    "an import line of a .pth file": lambda env, other: written(env, "x.pth").write_text(
+        f"import sys; sys.path.insert(0, '{other}')\n"
+    ),
+    "an editable install": lambda env, other: (
+        written(env, "x.pth").write_text("import __editable___x_1_0_finder; __editable___x_1_0_finder.install()\n"),
+        written(env, "__editable___x_1_0_finder.py").write_text(f"MAPPING = {{'x': '{other}/src/x'}}\n"),
+    ),
+    "an editable install by a package": lambda env, other: (
+        written(env, "x.pth").write_text("import sys; from _x_editable import loader; loader.install()\n"),
+        (written(env, "a").parent / "_x_editable").mkdir(),
+        written(env, "_x_editable/__init__.py").write_text(f'install({{"x": "{other}/src/x.py"}})\n'),
+    ),
     "another's .pth file": lambda env, other: give_away(written(env, "y.pth")),
     "sitecustomize": lambda env, other: give_away(written(env, "sitecustomize.py")),
     "a link to the program": lambda env, other: relink(env / "bin/python", other / "python3"),
@@ -211,6 +224,19 @@ def test_an_interpreter_that_others_can_change_is_not_started(
     INTERPRETERS[attack](env, hostile)
     with pytest.raises(UntrustedError):
         resolve_program(python)
+
+
+def test_what_pth_files_import_of_root_s_is_no_reason(environment: Path, tmp_path: Path) -> None:
+    env, own = tmp_path / "own/env", tmp_path / "own/src"
+    shutil.copytree(environment, env, symlinks=True)
+    own.mkdir()
+    written(env, "distutils-precedence.pth").write_text(
+        "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, 'local') == 'local'; "
+        "enabled and __import__('_distutils_hack').add_shim();\n"
+    )
+    written(env, "own.pth").write_text("import __editable___x_finder\n")
+    written(env, "__editable___x_finder.py").write_text(f"MAPPING = {{'x': '{own}/x'}}\n")
+    assert interpreter_exposure(str(env / "bin/python")) is None
 
 
 def interpreter_exposure_cache_clear() -> None:
