@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import Generator
 
@@ -37,7 +38,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@pytest.fixture(autouse=True)
-def _own_host_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests in several processes are no runs on one host."""
-    monkeypatch.setenv("ENVTUNE_HOST_LOCK", str(tmp_path_factory.getbasetemp() / "envtune.lock"))
+@pytest.fixture(autouse=True, scope="session")
+def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests in several processes are no runs on one host, nor are those of fixtures of whole modules."""
+    os.environ["ENVTUNE_HOST_LOCK"] = str(tmp_path_factory.getbasetemp() / "envtune.lock")
