@@ -62,14 +62,36 @@ def open_as(path: str, flags: int, users: Iterable[int]) -> int:
     opened: List[int] = []
     try:
         for user in sorted(users) or [0]:
-            with acting_as(user):
+            try:
+                with acting_as(user):
+                    opened.append(os.open(path, flags))
+            except _CannotActError:
                 opened.append(os.open(path, flags))
+                _require_readable_by_all(opened[-1], path)
         if len({os.fstat(descriptor)[1:3] for descriptor in opened}) > 1:  # exchanged meanwhile
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
         return opened.pop()
     finally:
         for descriptor in opened:
             os.close(descriptor)
+
+
+class _CannotActError(OSError):
+    """There is no right to act as another user (no CAP_SETUID), no such user here, or no known way to do it."""
+
+
+def _require_readable_by_all(descriptor: int, path: str) -> None:
+    """Raise OSError unless every user may read an open file: its mode, and that of each directory it lies in.
+
+    Who moves it meanwhile has to be able to write into the directory it lay in, and could read it before.
+    """
+    place = os.readlink("/proc/self/fd/%d" % descriptor)
+    open_to_all = os.fstat(descriptor).st_mode & stat_module.S_IROTH != 0
+    while place != "/" and open_to_all:
+        place = os.path.dirname(place)
+        open_to_all = os.stat(place).st_mode & stat_module.S_IXOTH != 0
+    if not open_to_all:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 @contextmanager
@@ -80,7 +102,7 @@ def acting_as(user: int) -> Iterator[None]:
         return
     numbers = _CALLS.get(os.uname().machine)
     if numbers is None:
-        raise OSError(errno.EACCES, "cannot read as another user on this machine")
+        raise _CannotActError(errno.EACCES, "cannot read as another user on this machine")
     import ctypes
 
     call: Any = ctypes.CDLL(None, use_errno=True).syscall
@@ -90,7 +112,7 @@ def acting_as(user: int) -> Iterator[None]:
         call(numbers[2], group)
         call(numbers[1], user)
         if call(numbers[1], -1) != user:  # a user that this namespace does not have
-            raise OSError(errno.EACCES, "cannot read as user %d" % user)
+            raise _CannotActError(errno.EACCES, "cannot read as user %d" % user)
         yield
     finally:
         call(numbers[1], 0)
@@ -102,7 +124,7 @@ def _set_groups(call: Any, number: int, groups: List[int]) -> None:
     import ctypes
 
     if call(number, len(groups), (ctypes.c_uint32 * len(groups))(*groups)) != 0:
-        raise OSError(errno.EACCES, "cannot give up the groups of root")
+        raise _CannotActError(errno.EACCES, "cannot give up the groups of root")
 
 
 def _groups_of(user: int) -> Tuple[int, List[int]]:

@@ -120,6 +120,16 @@ def test_envtune_as_documented(hostile: Path, name: str) -> None:
     assert status in (0, 1, 3) and touched == []
 
 
+@pytest.mark.parametrize("path", [":", ".", "{hostile}", "{hostile}:", "/nowhere:"])
+def test_the_installed_script_without_isolation(path: str, hostile: Path, tmp_path: Path) -> None:
+    """PYTHONPATH ends in ":" in every shell that has sourced CANN's set_env.sh, also root's."""
+    (hostile / "sitecustomize.py").unlink()  # imported by Python before it reads the script
+    (hostile / "usercustomize.py").unlink()
+    argv = [sys.executable, str(ROOT / "scripts/envtune"), "history"]
+    state = {"ENVTUNE_STATE": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert traced(argv, hostile, PYTHONPATH=path.format(hostile=hostile), **state) == (0, [])
+
+
 def test_reading_never_starts_the_job_s_python(hostile: Path, tmp_path: Path) -> None:
     """`--python` of another user's environment is judged by its files: opened perhaps, never executed."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(hostile / "env")], check=True)
