@@ -67,7 +67,7 @@ def open_as(path: str, flags: int, users: Iterable[int]) -> int:
                     opened.append(os.open(path, flags))
             except _CannotActError:
                 opened.append(os.open(path, flags))
-                _require_readable_by_all(opened[-1], path)
+                _require_readable(opened[-1], path, user)
         if len({os.fstat(descriptor)[1:3] for descriptor in opened}) > 1:  # exchanged meanwhile
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
         return opened.pop()
@@ -80,18 +80,24 @@ class _CannotActError(OSError):
     """There is no right to act as another user (no CAP_SETUID), no such user here, or no known way to do it."""
 
 
-def _require_readable_by_all(descriptor: int, path: str) -> None:
-    """Raise OSError unless every user may read an open file: its mode, and that of each directory it lies in.
+def _require_readable(descriptor: int, path: str, user: int) -> None:
+    """Raise OSError unless `user` may read an open file, by its owner and mode and those of the directories it lies in.
 
-    Who moves it meanwhile has to be able to write into the directory it lay in, and could read it before.
+    Groups and access control lists are left out: who may read by these only, may not. Who moves the file meanwhile has
+    to be able to write into the directory in which it lies.
     """
-    place = os.readlink("/proc/self/fd/%d" % descriptor)
-    open_to_all = os.fstat(descriptor).st_mode & stat_module.S_IROTH != 0
-    while place != "/" and open_to_all:
-        place = os.path.dirname(place)
-        open_to_all = os.stat(place).st_mode & stat_module.S_IXOTH != 0
-    if not open_to_all:
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+    place, wanted = "/proc/self/fd/%d" % descriptor, stat_module.S_IROTH
+    while _permissions(os.stat(place), user) & wanted:
+        if place == "/":
+            return
+        place = os.path.dirname(os.readlink(place) if wanted == stat_module.S_IROTH else place)
+        wanted = stat_module.S_IXOTH
+    raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+
+def _permissions(status: os.stat_result, user: int) -> int:
+    """Return the bits that count for a user, in the places of those for others."""
+    return (status.st_mode >> 6 if status.st_uid == user else status.st_mode) & 0o7
 
 
 @contextmanager
