@@ -129,33 +129,40 @@ def pack(snapshot: Mapping[str, Any]) -> bytes:
     return packed.getvalue()
 
 
-def write_new(path: str, data: bytes, replace: bool = False) -> None:
-    """Write `data` to `path` for its owner only, all or nothing; raises OSError, FileExistsError when it is there."""
+def write_new(path: str, data: bytes, replace: bool = False, directory: Optional[int] = None) -> None:
+    """Write `data` to `path` for its owner only, all or nothing; raises OSError, FileExistsError when it is there.
+
+    With an open `directory` the path is a name in it.
+    """
     temporary = "%s.%d.tmp" % (path, os.getpid())
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, 0o600, dir_fd=directory)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if replace:
-            os.replace(temporary, path)
+            os.replace(temporary, path, src_dir_fd=directory, dst_dir_fd=directory)
         else:
-            _place_new(temporary, path)
+            _place_new(temporary, path, directory)
     finally:
         try:
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=directory)
         except FileNotFoundError:
             pass
 
 
-def _place_new(temporary: str, path: str) -> None:
+def _place_new(temporary: str, path: str, directory: Optional[int]) -> None:
     """Give the file its name, unless something has that name already."""
     try:
-        os.link(temporary, path)
+        os.link(temporary, path, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-        if os.path.lexists(path):  # a file system without hard links
+        try:  # a file system without hard links
+            os.lstat(path, dir_fd=directory)
+        except FileNotFoundError:
+            os.rename(temporary, path, src_dir_fd=directory, dst_dir_fd=directory)
+        else:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
-        os.rename(temporary, path)

@@ -48,6 +48,19 @@ def test_dry_run_says_what_would_be_taken_back_and_changes_nothing(world: World)
     assert world.run("undo", "--dry-run").exit_code == 0
 
 
+def test_a_run_that_was_killed_before_its_first_change_is_closed(world: World) -> None:
+    """It keeps the next run from beginning, which names `envtune undo`."""
+    world.run("fix", "--apply", "--yes")
+    (run,) = runs(world)
+    path = Path(run.path)
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    for file in (world.one, world.two):
+        file.write_text("bad\n")
+    assert world.run("fix", "--apply", "--yes").exit_code == 2 and runs(world)[0].status == "interrupted"
+    assert world.run("undo").exit_code == 0
+    assert world.run("fix", "--apply", "--yes").exit_code == 0 and world.contents() == ("good", "good")
+
+
 @pytest.mark.parametrize(("words", "answer", "undone"), [((), "y\n", True), ((), "n\n", False), (("--yes",), "", True)])
 def test_on_a_terminal_it_shows_and_asks(
     world: World, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], answer: str, undone: bool
