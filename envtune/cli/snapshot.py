@@ -40,6 +40,7 @@ def command(
     env_file: Optional[str] = options.ENV_FILE,
     lang: Optional[str] = options.LANG,
 ) -> None:
+    from envtune.collector.snapshot import write_new
     from envtune.context.open import resolve_target
     from envtune.host import LocalHost
     from envtune.job.recording import record_host
@@ -56,30 +57,11 @@ def command(
             sys.stdout.buffer.write(recording.data)
             sys.stdout.buffer.flush()
         else:
-            _write(output, recording.data, force)
+            write_new(str(output), recording.data, force)
     except OSError as error:
         options.fail_to_write(str(output or "-"), error, lang)
     seconds = time.monotonic() - clock
     typer.echo(_summary(str(output or "-"), len(recording.data), seconds, recording.unread).to(lang), err=True)
-
-
-def _write(output: Path, data: bytes, force: bool) -> None:
-    """Write the file in a directory that no link of another user leads to; raises OSError, UsageError."""
-    from envtune.collector.snapshot import write_new
-    from envtune.errors import UsageError
-    from envtune.executor.directories import open_for_new_file
-    from envtune.executor.problems import RefusedError
-    from envtune.fix.executor_messages import error_message
-
-    folder, name = os.path.split(os.path.abspath(output))
-    try:
-        directory = open_for_new_file(folder)
-    except RefusedError as error:
-        raise UsageError(error_message(error)) from None
-    try:
-        write_new(name, data, force, directory)
-    finally:
-        os.close(directory)
 
 
 def _require_writable(output: Optional[Path], force: bool) -> None:

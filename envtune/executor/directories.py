@@ -117,22 +117,6 @@ def open_directory(path: str, entry: str = "") -> Directory:
         raise
 
 
-def open_for_new_file(path: str) -> int:
-    """Open a directory in which a file of the caller's own is made, whoever else can write there; by the same way.
-
-    Raises OSError with the path, RefusedError for a link of others and below directories of several users.
-    """
-    walk = _Walk()
-    try:
-        walk.follow(path)
-    except BaseException as error:
-        os.close(walk.descriptor)
-        if isinstance(error, OSError):
-            raise with_path(error, path) from error
-        raise
-    return walk.descriptor
-
-
 def parent_of(path: str) -> Directory:
     """Open the directory of a path, to work with the last name of it."""
     return open_directory(os.path.dirname(path), os.path.basename(path))

@@ -110,8 +110,8 @@ def _home(configuration: str) -> Optional[str]:
 def _named_by_pth(site: str) -> Iterator[str]:
     """Yield what the .pth files of a site directory add to the import path.
 
-    Those are their lines that are paths, and the absolute paths in their import lines and in the modules which these
-    import: so do editable installs (setuptools' `__editable___*_finder.py`, editables, scikit-build-core, meson-python).
+    Those are their lines that are paths, and the absolute paths in their import lines and in the modules that these
+    import: editable installs of setuptools, editables, scikit-build-core and meson-python name them there.
     """
     for path in sorted(glob.glob(glob.escape(site) + "/*.pth")):
         for line in _text_of(path).splitlines():

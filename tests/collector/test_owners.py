@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Callable, Mapping
 
 import pytest
-
 from helpers.examples import ROOT
 
 from envtune.collector.machine import Machine
 from envtune.collector.owners import acting_as
-from envtune.collector.snapshot import take
+from envtune.collector.snapshot import take, write_new
 from envtune.context.open import open_context
 from envtune.errors import Denied
 from envtune.host import LocalHost
@@ -29,7 +28,7 @@ class Place:
     """A directory of a user's, beside a file that only root may read and one that everybody may."""
 
     def __init__(self, folder: Path) -> None:
-        for path in (folder, *(p for p in folder.parents if p.name.startswith("pytest-"))):
+        for path in (folder, *(p for p in folder.parents if p.name.startswith(("pytest-", "popen-")))):
             path.chmod(0o755)
         self.closed, self.open, self.theirs = folder / "closed.sh", folder / "open.sh", folder / "theirs"
         for path, mode in ((self.closed, 0o600), (self.open, 0o644)):
@@ -121,9 +120,27 @@ def test_root_without_the_right_to_act_as_another_user(
         os.chown(path, owner, owner)
     program = (
         "import errno, os, sys\nfrom envtune.collector.owners import open_as\n"
-        "try:\n    print(os.read(open_as(sys.argv[1], os.O_RDONLY, [%d]), 99).decode(), end='')\n"
-        "except OSError as error:\n    print(errno.errorcode[error.errno], end='')\n" % OWNER
+        "try:\n    print(os.read(open_as(sys.argv[1], os.O_RDONLY, [int(sys.argv[2])]), 99).decode(), end='')\n"
+        "except OSError as error:\n    print(errno.errorcode[error.errno], end='')\n"
     )
     drop = ["setpriv", "--bounding-set", "-setuid,-setgid", "--inh-caps", "-setuid,-setgid"]
-    done = subprocess.run([*drop, sys.executable, "-c", program, str(file)], capture_output=True, text=True, cwd=ROOT)
+    argv = [*drop, sys.executable, "-c", program, str(file), str(OWNER)]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == (expected, "")
+
+
+def test_a_snapshot_is_written_through_no_link_of_another_user(tmp_path: Path) -> None:
+    theirs, protected = tmp_path / "theirs", tmp_path / "protected"
+    for path in (theirs / "real", protected):
+        path.mkdir(parents=True)
+    (theirs / "link").symlink_to(protected)
+    (tmp_path / "own").symlink_to("theirs/real")
+    os.lchown(theirs / "link", OWNER, OWNER)
+    with pytest.raises(OSError, match="link of another user"):
+        write_new(str(theirs / "link/host.tar.gz"), b"x")
+    assert not list(protected.iterdir())
+    write_new(str(tmp_path / "own/host.tar.gz"), b"x")
+    with pytest.raises(FileExistsError):
+        write_new(str(tmp_path / "own/host.tar.gz"), b"y")
+    write_new(str(tmp_path / "own/host.tar.gz"), b"z", replace=True)
+    assert [(path.name, path.read_bytes()) for path in (theirs / "real").iterdir()] == [("host.tar.gz", b"z")]

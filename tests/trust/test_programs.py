@@ -110,7 +110,9 @@ def test_python_starts_with_a_pth_file_in_any_language(tmp_path: Path) -> None:
     site, named = next(tmp_path.glob("env/lib/python*/site-packages")), tmp_path / "项目"
     named.mkdir()
     (site / "x.pth").write_text(f"{named}\n", "utf-8")
-    child = start_program([str(tmp_path / "env/bin/python"), "-I", "-c", "import sys; print(ascii(sys.path))"], stdout=-1)
+    child = start_program(
+        [str(tmp_path / "env/bin/python"), "-I", "-c", "import sys; print(ascii(sys.path))"], stdout=-1
+    )
     assert ascii(str(named)) in child.communicate()[0].decode()
 
 
