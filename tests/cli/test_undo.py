@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from helpers.fix_world import World
 
 from envtune.executor.history import RecordedRun, recorded_runs
@@ -72,6 +73,24 @@ def test_on_a_terminal_it_shows_and_asks(
     assert done.exit_code == (0 if undone else 1)
     assert ("Take this back?" in done.stderr) == (not words)
     assert words or f"C01  would be taken back  {world.one}" in done.stderr
+
+
+@pytest.mark.parametrize(("end", "status"), [(KeyboardInterrupt, 130), (EOFError, 1)])
+def test_ctrl_c_and_ctrl_d_at_the_question_change_nothing(
+    end: type[BaseException], status: int, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left(*words: object, **options: object) -> bool:
+        try:
+            raise end
+        except end:
+            raise typer.Abort from None  # as click says it
+
+    world.run("fix", "--apply", "--yes")
+    monkeypatch.setattr("envtune.cli.undo.is_interactive", lambda: True)
+    monkeypatch.setattr("typer.confirm", left)
+    done = world.run("undo")
+    assert done.exit_code == status and done.stderr.endswith("envtune: nothing was changed\n")
+    assert world.contents() == ("good", "good")
 
 
 def test_the_latest_run_is_the_one_that_was_begun_last_whatever_the_clock_says(
