@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional, Sequence
@@ -266,8 +265,7 @@ class _Dialogue:
         from envtune.fix.apply import apply
 
         progress = self._progress = Progress(self.lang)
-        show = self._show if self._format == "text" else None
-        interrupted = False
+        show, interrupted = self._show if self._format == "text" else None, False
         try:
             outcome = apply(prepared, consent, ask=self._ask, on_event=progress, show=show, wait=wait)
         except typer.Abort as abort:
@@ -276,7 +274,7 @@ class _Dialogue:
         if outcome is None:
             self._say(Message("envtune: nothing was changed"))
             if interrupted:
-                return 128 + signal.SIGINT
+                return options.INTERRUPTED
             return prepared.exit_code(threshold) if is_interactive() else options.USAGE
         if outcome.result.run or outcome.result.withheld or self._format == "json":
             self._print_outcome(prepared, outcome)
