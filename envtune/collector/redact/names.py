@@ -9,7 +9,7 @@ NAME_LIMIT = 128  # characters of a name that are looked at, from its end
 
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _PASSWORD_WORDS = frozenset(
-    ["password", "passwords", "passwd", "passphrase", "passcode", "pword", "pwd", "pw", "passwort", "secret", "secrets"]
+    ["password", "passwords", "passwd", "passphrase", "passcode", "pword", "pwd", "pw", "pswd", "psw", "passwort", "kennwort", "secret", "secrets"]
 )
 _SECRET_WORDS = frozenset(
     [
@@ -40,7 +40,7 @@ _SECRET_WORDS = frozenset(
 _ENDINGS = ("password", "passwd", "passphrase", "keyphrase", "apikey", "accesskey", "secretkey", "privatekey")
 _PASSWORD_ENDING = re.compile(
     r"(?:[a-z]+(?:password|passwd|passphrase|pwd|pw|secret)|(?:ssh|db|my|pg|user|root|admin|key"
-    r"|store|vault|smtp|ftp|require|bind|sudo|ldap|mail|become|cert|keystore|truststore)pass)$"
+    r"|store|vault|smtp|ftp|require|bind|sudo|ldap|mail|become|cert|keystore|truststore|auth|priv|snmp|wifi|bmc|ipmi)pass)$"
 )
 _CHINESE = re.compile("\u5bc6\u7801|\u53e3\u4ee4|\u5bc6\u94a5|\u4ee4\u724c|\u79c1\u94a5|\u51ed\u8bc1")
 # The value decides where a name ends so.
@@ -368,6 +368,20 @@ _ABOUT = frozenset(
         "env",
         "var",
         "memory",
+        "domain",
+        "domains",
+        "depth",
+        "backend",
+        "engine",
+        "driver",
+        "issuer",
+        "audience",
+        "scope",
+        "scopes",
+        "rounds",
+        "iterations",
+        "class",
+        "level",
         "file_descriptor",
     ]
 )

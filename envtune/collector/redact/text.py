@@ -34,7 +34,8 @@ _AUTHORIZATION = re.compile(r"(?:proxy-)?authorization$|(?:set-)?cookie$", re.I)
 _AUTHORIZATION_SCHEME: Any = re.compile(r"[\"']?(?:[A-Za-z][\w-]{1,20}[ \t]+)?(?=[^\s=]*)")
 _SCHEME = re.compile(r"(?i)\b(bearer|basic|negotiate|digest)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})")
 _XML = re.compile(r"<([A-Za-z][\w.:-]{0,80})>([^<>\n]{1,4096})</")
-_LONG = re.compile(r"(?<![\w+./-])[A-Za-z0-9+/]{24,}={0,2}(?![\w+./-])")
+# Alone, or behind words that say whose it is: `xai-...`, `team_token_v2-...`.
+_LONG = re.compile(r"(?<![\w+./-])(?:[A-Za-z0-9]{1,12}[_.-]){0,3}?([A-Za-z0-9+/]{24,})={0,2}(?![\w+/])")
 _DIGEST_BEFORE = re.compile(
     r"(?i)(?:sha-?\d{1,3}|md5|blake2b|digest|checksum|integrity|hash)[\"']?\s{0,2}[-=:]\s{0,2}[\"']?$"
 )
@@ -124,7 +125,7 @@ def _tokens(text: str) -> Iterator[Span]:
 def _long_tokens(text: str) -> Iterator[Span]:
     """Yield what was drawn at random and is no digest: the only sign of a secret without a name."""
     for match in _LONG.finditer(text):
-        word = match.group().rstrip("=")
+        word = match.group(1)
         if (looks_random(word) and word.count("/") * 8 <= len(word)) and not _DIGEST_BEFORE.search(
             text, max(0, match.start() - 16), match.start()
         ):

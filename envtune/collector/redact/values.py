@@ -137,6 +137,7 @@ TOKENS = re.compile(
     r"|SG\.[\w-]{16,}\.[\w-]{16,}"
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*|dapi[0-9a-f]{32}|gsk_\w{30,}|r8_\w{30,}|nvapi-[\w-]{30,}"
     r"|key-[0-9a-f]{32}|shp(?:at|ss|ca|pa)_[0-9a-fA-F]{32}|AGE-SECRET-KEY-1[0-9A-Z]{40,}|tskey-[\w-]{20,}|sgp_\w{30,}"
+    r"|(?:pplx|xai|tgp_v1|fw|csk|jina|pcsk|rpa|ntn|figd|glsa|glc|phc|phx|nfp|pul|sq[apu]|sntry[su]|rubygems|lin_api|PMAK|NRAK|HRKU|sq0(?:csp|atp|idp)|CFPAT|dp\.(?:st|pt|ct|sa|scim)(?:\.[a-z0-9_-]{1,20})?|(?:ATATT|ATCTT|ATBB|AKCp|EAAA|oy2)(?=\w{24}))[_.-]?[\w-]{24,}"
     r"|[0-9]{6,12}:AA[\w-]{30,}|[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![\w.])|ms-[0-9a-f]{8}-[0-9a-f-]{27}|lsv2_\w{20,}"
     r"|(?:ssh-(?:rsa|ed25519|dss)|(?:sk-)?ecdsa-sha2-[a-z0-9-]{1,40}) AAAA[\w+/=]{20,}|v[0-9]:[\w+/]{30,}={0,2}"
     r")"

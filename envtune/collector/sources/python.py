@@ -38,8 +38,9 @@ def record_python(recorder: Any) -> None:
     """Record what the Python, torch and image checks read of the job's Python, and which others hold torch."""
     variables, cwd = recorder.variables, recorder.cwd
     named, pid = recorder.target.get("python") or "", recorder.target.get("pid")
-    python = find_interpreter(recorder, variables, cwd, named, pid)
-    quietly(_record_environment, recorder, python)
+    with recorder.following(*[os.path.join(cwd, named)] if named else []):
+        python = find_interpreter(recorder, variables, cwd, named, pid)
+        quietly(_record_environment, recorder, python)
     quietly(_record_commands, recorder, python["version"])
     quietly(recorder.read_bytes, DPKG_STATUS)
     record_command(recorder, PILLOW_BUILD_QUERY)
@@ -48,7 +49,8 @@ def record_python(recorder: Any) -> None:
 
 
 def _record_other(recorder: Any, path: str) -> None:
-    holds_torch(recorder, describe_interpreter(recorder, recorder.variables, recorder.cwd, path)["sites"])
+    with recorder.following(path):
+        holds_torch(recorder, describe_interpreter(recorder, recorder.variables, recorder.cwd, path)["sites"])
 
 
 def _record_commands(recorder: Any, version: str) -> None:
