@@ -142,8 +142,8 @@ def job_users(target: Mapping[str, Any], root: str = "") -> FrozenSet[int]:
 def writers_of(path: str) -> FrozenSet[int]:
     """Return who owns a file or the link to it, without root; nobody where every user may write it.
 
-    They say what its text names. What is not there has no owner. A group that may write to what its user owns is trusted
-    by that user, as most users' own group is.
+    They say what its text names. What is not there has no owner. A group that may write to what its user owns is
+    trusted by that user, as most users' own group is.
     """
     users: Set[int] = set()
     for look in (os.stat, os.lstat):

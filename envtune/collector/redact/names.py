@@ -9,7 +9,22 @@ NAME_LIMIT = 128  # characters of a name that are looked at, from its end
 
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _PASSWORD_WORDS = frozenset(
-    ["password", "passwords", "passwd", "passphrase", "passcode", "pword", "pwd", "pw", "pswd", "psw", "passwort", "kennwort", "secret", "secrets"]
+    [
+        "password",
+        "passwords",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "pword",
+        "pwd",
+        "pw",
+        "pswd",
+        "psw",
+        "passwort",
+        "kennwort",
+        "secret",
+        "secrets",
+    ]
 )
 _SECRET_WORDS = frozenset(
     [
@@ -265,6 +280,8 @@ _COMPILER_PASSES = frozenset(
         "all",
     ]
 )
+# What is pinned, or has pins.
+_PINNED = frozenset(["cpu", "core", "gpio", "led", "irq", "numa", "thread", "rank", "npu", "memory", "reset", "page"])
 # What may follow the word of a secret without changing what the value is.
 _QUALIFIERS = frozenset(
     [
@@ -382,7 +399,8 @@ _ABOUT = frozenset(
         "iterations",
         "class",
         "level",
-        "file_descriptor",
+        "stdin",
+        "fd",
     ]
 )
 
@@ -419,6 +437,8 @@ def _word_grade(words: List[str], place: int) -> int:
         return _token_grade(word, before, last)
     if word in ("key", "keys", "pass"):
         return _key_grade(word, before) if last else PLAIN
+    if word == "pin" and place == len(words) - 1 and before not in _PINNED:
+        return PASSWORD
     if word in _SUSPECT_WORDS and last:
         return SECRET if word in ("auth", "sas") and before else SUSPECT
     return PLAIN
