@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .script import redact_lines, redact_script
 from .text import merged, redacted, secret_spans
-from .values import REDACTED, keeps
+from .values import REDACTED, is_trivial, keeps
 from .words import line_spans, password_of, word_spans
 
 # Trees of the kernel: links inside them lead to other names of the same thing, so they are passed through unrecorded,
@@ -103,4 +103,5 @@ def _is_for_a_shell(path: str, text: str) -> bool:
 def _env_line(match: "re.Match[str]") -> str:
     """Return a line of an env file, in which all that follows `=` is the value."""
     start, name, value = match.groups()
-    return start + ('"' + REDACTED + '"' if value and not keeps(name, value) else value)
+    kept = not value or keeps(name, value) or is_trivial(value.partition(" #")[0].strip(" \"'"))
+    return start + (value if kept else '"' + REDACTED + '"')

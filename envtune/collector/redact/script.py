@@ -64,8 +64,10 @@ class _Redactor:
             self._array(words, texts)
         spans = list(word_spans(texts))
         spans += [(n, a, b) for n, word in enumerate(words) for a, b in _defaults(word, texts[n])]
-        if words and secret_grade(words[0].value_of) > PLAIN and texts[0] in ("echo", "printf"):
-            spans += [(n, 0, len(text)) for n, text in enumerate(texts) if n and not _is_format(text)]
+        grade = secret_grade(words[0].value_of) if words else PLAIN
+        if grade > PLAIN and texts[0] in ("echo", "printf"):
+            printed = [n for n, text in enumerate(texts) if n and not _is_format(text)]
+            spans += [(n, 0, len(texts[n])) for n in printed if len(printed) > 1 or not keeps_graded(grade, texts[n])]
         spans += self._assigned(words, texts)
         if reads_secret(texts):
             spans += [(n, 0, len(texts[n])) for n, word in enumerate(words) if word.is_input and texts[n]]

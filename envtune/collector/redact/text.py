@@ -253,7 +253,7 @@ def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
         return None
     if not quoted and grade == PASSWORD and mark == ":" and not in_shell and _begins_line(text, match.start()):
         return start, _yaml_end(text, end)
-    if not quoted and grade == PASSWORD and mark == "=" and _begins_line(text, match.start()):
+    if not quoted and grade == PASSWORD and mark in ("=", ":") and _begins_line(text, match.start()):
         return start, _word_end(text, end)
     return start, end
 
