@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-from envtune.executor.system import host_lock
 
 # How long a busy machine takes to draw an example or to run one says nothing about what is tested. `make test` tries
 # the same few examples every time, so that it is never red by chance; `make test-all` searches
@@ -39,7 +38,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@pytest.fixture(autouse=True)
-def _own_host_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests in several processes are no runs on one host."""
-    monkeypatch.setattr(host_lock, "HOST_LOCK", str(tmp_path_factory.getbasetemp() / "envtune.lock"))
+@pytest.fixture(autouse=True, scope="session")
+def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests in several processes are no runs on one host, nor are those of fixtures of whole modules."""
+    os.environ["ENVTUNE_HOST_LOCK"] = str(tmp_path_factory.getbasetemp() / "envtune.lock")

@@ -35,6 +35,7 @@ def test_it_runs_alone_where_envtune_is_not_installed(tmp_path: Path, python: st
     plan = build(tmp_path / "tree")
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     env = {"PATH": os.environ["PATH"], "ENVTUNE_STATE": str(tmp_path / "tree/state")}
+    env["ENVTUNE_HOST_LOCK"] = str(tmp_path / "lock")
 
     def call(*words: str) -> Any:
         done = subprocess.run([python, "-I", str(program), *words], env=env, stdout=subprocess.PIPE, check=True)

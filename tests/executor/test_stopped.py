@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any, Callable
 
@@ -14,7 +15,7 @@ from helpers.killed_runs import OLD, build, forked, tree
 
 from envtune.executor.common import failpoint_hooks
 from envtune.executor.history import interrupted_runs
-from envtune.executor.processes import running_commands
+from envtune.executor.processes import RUN_VARIABLE, running_commands
 from envtune.executor.recover import undo_run
 from envtune.executor.run import apply_plan
 
@@ -109,6 +110,28 @@ def test_what_a_command_started_in_a_session_of_its_own_ends_with_it(tmp_path: P
     assert result["status"] == "stopped" and result["error"].startswith("stopped by SIGTERM")
     assert running_commands(last(state).directory) == []
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_what_such_a_command_starts_while_it_is_ended_ends_too(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the processes and the signal another one is started: a script of a package, by dpkg."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def listed(run: str) -> list[int]:
+        found = running_commands(run)
+        if not started:
+            started.append(subprocess.Popen(["sleep", "300"], env={**os.environ, RUN_VARIABLE: run}))
+        return found
+
+    def stop(kind: str, record: Any) -> None:
+        if kind == "output":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("envtune.executor.commands.running_commands", listed)
+    run = {"op": "run", "argv": ["/bin/sh", "-c", "setsid sleep 300 & echo ready; wait"], "check": {"argv": ["false"]}}
+    assert apply(state, run, on_event=stop)["status"] == "stopped"
+    assert started[0].wait(10) == -signal.SIGKILL and running_commands(last(state).directory) == []
 
 
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, state: str) -> None:

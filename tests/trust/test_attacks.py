@@ -235,7 +235,8 @@ def test_the_executor_refuses_also_what_an_old_plan_or_journal_names(
 
     plan = {"changes": [{"id": "C01", "operations": [operation]}]}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    variables = {"ENVTUNE_STATE": str(tmp_path / "state"), "PATH": f"{hostile}:{os.environ['PATH']}"}
+    variables = {"ENVTUNE_HOST_LOCK": os.environ["ENVTUNE_HOST_LOCK"]}
+    variables |= {"ENVTUNE_STATE": str(tmp_path / "state"), "PATH": f"{hostile}:{os.environ['PATH']}"}
     call = [sys.executable, "-I", str(program)]
     status, touched = traced([*call, "apply", str(tmp_path / "plan.json")], hostile, **variables)
     assert touched == [] and status == (0 if when == "undo" else 1)
