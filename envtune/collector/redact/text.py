@@ -244,11 +244,16 @@ def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
     if _AUTHORIZATION.match(name) and mark:
         line = _LINE.match(text, _AUTHORIZATION_SCHEME.match(text, match.end()).end())
         return line.span() if line and not is_trivial(line.group(), PASSWORD) else None
-    start, end = _value_at(text, match.end(), in_shell)
+    begin = match.end()
+    if in_shell and text[match.start() - 2 : match.start()] == "${":
+        if text[begin : begin + 1] in ("+", "?"):  # `${TOKEN:+--flag}`: no value of it
+            return None
+        begin += text[begin : begin + 1] == "-"
+    start, end = _value_at(text, begin, in_shell)
     value = text[start:end]
     if not value or keeps_graded(grade, value):
         return None
-    quoted = start > match.end()
+    quoted = start > begin
     if not quoted and (_is_code(text, name, value, end) or not _is_value(match, grade, value)):
         return None
     if not quoted and grade == PASSWORD and mark == ":" and not in_shell and _begins_line(text, match.start()):
