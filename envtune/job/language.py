@@ -43,7 +43,10 @@ _TELLTALES = (
         "python",
         re.compile(r"(?m)^(?:from[ \t]+[\w.]+[ \t]+import[ \t]|import[ \t]+[\w.]+[ \t]*(?:$|#|,|as[ \t])|os\.environ)"),
     ),
-    ("make", re.compile(r"(?m)^(?![ \t#])[^\n=(){}\"'$]{1,200}:(?![:=])[^\n=]{0,1000}\n(?:[ \t]*\n)?\t\S|^\.PHONY[ \t]*:")),
+    (
+        "make",
+        re.compile(r"(?m)^(?![ \t#])[^\n=(){}\"'$]{1,200}:(?![:=])[^\n=]{0,1000}\n(?:[ \t]*\n)?\t\S|^\.PHONY[ \t]*:"),
+    ),
     ("YAML", re.compile(r"\A(?:[ \t]*(?:#.*)?\n)*(?:---[ \t]*$|(?:apiVersion|version|services|kind)[ \t]*:)", re.M)),
 )
 _LOOKED_AT = 1 << 16  # characters; what a file is shows at its beginning

@@ -244,11 +244,7 @@ def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
     if _AUTHORIZATION.match(name) and mark:
         line = _LINE.match(text, _AUTHORIZATION_SCHEME.match(text, match.end()).end())
         return line.span() if line and not is_trivial(line.group(), PASSWORD) else None
-    begin = match.end()
-    if in_shell and text[match.start() - 2 : match.start()] == "${":
-        if text[begin : begin + 1] in ("+", "?"):  # `${TOKEN:+--flag}`: no value of it
-            return None
-        begin += text[begin : begin + 1] == "-"
+    begin = _behind_operator(text, match) if in_shell else match.end()
     start, end = _value_at(text, begin, in_shell)
     value = text[start:end]
     if not value or keeps_graded(grade, value):
@@ -261,6 +257,14 @@ def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
     if not quoted and grade == PASSWORD and mark in ("=", ":") and _begins_line(text, match.start()):
         return start, _word_end(text, end)
     return start, end
+
+
+def _behind_operator(text: str, match: Any) -> int:
+    """Return where the value begins: in `${TOKEN:-x}` behind the dash, in `${TOKEN:+--flag}` there is none."""
+    end: int = match.end()
+    if text[match.start() - 2 : match.start()] != "${":
+        return end
+    return {"-": end + 1, "+": len(text), "?": len(text)}.get(text[end : end + 1], end)
 
 
 def _word_end(text: str, end: int) -> int:
