@@ -51,7 +51,9 @@ _POSITIONAL = (
 _SHOWS_COMMAND = re.compile(
     r"(?:(?<=[\s/'\"])|^)(?:sshpass|mysql\w*|mariadb\w*|mongo\w*|redis-\w+|7za?|ldap\w+|(?:un)?zip|sqlcmd|bcp|ipmitool|swanlab"
     r"|openssl|(?:obs|oss)util\w*|cosc\w+|ssh-keygen|snmp\w+|curl|http|https|wget|docker|podman|wandb|vault|htpasswd"
-    r"|smbclient|xfreerdp|rabbitmqctl|skopeo|lftp|az|sqlplus|sqlldr|(?:exp|imp)dp|rman|wpa_passphrase|poetry|openi|sendemail)[ \t][^\n]*|(?<=[ \t])(?:-u|--user|--login|--creds)[= ][^\n]*",
+    r"|smbclient|xfreerdp|rabbitmqctl|skopeo|lftp|az|sqlplus"
+    r"|sqlldr|(?:exp|imp)dp|rman|wpa_passphrase|poetry|openi|sendemail)[ \t][^\n]*"
+    r"|(?<=[ \t])(?:-u|--user|--login|--creds)[= ][^\n]*",
     re.M,
 )
 _PROMPTING = frozenset(
