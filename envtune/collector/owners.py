@@ -12,7 +12,7 @@ import stat as stat_module
 from contextlib import contextmanager
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
-from .paths import resolve
+from .paths import LINK_LIMIT, resolve
 
 # machine -> numbers of setgroups, setfsuid, setfsgid: called directly, they are this thread's only.
 # Sources: setfsuid(2), nptl(7) "C library/kernel differences", asm/unistd.h.
@@ -23,6 +23,7 @@ _SYSTEM_FILES = re.compile(
     r"|/etc/(?:ufw|firewalld|nftables|iptables|sysconfig|sysctl\.d|tuned|default|modprobe\.d)/|/etc/(?:nftables|sysctl)\.conf$"
     r"|/boot/|/(?:usr/)?lib/modules/|/var/lib/dpkg/"
 )
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IDS = re.compile(rb"^(Uid|Gid|Groups):([\s0-9]*)$", re.M)
 NOBODY = 65534  # who may read what everybody may read
 _groups: Dict[int, Tuple[int, List[int]]] = {}  # user -> main group, all groups
@@ -55,7 +56,7 @@ def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
     way, named = users_on_the_way(path), frozenset(users) - {0}
     process = re.match(r"/proc/([0-9]+)/[a-z_]+$", path)
     if process is not None:  # its owner may read all of it; the kernel asks for the same group, too
-        named -= _process_users(int(process.group(1)), "")
+        named -= frozenset(_process_ids(process.group(), b"Uid"))
     return way | (frozenset() if not way and _SYSTEM_FILES.match(path) else named)
 
 
@@ -79,6 +80,42 @@ def open_as(path: str, flags: int, users: Iterable[int]) -> int:
     finally:
         for descriptor in opened:
             os.close(descriptor)
+
+
+def open_folder(path: str) -> int:
+    """Open a directory to write in it, following no link that another user made; raises OSError.
+
+    What is then named below the descriptor is in that directory, whatever others put in its place.
+    """
+    current, links = os.open("/" if path.startswith("/") else ".", _FOLDER), LINK_LIMIT
+    parts = list(reversed(path.split("/")))
+    try:
+        while parts:
+            part = parts.pop() or "."
+            target = _own_link(part, current, path)
+            if target is not None:
+                links -= 1
+                parts.extend(reversed(target.split("/")))
+                part = "/" if target.startswith("/") else "."
+            if links < 0:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            following = os.open(part, _FOLDER, dir_fd=current)
+            os.close(current)
+            current = following
+        return current
+    except BaseException:
+        os.close(current)
+        raise
+
+
+def _own_link(name: str, folder: int, path: str) -> Optional[str]:
+    """Return the text of a link that root or the caller made; None for what is no link."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat_module.S_ISLNK(status.st_mode):
+        return None
+    if status.st_uid not in (0, os.geteuid()):
+        raise OSError(errno.ELOOP, "the path has a symbolic link of another user", path)
+    return os.readlink(name, dir_fd=folder)
 
 
 @contextmanager
@@ -136,7 +173,13 @@ def job_users(target: Mapping[str, Any], root: str = "") -> FrozenSet[int]:
     for path in (target.get("script"), target.get("env_file")):
         users |= writers_of(root + str(path)) if path else frozenset()
     pid = target.get("pid")
-    return frozenset(users) | (frozenset() if pid is None else _process_users(int(pid), root))
+    if pid is not None:
+        folder = "%s/proc/%d" % (root, pid)
+        users |= set(_process_ids(folder, b"Uid"))  # who started it and as whom it runs
+        groups = _process_ids(folder, b"Gid")[-1:], _process_ids(folder, b"Groups")
+        if len(users) == 1 and groups[0] and not root:
+            _groups[min(users)] = groups[0][0], groups[1] or groups[0]
+    return frozenset(users - {0})
 
 
 def writers_of(path: str) -> FrozenSet[int]:
@@ -158,14 +201,11 @@ def writers_of(path: str) -> FrozenSet[int]:
     return frozenset(users - {0})
 
 
-def _process_users(pid: int, root: str) -> FrozenSet[int]:
-    """Return as whom a process runs and who started it, without root; what its groups may read, it may."""
+def _process_ids(folder: str, name: bytes) -> List[int]:
+    """Return a line of numbers of /proc/PID/status; none where the process is gone."""
     try:
-        with open("%s/proc/%d/status" % (root, pid), "rb") as stream:
-            rows = {name: [int(word) for word in rest.split()] for name, rest in _IDS.findall(stream.read(1 << 16))}
-    except (OSError, ValueError):
-        return frozenset()
-    user, groups = rows.get(b"Uid", []), rows.get(b"Gid", [])
-    if len(set(user)) == 1 and groups and not root:
-        _groups[user[0]] = groups[-1], rows.get(b"Groups", []) or groups[-1:]
-    return frozenset(user) - {0}
+        with open(folder + "/status", "rb") as stream:
+            rows = dict(_IDS.findall(stream.read(1 << 16)))
+    except OSError:
+        return []
+    return [int(word) for word in rows.get(name, b"").split()]

@@ -12,7 +12,7 @@ import pytest
 
 from envtune.collector.machine import Machine
 from envtune.collector.owners import acting_as
-from envtune.collector.snapshot import take
+from envtune.collector.snapshot import take, write_new
 from envtune.context.open import open_context
 from envtune.errors import Denied
 from envtune.host import LocalHost
@@ -27,7 +27,7 @@ class Place:
     """A directory of a user's, beside a file that only root may read and one that everybody may."""
 
     def __init__(self, folder: Path) -> None:
-        for path in (folder, *(p for p in folder.parents if p.name.startswith("pytest-"))):
+        for path in (folder, *(p for p in folder.parents if p.name.startswith(("pytest-", "popen-")))):
             path.chmod(0o755)
         self.closed, self.open, self.theirs = folder / "closed.sh", folder / "open.sh", folder / "theirs"
         for path, mode in ((self.closed, 0o600), (self.open, 0o644)):
@@ -164,3 +164,20 @@ def test_root_s_own_job_and_rights_are_as_ever(tmp_path: Path) -> None:
     with acting_as(OWNER), pytest.raises(PermissionError):
         place.closed.read_text()
     assert place.closed.read_text() == CONTENT and os.getgroups() is not None
+
+
+def test_a_snapshot_is_written_through_no_link_of_another_user(tmp_path: Path) -> None:
+    theirs, protected = tmp_path / "theirs", tmp_path / "protected"
+    for path in (theirs / "real", protected):
+        path.mkdir(parents=True)
+    (theirs / "link").symlink_to(protected)
+    (tmp_path / "own").symlink_to("theirs/real")
+    os.lchown(theirs / "link", OWNER, OWNER)
+    with pytest.raises(OSError, match="link of another user"):
+        write_new(str(theirs / "link/host.tar.gz"), b"x")
+    assert not list(protected.iterdir())
+    write_new(str(tmp_path / "own/host.tar.gz"), b"x")
+    with pytest.raises(FileExistsError):
+        write_new(str(tmp_path / "own/host.tar.gz"), b"y")
+    write_new(str(tmp_path / "own/host.tar.gz"), b"z", replace=True)
+    assert [(path.name, path.read_bytes()) for path in (theirs / "real").iterdir()] == [("host.tar.gz", b"z")]
