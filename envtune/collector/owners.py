@@ -54,7 +54,7 @@ def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
     if os.geteuid() != 0:
         return frozenset()
     way, named = users_on_the_way(path), frozenset(users) - {0}
-    process = re.match(r"/proc/([0-9]+)/[a-z_]+$", path)
+    process = re.match(r"/proc/[0-9]+(?=/[a-z_]+$)", path)
     if process is not None:  # its owner may read all of it; the kernel asks for the same group, too
         named -= frozenset(_process_ids(process.group(), b"Uid"))
     return way | (frozenset() if not way and _SYSTEM_FILES.match(path) else named)
