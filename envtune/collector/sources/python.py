@@ -64,7 +64,7 @@ def _record_commands(recorder: Any, version: str) -> None:
 def _record_environment(recorder: Any, python: Mapping[str, Any]) -> None:
     """Record the import path of the job's Python, and what building for it needs."""
     entries, _ = import_path(recorder, recorder.variables, recorder.cwd, python["sites"])
-    for folder in [recorder.cwd] + entries:
+    for folder in dict.fromkeys([recorder.cwd, _working_directory(recorder)] + entries):
         for name in ("torch", "torch/__init__.py", "torch.py"):
             quietly(recorder.stat, os.path.join(folder, name))
         quietly(recorder.listdir, os.path.join(folder, "torch"))
@@ -76,6 +76,15 @@ def _record_environment(recorder: Any, python: Mapping[str, Any]) -> None:
     for path in headers:
         quietly(recorder.stat, path)
     _record_rights(recorder, python)
+
+
+def _working_directory(recorder: Any) -> str:
+    """Return where the named process works, which is on its import path; without one, where the recorder does."""
+    pid = recorder.target.get("pid")
+    try:
+        return str(recorder.cwd if pid is None else recorder.readlink("/proc/%d/cwd" % pid))
+    except OSError:
+        return str(recorder.cwd)
 
 
 def _record_rights(recorder: Any, python: Mapping[str, Any]) -> None:

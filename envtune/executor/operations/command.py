@@ -119,7 +119,7 @@ class CommandOperation(Operation):
             directory.write_private(saved["notes"] + ".found", lambda file: file.write(text))
 
     def _find(self) -> Optional[Match[str]]:
-        query = self.undo["find"]
+        query = (self.undo or {})["find"]
         return re.search(query["pattern"], command_output(query["argv"], self.env))
 
     def _items(self) -> Set[str]:
@@ -164,7 +164,7 @@ class CommandOperation(Operation):
         """Return the undo command with the groups that are found now."""
         match, added = self._find(), _noted(str(saved.get("notes", "")) + ".found")
         if match is None or added not in (None, _without_groups(match)):
-            looked_for = self.undo["find"]["pattern"] if added is None else added
+            looked_for = (self.undo or {})["find"]["pattern"] if added is None else added
             raise FailedError("undo-argument-not-found", command=" ".join(argv), pattern=looked_for.strip())
         for name, value in match.groupdict().items():
             argv = [part.replace("{%s}" % name, value or "") for part in argv]
