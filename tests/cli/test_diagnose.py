@@ -193,12 +193,12 @@ PAGE = """\
 F14  The operator is not available on the NPU backend
 
   log     train.log:3, 2 times (also line 5)
-          step 117 loss 2.04
-          Traceback (most recent call last):
+        | step 117 loss 2.04
+        | Traceback (most recent call last):
         > RuntimeError: Could not run 'aten::trunc.out' with arguments from the
-          'NPUTensorId' backend. 'aten::trunc.out' is only available for these
-          backends: [CPUTensorId].
-          step 118 skipped, which is a long line that does not fit into the ro …
+        | 'NPUTensorId' backend. 'aten::trunc.out' is only available for these
+        | backends: [CPUTensorId].
+        | step 118 skipped, which is a long line that does not fit into the ro …
   says    operator aten::trunc.out
 """
 
