@@ -25,7 +25,7 @@ Span = Tuple[int, int]
 _HINT = re.compile(
     r"(?i)pass|pw|secret|tok|cred|key|cookie|jwt|auth|sig|bearer|basic|session|licen[sc]e|[a-z]k\b|sas|salt|pin|otp|pat|psk"
     r"|hook|dsn|login|pword|eyJ|://|hf_|sk-|gh[pousr]_|gl[a-z]{2,5}-|LTAI|HST3|AKI|AKL|ASIA|xox|AIza|npm_|pypi|ssh-|ecdsa"
-    r"|[sr]k_|hv[sbr]\.|SG\.|:AA|[\u4e00-\u9fff]|[A-Za-z0-9]{24}|:[^\s:@]{6,64}@|:\S{1,80}:\S{1,80}:\S{1,80}:"
+    r"|[sr]k_|hv[sbr]\.|SG\.|:AA|[\u4e00-\u9fff]|[A-Za-z0-9]{24}|:[^\s:@]{6,64}@|:[^\s:]{1,80}:[^\s:]{1,80}:[^\s:]{1,80}:"
 )
 # A name and what separates it from a value: `name=`, `"name": `, `--name `, `name is `.
 _NAMED = re.compile(
@@ -46,7 +46,7 @@ _AUTHORIZATION_SCHEME: Any = re.compile(r"[\"']?(?:[A-Za-z][\w-]{1,20}[ \t]+)?(?
 _SCHEME = re.compile(r"(?i)\b(bearer|basic|negotiate|digest)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})")
 _XML = re.compile(r"<([A-Za-z][\w.:-]{0,80})>([^<>\n]{1,4096})</")
 # Alone, or behind words that say whose it is: `xai-...`, `team_token_v2-...`.
-_LONG = re.compile(r"(?<![\w+./-])(?:[A-Za-z0-9]{1,12}[_.-]){0,3}?([A-Za-z0-9][A-Za-z0-9+/]{23,})={0,2}(?![\w+/])")
+_LONG = re.compile(r"(?<![\w+./-])(?:[A-Za-z0-9]{1,12}[_.-]){0,3}?(/?[A-Za-z0-9][A-Za-z0-9+/]{22,})={0,2}(?![\w+/])")
 _DIGEST_BEFORE = re.compile(
     r"(?i)(?:sha-?\d{1,3}|md5|blake2b|digest|checksum|integrity|hash)[\"']?\s{0,2}[-=:]\s{0,2}[\"']?$"
 )
