@@ -24,7 +24,9 @@ _SYSTEM_FILES = re.compile(
     r"|/boot/|/(?:usr/)?lib/modules/|/var/lib/dpkg/"
 )
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_groups: Dict[int, Tuple[int, List[int]]] = {}
+_IDS = re.compile(rb"^(Uid|Gid|Groups):([\s0-9]*)$", re.M)
+NOBODY = 65534  # who may read what everybody may read
+_groups: Dict[int, Tuple[int, List[int]]] = {}  # user -> main group, all groups
 
 
 def users_on_the_way(path: str) -> FrozenSet[int]:
@@ -54,8 +56,15 @@ def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
     way, named = users_on_the_way(path), frozenset(users) - {0}
     process = re.match(r"/proc/[0-9]+(?=/[a-z_]+$)", path)
     if process is not None:  # its owner may read all of it; the kernel asks for the same group, too
-        named -= {os.stat(process.group()).st_uid}
+        named -= frozenset(_process_ids(process.group(), b"Uid"))
     return way | (frozenset() if not way and _SYSTEM_FILES.match(path) else named)
+
+
+def names_as(path: str, users: Iterable[int]) -> None:
+    """Raise OSError, EACCES where one of `users`, or of those who own the way, may not list a directory."""
+    for user in sorted(readers_of(path + "/", users)):
+        with acting_as(user):
+            os.scandir(path).close()
 
 
 def open_as(path: str, flags: int, users: Iterable[int]) -> int:
@@ -179,7 +188,7 @@ def _groups_of(user: int) -> Tuple[int, List[int]]:
             row = pwd.getpwuid(user)
             _groups[user] = row.pw_gid, os.getgrouplist(row.pw_name, row.pw_gid)
         except (KeyError, OSError):
-            _groups[user] = 65534, [65534]
+            _groups[user] = NOBODY, [NOBODY]
     return _groups[user]
 
 
@@ -189,11 +198,42 @@ def job_users(target: Mapping[str, Any], root: str = "") -> FrozenSet[int]:
     `target` has the keys script, env_file and pid. What is not there has no owner.
     """
     users: Set[int] = set()
+    for path in (target.get("script"), target.get("env_file")):
+        users |= writers_of(root + str(path)) if path else frozenset()
     pid = target.get("pid")
-    for path in (target.get("script"), target.get("env_file"), None if pid is None else "/proc/%d" % pid):
-        for look in (os.stat, os.lstat) if path else ():
-            try:
-                users.add(look(root + str(path)).st_uid)
-            except OSError:
-                pass
+    if pid is not None:
+        folder = "%s/proc/%d" % (root, pid)
+        users |= set(_process_ids(folder, b"Uid"))  # who started it and as whom it runs
+        groups = _process_ids(folder, b"Gid")[-1:], _process_ids(folder, b"Groups")
+        if len(users) == 1 and groups[0] and not root:
+            _groups[min(users)] = groups[0][0], groups[1] or groups[0]
     return frozenset(users - {0})
+
+
+def writers_of(path: str) -> FrozenSet[int]:
+    """Return who owns a file or the link to it, without root; nobody where every user may write it.
+
+    They say what its text names. What is not there has no owner. A group that may write to what its user owns is
+    trusted by that user, as most users' own group is.
+    """
+    users: Set[int] = set()
+    for look in (os.stat, os.lstat):
+        try:
+            status = look(path)
+        except OSError:
+            continue
+        users.add(status.st_uid)
+        writable = status.st_mode & (0o002 if status.st_uid or not status.st_gid else 0o022)
+        if writable and stat_module.S_ISREG(status.st_mode):
+            users.add(NOBODY)
+    return frozenset(users - {0})
+
+
+def _process_ids(folder: str, name: bytes) -> List[int]:
+    """Return a line of numbers of /proc/PID/status; none where the process is gone."""
+    try:
+        with open(folder + "/status", "rb") as stream:
+            rows = dict(_IDS.findall(stream.read(1 << 16)))
+    except OSError:
+        return []
+    return [int(word) for word in rows.get(name, b"").split()]

@@ -1,15 +1,20 @@
 """`envtune.plan/1`: a plan as data, and back.
 
 A file is trusted in nothing. What it says is only compared with the plan that is built again on this host (rebuild.py):
-no operation of a file is carried out, and nothing of it is shown as what would be done.
+no operation of a file is carried out, and nothing of it is shown as what would be done. A file is passed on, too: what
+it quotes of the host's files is without their secrets, on both sides of the comparison.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 from typing import Any, Mapping, NoReturn, Sequence
 
+from envtune.collector.redact import redact_file, redact_text
+from envtune.collector.redact.values import REDACTED
 from envtune.context.registry import current_name
 from envtune.errors import PlanError
 from envtune.executor.plan import OPERATIONS
@@ -69,31 +74,55 @@ def change_data(change: Change, lang: str) -> dict[str, Any]:
     return {
         "id": change.id,
         "finding": change.finding,
-        "subject": change.subject,
+        "subject": redact_text(change.subject),
         "playbook": change.playbook,
         "action": change.action,
         "target": change.target,
-        "before": change.before,
-        "after": change.after,
+        "before": _shown(change, change.before),
+        "after": _shown(change, change.after),
         "view": change.scope,
         "safety": change.safety,
         "disruption": change.disruption,
         "root": change.root,
         "undoable": change.undoable,
-        "rivals": [owner.to(lang) for owner in change.other_owners],
-        "note": None if change.note is None else change.note.to(lang),
+        "rivals": [redact_text(owner.to(lang)) for owner in change.other_owners],
+        "note": None if change.note is None else redact_text(change.note.to(lang)),
         "cures": list(change.fixes),
         "verify": dict(change.verify),
-        "operations": [dict(operation) for operation in change.operations],
+        "operations": [
+            {name: _operand(change, name, value) for name, value in operation.items()}
+            for operation in change.operations
+        ],
     }
+
+
+def _shown(change: Change, text: str) -> str:
+    """Return what a file or setting holds as a plan may say it: without secrets, by the rules of that file."""
+    is_env_file = change.verify.get("env_file") == change.target
+    kept = redact_file(change.target, text.encode("utf-8", "surrogateescape"), env_file=is_env_file)
+    return REDACTED if kept is None else kept.decode("utf-8", "surrogateescape")
+
+
+def _operand(change: Change, name: str, value: Any) -> Any:
+    """Return a member of an operation; of the content of a file the secrets are left out."""
+    if isinstance(value, str) and name == "content":
+        try:
+            text = base64.b64decode(value, validate=True).decode("utf-8", "surrogateescape")
+        except (binascii.Error, ValueError):
+            return value  # of a file that is not one of ours; it is refused
+        shown = _shown(change, text)
+        return value if shown == text else base64.b64encode(shown.encode("utf-8", "surrogateescape")).decode("ascii")
+    if isinstance(value, str):
+        return redact_text(value)
+    return [_operand(change, "", member) for member in value] if isinstance(value, (list, tuple)) else value
 
 
 def _skipped_data(skipped: SkippedFinding, lang: str) -> dict[str, Any]:
     return {
         "finding": skipped.finding,
-        "subject": skipped.subject,
-        "reason": skipped.reason.to(lang),
-        "steps": [step.to(lang) for step in skipped.steps],
+        "subject": redact_text(skipped.subject),
+        "reason": redact_text(skipped.reason.to(lang)),
+        "steps": [redact_text(step.to(lang)) for step in skipped.steps],
     }
 
 

@@ -204,13 +204,13 @@ class LocalHost:
 
     def listdir(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in a directory."""
-        return self._file("list", path, lambda: tuple(sorted(list_names(path))))
+        return self._file("list", path, lambda: tuple(sorted(list_names(path, self.users))))
 
     def glob(self, pattern: str) -> tuple[str, ...]:
         """Return the sorted paths that match a shell pattern, without entering a mount that hangs."""
 
         def paths() -> tuple[str, ...]:
-            if self._mounts.remote():  # then step by step, so that no step enters a mount that hangs
+            if self._mounts.remote() or self.users:  # then step by step, each guarded and as who may list it
                 return tuple(glob_paths(self, pattern))
             return tuple(sorted(glob_module.glob(pattern)))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, Mapping, Optional
 
@@ -145,6 +147,27 @@ def test_what_was_named_is_named_again(catalogue: Catalogue) -> None:
     assert made.target.peers == ("10.0.0.2",) and made.plan.options["wheels"] == "/opt/wheels"
     named = prepare_saved(host(), load_plan(json.dumps(peers)), catalogue, {"peers": ("10.0.0.3",)})
     assert named.target.peers == ("10.0.0.3",)
+
+
+def test_a_plan_holds_no_secret_of_the_files_it_changes(catalogue: Catalogue) -> None:
+    """It is passed on; what is compared and built again is the same without them."""
+    lines = (
+        "export DB_PASSWORD=Hx7pQ2mZ9k",
+        "export TASK_QUEUE_ENABLE=0",
+        "mysql -uroot -pRk4wT8sB3n",
+        "python3 train.py",
+    )
+    for name, key in (("/home/t/train.sh", "script"), ("/home/t/job.env", "env_file")):
+        text = "\n".join(line if key == "script" else line.replace("export ", "") for line in lines) + "\n"
+        on = partial(host, {name: text}, like=["npu-910b-8", "torch210"])
+        saved = planned(on(), catalogue, "ENV", **{key: name})
+        (change,) = (change for change in saved["changes"] if change["target"] == name)
+        (operation,) = change["operations"]
+        everything = json.dumps(saved) + base64.b64decode(operation["content"]).decode()
+        assert "Hx7pQ2mZ9k" not in everything and "Rk4wT8sB3n" not in everything and "redacted" in change["before"]
+        made = again(saved, on(), catalogue)
+        (own,) = (change for change in made.plan.changes if change.target == name)
+        assert "Hx7pQ2mZ9k" in base64.b64decode(own.operations[0]["content"]).decode()  # what is written is whole
 
 
 def test_an_earlier_version_s_plan_is_built_again_from_what_it_says(catalogue: Catalogue) -> None:
