@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import glob as glob_module
 import os
+import sys
 import time
 from types import ModuleType
 from typing import Any, Callable, Iterable, Mapping, Optional, Protocol, Sequence, TypeVar
@@ -274,8 +275,8 @@ class LocalHost:
 
 
 def _tables(linux: ModuleType) -> Any:
-    """Return who reads processes, sockets and interfaces: the collector from /proc, psutil where there is none."""
-    if os.path.exists("/proc/self/stat"):
+    """Return who reads processes, sockets and interfaces: the collector from /proc, psutil where no system has one."""
+    if sys.platform == "linux":  # without /proc it says so; psutil would find nothing there, or fail
         return linux
     from envtune.host import psutil_tables
 

@@ -413,8 +413,9 @@ def test_a_manifest_that_is_wrong(tmp_path: Path, manifest: str, words: str) -> 
         ("processes", [{"pid": 1, "started": "yesterday"}], "started: a number"),
         ("listeners", [{"address": "0.0.0.0", "port": 70000}], "listeners[0].port: 70000: must lie in 0 .. 65535"),
         ("listeners", [{"port": 7}], "address is missing"),
-        ("interfaces", [{"addresses": ["x"]}], "name is missing"),
+        ("interfaces", [{"addresses": ["192.0.2.1"]}], "name is missing"),
         ("interfaces", [{"name": "eth0", "addresses": "192.0.2.1"}], "addresses: a list"),
+        ("interfaces", [{"name": "eth0", "addresses": ["192.0.2.300"]}], "addresses[0]: not an IP address"),
         ("disks", [{"path": "/", "total": 5}], "free is missing"),
     ],
 )
