@@ -10,7 +10,7 @@ import os
 import re
 import stat as stat_module
 from contextlib import contextmanager
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from .paths import resolve
 
@@ -118,16 +118,18 @@ def _groups_of(user: int) -> Tuple[int, List[int]]:
     return _groups[user]
 
 
-def job_users(target: Mapping[str, Any], root: str = "") -> FrozenSet[int]:
+def job_users(target: Mapping[str, Any], guard: Callable[[str], None], root: str = "") -> FrozenSet[int]:
     """Return who owns the script, env file or process that names the job, and the links to it; without root.
 
-    `target` has the keys script, env_file and pid. What is not there has no owner.
+    `target` has the keys script, env_file and pid. What is not there has no owner; nor has what `guard` refuses with an
+    OSError, because it lies on a mount that does not answer: nobody reads it then.
     """
     users: Set[int] = set()
     pid = target.get("pid")
     for path in (target.get("script"), target.get("env_file"), None if pid is None else "/proc/%d" % pid):
         for look in (os.stat, os.lstat) if path else ():
             try:
+                guard(root + str(path))
                 users.add(look(root + str(path)).st_uid)
             except OSError:
                 pass

@@ -19,6 +19,7 @@ from envtune.collector.commands import run_command
 from envtune.collector.files import file_status, list_names, read_bytes, read_head
 from envtune.collector.glob import glob_paths
 from envtune.collector.mounts import Mounts, disk_space
+from envtune.collector.owners import job_users
 from envtune.collector.paths import LinkLoop, real_path
 from envtune.collector.wheels import record_digest, wheel_record
 from envtune.errors import Denied, HostError, Missing, TimedOut, Unreadable
@@ -160,6 +161,10 @@ class LocalHost:
         self.users: frozenset[int] = frozenset()  # who name what is read: as root only what they may read, too
         self._memory: dict[tuple[str, ...], Any] = {}
         self._mounts = Mounts()
+
+    def name_readers(self, target: Mapping[str, Any]) -> None:
+        """Read from now on as the owners of what names the job, too (see `job_users`)."""
+        self.users = job_users(target, self._mounts.guard)
 
     def _file(self, kind: str, path: str, read: Callable[[], T]) -> T:
         """Answer a question about a path once; the path may lie on a mount that hangs."""
