@@ -13,9 +13,9 @@ MARKED := slow or $(PRIVILEGED)
 TOOLS := export XDG_CACHE_HOME="$(CACHE)" PIP_CACHE_DIR="$(CACHE)/pip" TMPDIR="$(CACHE)/tmp" PYTHON="$(PYTHON)"; \
 	unset PYTHONPATH PYTHONHOME; mkdir -p "$$TMPDIR" &&
 
-.PHONY: help check test test-all lint format types messages docs docs-check pyz bench clean
+.PHONY: help check test test-all test-unprivileged test-privileged lint format types messages docs docs-check pyz bench clean
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' Makefile
 
 check: $(VENV)/ready ## set everything up and report on this host (ARGS="--lang zh")
 	@XDG_CACHE_HOME="$(CACHE)" $(VENV)/bin/envtune check $(ARGS); code=$$?; \
@@ -24,8 +24,12 @@ check: $(VENV)/ready ## set everything up and report on this host (ARGS="--lang 
 test: $(VENV)/ready-dev ## set everything up and run the fast tests
 	@$(TOOLS) $(VENV)/bin/python -m pytest -n auto --dist worksteal -m "not ($(MARKED))" $(PYTEST_ARGS)
 
-test-all: $(VENV)/ready-dev ## every test; those that need root, firewalls, compilers or sshd skip where that is missing
+test-all: test-unprivileged test-privileged ## every test; what a test needs and is not there has it skipped
+
+test-unprivileged: $(VENV)/ready-dev ## those that need no root, firewall, compiler or sshd
 	@$(TOOLS) $(VENV)/bin/python -m pytest $(SEARCH) -n auto --dist worksteal -m "not ($(PRIVILEGED))" $(PYTEST_ARGS)
+
+test-privileged: $(VENV)/ready-dev ## those that do, one after the other
 	@$(TOOLS) $(VENV)/bin/python -m pytest $(SEARCH) -m "$(PRIVILEGED)" $(PYTEST_ARGS)
 
 lint: $(VENV)/ready-dev ## ruff, and the format

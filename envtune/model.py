@@ -11,6 +11,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Optional, Union
 
 from envtune.messages import Text
 
+Command = Union[str, Text]  # a line to paste, or why none is shown (commandline.py)
 Source = Union[str, Text]  # where a statement comes from: a path or a command, or words such as `this shell`
 
 
@@ -68,7 +69,7 @@ class Reading(NamedTuple):
     expected: Union[Text, Wording, None] = None
     reason: Optional[Text] = None
     needs_privilege: bool = False  # the only reason is a missing privilege
-    commands: tuple[str, ...] = ()  # what mends this very subject, where the check's commands do not
+    commands: tuple[Command, ...] = ()  # what mends this very subject, where the check's commands do not
 
 
 class Fact(NamedTuple):
@@ -179,7 +180,7 @@ class Finding(NamedTuple):
     reason: Optional[Text]
     evidence: Evidence
     needs_privilege: bool = False  # unknown only because of a missing privilege
-    commands: tuple[str, ...] = ()  # what to type on this host to mend it
+    commands: tuple[Command, ...] = ()  # what to type on this host to mend it
 
     @property
     def id(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from helpers.examples import ROOT
 from helpers.recorded import resolve
+from helpers.rows import sampled
 from typer.testing import CliRunner
 
 import envtune
@@ -53,7 +54,7 @@ def without_clock(data: dict[str, object]) -> dict[str, object]:
     return {key: value for key, value in data.items() if key not in ("started", "seconds")}
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("lang", sampled(["en", "zh"], 2))
 def test_a_report_is_that_of_check(snapshot: Path, lang: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("envtune.cli.check._exit_now", lambda code: None)
     asked: list[str] = []

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Mapping
 
 import pytest
+from helpers.assembled import assembled
 from helpers.examples import ROOT
+from helpers.rows import sampled
 
 from envtune.assemble import PROLOGUE, AssemblyError, assemble, shipped
 
@@ -150,10 +152,10 @@ def test_the_command(package: Path, tmp_path: Path) -> None:
     assert done.stderr.startswith("assemble: modules import each other in a circle: ")
 
 
-@pytest.mark.parametrize("name", ["collector", "executor"])
+@pytest.mark.parametrize("name", sampled(["collector", "executor"], 2))
 def test_a_checkout_assembles_what_an_install_brings(name: str) -> None:
     text = shipped(name)
-    assert text == assemble(ROOT / "envtune" / name)
+    assert text == assembled(name)
     done = subprocess.run(
         [sys.executable, "-IS", "-", "--help"], input=text, capture_output=True, text=True, check=False
     )

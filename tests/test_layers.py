@@ -20,7 +20,7 @@ MODULES = {
 # Lowest first: a package imports from those before it only. What is named here are packages and single modules.
 LAYERS = (
     ("messages", "version", "ranges", "trust"),
-    ("model", "errors", "intervals", "assemble"),
+    ("model", "errors", "intervals", "assemble", "commandline"),
     ("collector", "executor", "schema", "shell", "firewall"),
     ("host",),
     ("snapshot", "job"),
@@ -310,7 +310,8 @@ def tracked() -> Iterator[Path]:
     skipped = re.compile(r"\.git|\.venv.*|\.cache|dist|build|__pycache__|\.[a-z]+_cache|\.hypothesis")
     for base, folders, names in os.walk(ROOT):
         folders[:] = [folder for folder in folders if not skipped.fullmatch(folder)]
-        yield from (path for path in (Path(base, name) for name in names) if path.suffix in TEXT and path.is_file())
+        paths = (Path(base, name) for name in names if not skipped.fullmatch(name))  # .git of a worktree is a file
+        yield from (path for path in paths if path.suffix in TEXT and path.is_file())
 
 
 def test_no_file_names_a_place_that_exists_on_one_machine_only() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Sequence
 
 import pytest
+from helpers.assembled import assembled
 from helpers.examples import ROOT
 
-from envtune.assemble import assemble
 from envtune.snapshot.open import open_snapshot
 
 pytestmark = pytest.mark.slow  # fetches the dependencies and builds
@@ -120,7 +120,7 @@ def test_an_old_python_records_and_says_what_the_rest_needs(version: str, pyz: P
     assert host.read(str(tmp_path / "train.sh")) == "export RANK=3\n"
     code, _, errors = run(python, pyz, "snapshot", "--output", str(out), home=str(tmp_path))
     assert code == 2 and "File exists" in errors
-    assert run(python, pyz, "collector", home=str(tmp_path)) == (0, assemble(ROOT / "envtune/collector"), "")
+    assert run(python, pyz, "collector", home=str(tmp_path)) == (0, assembled("collector"), "")
     for arguments in (["check"], ["--help"], []):
         code, text, errors = run(python, pyz, *arguments, home=str(tmp_path))
         assert (code, text) == (2, "")

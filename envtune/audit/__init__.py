@@ -7,7 +7,6 @@ kernel) is left behind and the next check gets a new one, so a hung check costs 
 from __future__ import annotations
 
 import re
-import shlex
 import time
 from functools import partial
 from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
@@ -16,6 +15,7 @@ from envtune import expect
 from envtune.audit.applicability import excluded
 from envtune.catalog import Catalogue, load
 from envtune.catalog import select as select_checks
+from envtune.commandline import WithheldError, checked, quoted
 from envtune.context import Context
 from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, describe_target, open_context, resolve_target
 from envtune.context.registry import find_probe
@@ -32,7 +32,7 @@ from envtune.errors import (
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
-from envtune.model import Check, Evidence, Fact, Finding, Outcome, Reading, Report, Severity, Source
+from envtune.model import Check, Command, Evidence, Fact, Finding, Outcome, Reading, Report, Severity, Source
 from envtune.ranges import NumberTooLongError, join_subjects
 
 Progress = Callable[[Check], None]
@@ -223,23 +223,26 @@ def severity_of(check: Check, context: Context) -> Severity:
     return check.severity
 
 
-def commands_of(check: Check, context: Context) -> tuple[str, ...]:
+def commands_of(check: Check, context: Context) -> tuple[Command, ...]:
     """Return what to type on this host (`commands_by` may say it for a fact)."""
     rows = (commands for when, commands in check.commands_by if excluded(when, context.facts)[0] is None)
     commands = next(rows, check.commands)
     if check.probe in ("torch.interpreter", "python.pip_command"):  # there the question is what `python3` means
         return commands
-    return tuple(_PYTHON.sub(lambda _: _target_python(context), line) for line in commands)
+    try:
+        return tuple(_PYTHON.sub(lambda _: _target_python(context), line) for line in commands)
+    except WithheldError as error:
+        return (error.reason,)
 
 
 def _target_python(context: Context) -> str:
     """How to start the Python that was judged: by its path, since another shell's `python3` may be another one."""
     python = context.target.python
-    return "python3" if python is None else shlex.quote(python.path)
+    return "python3" if python is None else quoted(python.path)
 
 
 def _judge(
-    check: Check, severity: Severity, readings: Sequence[Reading], commands: tuple[str, ...]
+    check: Check, severity: Severity, readings: Sequence[Reading], commands: tuple[Command, ...]
 ) -> tuple[Finding, ...]:
     known = [reading for reading in readings if reading.reason is None]
     unknown = [reading for reading in readings if reading.reason is not None]
@@ -273,7 +276,7 @@ def _alike(readings: Sequence[Reading]) -> list[list[Reading]]:
 
 
 def _finding(
-    check: Check, severity: Severity, outcome: Outcome, group: Sequence[Reading], commands: tuple[str, ...] = ()
+    check: Check, severity: Severity, outcome: Outcome, group: Sequence[Reading], commands: tuple[Command, ...] = ()
 ) -> Finding:
     first = group[0]
     return Finding(
@@ -286,7 +289,7 @@ def _finding(
         first.reason,
         Evidence(first.evidence.source, _cut(first.evidence.text)),
         first.needs_privilege,
-        first.commands or commands,
+        tuple(map(checked, first.commands or commands)),
     )
 
 

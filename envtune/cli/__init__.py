@@ -8,30 +8,64 @@ import envtune.trust.import_path  # noqa: F401 (before any other import)
 import os
 import signal
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from envtune.report.output import OutputError
+
+NOT_WRITTEN = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h: no verb ends with it on purpose
 INTERRUPTED = 130
+READER_LEFT = 141  # what a shell shows for SIGPIPE
 
 
 def main() -> None:
-    """Entry point of the `envtune` command."""
-    from envtune.cli.app import COMPLETION_VARIABLE, app
+    """Entry point of the `envtune` command: every end of it becomes an exit status here."""
+    from envtune.report.output import OutputError, open_standard_streams
 
+    open_standard_streams()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end_by_signal)
     try:
+        status = _run()
+        sys.stdout.flush()
+    except OutputError as error:
+        status = _report_lost_output(error)
+    sys.exit(status)
+
+
+def _run() -> int:
+    """Run the command line; return its exit status. Raises OutputError."""
+    from envtune.cli.app import COMPLETION_VARIABLE, app
+    from envtune.report.output import OutputError
+
+    try:
         app(complete_var=COMPLETION_VARIABLE)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)  # what a shell shows for SIGPIPE
     except SystemExit as end:
         if end.code == INTERRUPTED:
             _end_running_commands()
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except OutputError:
         raise
     except Exception as error:
-        _report_internal_error(error)
+        return _report_internal_error(error)
+    return 0
+
+
+def _report_lost_output(error: OutputError) -> int:
+    """Return the status of a report that nobody got: neither "nothing found" nor "something found"."""
+    if error.reader_has_left:
+        return READER_LEFT
+    from envtune.cli.app import language_of
+    from envtune.cli.options import print_error
+    from envtune.errors import system_error_text
+    from envtune.messages import Message
+
+    reason = system_error_text(error.cause)
+    message = Message("{place}: not written: {reason}", place=Message("standard output"), reason=reason)
+    print_error(message, language_of(sys.argv[1:]))
+    return NOT_WRITTEN
 
 
 def _end_by_signal(number: int, frame: object) -> None:
@@ -47,11 +81,12 @@ def _end_running_commands() -> None:
     end_running_commands()
 
 
-def _report_internal_error(error: Exception) -> NoReturn:
-    """Write the traceback to a file that only its owner can read, say where it is, and exit with 70."""
+def _report_internal_error(error: Exception) -> int:
+    """Write the traceback to a file that only its owner can read, say where it is; return the exit status."""
     import traceback
 
     from envtune.cli.app import language_of
+    from envtune.cli.options import print_error
     from envtune.messages import Message
     from envtune.report.redaction import redacted
 
@@ -62,13 +97,13 @@ def _report_internal_error(error: Exception) -> NoReturn:
         sys.stderr.write(details)
         place = "stderr"
     message = Message(
-        "envtune: internal error ({kind}: {error}); please report it, details in {place}",
+        "internal error ({kind}: {error}); please report it, details in {place}",
         kind=type(error).__name__,
-        error=redacted(str(error)),
+        error=str(error),
         place=place,
     )
-    sys.stderr.write(message.to(language_of(sys.argv[1:])) + "\n")
-    sys.exit(INTERNAL_ERROR)
+    print_error(message, language_of(sys.argv[1:]))
+    return INTERNAL_ERROR
 
 
 def _write_details(details: str) -> str:
@@ -78,6 +113,7 @@ def _write_details(details: str) -> str:
     from envtune.version import __version__
 
     path = os.path.join(tempfile.mkdtemp(prefix="envtune-crash-"), "traceback.txt")
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(f"envtune {__version__}, Python {sys.version.split()[0]}, {platform.platform()}\n{details}")
     return path

@@ -88,6 +88,10 @@ def _errors(lang: str) -> Iterator[None]:
         options.print_error(error.message, lang)
         raise typer.Exit(2) from None
     except _USAGE_ERROR as error:
+        if type(error).__name__ != "NoArgsIsHelpError":  # whose message is the help
+            from envtune.trust.characters import visible
+
+            error.message = visible(error.message)  # it quotes the words of the command line
         if lang != "en":
             from envtune.cli.translation import translate_error
 
@@ -109,6 +113,8 @@ def _completion(ctx: Any, param: Any, value: Any) -> None:
     """Install or show the completion script of this program, as typer does."""
     if not value or ctx.resilient_parsing:
         return
+    from envtune.report.layout import shown
+
     typers: Any = importlib.import_module("typer.completion")
     program = ctx.find_root().info_name
     shell = value if isinstance(value, str) else typers._get_shell_name() or ""
@@ -119,7 +125,7 @@ def _completion(ctx: Any, param: Any, value: Any) -> None:
         message = Message(
             "{shell} completion installed in {path}; it takes effect in a new terminal", shell=shell, path=path
         )
-        typer.echo(message.to(ctx.obj))
+        typer.echo(shown(message, ctx.obj))
     raise typer.Exit()
 
 

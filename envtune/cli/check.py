@@ -77,7 +77,7 @@ def command(
         report = check_host(host, target, checks, _progress(), catalogue.expectations)
     else:
         report = _check_recorded(host, target, checks, catalogue.expectations, verbose)
-    typer.echo(_render(report, format_, lang, verbose))
+    _print(report, format_, lang, verbose)
     _exit_now(exit_code(report.findings, threshold, strict))
 
 
@@ -103,26 +103,30 @@ def _peers(peer: Optional[List[str]], hostfile: Optional[Path]) -> tuple[str, ..
 
 def _progress() -> Optional[Callable[[Check], None]]:
     """Name the running check on a terminal once a second has passed; None where nobody watches."""
-    if not sys.stderr.isatty():
+    from envtune.report.output import StandardStream
+
+    stream = sys.stderr
+    if not isinstance(stream, StandardStream) or not stream.isatty():
         return None
     began = time.monotonic()
 
     def show(check: Check) -> None:
         if time.monotonic() - began > 1:
-            typer.echo(f"\r\033[K{check.id} {check.name} ...\r", nl=False, err=True)
+            stream.replace_line(f"{check.id} {check.name} ...")
 
     return show
 
 
-def _render(report: Report, format_: str, lang: str, verbose: bool) -> str:
+def _print(report: Report, format_: str, lang: str, verbose: bool) -> None:
     if format_ == "json":
-        from envtune.report import check_json
+        from envtune.report.check_json import render as render_json
 
-        return check_json.render(report, lang)
+        options.print_document(render_json(report, lang) + "\n")
+        return
     from envtune.report import check_text
 
     width, colour = options.terminal_width(), options.colour_wanted()
-    return check_text.render(report, lang, width=width, colour=colour, verbose=verbose)
+    typer.echo(check_text.render(report, lang, width=width, colour=colour, verbose=verbose))
 
 
 def _exit_now(code: int) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Optional
 
 from envtune.cli import options
@@ -25,11 +24,5 @@ Exit status: 0, or 2.
 def command(lang: Optional[str] = options.LANG) -> None:
     from envtune.assemble import shipped
 
-    lang = options.language(lang)
-    try:
-        sys.stdout.write(shipped("collector"))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        options.fail_to_write("-", error, lang)
+    options.language(lang)
+    options.print_document(shipped("collector"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional
 
@@ -71,9 +70,8 @@ def command(
         options.print_error(_unreadable(error), lang)
         raise typer.Exit(UNREADABLE) from None
     for path, reason in result.unreadable:
-        typer.echo(f"envtune: {path}: {reason}", err=True)
-    typer.echo(_render(result, format_, lang))
-    sys.stdout.flush()
+        options.print_error(Message("{path}: {reason}", path=path, reason=reason), lang)
+    _print(result, format_, lang)
     raise typer.Exit(UNREADABLE if result.unreadable and not result.diagnoses else 1 if result.diagnoses else 0)
 
 
@@ -84,16 +82,17 @@ def _unreadable(error: OSError) -> Message:
     return Message("cannot read {reason}", reason=f"{error.filename}: {error.strerror}")
 
 
-def _render(result: DiagnosisReport, format_: str, lang: str) -> str:
-    """Return the diagnosis in one of the formats."""
+def _print(result: DiagnosisReport, format_: str, lang: str) -> None:
+    """Print the diagnosis in one of the formats."""
     if format_ == "json":
         from envtune.report.diagnosis.json import render_json
 
-        return render_json(result, lang)
-    if format_ == "markdown":
+        options.print_document(render_json(result, lang) + "\n")
+    elif format_ == "markdown":
         from envtune.report.diagnosis.markdown import render_markdown
 
-        return render_markdown(result, lang)
-    from envtune.report.diagnosis.text import render_text
+        typer.echo(render_markdown(result, lang))
+    else:
+        from envtune.report.diagnosis.text import render_text
 
-    return render_text(result, lang, width=options.terminal_width(), colour=options.colour_wanted())
+        typer.echo(render_text(result, lang, width=options.terminal_width(), colour=options.colour_wanted()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import List, Optional
 
@@ -57,7 +56,10 @@ def command(
     target = resolve_target(host, TargetOptions(python, pid, script, env_file))
     catalogue = load()
     advice = advise(open_context(host, target, catalogue.expectations), profile, format_, catalogue)
-    sys.stdout.write(render(advice, format_, lang))
+    if format_ == "json":
+        options.print_document(render(advice, format_, lang))
+    else:  # paths in the encoding in which they are
+        typer.echo(render(advice, format_, lang), nl=False)
     if not advice.settings:
         options.print_error(Message("nothing differs from the profile"), lang)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional, Sequen
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Message, Text, listed, plural
+from envtune.cli.options import is_interactive
+from envtune.messages import N_, Literal, Message, Text, listed, plural
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
@@ -176,11 +177,6 @@ def _rebuilt(host: Host, path: Path, catalogue: Catalogue, named: Mapping[str, A
         raise UsageError(Message("--plan {path}: {reason}", path=path, reason=error.message)) from None
 
 
-def is_interactive() -> bool:
-    """Return whether somebody could answer a question."""
-    return sys.stdin.isatty()
-
-
 class _Dialogue:
     """Prints plans and results, and asks: everything `fix` says to its user."""
 
@@ -202,8 +198,11 @@ class _Dialogue:
 
     def finish(self, name: str, wait: float) -> NoReturn:
         """Finish an interrupted run; exit with 0 when everything it planned is done."""
+        import shlex
+
         from envtune.cli.progress import Progress, print_results
         from envtune.fix.runs import finish_run, recorded_run
+        from envtune.report.layout import shown
 
         progress, run = Progress(self.lang), recorded_run(name)
         progress.total = len(run.plan["changes"]) - len(run.results())
@@ -211,8 +210,8 @@ class _Dialogue:
         print_results(recorded_run(name), results, self._format, self.lang)
         checks = dict.fromkeys(str(change.get("finding", "")) for change in run.plan["changes"])
         if self._format == "text" and checks and run.in_progress == "apply":
-            line = f"envtune check --select {','.join(check for check in checks if check)}"
-            typer.echo(Message("What the checks say now: {command}", command=line).to(self.lang))
+            line = shlex.join(["envtune", "check", "--select", ",".join(check for check in checks if check)])
+            typer.echo(shown(Message("What the checks say now: {command}", command=line), self.lang))
         good = all(result["status"] in ("done", "undone") for result in results)
         raise typer.Exit(128 + progress.signal if progress.signal else 0 if good else 1)
 
@@ -224,7 +223,7 @@ class _Dialogue:
         if self._format == "json":
             from envtune.fix.document import render
 
-            typer.echo(render(plan, self.lang))
+            options.print_document(render(plan, self.lang) + "\n")
             return
         text = self._plan_text(plan)
         typer.echo(text if plan.changes else text.rstrip("\n"))
@@ -306,7 +305,7 @@ class _Dialogue:
 
         result = outcome.result
         if self._format == "json":
-            typer.echo(fix_text.render_json(prepared.plan, outcome, self.lang))
+            options.print_document(fix_text.render_json(prepared.plan, outcome, self.lang) + "\n")
         else:
             width, colour = options.terminal_width(), options.colour_wanted()
             typer.echo(fix_text.render(prepared.findings, outcome, prepared.plan, self.lang, width, colour))
@@ -339,23 +338,36 @@ def _job_python(plan: Plan, changes: Sequence[Change], given: Sequence[str]) -> 
 
 def print_for_root(changes: Sequence[Change], given: Sequence[str], lang: str) -> None:
     """Print how root makes these changes, or does the same by hand. No file of this user's tells root what to do."""
-    import shlex
-
-    from envtune.fix.shell_commands import shell_lines
-    from envtune.report.layout import printable
+    from envtune.commandline import WithheldError, line
+    from envtune.report.layout import printable, shown
 
     heading = plural("1 change needs root. As root:", "{count} changes need root. As root:", len(changes))
     named, program = list(dict.fromkeys(change.finding for change in changes)), _own_command()
-    line = " ".join(map(shlex.quote, ["sudo", *program, "fix", *named, *given, "--apply"]))
-    typer.echo(f"\n{heading.to(lang)}\n  {printable(line)}", err=True)
+    try:
+        command: Text = Literal(line(["sudo", *program, "fix", *named, *given, "--apply"]))
+    except WithheldError as error:
+        command = error.reason
+    typer.echo(f"\n{heading.to(lang)}\n  {shown(command, lang)}", err=True)
     exposed = _exposed(program)
     if exposed is not None:
         typer.echo(f"  {printable(exposed.to(lang))}", err=True)
     typer.echo(Message("or by hand, without a journal:").to(lang), err=True)
     for change in changes:
         typer.echo(f"# {change.id} {change.finding} {printable(change.target)}", err=True)
-        for command in shell_lines(change):
-            typer.echo(printable(command), err=True)  # at the very left: the end of a here-document must be there
+        for row in _typed_by_hand(change, lang):
+            typer.echo(row, err=True)  # at the very left: the end of a here-document must be there
+
+
+def _typed_by_hand(change: Change, lang: str) -> list[str]:
+    """Return the lines that do the same; none where a line would not be what is seen, but why."""
+    from envtune.fix.shell_commands import shell_lines
+    from envtune.report.layout import printable
+
+    rows = list(shell_lines(change))
+    if all(printable(row) == row for row in rows):
+        return rows
+    reason = Message("not shown: it holds what is not for a terminal, or a secret; the plan (--format json) has it")
+    return [f"# {reason.to(lang)}"]
 
 
 def _own_command() -> list[str]:

@@ -13,7 +13,7 @@ from envtune.executor.history import RecordedRun, interrupted_runs, recorded_run
 from envtune.executor.state import state_directory
 from envtune.fix.executor_messages import error_message, result_message
 from envtune.fix.outcome import END_STATES
-from envtune.messages import N_, Message, Text, in_context
+from envtune.messages import N_, Joined, Message, Text, in_context
 
 HELP = N_("""What `envtune fix` changed on this host: the runs, the oldest first, and what became of their changes.""")
 _STATUS: Mapping[str, Text] = {
@@ -43,8 +43,6 @@ def command(
     format_: str = options.FORMAT,
     lang: Optional[str] = options.LANG,
 ) -> None:
-    import json
-
     from envtune.errors import UsageError
 
     lang = options.language(lang)
@@ -62,13 +60,15 @@ def command(
         return
     if format_ == "json":
         rows = [_data(run) for run in runs]
-        typer.echo(json.dumps({"schema": "envtune.history/1", "runs": rows}, ensure_ascii=False, indent=1))
+        options.print_json({"schema": "envtune.history/1", "runs": rows}, 1)
         return
     for run in runs:
         for line in _lines(run, lang):
             typer.echo(line)
     if not runs:
-        typer.echo(Message("{state}: no run", state=state).to(lang))
+        from envtune.report.layout import shown
+
+        typer.echo(shown(Message("{state}: no run", state=state), lang))
 
 
 def _prune(runs: Sequence[RecordedRun], keep: int, days: float, lose_undo: bool, lang: str) -> None:
@@ -112,7 +112,7 @@ def refuse_if_interrupted(lang: str) -> None:
 
 
 def _interrupted(run: RecordedRun) -> Text:
-    ways = f"  envtune fix --finish {run.name}\n  envtune undo {run.name}"
+    ways = Joined([f"  envtune fix --finish {run.name}", f"  envtune undo {run.name}"], "\n")
     if run.in_progress == "undo":
         return Message(
             "run {run} was interrupted while it was undone. Finish it or take it back:\n{ways}", run=run.name, ways=ways
@@ -170,7 +170,7 @@ def _status(run: RecordedRun) -> Text:
 
 
 def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
-    from envtune.report.layout import pad, printable
+    from envtune.report.layout import pad, printable, shown
 
     results = {result["change"]: result for result in run.results()}
     yield printable(
@@ -186,4 +186,4 @@ def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
         yield "  " + printable(Message("undo: {time}, {user}", **fields).to(lang))
     if run.damaged:
         lines = ", ".join(str(number) for number in run.damaged)
-        yield "  " + Message("{path}: damaged lines: {lines}", path=run.path, lines=lines).to(lang)
+        yield "  " + shown(Message("{path}: damaged lines: {lines}", path=run.path, lines=lines), lang)

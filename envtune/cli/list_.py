@@ -38,9 +38,7 @@ def command(
     options.require_choice("--format", format_, options.FORMATS)
     catalogue = options.load_catalogue(catalog, lang)
     if format_ == "json":
-        import json
-
-        typer.echo(json.dumps(rows(catalogue, kind, lang), ensure_ascii=False, indent=1))
+        options.print_json(rows(catalogue, kind, lang), 1)
         return
     for line in table(catalogue, kind, lang, options.terminal_width()):
         typer.echo(line)

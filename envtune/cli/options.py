@@ -83,7 +83,7 @@ def load_catalogue(directories: Optional[Sequence[Path]], lang: str) -> Catalogu
 
     catalogue = load(tuple(directories or ()))
     for note in catalogue.notes:
-        typer.echo(f"envtune: {note.to(lang)}", err=True)
+        print_error(note, lang)
     return catalogue
 
 
@@ -97,6 +97,11 @@ def terminal_width() -> int:
     return min(shutil.get_terminal_size((100, 24)).columns, 120)
 
 
+def is_interactive() -> bool:
+    """Return whether somebody could answer a question; a script that says undo means it."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def fail_to_write(place: str, error: OSError, lang: str) -> NoReturn:
     """Say what could not be written, and end with 2."""
     from envtune.errors import system_error_text
@@ -105,11 +110,25 @@ def fail_to_write(place: str, error: OSError, lang: str) -> NoReturn:
     raise typer.Exit(USAGE)
 
 
-def print_error(message: Text, lang: str) -> None:
-    """Print a message to stderr, after the name of the program, without secrets."""
-    from envtune.report.redaction import redacted
+def print_json(data: Any, indent: Optional[int] = None) -> None:
+    """Print data as a JSON document."""
+    from envtune.trust.characters import json_text
 
-    typer.echo(f"envtune: {redacted(message.to(lang))}", err=True)
+    print_document(json_text(data, indent) + "\n")
+
+
+def print_document(text: str) -> None:
+    """Print what is UTF-8 whatever the locale: JSON, a program."""
+    from envtune.report.output import write_bytes
+
+    write_bytes(text.encode("utf-8"))
+
+
+def print_error(message: Text, lang: str) -> None:
+    """Print a message to stderr, after the name of the program."""
+    from envtune.report.layout import shown
+
+    typer.echo(f"envtune: {shown(message, lang)}", err=True)
 
 
 # What says which changes are made, and how they are agreed to, is not the same for the one who continues.

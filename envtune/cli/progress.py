@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Mapping, Sequence
 
 import typer
@@ -44,7 +43,7 @@ def print_results(run: RecordedRun, results: Sequence[Mapping[str, Any]], format
     """Print what became of the changes of a run that was finished, or of the steps of one that was undone."""
     if format_ == "json":
         states = {change["id"]: run.end_state(change["id"]) for change in run.plan["changes"]}
-        typer.echo(json.dumps({"run": run.name, "results": results, "states": states}, ensure_ascii=False))
+        options.print_json({"run": run.name, "results": results, "states": states})
         return
     for line in result_lines(results, lang, run, options.terminal_width()):
         typer.echo(line)

@@ -90,8 +90,12 @@ def command(
         _fail_to_start(argv[0], error, lang)
     if result.status and not result.by_request:
         from envtune.run.background import run_detached
+        from envtune.run.signals import ForkError
 
-        run_detached(lambda: _explain(argv, result, began, env, lang, catalog), DIAGNOSIS_SECONDS)
+        try:
+            run_detached(lambda: _explain(argv, result, began, env, lang, catalog), DIAGNOSIS_SECONDS)
+        except ForkError as error:
+            _say_no_diagnosis(error, lang)
     exit_like(result.status)
 
 
@@ -141,7 +145,12 @@ def _preflight(
     threshold = options.severity_named(fail_on)
     catalogue = options.load_catalogue(catalog, lang)
     checks = select_checks(catalogue.checks, select, ignore, None if select else ["preflight"])
-    found = preflight(context or open_context(LocalHost(), expectations=catalogue.expectations), checks, threshold)
+    try:
+        found = preflight(context or open_context(LocalHost(), expectations=catalogue.expectations), checks, threshold)
+    except Exception as error:  # a job is not kept from starting by our reading of the host
+        kind = type(error).__name__
+        options.print_error(Message("no preflight: {kind}: {error}", kind=kind, error=error), lang)
+        return
     for line in _preflight_lines(found):
         options.print_error(line, lang)
     if found.stopping and not force:
@@ -172,8 +181,12 @@ def _explain(
     try:
         _print_diagnosis(argv, result, began, env, lang, catalog)
     except Exception as error:
-        kind = type(error).__name__
-        options.print_error(Message("no diagnosis: {kind}: {error}", kind=kind, error=error), lang)
+        _say_no_diagnosis(error, lang)
+
+
+def _say_no_diagnosis(error: Exception, lang: str) -> None:
+    kind = type(error).__name__
+    options.print_error(Message("no diagnosis: {kind}: {error}", kind=kind, error=error), lang)
 
 
 def _print_diagnosis(

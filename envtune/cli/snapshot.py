@@ -45,6 +45,8 @@ def command(
     from envtune.host import LocalHost
     from envtune.job.recording import record_host
     from envtune.job.target import TargetOptions
+    from envtune.report.layout import shown
+    from envtune.report.output import write_bytes
 
     lang = options.language(lang)
     output = None if str(output) == "-" else output
@@ -52,16 +54,16 @@ def command(
     clock = time.monotonic()
     target = resolve_target(LocalHost(), TargetOptions(python, pid, script, env_file))
     recording = record_host(target)
-    try:
-        if output is None:
-            sys.stdout.buffer.write(recording.data)
-            sys.stdout.buffer.flush()
-        else:
+    if output is None:
+        write_bytes(recording.data)
+    else:
+        try:
             write_new(str(output), recording.data, force)
-    except OSError as error:
-        options.fail_to_write(str(output or "-"), error, lang)
+        except OSError as error:
+            options.fail_to_write(str(output), error, lang)
     seconds = time.monotonic() - clock
-    typer.echo(_summary(str(output or "-"), len(recording.data), seconds, recording.unread).to(lang), err=True)
+    summary = _summary(str(output or "-"), len(recording.data), seconds, recording.unread)
+    typer.echo(shown(summary, lang), err=True)
 
 
 def _require_writable(output: Optional[Path], force: bool) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any, Iterator, List, Mapping, Optional
 
 import typer
 
 from envtune.cli import options
+from envtune.cli.options import is_interactive
 from envtune.fix.outcome import END_STATES
 from envtune.messages import N_, Message
 
@@ -74,21 +74,14 @@ def command(
     raise typer.Exit(128 + progress.signal if progress.signal else 0 if undone else 1)
 
 
-def is_interactive() -> bool:
-    """Return whether somebody could answer a question; a script that says undo means it."""
-    return sys.stdin.isatty()
-
-
 def _preview(name: str, change: Optional[str], format_: str, lang: str) -> int:
     """Print what undoing would come to; return 1 when some of it could not be taken back."""
-    import json
-
     from envtune.fix.runs import recorded_run, undo_preview
 
     run = recorded_run(name)
     rows = undo_preview(run, change)
     if format_ == "json":
-        typer.echo(json.dumps({"run": name, "results": rows}, ensure_ascii=False))
+        options.print_json({"run": name, "results": rows})
     else:
         typer.echo(Message("Run {run}:", run=name).to(lang))
         for line in _preview_lines(run, rows, lang):
@@ -129,6 +122,8 @@ def _confirmed(name: str, change: Optional[str], lang: str) -> bool:
 
 def _not_undone(run: Any, results: Any, lang: str) -> Iterator[str]:
     """Say of which changes only a part was undone, and which packages stay as the run left them."""
+    from envtune.report.layout import printable
+
     for change in dict.fromkeys(result["change"] for result in results):
         if change and run.end_state(change) == "partly-undone":
             yield f"  {change} {END_STATES['partly-undone'].text.to(lang)}"
@@ -138,7 +133,7 @@ def _not_undone(run: Any, results: Any, lang: str) -> Iterator[str]:
             lang
         )
     for name, (before, after) in sorted(upgraded.items()):
-        yield f"      {name} {before} -> {after}"
+        yield f"      {printable(f'{name} {before} -> {after}')}"
 
 
 def _named(words: List[str]) -> tuple[str, Optional[str]]:
@@ -154,10 +149,12 @@ def _named(words: List[str]) -> tuple[str, Optional[str]]:
 
 def _changed_by_others(run: Any, results: Any, lang: str) -> Iterator[str]:
     """Where somebody changed the thing since: what this run wrote, and what is there now."""
+    from envtune.report.layout import shown
+
     for result in results:
         operation = run.steps.get((result["change"], result["number"]), {}).get("operation", {})
         if "copy" in result:
-            yield "    " + Message("kept a copy: {path}", path=result["copy"]).to(lang)
+            yield "    " + shown(Message("kept a copy: {path}", path=result["copy"]), lang)
         if "foreign" in result and operation.get("op") == "file":
             yield from _difference(operation, lang)
     if any("foreign" in result for result in results):
@@ -168,11 +165,12 @@ def _difference(operation: Mapping[str, Any], lang: str) -> Iterator[str]:
     import base64
 
     from envtune.fix.runs import current_text
+    from envtune.report.layout import printable
     from envtune.report.plan_text import diff
 
     content = operation["content"]
     written = "" if content is None else base64.b64decode(content).decode("utf-8", "replace")
-    yield f"    {operation['path']}"
+    yield f"    {printable(operation['path'])}"
     yield "    - " + Message("what this run left").to(lang)
     yield "    + " + Message("what is there now").to(lang)
     yield from (f"      {line}" for line in diff(written, current_text(operation["path"])))

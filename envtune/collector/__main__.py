@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any, Sequence
 
+from ..trust.characters import visible
 from .machine import Machine
 from .snapshot import pack, take, write_new
 
@@ -17,8 +18,9 @@ from .snapshot import pack, take, write_new
 def main(arguments: Sequence[str], program: str = "collector.py") -> int:
     """Write a snapshot of this host to standard output, or to the file of -o; return the exit status."""
     options = _options(arguments, program)
-    if options.output is None and sys.stdout.isatty():
-        sys.stderr.write("%s: a snapshot is a tar.gz, not for a terminal: add -o FILE or > FILE\n" % program)
+    if options.output is None and (sys.stdout is None or sys.stdout.isatty()):
+        where = "there is no standard output" if sys.stdout is None else "a snapshot is a tar.gz, not for a terminal"
+        _say("%s: %s: add -o FILE or > FILE" % (program, where))
         return 2
     target = {
         "python": options.python,
@@ -29,21 +31,41 @@ def main(arguments: Sequence[str], program: str = "collector.py") -> int:
     data = pack(take(target, Machine(os.path.abspath(options.root) if options.root else "")))
     try:
         if options.output is None:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+            _write_all(sys.stdout.fileno(), data)
         else:
             write_new(options.output, data, options.force)
+    except BrokenPipeError:  # the reader has left
+        return 141
     except OSError as error:
-        place = options.output or "standard output"
-        sys.stderr.write("%s: %s: %s\n" % (program, place, error.strerror or error))
+        _say("%s: %s: %s" % (program, options.output or "standard output", error.strerror or error))
         return 2
     return 0
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """Write without a buffer: what is left in one is tried again at the end, with an exit status of its own."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _say(words: str) -> None:
+    try:
+        sys.stderr.write(visible(words) + "\n")
+    except (AttributeError, OSError):  # closed
+        pass
 
 
 def _options(arguments: Sequence[str], program: str) -> Any:
     import argparse
 
-    parser = argparse.ArgumentParser(
+    class Parser(argparse.ArgumentParser):
+        """Shows what it quotes of the command line as a terminal cannot obey it."""
+
+        def error(self, message: str) -> Any:
+            super().error(visible(message))
+
+    parser = Parser(
         prog=program,
         description="Record this host for envtune: what is read is what envtune's checks look at, without secrets. "
         "Changes nothing, needs no root and nothing installed.",

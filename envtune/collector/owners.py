@@ -12,7 +12,7 @@ import stat as stat_module
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
-from .paths import resolve
+from .paths import LINK_LIMIT, resolve
 
 # machine -> numbers of setgroups, setfsuid, setfsgid: called directly, they are this thread's only.
 # Sources: setfsuid(2), nptl(7) "C library/kernel differences", asm/unistd.h.
@@ -23,6 +23,7 @@ _SYSTEM_FILES = re.compile(
     r"|/etc/(?:ufw|firewalld|nftables|iptables|sysconfig|sysctl\.d|tuned|default|modprobe\.d)/|/etc/(?:nftables|sysctl)\.conf$"
     r"|/boot/|/(?:usr/)?lib/modules/|/var/lib/dpkg/"
 )
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _groups: Dict[int, Tuple[int, List[int]]] = {}
 
 
@@ -70,6 +71,42 @@ def open_as(path: str, flags: int, users: Iterable[int]) -> int:
     finally:
         for descriptor in opened:
             os.close(descriptor)
+
+
+def open_folder(path: str) -> int:
+    """Open a directory to write in it, following no link that another user made; raises OSError.
+
+    What is then named below the descriptor is in that directory, whatever others put in its place.
+    """
+    current, links = os.open("/" if path.startswith("/") else ".", _FOLDER), LINK_LIMIT
+    parts = list(reversed(path.split("/")))
+    try:
+        while parts:
+            part = parts.pop() or "."
+            target = _own_link(part, current, path)
+            if target is not None:
+                links -= 1
+                parts.extend(reversed(target.split("/")))
+                part = "/" if target.startswith("/") else "."
+            if links < 0:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            following = os.open(part, _FOLDER, dir_fd=current)
+            os.close(current)
+            current = following
+        return current
+    except BaseException:
+        os.close(current)
+        raise
+
+
+def _own_link(name: str, folder: int, path: str) -> Optional[str]:
+    """Return the text of a link that root or the caller made; None for what is no link."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat_module.S_ISLNK(status.st_mode):
+        return None
+    if status.st_uid not in (0, os.geteuid()):
+        raise OSError(errno.ELOOP, "the path has a symbolic link of another user", path)
+    return os.readlink(name, dir_fd=folder)
 
 
 @contextmanager

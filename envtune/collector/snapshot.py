@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from .files import clean_name
 from .machine import Machine
+from .owners import open_folder
 from .recorder import Recorder
 from .redact import redact_argv, redact_value
 from .sources.cann import CANN, record_cann
@@ -131,31 +132,50 @@ def pack(snapshot: Mapping[str, Any]) -> bytes:
 
 def write_new(path: str, data: bytes, replace: bool = False) -> None:
     """Write `data` to `path` for its owner only, all or nothing; raises OSError, FileExistsError when it is there."""
-    temporary = "%s.%d.tmp" % (path, os.getpid())
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    folder, name = open_folder(os.path.dirname(path)), os.path.basename(path)
+    try:
+        _write_below(folder, name, data, replace)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+    finally:
+        os.close(folder)
+
+
+def _write_below(folder: int, name: str, data: bytes, replace: bool) -> None:
+    temporary = "%s.%d.tmp" % (name, os.getpid())
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if replace:
-            os.replace(temporary, path)
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         else:
-            _place_new(temporary, path)
+            _place_new(temporary, name, folder)
     finally:
         try:
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=folder)
         except FileNotFoundError:
             pass
 
 
-def _place_new(temporary: str, path: str) -> None:
+def _place_new(temporary: str, name: str, folder: int) -> None:
     """Give the file its name, unless something has that name already."""
     try:
-        os.link(temporary, path)
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-        if os.path.lexists(path):  # a file system without hard links
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
-        os.rename(temporary, path)
+        if _is_there(name, folder):  # a file system without hard links
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _is_there(name: str, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

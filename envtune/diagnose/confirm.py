@@ -51,9 +51,8 @@ class ConfirmingHost:
         if not self._host.live:
             return ""
         named = self._target._asdict()
-        return " ".join(
-            f"{option} {shlex.quote(str(named[name]))}" for name, option in _OPTIONS if named[name] is not None
-        )
+        words = ((option, str(named[name])) for name, option in _OPTIONS if named[name] is not None)
+        return shlex.join(word for pair in words for word in pair)
 
     def findings(self, ids: Sequence[str]) -> Sequence[Finding]:
         """Return what these checks find now; `fixed` for what a run of envtune fixed."""

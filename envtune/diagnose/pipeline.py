@@ -51,8 +51,8 @@ def diagnose(
         The diagnoses, the likeliest first, with the lines that prove them and what the host says to each.
 
     Raises:
-        UsageError: A time is malformed, or `target` names what is not on the host.
-        OSError: Standard input is closed, or a log does not exist.
+        UsageError: A time is malformed, a log does not exist, or `target` names what is not on the host.
+        OSError: Standard input is closed.
 
     Example:
         >>> import envtune

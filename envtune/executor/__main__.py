@@ -4,6 +4,7 @@ import json
 import sys
 from typing import List, Optional, Tuple
 
+from ..trust.characters import visible
 from .common import Record
 from .history import interrupted_runs
 from .problems import ExecutorError, problem_of
@@ -24,7 +25,7 @@ def main(argv: Optional[List[str]] = None) -> int:
             return 0
         done = _execute(words, state)
     except (ExecutorError, OSError, ValueError) as error:
-        sys.stderr.write("envtune executor: %s\n" % problem_of(error))
+        sys.stderr.write("envtune executor: %s\n" % visible(str(problem_of(error))))
         return 2
     if done is None:
         sys.stderr.write(_USAGE)

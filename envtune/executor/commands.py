@@ -16,6 +16,7 @@ from .system.signals import uninterruptible
 
 Environment = Optional[Dict[str, str]]
 _QUERY_TIMEOUT = 60  # seconds
+_END_OF_DETACHED = 5.0  # seconds; what hangs in the kernel is left behind
 _LINE_LIMIT = 65536  # bytes of output without a line end that are kept together
 
 
@@ -113,14 +114,19 @@ def run_logged(argv: List[str], timeout: float, env: Environment, directory: Run
 
 
 def _kill_detached(run: str) -> None:
-    """Kill what the commands of a run started in sessions of their own."""
+    """Kill what the commands of a run started in sessions of their own, and what these start until they end."""
     import signal
 
-    for pid in running_commands(run):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except OSError:  # it has ended, or is another user's
-            pass
+    deadline = time.monotonic() + _END_OF_DETACHED
+    running = running_commands(run)
+    while running and time.monotonic() < deadline:
+        for pid in running:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:  # it has ended, or is another user's
+                pass
+        time.sleep(0.01)
+        running = running_commands(run)
 
 
 def _log_until_end(child: Any, descriptor: int, log: "_OutputLog", deadline: float) -> bool:

@@ -32,6 +32,7 @@ from envtune.schema.types import (
 )
 from envtune.schema.validate import Validator
 from envtune.schema.values import Data
+from envtune.trust.characters import json_text
 from envtune.version import __version__
 
 SCHEMA = "envtune.plan/1"
@@ -56,7 +57,7 @@ def plan_data(plan: Plan, lang: str) -> dict[str, Any]:
 
 def render(plan: Plan, lang: str) -> str:
     """Return the plan as one JSON document."""
-    return json.dumps(plan_data(plan, lang), ensure_ascii=False, indent=1)
+    return json_text(plan_data(plan, lang), 1)
 
 
 def change_data(change: Change, lang: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import select
 import stat
 from typing import Any, Union
 
+from envtune.collector.owners import open_as, readers_of
+
 SILENCE = 30.0  # seconds without a byte after which a pipe is given up
 
 
@@ -16,9 +18,11 @@ def open_input(path: Union[str, os.PathLike[str]]) -> io.RawIOBase:
     """Open a file or pipe for reading; raises OSError, for a device or socket without opening it.
 
     Reading from a pipe raises OSError ETIMEDOUT where nothing comes for SILENCE seconds, also where nobody writes.
+    As root it raises EACCES for what those may not read who own the links and directories on the way.
     """
     _require_readable(os.stat(path).st_mode, path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    place = os.path.abspath(path)
+    descriptor = open_as(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, readers_of(place))
     try:
         mode = os.fstat(descriptor).st_mode
         _require_readable(mode, path)

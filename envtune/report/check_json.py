@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Mapping, Optional
 
 from envtune.audit import summary
 from envtune.messages import Text
 from envtune.model import Finding, Outcome, Report, Source
 from envtune.report.redaction import redacted
+from envtune.trust.characters import json_text
 from envtune.version import __version__
 
 SCHEMA = "envtune.report/1"
@@ -59,7 +59,8 @@ def remedy_text(finding: Finding, lang: str) -> Optional[str]:
     if finding.outcome is not Outcome.FAIL:
         return None
     parts = [] if finding.check.remedy is None else [finding.check.remedy.to(lang)]
-    return redacted("\n".join([*parts, *finding.commands])) or None
+    parts += [line if isinstance(line, str) else line.to(lang) for line in finding.commands]
+    return redacted("\n".join(parts)) or None
 
 
 def _to(text: Optional[Text], lang: str) -> Optional[str]:
@@ -68,4 +69,4 @@ def _to(text: Optional[Text], lang: str) -> Optional[str]:
 
 def render(report: Report, lang: str) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(report_data(report, lang), ensure_ascii=False, indent=1)
+    return json_text(report_data(report, lang), 1)

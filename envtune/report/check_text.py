@@ -108,7 +108,10 @@ class _Renderer:
         yield from self._row("why", self._to(check.rationale))
         yield from self._row("fix", self._to(check.remedy))
         for command in dict.fromkeys(f.commands[0] for f in shown if f.commands):
-            yield " " * 22 + self.paint("$ " + command, "green")
+            if isinstance(command, str):
+                yield " " * 22 + self.paint("$ " + printable(command), "green")
+            else:
+                yield from indent(self._to(command), self.width, " " * 22, " " * 22)
 
     def _values(self, group: Sequence[Finding]) -> Iterator[str]:
         """Yield what was found for each subject and what was expected, that once where it is the same for all."""

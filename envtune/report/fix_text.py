@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
@@ -15,6 +14,7 @@ from envtune.model import Change, Finding, Outcome
 from envtune.report.check_json import finding_data
 from envtune.report.layout import Paint, indent, pad, printable
 from envtune.report.redaction import redacted_data
+from envtune.trust.characters import json_text
 
 if TYPE_CHECKING:
     from envtune.executor.history import RecordedRun
@@ -161,7 +161,7 @@ def render_json(plan: Plan, outcome: FixOutcome, lang: str) -> str:
         "held": redacted_data(withheld),
         "findings": [{**finding_data(finding, lang), "state": state or None} for finding, state in outcome.judged],
     }
-    return json.dumps(data, ensure_ascii=False, indent=1)
+    return json_text(data, 1)
 
 
 def result_lines(results: Iterable[Mapping[str, Any]], lang: str, past: RecordedRun, width: int = 100) -> Iterator[str]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Iterator
+from typing import Any, Iterator
 
+from envtune.messages import Joined, Literal, Message, Text, in_context
 from envtune.report.redaction import redacted
+from envtune.trust.characters import visible, visible_lines
 
 # Closing punctuation of both languages, full-width and ASCII.
 NEVER_FIRST = frozenset(
     "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%"
 )
+_PROMPT = re.compile(r"\$\s")  # before a command of ours: nothing quoted may be broken into a row that begins with it
 _PLAIN = re.compile(r"[\x20-\x7e]*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "bold": "1", "dim": "2"}
 
@@ -36,8 +38,28 @@ def _columns(character: str) -> int:
 
 
 def printable(text: str) -> str:
-    """Return the text without secrets, control characters (escape sequences of a hostile host, bidi marks) visible."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", redacted(text).replace("\t", " "))
+    """Return the text as one line without secrets, with everything in it visible (escape sequences, bidi marks)."""
+    return visible(redacted(text).replace("\t", " "))
+
+
+def shown(text: Text, lang: str) -> str:
+    """Return a text of ours in `lang`: its own line ends are kept, what it quotes is printable."""
+    return visible_lines(redacted(_with_printable_fields(text).to(lang)))
+
+
+def _with_printable_fields(text: Text) -> Text:
+    if isinstance(text, Message):
+        fields = {name: _printable_field(value) for name, value in text.fields.items()}
+        return in_context(text.context, text.template, **fields)
+    if isinstance(text, Joined):
+        return Joined(map(_printable_field, text.parts), text.separator)
+    return Literal(printable(text.text)) if isinstance(text, Literal) else text
+
+
+def _printable_field(value: Any) -> Any:
+    if isinstance(value, Text):
+        return _with_printable_fields(value)
+    return value if isinstance(value, (int, float)) else printable(str(value))
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -64,9 +86,10 @@ def _wrap_paragraph(text: str, width: int) -> Iterator[str]:
 def _words(text: str) -> Iterator[str]:
     """Yield the pieces between which a line may break: a Latin word with its blanks, or a wide character."""
     piece = ""
-    for character in text:
+    for at, character in enumerate(text):
         wide = _columns(character) == 2
-        if piece and character not in NEVER_FIRST and character != " " and (wide or _ends(piece)):
+        first = character not in NEVER_FIRST and character != " " and not _PROMPT.match(text, at)
+        if piece and first and (wide or _ends(piece)):
             yield piece
             piece = ""
         piece += character

@@ -11,7 +11,7 @@ import time
 from typing import Callable, Sequence
 
 from envtune.run.result import PR_SET_PDEATHSIG, set_process_option
-from envtune.run.signals import ENDING
+from envtune.run.signals import ENDING, ForkError, fork
 from envtune.run.streams import PipedStream, pump, register
 
 
@@ -19,9 +19,15 @@ def keep_copying(streams: Sequence[PipedStream]) -> None:
     """Copy on, in a process of its own, until the last writer has gone.
 
     What a script left running in the background (`python train.py &`) keeps its stdout and stderr, as without us;
-    whoever waits for the end of our output waits as long as without us.
+    whoever waits for the end of our output waits as long as without us. Where no process can be started, this one does
+    it: rather late than with the output lost.
     """
-    if os.fork():
+    try:
+        child = fork()
+    except ForkError:
+        _copy_until_closed(list(streams))
+        return
+    if child:
         for stream in streams:
             stream.close()
         return
@@ -29,18 +35,22 @@ def keep_copying(streams: Sequence[PipedStream]) -> None:
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTOU):
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
+        _close_all_but(streams)
         _copy_until_closed(list(streams))
     finally:
         os._exit(0)
 
 
-def _copy_until_closed(streams: list[PipedStream]) -> None:
+def _close_all_but(streams: Sequence[PipedStream]) -> None:
     needed = {fd for stream in streams for fd in (stream.source, stream.target) if fd is not None}
     low = 0
     for fd in sorted(needed):  # nothing else may be kept open by us, least of all the other stream
         os.closerange(low, fd)
         low = fd + 1
     os.closerange(low, 4096)
+
+
+def _copy_until_closed(streams: list[PipedStream]) -> None:
     while streams:
         poll = select.poll()
         register(poll, streams)
@@ -50,12 +60,12 @@ def _copy_until_closed(streams: list[PipedStream]) -> None:
 def run_detached(work: Callable[[], None], seconds: float) -> None:
     """Do something in a process of its own: a crash, a hang or a lack of memory in there does not reach us.
 
-    Ends early when somebody asks us to end (Ctrl-C, SIGTERM, SIGHUP).
+    Ends early when somebody asks us to end (Ctrl-C, SIGTERM, SIGHUP). Raises ForkError.
     """
     read, write = os.pipe()
     wake, wakes = os.pipe()
     os.set_blocking(wakes, False)
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         os.close(read)
         set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -13,11 +13,11 @@ import select
 import signal
 import sys
 import time
-from typing import AbstractSet, Mapping, Sequence
+from typing import AbstractSet, Mapping, NoReturn, Sequence
 
 from envtune.run.background import keep_copying
 from envtune.run.result import PR_SET_PDEATHSIG, ExitResult, set_process_option
-from envtune.run.signals import ENDING, GroupSentinel, listening, pass_on, stop_with
+from envtune.run.signals import ENDING, ForkError, GroupSentinel, fork, listening, pass_on, stop_with
 from envtune.run.streams import PIPE_SIZE, InheritedFile, PipedStream, above_stdio, plan_streams, pump, register
 
 GRACE = 0.5  # seconds for `> >(tee log)` and the like to say the rest, when the command failed
@@ -47,13 +47,17 @@ class _Job:
         wake, wakes = (above_stdio(end) for end in os.pipe())
         os.set_blocking(wake, False)
         os.set_blocking(wakes, False)
-        self._sentinel = GroupSentinel()
         try:
-            with listening(wakes):
-                self._start()
-                self._supervise(wake)
+            self._sentinel = GroupSentinel()
+            try:
+                with listening(wakes):
+                    self._start()
+                    self._supervise(wake)
+            finally:
+                self._sentinel.end()
+        except ForkError:
+            self._become()
         finally:
-            self._sentinel.end()
             os.close(wake)
             os.close(wakes)
         output = [stream.captured() for stream in self._streams] + [file.captured() for file in self._inherited]
@@ -71,11 +75,13 @@ class _Job:
         parent = os.getpid()
         # Between fork and exec a signal must not be taken by a handler that is not the command's.
         before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
-        self._pid = os.fork()
-        if self._pid == 0:
-            self._run_child(error_write, parent, before)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        os.close(error_write)
+        try:
+            self._pid = fork()
+            if self._pid == 0:
+                self._run_child(error_write, parent, before)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(error_write)
         for stream in self._streams:
             if not stream.terminal:
                 stream.release()
@@ -94,17 +100,18 @@ class _Job:
             for stream in self._streams:
                 for fd in stream.fds:
                     os.dup2(stream.end, fd)
-            for number in signal.valid_signals():
-                if signal.getsignal(number) not in (signal.SIG_IGN, signal.SIG_DFL, None):
-                    signal.signal(number, signal.SIG_DFL)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, for itself
-                signal.signal(number, signal.SIG_DFL)
+            _restore_signals()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _execute(self._argv, self._env)
         except OSError as error:
             os.write(error_write, str(error.errno or errno.ENOEXEC).encode("ascii"))
         finally:
             os._exit(127)
+
+    def _become(self) -> NoReturn:
+        """Execute the command in this process, where no other one can be started; nobody is left to diagnose it."""
+        _restore_signals()
+        _execute(self._argv, self._env)
 
     # ------------------------------------------------------------------ supervise
 
@@ -185,7 +192,16 @@ class _Job:
             pump(self._open, events)
 
 
-def _execute(argv: Sequence[str], env: Mapping[str, str]) -> None:
+def _restore_signals() -> None:
+    """Handle signals as a command expects it: none is caught, and Python's ignored ones are as they were."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) not in (signal.SIG_IGN, signal.SIG_DFL, None):
+            signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, for itself
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _execute(argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
     """Execute the command as a shell would: a script without a `#!` line is one for sh (execvp(3))."""
     try:
         os.execvpe(argv[0], list(argv), dict(env))

@@ -27,17 +27,34 @@ STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 PATIENCE = 0.02  # seconds for a sender that walks over the processes one by one (Slurm, systemd)
 
 
+class ForkError(Exception):
+    """No process can be started: a limit of processes (RLIMIT_NPROC, pids.max), of memory, or a filter of calls."""
+
+
+def fork() -> int:
+    """Fork; raises ForkError."""
+    try:
+        return os.fork()
+    except OSError as error:
+        raise ForkError(str(error)) from error
+
+
 class GroupSentinel:
     """A process of our group that takes no signal."""
 
     def __init__(self) -> None:
         line, its = socket.socketpair()
         before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
-        self.pid = os.fork()
-        if self.pid == 0:
-            _hold_signals(its.detach())
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        its.close()
+        try:
+            self.pid = fork()
+            if self.pid == 0:
+                _hold_signals(its.detach())
+        except ForkError:
+            line.close()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            its.close()
         self._line = line
 
     def received(self, number: int) -> bool:

@@ -153,6 +153,8 @@ def plan_streams() -> tuple[list[PipedStream], list[InheritedFile]]:
     for fd in (1, 2):
         with contextlib.suppress(OSError):
             found = os.fstat(fd)
+            if not os.get_inheritable(fd):  # it was closed; the command has it closed, too
+                continue
             groups.setdefault((found.st_dev, found.st_ino, found.st_rdev), []).append(fd)
     piped: list[PipedStream] = []
     inherited: list[InheritedFile] = []

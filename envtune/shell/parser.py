@@ -69,7 +69,7 @@ class _Parser:
         token = self._next
         if token.kind != "end":
             self._previous, self._next = token, next(self._tokens)
-            self._left -= 1
+            self._left -= token.kind != "nl"  # of which nothing is kept
             if self._left < 0:
                 raise BudgetExceeded(Message("the script is too large to follow"), token.line)
         return token

@@ -6,7 +6,7 @@ from typing import Dict, Mapping, Optional
 
 from .interpreters import is_python, library_directories
 from .ownership import who_can_change
-from .programs import UntrustedError, resolve_program, trusted_path
+from .programs import SYSTEM_PATH, UntrustedError, resolve_program, trusted_path
 
 # Of the caller: how pip and package managers reach the network.
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
@@ -55,8 +55,9 @@ def command_environment(program: str, extra: Optional[Mapping[str, str]] = None)
     elif is_python(program):
         variables["LD_LIBRARY_PATH"] = ":".join(filter(_is_own, library_directories(program)))
     for name, value in (extra or {}).items():
-        _require_allowed(name, value)
-        variables[name] = value
+        if (name, value) != ("PATH", SYSTEM_PATH):  # as firewall.allow names it
+            _require_allowed(name, value)
+            variables[name] = value
     return {name: value for name, value in variables.items() if value or name.startswith("PIP_")}
 
 
@@ -76,8 +77,11 @@ def _require_allowed(name: str, value: str) -> None:
 
 
 def _home_directory() -> str:
-    """Return the caller's HOME; where another user can change that (sudo may keep the user's), what passwd(5) says."""
-    if _is_own(os.environ.get("HOME", "")):
+    """Return the caller's HOME; for root, to whom sudo may hand on a user's, what passwd(5) says.
+
+    It is not looked at: a home directory may be on a mount that does not answer.
+    """
+    if os.geteuid() != 0 and os.environ.get("HOME", "").startswith("/"):
         return os.environ["HOME"]
     import pwd
 

@@ -9,6 +9,7 @@ from typing import Callable, Iterable
 
 import pytest
 from helpers.recorded import host_data
+from helpers.rows import marked_slow, sampled
 
 from envtune import catalog
 from envtune.audit import check_host, limited
@@ -76,7 +77,7 @@ def no_process_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterable[None]:
         os.waitpid(-1, os.WNOHANG)
 
 
-@pytest.mark.parametrize("name", ["910b-openeuler2203-troubled", "plain-debian12"])
+@pytest.mark.parametrize("name", sampled(["plain-debian12", "910b-openeuler2203-troubled"], 2))
 def test_the_report_is_the_same(name: str) -> None:
     catalogue, host, seen = catalog.load(), SnapshotHost(host_data(name)), []
     checks = catalogue.checks
@@ -89,7 +90,7 @@ def test_the_report_is_the_same(name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("holds_the_lock", "no answer within 1 s"),
+        marked_slow(("holds_the_lock", "no answer within 1 s")),  # whose second is one of CPU
         ("takes_memory", "not enough memory"),
         ("is_killed", "too much memory"),
         ("error_in_text", ""),

@@ -14,6 +14,7 @@ from typing import Any, Callable, Iterator, Sequence
 import pytest
 from helpers.catalogue_files import GOOD_CHECK, GOOD_FAQ, GOOD_PLAYBOOK, write_catalogue
 from helpers.examples import ROOT
+from helpers.rows import sampled
 
 from envtune.assemble import shipped
 from envtune.catalog import cache, layers, load, store
@@ -468,17 +469,20 @@ def compiled() -> bytes:
     return compile_tree(str(ROOT))
 
 
-@pytest.fixture(params=["wheel", pytest.param("zipapp", marks=pytest.mark.slow)])
-def installed(request: pytest.FixtureRequest, tmp_path: Path, compiled: bytes) -> Iterator[Path]:
+@pytest.fixture(scope="module", params=sampled(["wheel", "zipapp"], 2))
+def installed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, compiled: bytes
+) -> Iterator[Path]:
     """The package as a wheel unpacks it, and in one zip file."""
-    site_packages = tmp_path / "site-packages"
+    folder = tmp_path_factory.mktemp("installed")
+    site_packages = folder / "site-packages"
     shutil.copytree(ROOT / "envtune", site_packages / "envtune", ignore=shutil.ignore_patterns("__pycache__"))
     (site_packages / "envtune" / "_data").mkdir()
     (site_packages / "envtune" / "_data" / "catalog.json").write_bytes(compiled)
     if request.param == "wheel":
         yield site_packages
         return
-    archive = tmp_path / "envtune.pyz"
+    archive = folder / "envtune.pyz"
     with zipfile.ZipFile(archive, "w") as packed:
         for file in sorted(site_packages.rglob("*")):
             packed.write(file, file.relative_to(site_packages))

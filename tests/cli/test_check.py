@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from helpers.recorded import host_data
+from helpers.rows import sampled
 from typer.testing import CliRunner
 
 from envtune.cli.app import app
@@ -80,7 +81,7 @@ MISTYPED = [
 
 
 @pytest.mark.parametrize(("words", "en", "zh"), MISTYPED)
-@pytest.mark.parametrize("verb", ["check", "env", "fix", "diagnose"])
+@pytest.mark.parametrize("verb", sampled(["check", "env", "fix", "diagnose"], 2))
 def test_a_job_that_does_not_exist_is_a_usage_error(
     verb: str, words: tuple[str, ...], en: str, zh: str, tmp_path: Path
 ) -> None:

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.examples import ROOT
+from helpers.assembled import assembled
+from helpers.rows import sampled
 
-from envtune.assemble import assemble
 from envtune.snapshot.open import open_snapshot
 
 BASH = r"""
@@ -31,13 +31,13 @@ def envtune(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_it_prints_a_program_that_records(tmp_path: Path) -> None:
     done = envtune("collector")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == assemble(ROOT / "envtune" / "collector")
+    assert done.stdout == assembled("collector")
     argv = [sys.executable, "-", "-o", str(tmp_path / "host.tgz")]
     subprocess.run(argv, input=done.stdout, text=True, check=True, timeout=60)
     assert open_snapshot(tmp_path / "host.tgz").name == os.uname().nodename
 
 
-@pytest.mark.parametrize(("lang", "words"), [("en", "not written"), ("zh", "写入失败")])
+@pytest.mark.parametrize(("lang", "words"), sampled([("en", "not written"), ("zh", "写入失败")], 2))
 def test_it_says_why_it_cannot_print(lang: str, words: str) -> None:
     argv = [sys.executable, "-m", "envtune", "collector", "--lang", lang]
     with open("/dev/full", "w") as full:

@@ -16,6 +16,7 @@ import pytest
 from helpers.examples import shared_host
 from helpers.json_schema import conforms
 from helpers.recorded import resolve
+from helpers.rows import sampled
 from typer.testing import CliRunner
 
 from envtune.catalog.examples import example_data
@@ -124,7 +125,10 @@ def test_weak_signs_are_hints_and_no_finding(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("variables", "entry"),
-    [("TASK_QUEUE_ENABLE=0\n", "F11"), ("TASK_QUEUE_ENABLE=1\n", "F04"), ("export TASK_QUEUE_ENABLE='0'\n", "F11")],
+    sampled(
+        [("TASK_QUEUE_ENABLE=0\n", "F11"), ("export TASK_QUEUE_ENABLE='0'\n", "F11"), ("TASK_QUEUE_ENABLE=1\n", "F04")],
+        2,
+    ),
 )
 def test_the_environment_of_the_job_decides_what_its_log_leaves_open(desk: Desk, variables: str, entry: str) -> None:
     log, env = desk.log(ACL), desk.log(variables, "job.env")
@@ -189,12 +193,12 @@ PAGE = """\
 F14  The operator is not available on the NPU backend
 
   log     train.log:3, 2 times (also line 5)
-          step 117 loss 2.04
-          Traceback (most recent call last):
+        | step 117 loss 2.04
+        | Traceback (most recent call last):
         > RuntimeError: Could not run 'aten::trunc.out' with arguments from the
-          'NPUTensorId' backend. 'aten::trunc.out' is only available for these
-          backends: [CPUTensorId].
-          step 118 skipped, which is a long line that does not fit into the ro …
+        | 'NPUTensorId' backend. 'aten::trunc.out' is only available for these
+        | backends: [CPUTensorId].
+        | step 118 skipped, which is a long line that does not fit into the ro …
   says    operator aten::trunc.out
 """
 

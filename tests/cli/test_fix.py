@@ -241,8 +241,13 @@ def test_root_is_given_every_option_and_no_file_of_the_user(world: World, monkey
     words = ["--peer", "10.0.0.2", "--wheels", folder, "--python", sys.executable, "--fail-on", "low", "--wait", "2"]
     done = world.run("fix", "sys90", "--apply", "--yes-confirm", "--yes", "--catalog", folder, "--lang", "en", *words)
     line = next(line for line in done.stderr.splitlines() if "sudo " in line)
-    given = f"--python {sys.executable} --wheels {folder} --peer 10.0.0.2 --catalog {folder}"
-    assert line.endswith(f" fix SYS901 SYS902 {given} --lang en --fail-on low --wait 2 --apply")
+    given = line.partition(" fix SYS901 SYS902 ")[2].split()
+    words[words.index("2")] = "2.0"
+    assert given.pop() == "--apply" and {*zip(given[::2], given[1::2])} == {
+        *zip(words[::2], words[1::2]),
+        ("--catalog", folder),
+        ("--lang", "en"),
+    }
     unnamed = world.run("fix", "SYS901", "--apply", "--yes").stderr
     assert re.search(" fix SYS901 --python /[^ ]+ --apply\n", unnamed)  # root's PATH leads elsewhere
 
@@ -304,7 +309,7 @@ def test_root_goes_on_with_the_options_of_this_run_and_never_from_this_directory
         "fix", "--env-file", "job.env", "--peer", "10.0.0.1", "--apply", "--yes", "-s", "SYS901", "--lang", "en"
     )
     line = next(line for line in done.stderr.splitlines() if "sudo " in line).split()
-    assert line[line.index("fix") + 3 :] == [
+    assert line[line.index("fix") + 2 :] == [
         "--peer", "10.0.0.1", "--lang", "en", "--env-file", f"{tmp_path}/job.env", "--apply"
     ]  # fmt: skip
     assert line[1].startswith("/") and (line[2:5] == ["-I", "-m", "envtune"] or line[2] == "fix")
@@ -322,7 +327,7 @@ def test_a_program_for_root_that_others_can_change_is_named(
     monkeypatch.setattr(sys, "argv", [str(script), "fix"])
     world.more = {"root": True}
     done = world.run("fix", "--apply", "--yes")
-    assert f"sudo {script} fix --plan" in done.stderr
+    assert f"sudo {script} fix SYS901 SYS902 --apply" in done.stderr
     assert f"{script} is not for root: others can change {script.parent} (owner 0, mode 0777)" in done.stderr
 
 

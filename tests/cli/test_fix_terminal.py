@@ -32,7 +32,7 @@ def on_a_terminal(folder: Path, keys: bytes, *more: str, **environ: str) -> Sess
     """Run `envtune fix` in a terminal of its own, and press `keys` when it asks."""
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TERM": "xterm", "LC_ALL": "C.UTF-8", "COLUMNS": "72"}
     env["PYTHONPATH"] = str(ROOT)
-    env.update(ENVTUNE_STATE=str(folder / "state"), **environ)
+    env.update(ENVTUNE_STATE=str(folder / "state"), ENVTUNE_HOST_LOCK=str(folder / "lock"), **environ)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pid, terminal = pty.fork()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 from helpers.examples import ROOT
@@ -18,7 +20,7 @@ SCRIPT = "#!/bin/bash\nexport DUMP_GE_GRAPH=2\npython3 train.py\n" + "# a long c
 
 def envtune(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT)}
-    env["ENVTUNE_STATE"] = str(folder / "state")
+    env.update(ENVTUNE_STATE=str(folder / "state"), ENVTUNE_HOST_LOCK=str(folder / "lock"))
     argv = [sys.executable, "-m", "envtune", *words]
     return subprocess.run(argv, capture_output=True, text=True, env=env, cwd=folder)
 
@@ -29,7 +31,13 @@ def undo(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:  # not below pytest's, which its user alone may enter
+        os.chmod(made, 0o755)
+        yield filled(Path(made))
+
+
+def filled(tmp_path: Path) -> Path:
     (shipped,) = (ROOT / "checks" / "environment").glob("ENV004-*.yaml")
     own = tmp_path / "own" / "checks" / "environment" / shipped.name
     own.parent.mkdir(parents=True)

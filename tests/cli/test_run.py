@@ -13,6 +13,7 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import pytest
 from helpers.examples import example_context
+from helpers.rows import sampled
 from helpers.terminals import RUN, Terminal, state_of, wait_until
 
 from envtune.run.profile import LOCAL_RANKS, child_environment, later_rank
@@ -171,7 +172,9 @@ def test_what_cannot_be_told_costs_one_line(npu_python: str, tmp_path: Path) -> 
     assert untold == ["envtune: could not be told: ENV001, ENV015 (envtune check)"]
 
 
-@pytest.mark.parametrize(("option", "value"), [("--fail-on", "grave"), ("--profile", "fast"), ("--select", "NOPE")])
+@pytest.mark.parametrize(
+    ("option", "value"), sampled([("--fail-on", "grave"), ("--profile", "fast"), ("--select", "NOPE")], 3)
+)
 def test_a_slip_is_told(option: str, value: str) -> None:
     done = run(option, value, "--", "true")
     assert done.returncode == 2
@@ -298,10 +301,7 @@ LIBRARY = "ImportError: libhccl.so: cannot open shared object file"
 
 @pytest.mark.parametrize(
     ("end", "status", "words"),
-    [
-        ("exit 5", 5, "sh ended with status 5"),
-        ("kill -SEGV $$", -11, "sh was ended by SIGSEGV"),
-    ],
+    sampled([("exit 5", 5, "sh ended with status 5"), ("kill -SEGV $$", -11, "sh was ended by SIGSEGV")], 2),
 )
 def test_a_failed_command_is_diagnosed_and_its_status_kept(end: str, status: int, words: str) -> None:
     done = said_of(f"echo '{LIBRARY}' >&2; {end}")
@@ -312,7 +312,9 @@ def test_a_failed_command_is_diagnosed_and_its_status_kept(end: str, status: int
 
 @pytest.mark.parametrize(
     ("lang", "words"),
-    [("en", "sh was ended by SIGKILL; what that often means: envtune explain rank-killed"), ("zh", "SIGKILL")],
+    sampled(
+        [("en", "sh was ended by SIGKILL; what that often means: envtune explain rank-killed"), ("zh", "SIGKILL")], 2
+    ),
 )
 def test_a_command_that_was_killed_is_said_to_be(lang: str, words: str) -> None:
     """By the kernel for want of memory, say: it leaves no word of its own behind."""
@@ -359,7 +361,7 @@ def test_no_capture_hands_the_descriptors_over(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (5, "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGTERM], 2))
 def test_who_ends_it_wants_no_diagnosis(number: int) -> None:
     script = f"trap 'exit 9' INT TERM; echo '{LIBRARY}' >&2; echo ready; while :; do sleep 0.02; done"
     with subprocess.Popen([*RUN, "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:

@@ -67,6 +67,7 @@ def test_no_space_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_verb_to_standard_output(tmp_path: Path) -> None:
     done = envtune()
     (tmp_path / "host.tgz").write_bytes(done.stdout)

@@ -16,7 +16,6 @@ from typing import Any, Callable
 import pytest
 
 from envtune.collector.files import list_names, read_bytes, read_head
-from envtune.collector.glob import MATCH_LIMIT
 from envtune.collector.machine import Machine
 from envtune.collector.recorder import Recorder
 from envtune.collector.snapshot import take
@@ -143,10 +142,11 @@ def test_what_is_no_wheel_is_an_error_of_the_file(size: int, tmp_path: Path) -> 
                 continue
 
 
-def test_a_huge_directory_is_named_and_not_taken_for_small(tmp_path: Path) -> None:
+def test_a_huge_directory_is_named_and_not_taken_for_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("envtune.collector.glob.MATCH_LIMIT", 50)
     folder = tmp_path / "etc/Ascend"
     folder.mkdir(parents=True)
-    for number in range(MATCH_LIMIT + 1):
+    for number in range(51):
         (folder / f"{number}").touch()
     recorded = take({}, Machine(str(tmp_path)), {})
     assert "/etc/Ascend/*" not in recorded["covered"], "what is not said is unknown, not absent"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from helpers.examples import ROOT
+from helpers.rows import sampled
 
 from envtune.collector.machine import Machine
 from envtune.collector.recorder import Recorder
@@ -191,7 +192,8 @@ def test_what_the_recorder_reads_is_what_it_keeps(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a=", "--a ", "a.", "token", '"', "://", "-p ", "eyJ", "key='", "mysql ", "Bearer ", 'a="']
+    "piece",
+    sampled(["a=", "--a ", "a.", "token", '"', "://", "-p ", "eyJ", "key='", "mysql ", "Bearer ", 'a="'], 3),
 )
 @pytest.mark.parametrize("size", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_a_megabyte_of_anything_is_looked_through_in_time(piece: str, size: int) -> None:

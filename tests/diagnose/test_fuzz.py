@@ -11,6 +11,7 @@ from typing import Callable, Sequence
 
 import pytest
 from helpers.faq import FILES, entries
+from helpers.shipped import parsed
 
 from envtune.diagnose.diagnosis import report_diagnoses
 from envtune.diagnose.logs.files import LogFile
@@ -31,15 +32,8 @@ Mutation = Callable[[random.Random, bytes], bytes]
 
 def fixture_logs() -> list[bytes]:
     """Logs of a few kilobytes from the examples of the catalogue, as ranks and plog write them."""
-    import yaml
-
     rng = random.Random(1)
-    lines = [
-        line
-        for path in FILES
-        for text in yaml.safe_load(path.read_text("utf-8"))["examples"]["match"]
-        for line in [text]
-    ]
+    lines = [line for path in FILES for text in parsed(path)["examples"]["match"] for line in [text]]
     logs = []
     for number in range(40):
         rows = []
@@ -156,12 +150,12 @@ def run(number: int, seed: int) -> None:
 
 
 def test_mutated_logs() -> None:
-    run(40, seed=7)
+    run(20, seed=7)
 
 
 @pytest.mark.slow
 def test_thousands_of_mutated_logs() -> None:
-    run(5000, seed=11)
+    run(2000, seed=11)
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.examples import ROOT
+from helpers.assembled import assembled
 from helpers.killed_runs import (
     NEW,
     OLD,
     build,
     tree,
 )
-
-from envtune.assemble import assemble
 
 OLDEST = [
     p for v in ("3.6.15", "3.7.16") for p in [Path(f"~/.pyenv/versions/{v}/bin/python").expanduser()] if p.exists()
@@ -31,10 +29,11 @@ PYTHONS = [*map(str, OLDEST), sys.executable]
 @pytest.mark.parametrize("python", [PYTHONS[0], *(pytest.param(one, marks=pytest.mark.slow) for one in PYTHONS[1:])])
 def test_it_runs_alone_where_envtune_is_not_installed(tmp_path: Path, python: str) -> None:
     program = tmp_path / "executor.py"
-    program.write_text(assemble(ROOT / "envtune/executor"), "utf-8")
+    program.write_text(assembled("executor"), "utf-8")
     plan = build(tmp_path / "tree")
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     env = {"PATH": os.environ["PATH"], "ENVTUNE_STATE": str(tmp_path / "tree/state")}
+    env["ENVTUNE_HOST_LOCK"] = str(tmp_path / "lock")
 
     def call(*words: str) -> Any:
         done = subprocess.run([python, "-I", str(program), *words], env=env, stdout=subprocess.PIPE, check=True)

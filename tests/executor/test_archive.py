@@ -46,10 +46,10 @@ LAYOUTS = {
 }
 INSTALL = """#!/bin/sh
 # As pip does: the old files away one by one, the new ones in.
-cd "$1"; shift
-for name in $OLD; do rm "$name"; rmdir -p "$(dirname "$name")" 2>/dev/null; done
-[ -z "$STOP" ] || exit 1
-for name in $NEW; do mkdir -p "$(dirname "$name")"; echo new >"$name"; done
+cd "$1"
+for name in {OLD}; do rm "$name"; rmdir -p "$(dirname "$name")" 2>/dev/null; done
+[ -z "$2" ] || exit 1
+for name in {NEW}; do mkdir -p "$(dirname "$name")"; echo new >"$name"; done
 """
 
 
@@ -72,14 +72,12 @@ class Package:
         os.lchown(path.parent / "link", 7, 7)
         (site / "other.py").write_text("not ours")
         script = lower / "install"
-        script.write_text(INSTALL)
+        words = {name.upper(): " ".join(self.layout[name]) for name in ("old", "new")}
+        script.write_text(INSTALL.format(**words))
 
     def operation(self, place: Path, stop: str = "") -> dict[str, Any]:
-        env = {"OLD": " ".join(self.layout["old"]), "NEW": " ".join(self.layout["new"]), "STOP": stop}
-        step = ["/bin/sh", str(place / "install"), str(place / SITE)]
-        return {"op": "swap", "root": str(place), "touches": self.layout["touches"], "steps": [step], "verify": []} | {
-            "env": env
-        }
+        step = ["/bin/sh", str(place / "install"), str(place / SITE), stop]
+        return {"op": "swap", "root": str(place), "touches": self.layout["touches"], "steps": [step], "verify": []}
 
 
 def is_new(package: Package, place: Path) -> bool:

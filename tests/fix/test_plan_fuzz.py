@@ -20,6 +20,8 @@ import yaml
 from helpers.examples import ROOT
 from helpers.plan_fuzz import EVIL, says_the_same
 
+from envtune.trust.programs import resolve_program
+
 MUTATIONS = int(os.environ.get("ENVTUNE_PLAN_MUTATIONS", "2000"))
 HOSTILE = yaml.safe_load((Path(__file__).parent / "hostile_plans.yaml").read_text("utf-8"))
 CALLS = "execve,open,openat,creat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,link,linkat,symlink"
@@ -30,7 +32,7 @@ ip link set lo up; ip link add eth0 type veth peer name peer0; ip link set peer0
 ip addr add 10.77.0.2/24 dev eth0
 mkdir "$1/sysctl.d"; mount --bind "$1/sysctl.d" /etc/sysctl.d
 nft 'table inet f { chain input { type filter hook input priority 0; ct state established accept; reject; }; }'
-exec strace -f -qq -s 4096 --seccomp-bpf -o "$1/trace" -e trace="$2" "$3" -m helpers.plan_fuzz "$1"
+exec strace -f -qq -y -s 4096 --seccomp-bpf -o "$1/trace" -e trace="$2" "$3" -m helpers.plan_fuzz "$1"
 """
 
 
@@ -53,6 +55,7 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Run:
         **os.environ,
         "MUTATIONS": str(MUTATIONS),
         "ENVTUNE_STATE": str(folder / "state"),
+        "ENVTUNE_HOST_LOCK": str(folder / "lock"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
         "MASTER_PORT": "29688",
@@ -72,7 +75,8 @@ def parts(trace: Path) -> dict[str, list[str]]:
         if mark:
             found[mark[1]] = []
         elif found:
-            found[list(found)[-1]].append(line.partition(" ")[2].strip())
+            whole = re.sub(r'[A-Z_0-9]+<([^>]*)>, "([^/"][^"]*)"', r'"\1/\2"', line)  # of names in an open directory
+            found[list(found)[-1]].append(whole.partition(" ")[2].strip())
     return found
 
 
@@ -136,12 +140,15 @@ def test_before_consent_nothing_is_started_or_written(fuzz: Run) -> None:
 def test_after_consent_only_what_the_plan_shows(fuzz: Run) -> None:
     assert fuzz.outcomes["plan"][0] == 0, fuzz.outcomes["plan"]
     (run,) = (row["operations"][0] for row in fuzz.plan["changes"] if row["operations"][0]["op"] == "run")
-    shown = [run["argv"], run["check"]["argv"], run["given"]["argv"]]
+    shown = [
+        [resolve_program(argv[0]), *argv[1:]] for argv in (run["argv"], run["check"]["argv"], run["given"]["argv"])
+    ]
     known = commands(fuzz.calls["plan"]) | {json.dumps(argv) for argv in shown}
     started = {json.dumps(json.loads(argv)) for argv in commands(fuzz.calls["consent"])}
-    assert started <= {json.dumps(json.loads(argv)) for argv in known} and json.dumps(run["argv"]) in started
+    assert started <= {json.dumps(json.loads(argv)) for argv in known} and json.dumps(shown[0]) in started
     places = [row["operations"][0]["path"] for row in fuzz.plan["changes"] if row["operations"][0]["op"] == "file"]
-    folders = [str(fuzz.folder / "state"), *map(os.path.dirname, places), os.path.dirname(fuzz.folder / "state")]
+    own = [str(fuzz.folder / name) for name in ("state", "lock")]
+    folders = [*own, *map(os.path.dirname, places), os.path.dirname(own[0])]
     for call in writes(fuzz.calls["consent"]):
         assert any(f'"{folder}' in call for folder in folders), call
     assert any(f'"{places[0]}"' in call for call in writes(fuzz.calls["consent"]))

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envtune.report.layout import NEVER_FIRST, Paint, display_width, indent, pad, printable, wrap
+from envtune.messages import Joined, Literal, Message, Text
+from envtune.report.layout import NEVER_FIRST, Paint, display_width, indent, pad, printable, shown, wrap
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,24 @@ def test_a_path_is_never_broken() -> None:
 
 
 def test_escape_sequences_of_a_host_are_shown_not_obeyed() -> None:
-    assert printable("a\033[31mb\u202ec") == "a\\x1b[31mb\\x202ec"
+    assert printable("a\033[31mb\u202ec") == "a\\x1b[31mb\\u202ec"
+
+
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        (Message("{path} is gone:\n{ways}", path="a\nREADY", ways=Joined(["one", "t\x1bwo"], "\n")), "one\nt\\x1bwo"),
+        (Message("{path} is gone:\n{ways}", path=Literal("a\nREADY"), ways=Message("{x}", x="\r")), "\\x0d"),
+        (Message("{path} is gone:\n{ways}", path=ValueError("a\nREADY"), ways=7), "7"),
+    ],
+)
+def test_a_text_keeps_its_own_line_ends_and_none_of_what_it_quotes(text: Text, page: str) -> None:
+    assert shown(text, "en") == f"a\\x0aREADY is gone:\n{page}"
+
+
+def test_no_row_begins_like_a_command_of_ours() -> None:
+    assert not [row for n in range(5, 60) for row in wrap(f"{'x ' * n}$ sudo\tevil", 40) if row.startswith("$ ")]
+    assert wrap("one two ${A}", 8) == ["one two", "${A}"]
 
 
 def test_indent_keeps_the_hanging_column() -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import IO, Any, Callable, Sequence
 
 import pytest
+from helpers.rows import sampled
 from helpers.terminals import BESIDE, ended_afterwards, shell_word, state_of, wait_until
 
-WAYS = pytest.mark.parametrize("way", [[], BESIDE], ids=["alone", "beside"])
+WAYS = pytest.mark.parametrize("way", sampled([BESIDE, []], 2), ids=["beside", "alone"])
 
 
 def sh(script: str) -> list[str]:
@@ -37,13 +38,15 @@ def both(argv: Sequence[str], **options: Any) -> tuple[Any, Any]:
 # ------------------------------------------------------------------ how it ends
 
 
-@pytest.mark.parametrize("command", ["true", "false", "exit 7", "echo out; echo err >&2; exit 3", "kill -SEGV $$"])
+@pytest.mark.parametrize(
+    "command", sampled(["echo out; echo err >&2; exit 3", "true", "false", "exit 7", "kill -SEGV $$"], 5)
+)
 def test_status_and_both_streams(command: str) -> None:
     alone, beside = both(sh(command))
     assert beside == alone
 
 
-@pytest.mark.parametrize("name", ["KILL", "TERM", "ABRT", "INT", "PIPE", "RTMIN"])
+@pytest.mark.parametrize("name", sampled(["KILL", "TERM", "ABRT", "INT", "PIPE", "RTMIN"], 3))
 def test_ends_by_the_same_signal(name: str) -> None:
     alone, beside = both(["bash", "-c", f"kill -{name} $$"])
     assert alone[0] < 0
@@ -236,7 +239,7 @@ def tell(way: Sequence[str], whom: str, send: Callable[[int], None]) -> tuple[An
         return child.stdout.read(), child.wait(60)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGRTMIN + 3])
+@pytest.mark.parametrize("number", sampled([signal.SIGUSR1, signal.SIGTERM, signal.SIGRTMIN + 3], 3))
 def test_a_signal_to_us_alone_reaches_the_command_alone(number: int) -> None:
     """A launcher's SIGUSR1 before the time limit: the command's data loaders must not get it."""
     alone, beside = (tell(way, "alone", lambda pid: os.kill(pid, number)) for way in ([], BESIDE))
@@ -244,7 +247,7 @@ def test_a_signal_to_us_alone_reaches_the_command_alone(number: int) -> None:
     assert alone == (f"[{int(number)}] 9\n".encode(), 1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGTERM], 2))
 def test_a_signal_to_the_process_group_is_heard_once_by_each(number: int) -> None:
     alone, beside = (tell(way, "group", lambda pid: os.killpg(pid, number)) for way in ([], BESIDE))
     assert beside == alone

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Sequence
 
 import pytest
+from helpers.rows import sampled
 from helpers.terminals import BESIDE, Terminal, alive, ended_afterwards, shell_word, state_of, wait_until
 
-WAYS = pytest.mark.parametrize("way", [[], BESIDE], ids=["alone", "beside"])
+WAYS = pytest.mark.parametrize("way", sampled([BESIDE, []], 2), ids=["beside", "alone"])
 SH, BASH = "/bin/sh", "/bin/bash"
 
 

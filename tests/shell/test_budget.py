@@ -11,6 +11,7 @@ from typing import Callable, Mapping, NamedTuple, Optional
 
 import pytest
 from helpers.forked import cost_of
+from helpers.rows import sampled
 
 from envtune.host import realpath
 from envtune.job.environment import is_for_a_shell
@@ -131,7 +132,7 @@ def reason(text: str) -> Optional[str]:
     return None if unknown is None else unknown.en
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 4))
 def test_twice_the_script_is_twice_the_work(name: str) -> None:
     construct = CONSTRUCTS[name]
     once, twice = work(construct.script(construct.size)), work(construct.script(2 * construct.size))

@@ -60,6 +60,7 @@ def test_a_running_job(job: int) -> None:
     assert found["recorded"] == found["live"]
 
 
+@pytest.mark.slow
 def test_a_launch_script_and_an_env_file(tmp_path: Path) -> None:
     (tmp_path / "job.env").write_text("HCCL_CONNECT_TIMEOUT=30\nWANDB_API_KEY=0123456789abcdef\n")
     (tmp_path / "train.sh").write_text(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from helpers.assembled import collector_file
+from helpers.assembled import assembled, collector_file
 from helpers.examples import ROOT
 
 from envtune.trust.interpreters import interpreter_exposure
@@ -224,10 +224,8 @@ def test_the_executor_refuses_also_what_an_old_plan_or_journal_names(
     when: str, environment: Path, hostile: Path, tmp_path: Path
 ) -> None:
     """The executor as it travels, with the caller's PATH leading to another user's programs first."""
-    from envtune.assemble import assemble
-
     program, mark = tmp_path / "executor.py", tmp_path / "mark"
-    program.write_text(assemble(ROOT / "envtune/executor"), "utf-8")
+    program.write_text(assembled("executor"), "utf-8")
     undo = [str(hostile / "systemctl")] if when == "undo" else ["rm", str(mark)]
     argv = ["touch", str(mark)] if when == "undo" else [str(hostile / "systemctl"), "restart", "x"]
     operation = {"op": "run", "argv": argv, "check": {"argv": ["test", "-e", str(mark)]}, "undo": {"argv": undo}}
@@ -235,7 +233,8 @@ def test_the_executor_refuses_also_what_an_old_plan_or_journal_names(
 
     plan = {"changes": [{"id": "C01", "operations": [operation]}]}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    variables = {"ENVTUNE_STATE": str(tmp_path / "state"), "PATH": f"{hostile}:{os.environ['PATH']}"}
+    variables = {"ENVTUNE_HOST_LOCK": os.environ["ENVTUNE_HOST_LOCK"]}
+    variables |= {"ENVTUNE_STATE": str(tmp_path / "state"), "PATH": f"{hostile}:{os.environ['PATH']}"}
     call = [sys.executable, "-I", str(program)]
     status, touched = traced([*call, "apply", str(tmp_path / "plan.json")], hostile, **variables)
     assert touched == [] and status == (0 if when == "undo" else 1)

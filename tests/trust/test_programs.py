@@ -11,7 +11,7 @@ import pytest
 from envtune.trust import environment as trust_environment
 from envtune.trust import programs
 from envtune.trust.environment import VariableError, command_environment
-from envtune.trust.programs import UntrustedError, resolve_program
+from envtune.trust.programs import UntrustedError, resolve_program, trusted_path
 from envtune.trust.start import start_program
 
 OWN = os.geteuid()
@@ -126,6 +126,8 @@ def test_an_operation_may_set_what_the_actions_set(tmp_path: Path) -> None:
     given = command_environment("/bin/ls", {**variables, "CC": "sh -mavx2", "PYTHONPATH": "", "PYTHONNOUSERSITE": ""})
     assert {name: given[name] for name in variables} == variables and given["CC"] == "sh -mavx2"
     assert "PYTHONPATH" not in given and "PYTHONNOUSERSITE" not in given
+    former = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # in journals of envtune 0.1
+    assert command_environment("/bin/ls", {"PATH": former})["PATH"] == trusted_path()
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
@@ -136,11 +138,11 @@ def test_an_operation_may_set_what_the_actions_set(tmp_path: Path) -> None:
         command_environment("/bin/ls", {"CC": f"{open_to_all}/cc -mavx2"})
 
 
-def test_a_home_that_others_can_change_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("user", [0, 1000])
+def test_a_home_that_sudo_hands_on_is_not_taken(user: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert command_environment("/bin/ls")["HOME"] == str(tmp_path)
-    tmp_path.chmod(0o777)
-    assert command_environment("/bin/ls")["HOME"] != str(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert (command_environment("/bin/ls")["HOME"] == str(tmp_path)) == (user != 0)
 
 
 def test_the_driver_s_tools_find_the_driver_s_libraries_and_no_others(

@@ -9,7 +9,8 @@ from typing import Iterator, List, Optional
 from ..problems import LockedError, Problem
 from ..state import Lock
 
-HOST_LOCK = "/run/envtune.lock"  # not below /run/lock, where any user could put one first
+# Not below /run/lock, where any user could put one first; $ENVTUNE_HOST_LOCK names another file, which is for tests.
+HOST_LOCK = "/run/envtune.lock"
 PATIENCE_WITH_OTHERS = 5.0  # seconds to wait for a run with another state directory: it may only be ending
 
 
@@ -33,7 +34,7 @@ def exclusive_run(state: str, wait: float) -> Iterator[Lock]:
 
 def _open_host_lock() -> Optional[int]:
     """Open root's own regular file, never through a link; None where the directory or the file is not root's alone."""
-    folder, name = os.path.split(HOST_LOCK)
+    folder, name = os.path.split(os.environ.get("ENVTUNE_HOST_LOCK") or HOST_LOCK)
     opened: List[int] = []
     try:
         opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))

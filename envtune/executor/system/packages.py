@@ -2,6 +2,7 @@
 
 import os
 import re
+from shlex import quote
 from typing import Dict, Iterable, List, Optional, Tuple
 
 from ..commands import command_output
@@ -104,5 +105,5 @@ def require_finished_packages(operation: Record, before: Iterable[str]) -> None:
 def _dpkg_repair(left: Unfinished) -> List[str]:
     """Return what ends clean: packages whose files are not all there are installed again, the others configured."""
     incomplete = sorted(name for name, state in left.items() if state.startswith("half-installed") or "," in state)
-    commands = ["sudo apt-get install --reinstall %s" % " ".join(incomplete)] if incomplete else []
+    commands = ["sudo apt-get install --reinstall %s" % " ".join(map(quote, incomplete))] if incomplete else []
     return ["sudo dpkg --configure -a"] + commands

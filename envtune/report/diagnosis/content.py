@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
+from envtune.commandline import checked
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.rank import Candidate
 from envtune.diagnose.scan import CONTEXT, Hit
@@ -246,7 +247,7 @@ def _finding_text(finding: Finding) -> Text:
 
 
 class Todo(NamedTuple):
-    """Who acts (`label`), what they do (`text`), and the one command, which `explanation` is about."""
+    """Who acts (`label`), what they do (`text`), and the one command, which `explanation` is about; or why none."""
 
     label: Text
     text: Text
@@ -278,7 +279,9 @@ def todo(diagnosis: Diagnosis, target: str) -> Todo:
     if entry.side == "escalate":
         return Todo(_LABELS["escalate"], remedy, SNAPSHOT, ATTACH)
     if entry.side == "host" and entry.confirm and diagnosis.verdict != "refuted":
-        command = " ".join(word for word in ("envtune fix --faq", entry.id, target) if word)
+        command = checked(" ".join(word for word in ("envtune fix --faq", entry.id, target) if word))
+        if isinstance(command, Text):
+            return Todo(_LABELS["host"], remedy, "", command)
         return Todo(_LABELS["host"], remedy, command, _SHOW_HERE if diagnosis.verdict == "confirmed" else _SHOW_THERE)
     return Todo(_LABELS[entry.side], remedy)
 

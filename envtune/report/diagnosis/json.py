@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.rank import Candidate
 from envtune.report.check_json import finding_data
 from envtune.report.diagnosis.placeholders import fill
+from envtune.trust.characters import json_text
 
 SCHEMA = "envtune.diagnosis/1"
 VERDICTS = ("confirmed", "refuted", "unknown", "not_checked")
@@ -26,7 +26,7 @@ def diagnosis_data(report: DiagnosisReport, lang: str) -> dict[str, Any]:
 
 def render_json(report: DiagnosisReport, lang: str) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(diagnosis_data(report, lang), ensure_ascii=False, indent=1)
+    return json_text(diagnosis_data(report, lang), 1)
 
 
 def _row(diagnosis: Diagnosis, number: int, lang: str) -> dict[str, Any]:

@@ -5,11 +5,11 @@ Nothing of a log can become markup, a mention or a reference there.
 
 from __future__ import annotations
 
-import re
 from typing import Iterator, Optional, Sequence
 
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.messages import Joined, Literal, Text, clauses, listed
+from envtune.report.diagnosis.commonmark import code, fenced, prose
 from envtune.report.diagnosis.content import (
     FIRST_ERROR,
     HEADINGS,
@@ -30,12 +30,9 @@ from envtune.report.diagnosis.content import (
     why_not_checked,
 )
 from envtune.report.diagnosis.placeholders import fill, labelled_values
-from envtune.report.layout import printable
 from envtune.version import __version__
 
 MAX_LINE = 2000  # characters of the first error that are shown
-_SPECIAL = re.compile(r"([\\*_<>#|\[\]@~])")
-_CODE = re.compile(r"(`[^`]*`)")
 
 
 def render_markdown(report: DiagnosisReport, lang: str) -> str:
@@ -72,7 +69,7 @@ class _Renderer:
         entry, shown, place = candidate.entry, proof(candidate), where(candidate)
         yield from (f"### {entry.id} {self._prose(entry.title)}", "")
         yield from (self._prose(clauses([shown.place, *([] if place is None else [place])])), "")
-        yield from _fenced([*shown.before, shown.line, *shown.after])
+        yield from fenced([*shown.before, shown.line, *shown.after])
         values = [f"{self._prose(label)} {code(value)}" for label, value in labelled_values(candidate.groups)]
         yield from self._item(HEADINGS["says"], listed(values).to(self.lang))
         yield from self._item(HEADINGS["cause"], self._prose(fill(entry.cause, candidate.groups)))
@@ -80,10 +77,10 @@ class _Renderer:
         remedy = todo(diagnosis, target)
         if diagnosis.history != "fixed":
             yield from self._item(remedy.label, self._prose(remedy.text))
-        if remedy.command:
+        if remedy.command or remedy.explanation is not None:
             explanation = "" if remedy.explanation is None else self._prose(remedy.explanation)
             label = remedy.label if diagnosis.history == "fixed" else None
-            yield from self._item(label, f"{explanation} {code(remedy.command)}")
+            yield from self._item(label, f"{explanation} {code(remedy.command)}".rstrip())
         yield ""
 
     def _host(self, diagnosis: Diagnosis) -> Iterator[str]:
@@ -92,7 +89,7 @@ class _Renderer:
             yield from self._item(HEADINGS["here"], self._prose(reason))
         elif diagnosis.confirm:
             yield from self._item(HEADINGS["here"], f"**{self._prose(here(diagnosis))}**")
-            yield from (f"  - {prose(printable(finding.to(self.lang)))}" for finding in findings(diagnosis))
+            yield from (f"  - {self._prose(finding)}" for finding in findings(diagnosis))
 
     def _nothing(self, report: DiagnosisReport) -> Iterator[str]:
         yield from (f"**{self._prose(nothing_known(report))}**", "")
@@ -101,8 +98,7 @@ class _Renderer:
         file, line = report.first_error
         place = code(file_line(file.path, line.number).to(self.lang))
         yield from (labelled(Literal(self._prose(FIRST_ERROR)), Literal(place)).to(self.lang), "")
-        error = printable(line.text[:MAX_LINE])
-        yield from _fenced([*map(printable, report.before), error, *map(printable, report.after)])
+        yield from fenced([*report.before, line.text[:MAX_LINE], *report.after])
         yield from (f"{self._prose(SEND)} {code(SNAPSHOT)}", "")
 
     def _also(self, report: DiagnosisReport) -> Iterator[str]:
@@ -126,21 +122,3 @@ class _Renderer:
     def _item(self, label: Optional[Text], text: str) -> Iterator[str]:
         if text.strip():
             yield f"- {text}" if label is None else f"- **{label.to(self.lang)}** {text}"
-
-
-def prose(text: str) -> str:
-    """Return the text so that Markdown shows it as it is; spans in backticks stay code."""
-    parts = _CODE.split(" ".join(text.split()))
-    return "".join(part if number % 2 else _SPECIAL.sub(r"\\\1", part) for number, part in enumerate(parts))
-
-
-def code(text: str) -> str:
-    """Return the text as a code span."""
-    return f"`{text.replace('`', chr(0x2018))}`"
-
-
-def _fenced(lines: Sequence[str]) -> Iterator[str]:
-    fence = "```"
-    while any(fence in line for line in lines):
-        fence += "`"
-    yield from (f"{fence}text", *lines, fence, "")

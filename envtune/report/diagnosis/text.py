@@ -89,15 +89,15 @@ class _Renderer:
         yield from self._quoted(shown.before, shown.line, shown.after)
 
     def _quoted(self, before: Iterable[str], line: str, after: Iterable[str]) -> Iterator[str]:
-        """Yield the line with a mark, in full, and its neighbours cut to one row each."""
+        """Yield the line in full, and its neighbours cut to one row each; each row with a mark, as no row of ours."""
         yield from (self._neighbour(text) for text in before)
-        mark = " " * (_INDENT - 2) + self.paint(">", "red") + " "
         for number, row in enumerate(broken(line, self.width - _INDENT)):
-            yield (mark if number == 0 else " " * _INDENT) + row
+            mark = self.paint("|", "dim") if number else self.paint(">", "red")
+            yield " " * (_INDENT - 2) + f"{mark} {row}"
         yield from (self._neighbour(text) for text in after)
 
     def _neighbour(self, text: str) -> str:
-        return " " * _INDENT + self.paint(clipped(printable(text), self.width - _INDENT), "dim")
+        return " " * (_INDENT - 2) + self.paint(f"| {clipped(printable(text), self.width - _INDENT)}", "dim")
 
     def _host(self, diagnosis: Diagnosis) -> Iterator[str]:
         reason = why_not_checked(diagnosis)
@@ -112,8 +112,8 @@ class _Renderer:
         remedy = todo(diagnosis, target)
         if diagnosis.history != "fixed":
             yield from self._field(remedy.label, remedy.text)
+        yield from self._field(remedy.label if diagnosis.history == "fixed" else None, remedy.explanation)
         if remedy.command:
-            yield from self._field(remedy.label if diagnosis.history == "fixed" else None, remedy.explanation)
             yield " " * _INDENT + self.paint(f"$ {remedy.command}", "cyan")
 
     # ---------------------------------------------------------------- nothing known
@@ -163,7 +163,7 @@ class _Renderer:
 
     def _field(self, label: Optional[Text], text: Optional[Text], colour: str = "") -> Iterator[str]:
         """Yield a labelled paragraph; nothing where there is no text."""
-        content = "" if text is None else text.to(self.lang)
+        content = "" if text is None else printable(text.to(self.lang))
         if not content:
             return
         name = "" if label is None else label.to(self.lang)

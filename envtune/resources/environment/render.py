@@ -13,6 +13,7 @@ from typing import Callable, Iterable, Iterator, Mapping
 from envtune.messages import Literal, Message, Text, clauses
 from envtune.resources.environment.profile import Advice, Setting
 from envtune.resources.environment.search_paths import LISTS
+from envtune.trust.characters import json_text, replace_unseen, visible, visible_lines
 
 SCHEMA = "envtune.env/1"
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%=-]+")
@@ -73,7 +74,18 @@ def _in_front(name: str, entry: str) -> str:
 
 def comment(text: str) -> str:
     """Return a reason as a comment: one line, whatever it holds."""
-    return "# " + " ".join(text.split())
+    return "# " + visible(" ".join(text.split()))
+
+
+def _posix_escaped(unseen: str) -> str:
+    """Return what ends a quoted word, adds these characters by their bytes, and goes on (printf(1p))."""
+    octal = "".join(f"\\{byte:03o}" for byte in unseen.encode("utf-8", "surrogateescape"))
+    return f"'\"$(printf '{octal}')\"'"
+
+
+def _fish_escaped(unseen: str) -> str:
+    """Return the same in the words of fish (its manual, "Escaping Characters")."""
+    return "'" + "".join(f"\\X{byte:02x}" for byte in unseen.encode("utf-8", "surrogateescape")) + "'"
 
 
 def bash(advice: Advice, lang: str) -> Iterator[str]:
@@ -81,7 +93,7 @@ def bash(advice: Advice, lang: str) -> Iterator[str]:
     yield from _notes(advice, lang)
     for setting in advice.settings:
         yield comment(setting.reason.to(lang))
-        yield from bash_lines(setting)
+        yield from (replace_unseen(line, _posix_escaped) for line in bash_lines(setting))
 
 
 def fish(advice: Advice, lang: str) -> Iterator[str]:
@@ -93,9 +105,9 @@ def fish(advice: Advice, lang: str) -> Iterator[str]:
             yield f"set -e {setting.name}"
         elif setting.name.endswith("PATH"):
             words = " ".join(fish_quoted(entry) for entry in setting.value.split(":"))
-            yield f"set -gx --path {setting.name} {words}"
+            yield replace_unseen(f"set -gx --path {setting.name} {words}", _fish_escaped)
         else:
-            yield f"set -gx {setting.name} {fish_quoted(setting.value)}"
+            yield replace_unseen(f"set -gx {setting.name} {fish_quoted(setting.value)}", _fish_escaped)
 
 
 def systemd(advice: Advice, lang: str) -> Iterator[str]:
@@ -116,14 +128,13 @@ def systemd_quoted(text: str) -> str:
     for letter in text.replace("%", "%%"):
         if letter in '\\"':
             quoted.append("\\" + letter)
-        elif ord(letter) < 32 or ord(letter) == 127:
-            quoted.append(f"\\x{ord(letter):02x}")
         else:
-            quoted.append(letter)
+            quoted.append(visible(letter))  # in the form that systemd reads, too
     return '"' + "".join(quoted) + '"'
 
 
 _NO_UNSET = Message("an env file cannot unset; not set in a container unless its image or another option sets it")
+_UNSEEN = Message("the value holds characters that are not seen, or bytes that are no text; an env file quotes none")
 _NO_LINES = Message("the value has several lines, which an env file cannot hold")
 
 
@@ -150,6 +161,8 @@ def docker(advice: Advice, lang: str) -> Iterator[str]:
             yield comment(f"{setting.name}: {_for_the_image(setting).to(lang)}")
         elif "\n" in setting.value or "\r" in setting.value:
             yield comment(f"{setting.name}: {_NO_LINES.to(lang)}")
+        elif visible_lines(setting.value) != setting.value:
+            yield comment(f"{setting.name}: {_UNSEEN.to(lang)}")
         else:
             yield f"{setting.name}={setting.value}"
 
@@ -216,7 +229,7 @@ def as_json(advice: Advice, lang: str) -> Iterator[str]:
     left = [{"name": row.name, "value": row.value, "reason": row.reason.to(lang)} for row in advice.unchanged]
     unknown = None if advice.unknown_environment is None else advice.unknown_environment.to(lang)
     data = {"schema": SCHEMA, "variables": rows, "left": left, "environment_unknown": unknown}
-    yield json.dumps(data, ensure_ascii=False, indent=2)
+    yield json_text(data, 2)
 
 
 def _notes(advice: Advice, lang: str) -> Iterator[str]:

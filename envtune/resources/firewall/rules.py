@@ -10,7 +10,9 @@ import re
 from shlex import quote
 from typing import TYPE_CHECKING, Iterator, NamedTuple, Optional, Sequence
 
+from envtune.commandline import WithheldError, require_word
 from envtune.intervals import Intervals
+from envtune.model import Command
 
 if TYPE_CHECKING:
     from envtune.firewall import Rule, Table
@@ -108,8 +110,10 @@ def iptables_command(program: str, table: str, *arguments: str, wait: bool = Tru
 
 def lines_to_type(
     tables: Sequence[Table], closing: Optional[Rule], front_end: str, rule: AcceptRule
-) -> tuple[str, ...]:
+) -> tuple[Command, ...]:
     """Return what to type for the rule; nothing where the one that closes the ports is not on the way in.
+
+    Names of tables, chains and zones are words of the tools' own languages: one that would have to be quoted is none.
 
     `front_end` is firewalld or ufw where it made the rules. firewalld gets the rule twice, to runtime and to permanent,
     and no reload, which would drop other programs' rules. Plain rule sets get it at the head of the very chain that
@@ -123,12 +127,16 @@ def lines_to_type(
         return ()
     if not 0 < len(rule.sources) <= _MOST:
         rule = rule._replace(sources=(PLACEHOLDER,))
-    return tuple(" ".join(["sudo", *map(_quoted, argv)]) for argv in _commands(table, chain, front_end, rule))
+    try:
+        return tuple(" ".join(["sudo", *map(_quoted, argv)]) for argv in _commands(table, chain, front_end, rule))
+    except WithheldError as error:
+        return (error.reason,)
 
 
 def _commands(table: Table, chain: str, front_end: str, rule: AcceptRule) -> Iterator[list[str]]:
     if front_end == "firewalld":
         zone = table.name if table.family == "firewalld" else zone_of(chain)
+        zone = zone and require_word(zone)
         for rich_rule in rich_rules(rule):
             yield from (rich_rule_command(zone, "add", rich_rule, permanent) for permanent in (False, True))
     elif front_end == "ufw":
@@ -136,9 +144,10 @@ def _commands(table: Table, chain: str, front_end: str, rule: AcceptRule) -> Ite
     elif table.family == "iptables":
         program = table.source.replace("-save", "").split(" ")[0]
         for words in iptables_rules(rule._replace(sources=(",".join(rule.sources),))):
-            yield iptables_command(program, table.name, "-I", chain, *words, wait=False)
+            names = map(require_word, (program, table.name, chain))
+            yield iptables_command(next(names), next(names), "-I", next(names), *words, wait=False)
     else:
-        yield ["nft", "insert", "rule", table.family, table.name, chain, *nft_rule(rule)]
+        yield ["nft", "insert", "rule", *map(require_word, (table.family, table.name, chain)), *nft_rule(rule)]
 
 
 def _quoted(word: str) -> str:

@@ -18,7 +18,7 @@ from envtune.executor.system.host_lock import exclusive_run
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    monkeypatch.setattr(host_lock, "HOST_LOCK", str(tmp_path / "run/envtune.lock"))
+    monkeypatch.setenv("ENVTUNE_HOST_LOCK", str(tmp_path / "run/envtune.lock"))
     monkeypatch.setattr(host_lock, "PATIENCE_WITH_OTHERS", 0.0)
     (tmp_path / "run").mkdir(mode=0o755)
     return tmp_path / "run/envtune.lock"

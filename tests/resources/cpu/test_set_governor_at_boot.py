@@ -142,6 +142,7 @@ from helpers import fixing
 subprocess.run(["mount", "--make-rprivate", "/"], check=True)
 for place in ("/etc", "/sys/devices/system/cpu"):
     subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+subprocess.run(["mount", "--bind", sys.argv[2], "/usr/local/sbin"], check=True)  # where root's programs are looked for
 def write(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
@@ -170,8 +171,8 @@ def test_a_child_profile_by_a_recorded_tuned_adm(tmp_path: Path) -> None:
     tool = tmp_path / "bin" / "tuned-adm"
     tool.write_text(TUNED)
     tool.chmod(0o755)
-    argv = ["unshare", "-m", sys.executable, "-c", CHILD, str(tmp_path / "state")]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    argv = ["unshare", "-m", sys.executable, "-c", CHILD, str(tmp_path / "state"), str(tmp_path / "bin")]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
     done = subprocess.run(argv, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     said = json.loads(done.stdout)

@@ -38,7 +38,7 @@ class Server:
 
     def __init__(self, pair: Pair, state: Path, run: Run, master_port: str = "MASTER_PORT=29688") -> None:
         self.pair, self.run, self.state = pair, run, state
-        env = f"env ENVTUNE_STATE={state} {master_port} LC_ALL=C.UTF-8"
+        env = f"env ENVTUNE_STATE={state} ENVTUNE_HOST_LOCK={state}.lock {master_port} LC_ALL=C.UTF-8"
         self._command = f"{env} {sys.executable} -m envtune"
 
     def envtune(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -378,7 +378,8 @@ def executor(server: Server, plan: dict[str, Any], *words: str) -> dict[str, Any
     rows = [{"id": change["id"], "operations": change["operations"]} for change in plan["changes"]]
     plan_file.write_text(json.dumps({"changes": rows}))
     named = words or ("apply", str(plan_file))
-    line = f"env ENVTUNE_STATE={server.state}/own {sys.executable} -m envtune.executor {' '.join(named)}"
+    env = f"ENVTUNE_STATE={server.state}/own ENVTUNE_HOST_LOCK={server.state}.lock"
+    line = f"env {env} {sys.executable} -m envtune.executor {' '.join(named)}"
     done: dict[str, Any] = json.loads(server.run(line, check=False).stdout)
     return done
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Optional
 
 import pytest
+from helpers.package_sandbox import Repository, call, in_package_sandbox
 
 from envtune.collector.sources.images import PILLOW_BUILD_DEBIAN
 from envtune.executor.recover import undo_run
@@ -104,79 +101,28 @@ def test_candidates_and_simulation_in_odd_shapes() -> None:
 # ---------------------------------------------------------------------- for real
 
 
-@pytest.fixture
-def debian(tmp_path: Path) -> Path:
-    """A dpkg database of its own with two small packages in a local archive: apt and dpkg themselves, no network."""
-    for program in ("dpkg-deb", "apt-get", "dpkg-query"):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}")
-    if os.geteuid() != 0:
-        pytest.skip("dpkg sets owners")
-    return tmp_path
-
-
-def package(folder: Path, name: str, depends: str = "") -> Path:
-    tree = folder / name
-    (tree / "DEBIAN").mkdir(parents=True)
-    more = f"Depends: {depends}\n" if depends else ""
-    (tree / "DEBIAN/control").write_text(
-        f"Package: {name}\nVersion: 1.0\nArchitecture: all\nMaintainer: a test <t@example.org>\n{more}Description: x\n"
-    )
-    (tree / "usr/share" / name).mkdir(parents=True)
-    (tree / "usr/share" / name / "file").write_text(name)
-    out = folder / f"{name}_1.0_all.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", str(tree), str(out)], check=True, capture_output=True)
-    return out
-
-
 @pytest.mark.root
-def test_installed_with_what_it_needs_and_exactly_that_removed(debian: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operation as it is planned, with dpkg and apt pointed at a root of the test's own."""
-    root = debian / "root"
-    (root / "var/lib/dpkg/updates").mkdir(parents=True)
-    (root / "var/lib/dpkg/info").mkdir()
-    (root / "var/lib/dpkg/status").touch()
-    for folder in (
-        "var/cache/apt/archives/partial",
-        "var/lib/apt/lists/partial",
-        "etc/apt/apt.conf.d",
-        "etc/apt/preferences.d",
-        "var/log/apt",
-    ):
-        (root / folder).mkdir(parents=True)
-    archive = debian / "archive"
-    archive.mkdir()
-    debs = [package(archive, "envtune-needed"), package(archive, "envtune-wanted", "envtune-needed")]
-    theirs = package(archive, "envtune-theirs")
-    packages = []
-    for deb in debs:
-        control = subprocess.run(["dpkg-deb", "-f", str(deb)], check=True, capture_output=True, text=True).stdout
-        hashed = hashlib.sha256(deb.read_bytes()).hexdigest()
-        packages.append(f"{control.strip()}\nFilename: ./{deb.name}\nSize: {deb.stat().st_size}\nSHA256: {hashed}\n")
-    (archive / "Packages").write_text("\n".join(packages))
-    (root / "etc/apt/sources.list").write_text(f"deb [trusted=yes] file:{archive} ./\n")
-    conf = debian / "apt.conf"
-    conf.write_text(
-        f'Dir "{root}";\nDir::State::status "{root}/var/lib/dpkg/status";\nAPT::Sandbox::User "root";\n'
-        f'DPkg::Options {{ "--root={root}"; "--force-script-chrootless"; }};\nDPkg::Chroot-Directory "/";\n'
-        'DPkg::Pre-Install-Pkgs {};\nAPT::Architecture "amd64";\n'
-    )
-    (debian / ".dpkg.cfg").write_text(f"log={debian}/dpkg.log\n")
-    monkeypatch.setenv("HOME", str(debian))
-    monkeypatch.setenv("APT_CONFIG", str(conf))
-    monkeypatch.setenv("DPKG_ROOT", str(root))
-    monkeypatch.setenv("DPKG_ADMINDIR", str(root / "var/lib/dpkg"))
-    subprocess.run(["apt-get", "-q", "update"], check=True, capture_output=True)
-    asked = simulate(LocalHost(), "apt-get", [("envtune-wanted",), ("envtune-absent",)])
-    if asked.installs is None:
-        pytest.skip("apt-get does not answer here")
-    made = planned("envtune-wanted")
-    run, results = apply_plan(executable([made._replace(id="C01")]), str(debian / "state"))
-    assert results[0]["status"] == "done", results
-    assert installed(root) == {"envtune-needed", "envtune-wanted"}
-    subprocess.run(["dpkg", f"--root={root}", "-i", str(theirs)], check=True, capture_output=True)
-    assert [row["status"] for row in undo_run(str(debian / "state"), run)] == ["undone"]
-    assert installed(root) == {"envtune-theirs"}
+def test_installed_with_what_it_needs_and_exactly_that_removed(tmp_path: Path) -> None:
+    """The operation as it is planned, carried out by apt and dpkg themselves."""
+    state = str(tmp_path / "state")
+
+    def work() -> None:
+        offered = Repository(tmp_path / "debs")
+        offered.add("envtune-needed", "1.0", {})
+        offered.add("envtune-wanted", "1.0", {}, Depends="envtune-needed")
+        theirs = offered.add("envtune-theirs", "1.0", {})
+        offered.publish()
+        before = installed()
+        asked = simulate(LocalHost(), "apt-get", [("envtune-wanted",), ("envtune-absent",)])
+        assert asked.installs is not None and {*asked.installs} == {"envtune-needed", "envtune-wanted"}
+        run, results = apply_plan(executable([planned("envtune-wanted")._replace(id="C01")]), state)
+        assert results[0]["status"] == "done", results
+        assert installed() - before == {"envtune-needed", "envtune-wanted"}
+        call("dpkg", "-i", str(theirs))
+        assert [row["status"] for row in undo_run(state, run)] == ["undone"]
+        assert installed() ^ before == {"envtune-theirs"}
+
+    in_package_sandbox(tmp_path, work)
 
 
 def planned(name: str) -> Change:
@@ -198,7 +144,6 @@ def planned(name: str) -> Change:
     return found
 
 
-def installed(root: Path) -> set[str]:
-    argv = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", r"-f=${db:Status-Status} ${Package}\n"]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    return {line.split()[1] for line in done.stdout.splitlines() if line.startswith("installed ")}
+def installed() -> set[str]:
+    lines = call("dpkg-query", "-W", r"-f=${db:Status-Status} ${Package}\n").splitlines()
+    return {line.split()[1] for line in lines if line.startswith("installed ")}

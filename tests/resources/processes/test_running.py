@@ -98,7 +98,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: Path) -> World:
     world = World(tmp_path, monkeypatch)
     world.operations["SYS901"] = lambda path: [
         write(path, b"bad\n", b"good\n"),
-        write(site / "PIL/new.py", None, b"x = 1\n"),
+        write(site / "PIL/new.txt", None, b"x = 1\n"),
     ]
     world.own["SYS901"] = {"disruption": "job"}
     return world

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -141,7 +142,8 @@ def test_undo_brings_the_very_files_back_without_a_network(
     assert tree(native.parents[1]) != before
     unplugged = [shutil.which("unshare"), "-n", sys.executable, "-m", "envtune.executor", "undo", run]
     command = unplugged if _may_unplug() else unplugged[2:]
-    done = subprocess.run(command, env={"ENVTUNE_STATE": str(tmp_path / "state")}, capture_output=True, text=True)
+    env = {"ENVTUNE_STATE": str(tmp_path / "state"), "ENVTUNE_HOST_LOCK": os.environ["ENVTUNE_HOST_LOCK"]}
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert tree(native.parents[1]) == before
     assert imported(native, "PIL.__version__") == "9.5.0"

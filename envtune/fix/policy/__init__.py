@@ -13,7 +13,7 @@ import posixpath
 import re
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
-from envtune.fix.firewall_policy import firewall_violation, foreign_files, missing_position_guard
+from envtune.fix.policy.firewall import firewall_violation, foreign_files, missing_position_guard
 from envtune.messages import Message, Text
 
 # program -> words it may not be given (a whole word of its command line; a regular expression)

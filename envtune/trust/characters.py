@@ -1,0 +1,60 @@
+"""Which characters of a text a reader would not see as what they are; the one place that makes them visible.
+
+Control characters rule a terminal, marks of direction reorder what stands around them, and some characters take no room
+at all. Names of files and processes, log lines and recorded hosts may hold any of them.
+"""
+
+import json
+import re
+from typing import Any, Callable
+
+# C1; Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt), which holds the marks of direction, the
+# zero-width characters, variation selectors and tags; line and paragraph separator; interlinear annotation; halves of
+# surrogate pairs (bytes that are not UTF-8); noncharacters.
+_UNSEEN = (
+    r"\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    r"\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+# Compiled when a text is not plain ASCII, which costs milliseconds.
+_IN_A_LINE = r"[\x00-\x1f%s]" % _UNSEEN
+_IN_LINES = r"[\x00-\x08\x0b-\x1f%s]" % _UNSEEN
+_PLAIN_LINE = re.compile("[ -~]*")
+_PLAIN_LINES = re.compile("[\n\t -~]*")
+
+
+def visible(text: str) -> str:
+    r"""Return the text as one line in which all of this is visible: `\x1b`, `\u200e`, `\U000e0041`."""
+    return text if _PLAIN_LINE.fullmatch(text) else re.sub(_IN_A_LINE, _escaped, text)
+
+
+def visible_lines(text: str) -> str:
+    """Return the text as `visible` does, its line ends and tabs as they are."""
+    return text if _PLAIN_LINES.fullmatch(text) else re.sub(_IN_LINES, _escaped, text)
+
+
+def replace_unseen(text: str, replacement: Callable[[str], str]) -> str:
+    """Return the text with every run of characters that `visible_lines` would escape replaced."""
+    return re.sub(_IN_LINES + "+", lambda found: replacement(found.group()), text)
+
+
+def is_visible(text: str) -> bool:
+    """Return whether the text is one line that a reader sees as it is."""
+    return visible(text) == text
+
+
+def _escaped(found: Any) -> str:
+    code = ord(found.group())
+    if 0xDC80 <= code <= 0xDCFF:  # PEP 383: a byte that is not UTF-8
+        code -= 0xDC00
+    return "\\x%02x" % code if code < 0x100 else "\\u%04x" % code if code < 0x10000 else "\\U%08x" % code
+
+
+def json_text(data: Any, indent: Any = None) -> str:
+    r"""Return data as JSON that any terminal and any reader of UTF-8 takes: what is not visible as `\u202e`."""
+    text = json.dumps(data, ensure_ascii=False, indent=indent)
+    return text if _PLAIN_LINES.fullmatch(text) else re.sub(_IN_LINES, _escaped_in_json, text)
+
+
+def _escaped_in_json(found: Any) -> str:
+    return json.dumps(found.group())[1:-1]  # two of them beyond U+FFFF, RFC 8259 section 7

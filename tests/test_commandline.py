@@ -1,0 +1,120 @@
+"""Commands to paste: quoted, or withheld where a name in them is none that anybody would give a thing in earnest."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from envtune.audit import examine
+from envtune.catalog import load
+from envtune.cli.fix import print_for_root
+from envtune.commandline import WithheldError, checked, line, quoted, require_word
+from envtune.context.open import open_context
+from envtune.messages import Text
+from envtune.model import Change
+from envtune.report.check_json import remedy_text
+from envtune.snapshot.host import SnapshotHost
+from envtune.trust.characters import visible_lines
+
+PLAIN = ["/opt/python3.9/bin/python", "inet", "IN_public", "a-b", "x@y%z+1=2:3,4", "wheel_1.2.whl"]
+TO_QUOTE = ["/opt/my env/bin/python", "/opt/训练/python"]
+WITHHELD = [
+    *("", "-rf", "--eval", "X;curl${IFS}evil|sh;#", "$(reboot)", "`reboot`", "a&b", "a>b", "a'b", 'a"b', "a\\b", "a*b"),
+    *("~root", "#", "!!", "{a,b}", "a\nb", "a\x1b[2Jb", "a\u202eb", "a\u200bb", "a\udc9bb", "a\tb", "a(b)"),
+]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_plain_name_is_a_word(name: str) -> None:
+    assert quoted(name) == require_word(name) == name
+
+
+@pytest.mark.parametrize("name", TO_QUOTE)
+def test_a_name_with_blanks_is_quoted(name: str) -> None:
+    assert shlex.split(f"x {quoted(name)} y") == ["x", name, "y"]
+    with pytest.raises(WithheldError):
+        require_word(name)
+
+
+@pytest.mark.parametrize("name", WITHHELD)
+def test_any_other_name_is_the_reason_why_there_is_no_command(name: str) -> None:
+    with pytest.raises(WithheldError) as caught:
+        quoted(name)
+    assert name in caught.value.reason.en
+
+
+def test_what_the_user_named_is_quoted_unless_it_cannot_be_seen() -> None:
+    assert shlex.split(line(["envtune", "--script", "it's; a `test`"])) == ["envtune", "--script", "it's; a `test`"]
+    with pytest.raises(WithheldError):
+        line(["envtune", "--script", "a\x1bb"])
+    assert checked("ls -l") == "ls -l" and isinstance(checked("ls\x1b"), Text)
+
+
+# ---------------------------------------------------------------------- recorded hosts
+
+
+def closed_by(chain: str, table: str = "f") -> SnapshotHost:
+    """A host on which a chain of nftables, called by the way in, closes the ports."""
+    where = {"family": "inet", "table": table}
+    input_ = {**where, "name": "input", "handle": 1, "type": "filter", "hook": "input", "prio": 0, "policy": "accept"}
+    rows: list[dict[str, Any]] = [
+        {"table": {"family": "inet", "name": table, "handle": 1}},
+        {"chain": input_},
+        {"chain": {**where, "name": chain, "handle": 2}},
+        {"rule": {**where, "chain": "input", "handle": 3, "expr": [{"jump": {"target": chain}}]}},
+        {"rule": {**where, "chain": chain, "handle": 4, "expr": [{"drop": None}]}},
+    ]
+    listing = {
+        "argv": ["nft", "-j", "list", "ruleset"],
+        "rc": 0,
+        "stdout": json.dumps({"nftables": rows}),
+        "stderr": "",
+    }
+    data = {"host": "h", "commands": [listing], "environ": {"MASTER_PORT": "29688"}, "euid": 0}
+    return SnapshotHost(
+        {"files": {}, "uname": {"nodename": "h", "machine": "aarch64", "release": "5", "sysname": "Linux"}, **data}
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["late", "X;curl${IFS}evil|sh;#", "a b", "-f", "a\n$ sudo evil", "a\x1b[2Jb", "$(reboot)"]
+)
+@pytest.mark.parametrize("place", ["chain", "table"])
+def test_a_chain_of_a_recorded_host_gets_no_word_in(name: str, place: str) -> None:
+    host = closed_by(name) if place == "chain" else closed_by("late", name)
+    check = next(one for one in load().checks if one.id == "NET004")
+    found = examine(check, open_context(host))
+    assert [one.outcome.value for one in found] == ["fail"] * len(found), found
+    for finding in found:
+        (command,) = finding.commands
+        if name == "late":
+            assert isinstance(command, str) and command.startswith("sudo nft insert rule inet ")
+        else:
+            assert isinstance(command, Text) and "no command is shown" in command.en
+        assert "sudo nft" not in (remedy_text(finding, "en") or "") or name == "late"
+
+
+# ---------------------------------------------------------------------- what root is told
+
+
+def told_to_root(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], *given: str) -> str:
+    operation = {"op": "run", "argv": list(argv)}
+    change = Change("X1", "it", "", "", f"target of {argv[-1]}", "", "", "boot", (operation,), id="C01")
+    print_for_root([change], given, "en")
+    return capsys.readouterr().err
+
+
+def test_root_is_told_quoted_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    page = told_to_root(capsys, ("nft", "a;b"), "--script", "/srv/it's.sh")
+    (again,) = [row for row in page.splitlines() if "--apply" in row]
+    assert shlex.split(again)[-3:] == ["--script", "/srv/it's.sh", "--apply"] and "\nnft 'a;b'\n" in page
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb", "a\n# sudo evil", "a\u202eb"])
+def test_root_is_told_no_command_that_is_not_what_is_seen(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = told_to_root(capsys, ("nft", name), "--script", name)
+    assert visible_lines(page) == page and "no command is shown" in page and "# not shown: " in page
+    assert not [row for row in page.splitlines() if "--apply" in row or row.startswith(("nft", "# sudo"))]
