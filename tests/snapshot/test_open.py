@@ -424,6 +424,15 @@ def test_a_table_that_is_wrong(tmp_path: Path, member: str, content: Any, words:
     assert words in refused(directory(tmp_path / "host", **{member: json.dumps(content)}))
 
 
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_headers_of_any_size_are_not_read(tmp_path: Path, kind: bytes) -> None:
+    """A few KB of gzip hold a name, or PAX headers, of a hundred MB."""
+    header = tarfile.TarInfo("name")
+    header.type, header.size = kind, 100 << 20
+    (tmp_path / "a.tgz").write_bytes(gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + b"a" * (4 << 20)))
+    assert "a header of 104857600 bytes" in refused(tmp_path / "a.tgz")
+
+
 def test_the_same_table_in_two_places(tmp_path: Path) -> None:
     root = directory(tmp_path / "host", manifest={"processes": []}, processes=[])
     assert "processes.json: the same table" in refused(root)

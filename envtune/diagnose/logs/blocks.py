@@ -125,7 +125,7 @@ def _utf16(head: bytes) -> Optional[str]:
     return None
 
 
-def _skip_hole(raw: io.FileIO, piece: bytes) -> int:
+def _skip_hole(raw: io.RawIOBase, piece: bytes) -> int:
     """Go on to where the file has data again after a piece that ends in zeros; return how many bytes were skipped.
 
     A log that was emptied while a job kept writing to it begins with a hole as large as what it held.
