@@ -84,3 +84,9 @@ def test_the_verb_records_scripts_that_only_following_tells(tmp_path: Path) -> N
     recorded = read_environment(host, recorded_options(host.data["target"])).variables
     assert recorded is not None
     assert (recorded["TASK_QUEUE_ENABLE"], recorded["HCCL_BUFFSIZE"]) == ("1", "200")
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    """Looking it up is an error of its own, like a directory this user may not enter, or a mount that is gone."""
+    done = envtune("-o", str(tmp_path / ("x" * 300)), "--lang", "en")
+    assert (done.returncode, b"internal error" in done.stderr) == (2, False), done.stderr
