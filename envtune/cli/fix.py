@@ -246,14 +246,16 @@ class _Dialogue:
         from envtune.fix.apply import apply
 
         progress = self._progress = Progress(self.lang)
-        show = self._show if self._format == "text" else None
+        show, interrupted = self._show if self._format == "text" else None, False
         try:
             outcome = apply(prepared, consent, ask=self._ask, on_event=progress, show=show, wait=wait)
-        except typer.Abort:
+        except typer.Abort as abort:
             typer.echo(err=True)  # Ctrl-C and Ctrl-D leave the cursor behind the question
-            outcome = None
+            outcome, interrupted = None, isinstance(abort.__context__, KeyboardInterrupt)
         if outcome is None:
             self._say(Message("envtune: nothing was changed"))
+            if interrupted:
+                return options.INTERRUPTED
             return prepared.exit_code(threshold) if is_interactive() else options.USAGE
         if outcome.result.run or outcome.result.withheld or self._format == "json":
             self._print_outcome(prepared, outcome)

@@ -63,14 +63,42 @@ def open_as(path: str, flags: int, users: Iterable[int]) -> int:
     opened: List[int] = []
     try:
         for user in sorted(users) or [0]:
-            with acting_as(user):
+            try:
+                with acting_as(user):
+                    opened.append(os.open(path, flags))
+            except _CannotActError:
                 opened.append(os.open(path, flags))
+                _require_readable(opened[-1], path, user)
         if len({os.fstat(descriptor)[1:3] for descriptor in opened}) > 1:  # exchanged meanwhile
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
         return opened.pop()
     finally:
         for descriptor in opened:
             os.close(descriptor)
+
+
+class _CannotActError(OSError):
+    """There is no right to act as another user (no CAP_SETUID), no such user here, or no known way to do it."""
+
+
+def _require_readable(descriptor: int, path: str, user: int) -> None:
+    """Raise OSError unless `user` may read an open file, by its owner and mode and those of the directories it lies in.
+
+    Groups and access control lists are left out: who may read by these only, may not. Who moves the file meanwhile has
+    to be able to write into the directory in which it lies.
+    """
+    place, wanted = "/proc/self/fd/%d" % descriptor, stat_module.S_IROTH
+    while _permissions(os.stat(place), user) & wanted:
+        if place == "/":
+            return
+        place = os.path.dirname(os.readlink(place) if wanted == stat_module.S_IROTH else place)
+        wanted = stat_module.S_IXOTH
+    raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+
+def _permissions(status: os.stat_result, user: int) -> int:
+    """Return the bits that count for a user, in the places of those for others."""
+    return (status.st_mode >> 6 if status.st_uid == user else status.st_mode) & 0o7
 
 
 def open_folder(path: str) -> int:
@@ -117,7 +145,7 @@ def acting_as(user: int) -> Iterator[None]:
         return
     numbers = _CALLS.get(os.uname().machine)
     if numbers is None:
-        raise OSError(errno.EACCES, "cannot read as another user on this machine")
+        raise _CannotActError(errno.EACCES, "cannot read as another user on this machine")
     import ctypes
 
     call: Any = ctypes.CDLL(None, use_errno=True).syscall
@@ -127,7 +155,7 @@ def acting_as(user: int) -> Iterator[None]:
         call(numbers[2], group)
         call(numbers[1], user)
         if call(numbers[1], -1) != user:  # a user that this namespace does not have
-            raise OSError(errno.EACCES, "cannot read as user %d" % user)
+            raise _CannotActError(errno.EACCES, "cannot read as user %d" % user)
         yield
     finally:
         call(numbers[1], 0)
@@ -139,7 +167,7 @@ def _set_groups(call: Any, number: int, groups: List[int]) -> None:
     import ctypes
 
     if call(number, len(groups), (ctypes.c_uint32 * len(groups))(*groups)) != 0:
-        raise OSError(errno.EACCES, "cannot give up the groups of root")
+        raise _CannotActError(errno.EACCES, "cannot give up the groups of root")
 
 
 def _groups_of(user: int) -> Tuple[int, List[int]]:

@@ -50,7 +50,7 @@ def recorded_run(name: str) -> RecordedRun:
 
 
 def latest_run(change: Optional[str]) -> RecordedRun:
-    """Return the latest run, which must have something to undo, of that change if one is named.
+    """Return the latest run, which must have something to undo, of that change if one is named, or be interrupted.
 
     Raises UsageError for a latest run without: an older one is undone only when it is named.
     """
@@ -60,7 +60,7 @@ def latest_run(change: Optional[str]) -> RecordedRun:
     if not runs:
         raise UsageError(Message("no run in {state} has anything to take back", state=state_directory()))
     latest = runs[-1]
-    if latest.open_steps(change):
+    if latest.open_steps(change) or (latest.in_progress and change is None):  # closing it lets the next run begin
         return latest
     if latest.version:
         reason: Text = Message(

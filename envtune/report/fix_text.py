@@ -27,6 +27,7 @@ _OUTCOMES: Mapping[Outcome, tuple[Text, str]] = {  # where the table of end stat
     Outcome.UNKNOWN: (in_context("outcome", "unknown"), "yellow"),
 }
 _OF_FINDINGS = ("fixed", "fixed-until-reboot", "still-failing", "failed-restored", "failed-left", "created")
+_NOTHING_LEFT = frozenset(("failed-restored", "not-begun"))
 
 
 def render(
@@ -44,7 +45,9 @@ def render(
     if result.signal:
         name = signal.Signals(result.signal).name
         lines.append(Message("{signal} ended the run before its end.", signal=name).to(lang))
-    if result.run:
+    if result.run and outcome.states and _NOTHING_LEFT.issuperset(outcome.states.values()):
+        lines.append(Message("Run {run}. There is nothing to take back.", run=result.run).to(lang))
+    elif result.run:
         lines.append(Message("Run {run}. To take it back: envtune undo {run}", run=result.run).to(lang))
     return "\n".join(line.rstrip(" ") for line in lines)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Mapping
 
 import pytest
+from helpers.examples import ROOT
 
 from envtune.collector.machine import Machine
 from envtune.collector.owners import acting_as
@@ -93,6 +94,39 @@ def test_root_s_own_job_and_rights_are_as_ever(tmp_path: Path) -> None:
     with acting_as(OWNER), pytest.raises(PermissionError):
         place.closed.read_text()
     assert place.closed.read_text() == CONTENT and os.getgroups() is not None
+
+
+@pytest.mark.parametrize(
+    ("place", "mode", "owner", "expected"),
+    [
+        ("open", 0o755, 0, CONTENT),
+        ("closed", 0o755, 0, "EACCES"),
+        ("open", 0o700, 0, "EACCES"),  # nobody gets to it
+        ("closed", 0o700, OWNER, CONTENT),  # the owner's own
+    ],
+)
+def test_root_without_the_right_to_act_as_another_user(
+    place: str, mode: int, owner: int, expected: str, tmp_path: Path
+) -> None:
+    """A container started with `--cap-drop ALL`: owner and mode decide, as far as they tell."""
+    for path in (tmp_path, *(p for p in tmp_path.parents if p.name.startswith("pytest-"))):
+        path.chmod(0o755)
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=mode)
+    file = folder / "file"
+    file.write_text(CONTENT)
+    file.chmod(0o644 if place == "open" else 0o600)
+    for path in (folder, file):
+        os.chown(path, owner, owner)
+    program = (
+        "import errno, os, sys\nfrom envtune.collector.owners import open_as\n"
+        "try:\n    print(os.read(open_as(sys.argv[1], os.O_RDONLY, [int(sys.argv[2])]), 99).decode(), end='')\n"
+        "except OSError as error:\n    print(errno.errorcode[error.errno], end='')\n"
+    )
+    drop = ["setpriv", "--bounding-set", "-setuid,-setgid", "--inh-caps", "-setuid,-setgid"]
+    argv = [*drop, sys.executable, "-c", program, str(file), str(OWNER)]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT)
+    assert (done.stdout, done.stderr) == (expected, "")
 
 
 def test_a_snapshot_is_written_through_no_link_of_another_user(tmp_path: Path) -> None:
