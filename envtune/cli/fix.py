@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional, Sequence
@@ -163,7 +164,7 @@ def _named(
 
     if owner is not None and pid is None:
         raise UsageError(Message("--owner goes with --pid: the process to end"))
-    if wheels is not None and not wheels.is_dir():
+    if wheels is not None and not os.path.isdir(wheels):
         raise UsageError(Message("--wheels {wheels}: not a directory", wheels=wheels))
     named = {
         "python": python,

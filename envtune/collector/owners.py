@@ -10,7 +10,7 @@ import os
 import re
 import stat as stat_module
 from contextlib import contextmanager
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from .paths import LINK_LIMIT, resolve
 
@@ -192,13 +192,18 @@ def _groups_of(user: int) -> Tuple[int, List[int]]:
     return _groups[user]
 
 
-def job_users(target: Mapping[str, Any], root: str = "") -> FrozenSet[int]:
+def job_users(target: Mapping[str, Any], guard: Callable[[str], None], root: str = "") -> FrozenSet[int]:
     """Return who owns the script, env file or process that names the job, and the links to it; without root.
 
-    `target` has the keys script, env_file and pid. What is not there has no owner.
+    `target` has the keys script, env_file and pid. What is not there has no owner; nor has what `guard` refuses with an
+    OSError, because it lies on a mount that does not answer: nobody reads it then.
     """
     users: Set[int] = set()
     for path in (target.get("script"), target.get("env_file")):
+        try:
+            guard(root + str(path))
+        except OSError:
+            continue
         users |= writers_of(root + str(path)) if path else frozenset()
     pid = target.get("pid")
     if pid is not None:

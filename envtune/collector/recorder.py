@@ -42,9 +42,8 @@ class Recorder:
         self.assigned = 0  # characters of the values that launch scripts assign
         self._room = ROOM
         self._known: Set[str] = set()
-        self.users: FrozenSet[int] = job_users(
-            target, machine.root
-        )  # who say what is read: they own what names the job
+        # who say what is read: they own what names the job
+        self.users: FrozenSet[int] = job_users(target, machine.mounts.guard, machine.root)
         self._way: FrozenSet[int] = frozenset()  # who own the links that the last path led through
         self._gathers = False  # whether who owns what is read is added to `users`: what is read names what comes next
         self._stats: Dict[str, Any] = {}

@@ -16,6 +16,7 @@ from typing import Callable, Iterable, Mapping, Optional, Sequence
 from envtune.diagnose.scan import Hit, Scan
 from envtune.diagnose.timeline import SKEW, Moment, Timeline
 from envtune.model import FaqEntry
+from envtune.ranges import decimal
 
 TIER = 100  # precedences of one tier are ordered by time, of different tiers by precedence
 Environment = Callable[[], str]  # the named job's variables, a NAME=value line each; empty where no job is named
@@ -64,9 +65,9 @@ class Candidate:
     @property
     def rank(self) -> Optional[int]:
         """The rank at fault: the one a signature names (`lost_rank`), else the one that printed the first hit."""
-        named = self.groups.get("lost_rank", "")
-        if named.isdigit():
-            return int(named)
+        named = decimal(self.groups.get("lost_rank", ""))
+        if named is not None:
+            return named
         printed, reported = self.printed[self.hits.index(self.first)], self.reported_first_failure
         return printed if printed is not None or reported is None else reported.rank
 
@@ -169,10 +170,11 @@ def _candidates(hits: Sequence[Hit], timeline: Timeline, by_id: Mapping[str, Faq
 def _reported_failure(hits: Iterable[Hit]) -> Optional[ReportedFailure]:
     """Return the rank that launchers report as the first to fail; None where they report none or different ones."""
     named = [(hit.groups["lost_rank"], hit.groups.get("lost_host", "")) for hit in hits if "lost_rank" in hit.groups]
-    if len({rank for rank, _ in named}) != 1:
+    rank = decimal(named[0][0]) if named else None
+    if rank is None or len({rank for rank, _ in named}) != 1:
         return None
     hosts = {host for _, host in named if host}
-    return ReportedFailure(int(named[0][0]), hosts.pop() if len(hosts) == 1 else "")
+    return ReportedFailure(rank, hosts.pop() if len(hosts) == 1 else "")
 
 
 def _likeliest_first(candidates: Sequence[Candidate], timeline: Timeline) -> list[Candidate]:

@@ -101,15 +101,16 @@ class Scan:
     @property
     def first_error(self) -> Optional[FirstError]:
         """The earliest error of all files, known or not; one without a time comes after those with one."""
-        return min(self.errors, key=self._time_of, default=None)
+        years = {year_of(error.line.time) for error in self.errors if error.line.time is not None} - {NO_YEAR}
+        year = min(years, default=NO_YEAR)
 
-    def _time_of(self, error: FirstError) -> float:
-        times = [e.line.time for e in self.errors if e.line.time is not None]
-        years = {year_of(time) for time in times} - {NO_YEAR}
-        time = error.line.time
-        if time is not None and years and year_of(time) == NO_YEAR:
-            time = in_year(time, min(years))
-        return float("inf") if time is None else time
+        def time_of(error: FirstError) -> float:
+            time = error.line.time
+            if time is None:
+                return float("inf")
+            return in_year(time, year) if year_of(time) == NO_YEAR else time
+
+        return min(self.errors, key=time_of, default=None)
 
     def keep(self, hit: Hit) -> None:
         """Keep a hit while there is room for it."""

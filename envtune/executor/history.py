@@ -180,7 +180,7 @@ def _readable_runs(state: str, wanted: Callable[[str], bool]) -> List[RecordedRu
 
 def _by_time(name: str) -> Tuple[str, int]:
     stamp, _, number = name.partition("-")[2].partition("-")
-    return name[:9] + stamp, int(number) if number.isdigit() else 0
+    return name[:9] + stamp, int(number) if number.isdecimal() else 0
 
 
 def _may_be_open(path: str) -> bool:

@@ -198,7 +198,7 @@ def _order(version: str) -> tuple[int, ...]:
         if early is not None:
             release += [int(early[1][:9])] if early[1] else []
             return (*_padded(release), _EARLY[early[2]], int(early[3][:9] or 0))
-        if not part.isdigit():
+        if not part.isdecimal():
             break
         release.append(int(part[:9]))
     return (*_padded(release), 0, 0)

@@ -86,6 +86,12 @@ def test_the_verb_records_scripts_that_only_following_tells(tmp_path: Path) -> N
     assert (recorded["TASK_QUEUE_ENABLE"], recorded["HCCL_BUFFSIZE"]) == ("1", "200")
 
 
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    """Looking it up is an error of its own, like a directory this user may not enter, or a mount that is gone."""
+    done = envtune("-o", str(tmp_path / ("x" * 300)), "--lang", "en")
+    assert (done.returncode, b"internal error" in done.stderr) == (2, False), done.stderr
+
+
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_writes_through_no_link_of_another_user_s(tmp_path: Path) -> None:
