@@ -29,6 +29,7 @@ PAYLOADS = (
 )
 FORMAL = (
     "argv",
+    "cwd",
     "kind",
     "schema",
     "mode",
