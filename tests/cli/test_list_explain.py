@@ -104,6 +104,7 @@ def test_a_selection_that_names_nothing_is_a_mistake(options: dict[str, Any], to
     assert caught.value.to("zh") != str(caught.value)
 
 
+@pytest.mark.slow
 def test_check_ends_with_2_and_the_nearest_name() -> None:
     found = run("check", "--select", "CPU01")
     assert found.exit_code == 2
