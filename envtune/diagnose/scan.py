@@ -21,7 +21,8 @@ from envtune.diagnose.logs.lines import (
     year_of,
 )
 from envtune.diagnose.logs.window import BACK, PART, LineWindow
-from envtune.diagnose.patterns import Matcher, Pattern, Prefilter
+from envtune.diagnose.notes import FileNotes, Notes
+from envtune.diagnose.patterns import ONCE, Matcher, Pattern, Prefilter
 from envtune.diagnose.prefilter.templates import CandidateLine
 
 MAX_KEPT = 5  # lines kept per entry, file, rank and strength
@@ -76,7 +77,7 @@ class TimeWindow:
 
 @dataclass(frozen=True)
 class FirstError:
-    """The first line of a file that reports an error, known or not, and its neighbours."""
+    """A line that reports an error, known or not, and its neighbours."""
 
     file: LogFile
     line: Line
@@ -91,7 +92,8 @@ class Scan:
     hits: list[Hit] = field(default_factory=list)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
     present: set[tuple[str, str]] = field(default_factory=set)  # (regex, file) of requires and unless
-    errors: list[FirstError] = field(default_factory=list)  # one per file
+    errors: list[FirstError] = field(default_factory=list)  # the first of each kind, in the order of each file
+    notes: Notes = field(default_factory=Notes)  # what the lines say about processes
     lines: Optional[int] = 0  # None when not all inputs were counted: the lines of a big plain file are not
     size: int = 0  # bytes that were read
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
@@ -100,11 +102,14 @@ class Scan:
 
     @property
     def first_error(self) -> Optional[FirstError]:
-        """The earliest error of all files, known or not; one without a time comes after those with one."""
-        return min(self.errors, key=self._time_of, default=None)
+        """The earliest of the files' first errors, known or not; one without a time comes after those with one."""
+        first: dict[str, FirstError] = {}
+        for error in self.errors:
+            first.setdefault(error.file.path, error)
+        return min(first.values(), key=lambda error: self._time_of(error, first.values()), default=None)
 
-    def _time_of(self, error: FirstError) -> float:
-        times = [e.line.time for e in self.errors if e.line.time is not None]
+    def _time_of(self, error: FirstError, errors: Iterable[FirstError]) -> float:
+        times = [e.line.time for e in errors if e.line.time is not None]
         years = {year_of(time) for time in times} - {NO_YEAR}
         time = error.line.time
         if time is not None and years and year_of(time) == NO_YEAR:
@@ -146,6 +151,8 @@ class _FileScan:
         self._window = window
         self._result = result
         self._any_error = (len(matcher.patterns),)  # the prefilter's number for any error
+        self._notes = FileNotes(file, result.notes)
+        self._traceback_ends: dict[str, int] = {}  # prefix -> number of the last line of its last traceback
         self._known: set[int] = set()  # what has to be found only once in a file, and was
         self._enough: dict[tuple[Optional[int], ...], _Counted] = {}  # rank, patterns -> what is counted
         self._last = b"\n"  # the last line of which there are enough, and what is counted for it
@@ -162,9 +169,11 @@ class _FileScan:
             lines = LineWindow(before, block.text, after, ends.before)
             for candidate in self._prefilter.candidates(block.text, self._known):
                 self._examine(lines, candidate)
+            self._notes.block(block.text)
             ends.skip(block)
             self._result.size += block.size
             unended = not block.text.endswith(b"\n")
+        self._notes.end()
         count, total = ends.lines, self._result.lines
         self._result.lines = None if count is None or total is None else total + count + unended
 
@@ -190,10 +199,11 @@ class _FileScan:
 
     def _search(self, lines: LineWindow, start: int, end: int, numbers: Sequence[int]) -> list[_Match]:
         parts = lines.parts(start, end)
-        matches = self._match(lines, parts[0], end, numbers)
+        matches = self._match(lines, parts[0], (start, end), numbers)
         for part in parts[1:]:
             matched = {number for number, _, _ in matches}
-            matches += self._match(lines, part, end, [number for number in numbers if number not in matched])
+            left = [number for number in numbers if number not in matched]
+            matches += self._match(lines, part, (start, end), left)
         return matches
 
     def _in_window(self, lines: LineWindow, start: int, end: int) -> bool:
@@ -202,18 +212,31 @@ class _FileScan:
         self._clock = self._clock if time is None else time
         return self._window.holds(self._clock)
 
-    def _match(self, lines: LineWindow, text: str, end: int, numbers: Sequence[int]) -> list[_Match]:
-        """Return the signatures in a line (or part of one); record what other signatures require or exclude."""
+    def _match(self, lines: LineWindow, text: str, place: tuple[int, int], numbers: Sequence[int]) -> list[_Match]:
+        """Return the signatures in a line (or part of one); record what else the line says."""
         message = split_stream(text)[1]
         matches: list[_Match] = []
-        for number, match in self._matcher.match(numbers, message, lambda: self._windows(lines, text, end)):
+        for number, match in self._matcher.match(numbers, message, lambda: self._windows(lines, text, place[1])):
             pattern = self._matcher.patterns[number]
             if pattern.role == "signature":
                 matches.append((number, match, text))
-            else:
+            elif pattern.role in ONCE:
                 self._known.add(number)
                 self._result.present.add((pattern.regex, self._file.path))
+            else:
+                self._note(lines, place[0], number, match, text)
         return matches
+
+    def _note(self, lines: LineWindow, start: int, number: int, match: re.Match[str], text: str) -> None:
+        """Keep a line that says something about processes."""
+        row, fields = self._matcher.patterns[number].index, match.groupdict()
+        kept, more = self._notes.wants(row, text, fields)
+        if kept:
+            said = text if match.string in text else f"{text[: len(text) - len(split_stream(text)[1])]}{match.string}"
+            line = Line(lines.number(start), text, time=lines.time_at(text, start))
+            self._notes.add(row, line, said, fields)
+        if not more:
+            self._known.add(number)
 
     def _windows(self, lines: LineWindow, text: str, end: int) -> Iterator[str]:
         self._interleaved -= 1
@@ -269,12 +292,22 @@ class _FileScan:
         text = lines.text(start, end)
         if not is_error(text):
             return
-        self._known.update(self._any_error)
-        line = replace(parse(lines.number(start), text), time=lines.time_at(text, start))
+        number = lines.number(start)
+        stream = split_stream(text)[0]
+        if number <= self._traceback_ends.get(stream, 0):
+            return
+        new, more = self._notes.wants_error(text)
+        if not more:
+            self._known.update(self._any_error)
+        if not new:
+            return
+        line = replace(parse(number, text), time=lines.time_at(text, start))
         before = [*_before(lines, start, BEFORE_ERROR), text]
         frames = _traceback(lines, text, end) if TRACEBACK in text else []
         if frames:
             line = replace(line, number=line.number + len(frames), text=frames[-1])
+            self._traceback_ends[stream] = line.number
+        self._notes.add_error(line)
         after = islice(lines.following(end), len(frames), len(frames) + CONTEXT)
         self._result.errors.append(
             FirstError(self._file, line, tuple([*before, *frames][-BEFORE_ERROR - 1 : -1]), tuple(_trimmed(after)))

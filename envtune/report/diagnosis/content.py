@@ -157,9 +157,9 @@ def where(candidate: Candidate) -> Optional[Text]:
 def who_waited(candidate: Candidate) -> Optional[Text]:
     """Return who waited, by host, for an entry that says another rank did not come; None for others or if unknown."""
     by_host: dict[str, set[int]] = {}
-    for hit, rank in zip(candidate.hits, candidate.printed):
+    for host, rank in zip(candidate.hosts, candidate.printed):
         if rank is not None:
-            by_host.setdefault(hit.file.host, set()).add(rank)
+            by_host.setdefault(host, set()).add(rank)
     if candidate.entry.role != "waiting" or not by_host:
         return None
     return listed(

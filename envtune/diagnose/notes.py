@@ -1,0 +1,121 @@
+"""Collect what a log says about processes, for envtune/ranks: a bounded number of lines of each kind.
+
+Lines of the table in ranks/lines.py are kept once for each process that prints them, errors once for each template. Of
+the two ends of a file the last line of each process is kept, and those that report a training step.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Iterable, Iterator, Mapping, Optional
+
+from envtune.diagnose.logs.files import LogFile
+from envtune.diagnose.logs.lines import Line, time_of
+from envtune.ranks.identity import Identity, identity_of
+from envtune.ranks.lines import ROWS
+from envtune.ranks.records import Note, Source
+
+MAX_ROW = 3000  # lines of one row that are looked at in a file
+MAX_ERRORS, MAX_ERROR_LINES = 400, 4000  # errors that are kept of a file, and lines that are looked at for them
+MAX_LIKE_IT = 4  # lines of one row, process and content that are kept
+MAX_NOTES = 200_000  # of all files
+END = 32 << 10  # bytes of the head and the tail of a file
+PLOG_END = 4 << 10  # of a file of one process, whose ends are of interest only for their times
+MAX_TEXT = 2000  # characters of a line that are kept
+_STEP = re.compile(rb"(?i)step|iter|\d/\d")
+_DIGITS = str.maketrans("0123456789", "0000000000")
+
+
+@dataclass
+class Notes:
+    """What was noted in all files."""
+
+    notes: list[Note] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+
+    def add(self, note: Note) -> None:
+        """Keep a note while there is room."""
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(note)
+
+
+class FileNotes:
+    """The notes of one file."""
+
+    def __init__(self, file: LogFile, result: Notes) -> None:
+        self._file = file
+        self._result = result
+        self._looked: dict[int, int] = {}
+        self._like: dict[tuple[int, Identity, tuple[object, ...]], int] = {}
+        self._errors: set[tuple[Identity, str]] = set()
+        self._error_lines = 0
+        self._head = b""
+        self._tail = b""
+        self._ends = PLOG_END if file.pid is not None else END
+
+    def wants(self, row: int, text: str, fields: Mapping[str, Optional[str]]) -> tuple[bool, bool]:
+        """Return whether a line of a row is to be kept, and whether more of them are worth looking at."""
+        looked = self._looked[row] = self._looked.get(row, 0) + 1
+        key = row, identity_of(text), tuple(fields.values()) if fields else ()
+        number = self._like[key] = self._like.get(key, 0) + 1
+        limit = 1 if ROWS[row].kind in ("self", "world") else MAX_LIKE_IT
+        return number <= limit, looked < MAX_ROW
+
+    def add(self, row: int, line: Line, text: str, fields: Mapping[str, Optional[str]]) -> None:
+        """Keep a line of a row."""
+        given = {name: value for name, value in fields.items() if value is not None}
+        self._result.add(Note(ROWS[row].kind, self._file.path, line.number, line.time, text[:MAX_TEXT], given))
+
+    def wants_error(self, text: str) -> tuple[bool, bool]:
+        """Return whether an error line is to be kept, and whether more of them are worth looking at."""
+        self._error_lines += 1
+        key = identity_of(text), text[:200].translate(_DIGITS)
+        new = key not in self._errors
+        self._errors.add(key)
+        return new, len(self._errors) < MAX_ERRORS and self._error_lines < MAX_ERROR_LINES
+
+    def add_error(self, line: Line) -> None:
+        """Keep an error line."""
+        self._result.add(Note("error", self._file.path, line.number, line.time, line.text[:MAX_TEXT]))
+
+    # ---------------------------------------------------------------- the two ends
+
+    def block(self, text: bytes) -> None:
+        """Take the next block."""
+        if len(self._head) < self._ends:
+            self._head += text[: self._ends - len(self._head)]
+        self._tail = text[-self._ends :] if len(text) >= self._ends else (self._tail + text)[-self._ends :]
+
+    def end(self) -> None:
+        """Note the ends, after the last block."""
+        head, tail = self._head.splitlines(), self._tail.splitlines()
+        first = next(_times(head), None)
+        last = next(_times(reversed(tail)), None)
+        self._result.sources.append(Source(self._file.path, self._file.host, first, last))
+        if self._file.pid is None:
+            for lines in (head, tail):
+                self._note_steps(lines)
+
+    def _note_steps(self, lines: Iterable[bytes]) -> None:
+        """Note the last line of each process, and the lines about steps."""
+        last: dict[Identity, Note] = {}
+        for raw in lines:
+            text = raw[:MAX_TEXT].decode("utf-8", "replace")
+            time = time_of(text)
+            if time is None:
+                continue
+            note = Note("seen", self._file.path, 0, time, text)
+            if _STEP.search(raw):
+                self._result.add(note)
+            else:
+                last[identity_of(text)] = note
+        for note in last.values():
+            self._result.add(note)
+
+
+def _times(lines: Iterable[bytes]) -> Iterator[float]:
+    for raw in lines:
+        time = time_of(raw[:MAX_TEXT].decode("utf-8", "replace"))
+        if time is not None:
+            yield time

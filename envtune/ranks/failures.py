@@ -1,0 +1,192 @@
+"""Who failed of itself: by an error that is no wait, before every wait of its process, or because it was killed.
+
+An error of a process is a failure of its own also where nobody knows it; known waits never are.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
+
+from envtune.ranks.clocks import Clocks
+from envtune.ranks.processes import Processes
+from envtune.ranks.records import OWN, UNSURE, Note, Process, Root
+from envtune.ranks.waits import Wait, is_transfer
+
+FAILED, KILLED, REPORTED = "failed", "killed", "reported"  # why a process is the root
+NEAR = 60.0  # seconds before a wait in which a line of CANN is likely to be about that wait
+_DEADLY = {4, 7, 8, 9, 11}  # signals that end a process for what itself or the kernel did
+_ENDED = 15  # SIGTERM: the launcher's
+
+
+class Failure(NamedTuple):
+    """One process that failed of itself; `sure` is false where its errors may follow from something else."""
+
+    process: Process
+    note: Note
+    why: str = FAILED
+    sure: bool = True
+
+    @property
+    def time(self) -> Optional[float]:
+        """When it failed; a launcher reports an end later than it happened."""
+        return self.note.time if self.why == FAILED else self.process.last
+
+    @property
+    def root(self) -> Root:
+        """Return it as a root."""
+        return Root(self.process, self.why, self.note)
+
+
+class Report(NamedTuple):
+    """What a launcher, an actor system or the kernel says of the end of a process."""
+
+    process: Process
+    note: Note
+    signal: int  # 0 where it ended with an exit status
+    first: bool  # whether it is the first failure that the launcher saw
+
+
+def is_own(note: Note) -> bool:
+    """Return whether the line is of a failure of its process, as far as it says."""
+    meaning = note.fields.get("meaning") if note.kind == "error" else None
+    return note.kind == "failed" or meaning in (OWN, UNSURE) or is_transfer(note)
+
+
+def before(note: Note, other: Note) -> Optional[bool]:
+    """Return whether a line of a process is older than another one of it; None where nothing says it."""
+    if note.path == other.path:
+        return note.number < other.number
+    if note.time is None or other.time is None or note.time == other.time:
+        return None
+    return note.time < other.time
+
+
+def failures_of(processes: Processes, waits: Sequence[Wait], reports: Sequence[Report]) -> list[Failure]:
+    """Return the failure of each process that has one."""
+    by_process: dict[Process, list[Note]] = {}
+    for wait in waits:
+        by_process.setdefault(wait.process, []).append(wait.note)
+    found: dict[Process, Failure] = {}
+    for process in processes.all:
+        failure = _own_failure(process, by_process.get(process, []))
+        if failure is not None:
+            found[process] = failure
+    for report in reports:
+        if report.signal in _DEADLY and report.process not in by_process:
+            known = found.get(report.process)
+            if known is None or not known.sure:
+                found[report.process] = Failure(report.process, report.note, KILLED)
+    if not found:
+        found = _unnamed(processes, reports)
+    return list(found.values())
+
+
+def _own_failure(process: Process, waits: Sequence[Note]) -> Optional[Failure]:
+    found: list[Failure] = []
+    for note in process.notes:
+        if not is_own(note) or any(before(wait, note) for wait in waits):
+            continue
+        sure = note.fields.get("meaning") != UNSURE
+        if sure or not any(_is_about(note, wait) for wait in waits):
+            found.append(Failure(process, note, FAILED, sure))
+    return min(found, key=_order, default=None)
+
+
+def _is_about(note: Note, wait: Note) -> bool:
+    """Return whether an uncertain line is likely to be about the wait that follows it."""
+    return note.time is None or wait.time is None or wait.time - note.time <= NEAR
+
+
+def _order(failure: Failure) -> tuple[bool, float, str, int]:
+    time = failure.note.time
+    return not failure.sure, float("inf") if time is None else time, failure.note.path, failure.note.number
+
+
+def _unnamed(processes: Processes, reports: Sequence[Report]) -> dict[Process, Failure]:
+    """Return the first failure of a file of several processes that does not say whose it is."""
+    notes = [note for note in processes.unnamed if is_own(note) and note.fields.get("meaning") != UNSURE]
+    if not notes:
+        return {}
+    note = min(notes, key=lambda own: own.place)
+    reported = [report for report in reports if report.first] or list(reports)
+    process = reported[0].process if len({report.process for report in reported}) == 1 else Process()
+    if note.path not in process.files:
+        process.files.append(note.path)
+    return {process: Failure(process, note)}
+
+
+# ---------------------------------------------------------------------- launchers
+
+
+def reports_of(processes: Processes, notes: Iterable[Note]) -> list[Report]:
+    """Return what is reported about the end of processes, without those that a launcher ended itself."""
+    found = []
+    for note in notes:
+        if note.kind not in ("first", "exit", "died"):
+            continue
+        signal = _signal(note.fields)
+        process = _reported(processes, note) if signal != _ENDED else None
+        if process is not None and not note.fields.get("how", "").startswith("INTENDED"):
+            found.append(Report(process, note, signal, note.kind == "first"))
+    return found
+
+
+def _reported(processes: Processes, note: Note) -> Optional[Process]:
+    fields, host = note.fields, note.fields.get("host", "")
+    printer = processes.of(note)
+    host = host or (printer.host if printer is not None else "") or processes.label(note.path)
+    if fields.get("pid", "0") != "0":
+        process = processes.by_pid(host, int(fields["pid"]))
+        if process.has_log or "rank" not in fields:
+            return _completed(process, fields, host)
+    if "rank" in fields:
+        return _completed(processes.by_rank(int(fields["rank"])), fields, host)
+    return processes.by_local_rank(host, int(fields["local"])) if "local" in fields else None
+
+
+def _completed(process: Process, fields: Mapping[str, str], host: str) -> Process:
+    """Return the process with what the report adds."""
+    if process.rank is None and "rank" in fields:
+        process.rank = int(fields["rank"])
+    if process.local_rank is None and "local" in fields:
+        process.local_rank = int(fields["local"])
+        process.device = process.local_rank if process.device is None else process.device
+    process.host = process.host or host
+    return process
+
+
+def _signal(fields: Mapping[str, str]) -> int:
+    """Return the signal that ended it, 0 for none; 128 and the signal is how a shell says it."""
+    if fields.get("signal"):
+        return int(fields["signal"])
+    how = fields.get("how", "")
+    if how:
+        if how.startswith("Exited"):
+            return max(int(how.split()[-1]) - 128, 0)
+        return {"Segmentation fault": 11, "Bus error": 7, "Aborted": 6}.get(how, 9)
+    status = fields.get("exit")
+    if status is None:
+        return 9  # the kernel, an executor: it did not exit by itself
+    number = int(status)
+    return -number if number < 0 else max(number - 128, 0)
+
+
+# ---------------------------------------------------------------------- which was the first
+
+
+def first_of(failures: Sequence[Failure], reports: Sequence[Report], clocks: Clocks) -> list[Failure]:
+    """Return the failure before all others, or those among which nothing decides."""
+    sure = [failure for failure in failures if failure.sure]
+    left = sure or list(failures)
+    earlier = [one for one in left if not any(_is_before(other, one, clocks) for other in left)]
+    if len(earlier) > 1:
+        reported = [one for one in earlier if any(r.first and r.process is one.process for r in reports)]
+        return reported if len(reported) == 1 else earlier
+    return earlier
+
+
+def _is_before(one: Failure, other: Failure, clocks: Clocks) -> bool:
+    if one is other or one.time is None or other.time is None:
+        return False
+    apart = clocks.later(other.process, other.time, one.process, one.time)
+    return apart is not None and apart > 0

@@ -1,0 +1,182 @@
+"""Who printed a line: its prefixes, as launchers and frameworks write them; and where a file lies.
+
+A number elsewhere in a line (`rank[443] failed`) is of what the line is about, not of who printed it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
+
+HEAD = 300  # characters of a line in which its prefixes are
+
+
+class Identity(NamedTuple):
+    """What a prefix or a path says of a process."""
+
+    rank: Optional[int] = None
+    local_rank: Optional[int] = None
+    pid: Optional[int] = None
+    host: str = ""
+    device: Optional[int] = None
+    worker: str = ""  # a name that tells several processes of a file apart
+
+    @property
+    def empty(self) -> bool:
+        """Whether it says nothing that tells processes apart."""
+        return self.rank is None and self.local_rank is None and self.pid is None and not self.worker
+
+
+_HOST = re.compile(
+    r"(?:\[[\d,]+\]<std\w+>:)?((?:worker|node|host|pod|server)[\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): "
+)
+_RANK = re.compile(
+    r"(?:\[default\d+\]:\s?)?(?:\(\w[\w.]* [^)]*\)\s?)?\[(?:[Rr]ank|RANK)[ _=]?(?P<rank>\d+)\]"
+    r"|\[\d+,(?P<mpi>\d+)\]<std\w+>"
+    r"|\[?(?P<task>\d{1,5})\]?: "
+    r"|[^\n]{0,90}\[(?:PG [^\]]{0,60})?Rank (?P<watchdog>\d+)\]"
+)
+_LOCAL = re.compile(r"\[default(\d+)\]:")
+_ACTOR = re.compile(r"\((?P<worker>\w[\w.]*) (?:rank=(?P<rank>\d+) )?pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:-]+))?\)")
+_TENSOR = re.compile(r"\w*Worker_TP(\d+)(?:_EP\d+)?")
+_TORCH_NPU = re.compile(r"\(PID:(\d+), ?Device:(-?\d+), ?RankID:(-?\d+)\)")
+_PID = re.compile(r"\[PID: ?(\d+)\]|^(?:\S*?:)?\[[A-Z]+\]\s?[A-Z_]+\((\d+)[,)]")
+
+
+def identity_of(text: str) -> Identity:
+    """Return what the prefixes of a line say."""
+    head = text[:HEAD]
+    host = _HOST.match(head)
+    found: dict[str, object] = {}
+    if host is not None:
+        found["host"] = host[1]
+        head = head[host.end() :]
+    rank = _RANK.match(head)
+    if rank is not None:
+        found["rank"] = next(int(value) for value in rank.groups() if value is not None)
+    local = _LOCAL.match(head)
+    if local is not None:
+        found["local_rank"] = int(local[1])
+    _processes(head, found)
+    return Identity(**found)  # type: ignore[arg-type]
+
+
+def _processes(head: str, found: dict[str, object]) -> None:
+    """Add what tells the process: an actor, torch_npu, a plog."""
+    actor = _ACTOR.search(head) if "pid=" in head else None
+    if actor is not None:
+        found.update(pid=int(actor["pid"]), worker=actor["worker"])
+        tensor = _TENSOR.fullmatch(actor["worker"])
+        if actor["rank"] or tensor:
+            found.setdefault("rank", int(actor["rank"] or tensor[1]))  # type: ignore[index]
+        if actor["host"]:
+            found["host"] = actor["host"]
+    torch_npu = _TORCH_NPU.search(head) if "RankID:" in head else None
+    if torch_npu is not None:
+        pid, device, rank = map(int, torch_npu.groups())
+        found.update(pid=pid, **({"device": device} if device >= 0 else {}))
+        if rank >= 0:
+            found.setdefault("rank", rank)
+    elif "pid" not in found:
+        pid = _PID.search(head)
+        if pid is not None:
+            found["pid"] = int(pid[1] or pid[2])
+
+
+# ---------------------------------------------------------------------- places
+
+_IS_HOST = re.compile(
+    r"(?:[Ww]orker|[Nn]ode|[Hh]ost|[Ss]erver|[Pp]od|[Mm]achine|[Mm]aster|[Ii]nstance|[Cc]ontainer)"
+    r"(?:[-_.]\w[\w.-]*|\d[\w.-]*|[A-Z]\w?)|\d{1,3}(?:[.-]\d{1,3}){3}"
+)
+_HOST_IN_NAME = re.compile(r"(?i)(?<![a-z])((?:node|host|server)[-_]?\d+|\d{1,3}(?:\.\d{1,3}){3})(?!\d)")
+_NODE_RANK = re.compile(r"(?i)node[-_]?rank[-_.=]?(\d+)")
+_RANK_IN_NAME = re.compile(r"(?i)(?<!node)(?<!node[-_])(?<!local[-_])(?<![a-z])rank[-_.=]?(\d+)")
+_LOCAL_IN_NAME = re.compile(r"(?i)local[-_]?rank[-_.=]?(\d+)")
+_WORKER_IN_NAME = re.compile(r"(?i)(?<![a-z])worker[-_.]?(\d+)(?![\w]*-[0-9a-f]{8})")
+_TORCHRUN = re.compile(r"[/\\]attempt_\d+[/\\](\d+)[/\\]std(?:out|err)\.log$")
+_PLOG = re.compile(
+    r"(?:plog|device)-(?:parser-)?(\d+)[-_]\d+\.log|(?:worker|python-core-worker)-[0-9a-f]{6,}.*?[-_](\d+)\.(?:out|err|log)"
+)
+_DEVICE = re.compile(r"device-(\d+)")
+# Directories that no host is named by.
+_COMMON = re.compile(
+    r"(?i)(?:debug|run|plog|security|operation|logs?|out|output|stdout|stderr|slog|ascend|process_log\w*|train\w*|tmp"
+    r"|session\w*|(?:local_)?rank[-_.]?\d+|device-\d+|attempt_\d+|none_\w+|\d+|host-\d+|msrun\w*|torchrun\w*)"
+)
+
+
+class Place(NamedTuple):
+    """What a path says; `weak_rank` is a rank only where nothing else says one."""
+
+    host: str = ""
+    rank: Optional[int] = None
+    local_rank: Optional[int] = None
+    weak_rank: Optional[int] = None
+    pid: Optional[int] = None
+    device: Optional[int] = None
+
+
+def places_of(labels: Mapping[str, str]) -> Mapping[str, Place]:
+    """Return what each path says; `labels` gives the host of a path where the caller knows it, else nothing."""
+    common = _common_depth([re.split(r"[/\\]", path)[:-1] for path in labels])
+    places = {path: _place(path, label, common) for path, label in labels.items()}
+    unnamed = [path for path, place in places.items() if not place.host]
+    for path, host in _told_apart(unnamed).items():
+        places[path] = places[path]._replace(host=host)
+    return places
+
+
+def _place(path: str, label: str, common: int) -> Place:
+    *folders, name = re.split(r"[/\\]", path)
+    below = folders[common:]
+    folders = [folder for folder in folders if folder]
+    rank = _RANK_IN_NAME.search(name)
+    for folder in reversed(folders[-6:]):
+        rank = rank or _RANK_IN_NAME.fullmatch(folder)
+    parent = folders[-1] if folders else ""
+    local = _LOCAL_IN_NAME.search(name) or _TORCHRUN.search(path)
+    weak = _WORKER_IN_NAME.search(name) or _WORKER_IN_NAME.fullmatch(parent)
+    pid = _PLOG.search(name)
+    device = _DEVICE.fullmatch(parent)
+    return Place(
+        _host(name, below, label),
+        int(rank[1]) if rank else None,
+        int(local[1]) if local else None,
+        int(weak[1]) if weak else None,
+        int(pid[1] or pid[2]) if pid else None,
+        int(device[1]) if device else None,
+    )
+
+
+def _host(name: str, folders: list[str], label: str) -> str:
+    if label and not _COMMON.fullmatch(label):
+        return label
+    node = _NODE_RANK.search(name)
+    if node:
+        return f"node{node[1]}"
+    for folder in reversed(folders):
+        if _IS_HOST.fullmatch(folder) and not _COMMON.fullmatch(folder):
+            return folder
+    named = _HOST_IN_NAME.search(name)
+    return named[1] if named else ""
+
+
+def _told_apart(paths: Iterable[str]) -> Mapping[str, str]:
+    """Return the directory by which the paths differ first, where it may be a host's in all of them."""
+    parts = {path: re.split(r"[/\\]", path)[:-1] for path in paths}
+    if len(parts) < 2 or not all(parts.values()):
+        return {}
+    depth = _common_depth(list(parts.values()))
+    if not all(len(own) > depth for own in parts.values()):
+        return {}
+    hosts = {path: own[depth] for path, own in parts.items()}
+    return {} if any(_COMMON.fullmatch(host) for host in hosts.values()) else hosts
+
+
+def _common_depth(folders: Sequence[Sequence[str]]) -> int:
+    """Return how many directories all the paths begin with."""
+    depth = 0
+    while folders and all(len(own) > depth for own in folders) and len({own[depth] for own in folders}) == 1:
+        depth += 1
+    return depth
