@@ -27,21 +27,32 @@ class Job:
     verdict: Verdict
     _printers: Mapping[Place, Process]
     _year: Optional[int]
+    _first_times: Mapping[str, float]
 
     @property
     def several(self) -> bool:
-        """Whether the inputs show more than one process."""
-        root = self.verdict.root
-        return len(self.verdict.processes) > 1 or (root is not None and not root.process.has_log)
+        """Whether the inputs show more than one process of a job: a file with the ids of two need not."""
+        root, processes = self.verdict.root, self.verdict.processes
+        if root is not None and not root.process.has_log:
+            return True
+        ranks = {process.rank for process in processes if process.rank is not None}
+        files = {file for process in processes for file in process.files}
+        hosts = {process.host for process in processes}
+        return len(processes) > 1 and max(len(ranks), len(files), len(hosts)) > 1
 
     def process(self, hit: Hit) -> Optional[Process]:
         """Return the process that printed it, None where nothing tells."""
         return self._printers.get(_place(hit))
 
     def moment(self, hit: Hit) -> Moment:
-        """Return a key that sorts by the time as it was logged, then by reading order."""
+        """Return a key that sorts by the time as it was logged, then by reading order.
+
+        Lines before the first time of a file have that one.
+        """
         time = _in_year(hit.line.time, self._year)
-        return float("inf") if time is None else time, hit.file.path, hit.line.number
+        if time is None:
+            time = self._first_times.get(hit.file.path, float("inf"))
+        return time, hit.file.path, hit.line.number
 
 
 def job_of(scan: Scan, hits: Sequence[Hit], entries: Mapping[str, FaqEntry]) -> Job:
@@ -53,9 +64,14 @@ def job_of(scan: Scan, hits: Sequence[Hit], entries: Mapping[str, FaqEntry]) -> 
         source._replace(first=_in_year(source.first, year), last=_in_year(source.last, year))
         for source in scan.notes.sources
     ]
-    verdict = investigate(sources, [note._replace(time=_in_year(note.time, year)) for note in notes])
+    notes = [note._replace(time=_in_year(note.time, year)) for note in notes]
+    first_times: dict[str, float] = {}
+    for note in notes:
+        if note.time is not None:
+            first_times[note.path] = min(note.time, first_times.get(note.path, note.time))
+    verdict = investigate(sources, notes)
     printers = {note.place: process for process in verdict.processes for note in process.notes}
-    return Job(verdict, printers, year)
+    return Job(verdict, printers, year, first_times)
 
 
 def _place(hit: Hit) -> Place:

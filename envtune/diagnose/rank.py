@@ -168,7 +168,7 @@ def _candidate(
     entry: FaqEntry, hits: Sequence[Hit], count: int, job: Job, reported: Optional[ReportedFailure]
 ) -> Candidate:
     processes = [job.process(hit) for hit in hits]
-    printed = tuple(_rank(process, hit) for process, hit in zip(processes, hits))
+    printed = tuple(_rank(process) for process in processes)
     hosts = tuple(hit.file.host if process is None else process.host for process, hit in zip(processes, hits))
     rank, host = _at_fault(entry, hits, processes, job)
     if rank is None and reported is not None and entry.role != "waiting":
@@ -178,8 +178,11 @@ def _candidate(
     return Candidate(entry, tuple(hits), count, printed, hosts, rank, host)
 
 
-def _rank(process: Optional[Process], hit: Hit) -> Optional[int]:
-    return process.rank if process is not None else None
+def _rank(process: Optional[Process]) -> Optional[int]:
+    """Return the rank of the job, else that within the host."""
+    if process is None:
+        return None
+    return process.rank if process.rank is not None or not process.host else process.local_rank
 
 
 def _at_fault(
@@ -196,7 +199,7 @@ def _at_fault(
     of_root = [number for number in strong if root is not None and processes[number] is root.process]
     number = (of_root or strong)[0]
     process = processes[number]
-    return _rank(process, hits[number]), hits[number].file.host if process is None else process.host
+    return _rank(process), hits[number].file.host if process is None else process.host
 
 
 def _reported_failure(hits: Iterable[Hit]) -> Optional[ReportedFailure]:

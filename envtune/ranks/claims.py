@@ -9,6 +9,7 @@ from envtune.ranks.processes import Processes
 from envtune.ranks.records import Link, Note, Process
 
 NOT_CONNECTED, LOST, LINK, DIFFERENT = "not connected", "heartbeat lost", "link", "different collective"
+TLS = "TLS differs"
 _FINE = {"OK", "HEARTBEAT_OK"}
 _GRAVITY = ("CQE", "STUCK", "LOST")  # of a heartbeat's status, as HCCL itself sorts them
 
@@ -29,7 +30,8 @@ def not_connected(processes: Processes, notes: Iterable[Note]) -> list[Process]:
     for (_, comm), ranks in connected.items():
         size = processes.size(comm) or processes.expected
         missing.update(dict.fromkeys((comm, rank) for rank in range(size) if rank not in ranks))
-    return list(dict.fromkeys(processes.in_communicator(comm, rank) for comm, rank in missing))
+    found = dict.fromkeys(processes.in_communicator(comm, rank) for comm, rank in missing)
+    return [process for process in found if process is not None]
 
 
 def _communicator(processes: Processes, note: Note) -> str:
@@ -57,6 +59,8 @@ def lost(processes: Processes, notes: Iterable[Note]) -> list[tuple[Process, Not
         status = (note.fields.get("status") or "LOST").upper()
         gravity = next((n for n, word in enumerate(_GRAVITY) if word in status), len(_GRAVITY))
         process = processes.by_device(note.fields["server"], int(note.fields["device"]))
+        if not process.has_log and processes.complete:
+            continue  # of another job
         if process not in found or gravity < found[process][0]:
             found[process] = (gravity, order, note)
     gravest = min((gravity for gravity, _, _ in found.values()), default=0)
@@ -103,6 +107,18 @@ def ends_of(links: Sequence[Link]) -> list[Process]:
         if most > 1 and len(named) == 1:
             return named
     return list(dict.fromkeys(end for link in links for end in (link.peer, link.waiter)))
+
+
+def other_tls(processes: Processes, notes: Iterable[Note]) -> list[Process]:
+    """Return the processes whose TLS switch differs from that of most others."""
+    values: dict[str, dict[Process, None]] = {}
+    for note in notes:
+        process = processes.of(note)
+        if note.kind == "tls" and process is not None:
+            value = {"ENABLE": "1", "DISABLE": "0"}.get(note.fields["tls"], note.fields["tls"])
+            values.setdefault(value, {})[process] = None
+    fewest = sorted(values.values(), key=len)
+    return list(fewest[0]) if len(fewest) == 2 and len(fewest[0]) < len(fewest[1]) else []
 
 
 def conflicts(processes: Processes, notes: Iterable[Note]) -> list[Process]:

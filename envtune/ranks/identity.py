@@ -122,7 +122,7 @@ def places_of(labels: Mapping[str, str]) -> Mapping[str, Place]:
     common = _common_depth([re.split(r"[/\\]", path)[:-1] for path in labels])
     places = {path: _place(path, label, common) for path, label in labels.items()}
     unnamed = [path for path, place in places.items() if not place.host]
-    for path, host in _told_apart(unnamed).items():
+    for path, host in _first_difference(unnamed).items():
         places[path] = places[path]._replace(host=host)
     return places
 
@@ -150,7 +150,8 @@ def _place(path: str, label: str, common: int) -> Place:
 
 
 def _host(name: str, folders: list[str], label: str) -> str:
-    if label and not _COMMON.fullmatch(label):
+    named_so = bool(label) and not _COMMON.fullmatch(label)
+    if named_so and (_IS_HOST.fullmatch(label) or not any(_IS_HOST.fullmatch(folder) for folder in folders)):
         return label
     node = _NODE_RANK.search(name)
     if node:
@@ -162,7 +163,7 @@ def _host(name: str, folders: list[str], label: str) -> str:
     return named[1] if named else ""
 
 
-def _told_apart(paths: Iterable[str]) -> Mapping[str, str]:
+def _first_difference(paths: Iterable[str]) -> Mapping[str, str]:
     """Return the directory by which the paths differ first, where it may be a host's in all of them."""
     parts = {path: re.split(r"[/\\]", path)[:-1] for path in paths}
     if len(parts) < 2 or not all(parts.values()):

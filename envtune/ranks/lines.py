@@ -57,6 +57,12 @@ _STARTS = (
     Row("start", r"\[LocalRank Key Info\]", f"{_GUIDE}/debug_thinking.md (CANN 8.5, 9)"),
     Row("start", r"\[Communicator Key Info\]", f"{_GUIDE}/debug_thinking.md (CANN 8.5, 9)"),
     Row("root", r"HcclGetRootInfo success\b", "op_base.cc (CANN 6.3 to 8)"),
+    Row(
+        "address",
+        rf"hccn_tool -i (?P<device>\d+) -ip -g\s*\n\s*ipaddr:\s?(?P<address>{IP})",
+        "output of hccn_tool, as node checks collect it",
+        True,
+    ),
     Row("vnic", rf"\[Vnic\]\s?Listen on ip\[(?P<vnic>{IP})\]", f"{_FAULTDIAG} regular_table.py"),
     # Launchers and frameworks.
     Row("self", r"\(PID:\d+, ?Device:-?\d+, ?RankID:-?\d+\)", "torch_npu; `RankID:-1` where it is not known"),
@@ -148,6 +154,12 @@ _LINKS = (
         rf"dstRank \(server (?P<peer_server>{IP})[^,]*, device ID (?P<peer_device>\d+)",
         "detect_connect_anomalies.cc (CANN 8.3 to 9)",
     ),
+    Row("tls", r"\bTLS SWITCH \((?P<tls>\d)\)", f"{_GUIDE}/param_link_stage.md, log of the device"),
+    Row(
+        "tls",
+        rf"\|\s*{IP}\(\d+\)\s*\|[^\n]*\|\s*(?P<tls>ENABLE|DISABLE)\s*\|",
+        f"{_GUIDE}/param_link_stage.md, LINK_ERROR_INFO (CANN 8.3 to 9)",
+    ),
     Row("socket", r"wait socket establish time ?out, role\[\d+\] rank\[(?P<own>\d+)\]", "hccl_socket_manager.cc"),
     Row("socket", r"device\[\d+\] rank\[(?P<own>\d+)\] get socket time ?out", "exchanger_network.cc (CANN 5)"),
     Row("socket", r"Getting socket times? out", "EI0006 (CANN 5 to 9)"),
@@ -185,6 +197,13 @@ _HEARTBEATS = (
     ),
     Row(
         "lost",
+        rf"server:(?P<server>{IP})(?:%[^/]*)?/(?P<device>\d+), ?"
+        rf"server:(?P<own_server>{IP})(?:%[^/]*)?/(?P<own_device>\d+), ?"
+        r"(?P<status>[\w ]+?) Occurred",
+        f"task_exception_handler.cc (CANN 7); {_FAULTDIAG}",
+    ),
+    Row(
+        "lost",
         r"serverId\[(?P<server>[^\]%]+)(?:%[^\]]*)?\], ?deviceId\[(?P<device>\d+)\], ?(?P<status>[\w ]+?) Occurred",
         "heartbeat.cc (CANN 5, 6)",
     ),
@@ -211,6 +230,7 @@ _CQE = (
     ),
 )
 _FAILURES = (
+    Row("failed", r"base information is streamId:.*?type:\s?SDMA", "aicpu_communicator.cc (CANN 8.1 to 9)"),
     Row("failed", r"fftsplus sdma error|\bEI0012\b|SDMA memory copy task exception", f"{_GUIDE}/task_exec_stage.md"),
     Row(
         "failed",

@@ -25,6 +25,7 @@ class Processes:
         self._describe()
         self.expected = self._expected(notes)
         self._homes = _homes(self, notes)
+        self._add_addresses(notes)
         self.all = tuple(self._by_key.values())
 
     # ------------------------------------------------------------------ who printed it
@@ -110,6 +111,15 @@ class Processes:
             if process.device is None and process.local_rank is not None:
                 process.device = process.local_rank
 
+    def _add_addresses(self, notes: Iterable[Note]) -> None:
+        """Add the addresses of devices that a file of the host lists."""
+        for note in notes:
+            if note.kind == "address":
+                host, device = self.label(note.path), number(note.fields["device"])
+                for process in self._by_key.values():
+                    if process.host == host and process.device == device:
+                        process.addresses.add(note.fields["address"])
+
     def _expected(self, notes: Iterable[Note]) -> int:
         """Return the number of ranks of the job, 0 where no line says it."""
         sizes = [number(note.fields.get("size")) or 0 for note in notes if note.kind in ("self", "world")]
@@ -124,12 +134,17 @@ class Processes:
         found = next((process for process in self._everybody() if process.rank == rank), None)
         return found or self._name(("rank", rank), Process(self._homes.get(rank, ""), rank))
 
-    def in_communicator(self, comm: str, rank: int) -> Process:
-        """Return the process of a rank of a communicator; of an unknown one it is taken for the rank of the job."""
+    def in_communicator(self, comm: str, rank: int) -> Optional[Process]:
+        """Return the process of a rank of a communicator; of an unknown one it is taken for the rank of the job.
+
+        None where there is no such rank.
+        """
         for process in self._by_key.values():
             if comm and process.communicators.get(comm) == rank:
                 return process
         size = self._sizes.get(comm)
+        if rank >= (size or self.expected or rank + 1):
+            return None
         if size is None or size == max(self._sizes.values(), default=0):
             return self.by_rank(rank)
         return self._name(("comm", comm, rank), Process())
@@ -189,6 +204,12 @@ class Processes:
     def members(self, comm: str) -> Mapping[int, Process]:
         """Return the processes of a communicator by their rank in it."""
         return {p.communicators[comm]: p for p in self._by_key.values() if comm in p.communicators}
+
+    @property
+    def complete(self) -> bool:
+        """Whether the ranks of all processes of the job are known from their own lines."""
+        ranks = {process.rank for process in self._by_key.values()} - {None}
+        return 0 < self.expected == len(ranks)
 
     def size(self, comm: str) -> int:
         """Return how many ranks a communicator has, 0 where nothing says it."""

@@ -12,7 +12,7 @@ from typing import Callable, Optional, Sequence
 
 from envtune.ranks import claims, graph
 from envtune.ranks.clocks import Clocks
-from envtune.ranks.failures import Failure, Report, failures_of, first_of, reports_of
+from envtune.ranks.failures import FAILED, REPORTED, Failure, Report, failures_of, first_of, reports_of
 from envtune.ranks.processes import Processes
 from envtune.ranks.records import Link, Note, Process, Root, Source, Verdict
 from envtune.ranks.runs import latest_run
@@ -53,6 +53,7 @@ class _Case:
             self._not_connected,
             self._lost,
             self._links,
+            self._tls,
             self._conflicts,
             self._awaited,
             self._quiet,
@@ -90,7 +91,8 @@ class _Case:
     def _not_connected(self) -> list[Root]:
         notes = [note for note in self.notes if note.kind.startswith("topo")]
         line = next((note for note in notes if note.kind != "topo"), None)
-        return [Root(process, claims.NOT_CONNECTED, line) for process in self.absent]
+        silent = [process for process in self.absent if process not in self.waiting] or self.absent
+        return [Root(process, claims.NOT_CONNECTED, line) for process in silent]
 
     def _lost(self) -> list[Root]:
         found = claims.lost(self.processes, self.notes)
@@ -107,6 +109,12 @@ class _Case:
         ended = [process for process in silent if process not in reporters]
         chosen = ended if len(ended) == 1 and len(ends) > 1 else ends
         return [Root(process, claims.LINK, self.broken[0].note) for process in chosen]
+
+    def _tls(self) -> list[Root]:
+        note = next((note for note in self.notes if note.kind == "tls"), None)
+        linked = any(wait.kind in ("socket", "p2p") for wait in self.waits)
+        found = claims.other_tls(self.processes, self.notes) if linked else []
+        return [Root(process, claims.TLS, note) for process in found]
 
     def _conflicts(self) -> list[Root]:
         note = next((note for note in self.notes if note.kind == "conflict"), None)
@@ -179,7 +187,7 @@ class _Case:
         """Return processes that ended with an error nobody logged."""
         found = [r for r in self.reports if r.process not in self.waiting]
         first = [report for report in found if report.first] or found
-        roots = {report.process: Root(report.process, "reported", report.note) for report in first}
+        roots = {report.process: Root(report.process, REPORTED, report.note) for report in first}
         return list(roots.values())
 
     def _without_log(self) -> list[Root]:
@@ -212,7 +220,7 @@ class _Case:
     def _host_of(self, roots: Sequence[Root]) -> Optional[Root]:
         """Return the host of several roots where all of its processes are roots."""
         hosts = {root.process.host for root in roots}
-        if len(hosts) != 1 or "" in hosts or roots[0].why in ("failed", claims.LINK, BEHIND):
+        if len(hosts) != 1 or "" in hosts or roots[0].why in (FAILED, claims.LINK, BEHIND):
             return None
         (host,) = hosts
         there = {process for process in self.processes.all if process.host == host}

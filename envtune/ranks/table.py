@@ -91,7 +91,8 @@ class Naming:
     """Who printed which line: joins the keys of identities, files and communicators."""
 
     def __init__(self, sources: Iterable[Source], notes: Sequence[Note]) -> None:
-        self.places = places_of({source.path: source.host for source in sources})
+        labels = {note.path: "" for note in notes}
+        self.places = places_of({**labels, **{source.path: source.host for source in sources}})
         self.keys = Keys()
         self._identities: dict[tuple[str, int], Identity] = {}
         self._labels = _labels(notes, self.places)

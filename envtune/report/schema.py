@@ -44,16 +44,7 @@ REPORT = Record(
     ),
 )
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))
-__RANK = optional(Number(whole=True))
-_PROCESS_FIELDS = (
-    _field("rank", _RANK),
-    _field("host", _OPTIONAL_TEXT, "A directory, a host name or an address, as the inputs name it."),
-    _field("device", _RANK, "Of that host."),
-    _field("file", _OPTIONAL_TEXT, "Where to read on; null where there is no log of it."),
-)
-_PROCESS = Record(*_PROCESS_FIELDS)
-_ROOT = Record(*_PROCESS_FIELDS, _field("why", _TEXT, "What makes it the root."))
-DIAGNOSIS = Record(
+_DIAGNOSIS = Record(
     _field("id", Str("[A-Z][0-9]{2,3}"), "Id of the FAQ entry."),
     _field("name", _TEXT),
     _field("rank", _LINE_NUMBER, "Place in this list; 1 is the most likely."),

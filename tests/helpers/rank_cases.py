@@ -5,8 +5,8 @@
     about      what happened
     size       ranks of the job, `node` ranks on one host (8 by default)
     clocks     host -> seconds that its clock is ahead; the times in its files are moved by them
-    files      a list of `{path, for, text}`: the path below the root, the ranks (`0-3,5`) for which the file is written,
-               the lines. `@name key=value` is a line of lines.yaml; what stands in braces is filled in, as there
+    files      a list of `{path, for, text}`: the path below the root, the ranks (`0-3,5`) for which it is written, the
+               lines. `@name key=value` is a line of lines.yaml; what stands in braces is filled in, as there
     arguments  directories and files that are named on the command line; the root's children by default
     root       what is expected of it (rank, host, device, file: some of them); null where it cannot be known
     candidates the ranks of the candidates where the root is null

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Mapping, Optional
 
 import pytest
+from helpers.rank_cases import NAMES, case, ranks, write
 
 from envtune.diagnose import diagnose
 from envtune.report.diagnosis.json import diagnosis_data
 from envtune.report.diagnosis.markdown import render_markdown
 from envtune.report.diagnosis.text import render_text
-from helpers.rank_cases import NAMES, case, ranks, write
 
 
 def expected_ranks(value: Any) -> set[int]:

@@ -36,7 +36,7 @@ HEADINGS: Mapping[str, Text] = {
     "hints": Message("Weak signs only; perhaps worth a look:"),
 }
 UNDECIDED_ORDER = Message(
-    "The first two happened on different hosts within seconds: their clocks decide nothing, look at both."
+    "The first two happened on different hosts, and nothing tells how far their clocks are apart: look at both."
 )
 ALL_WAITED = Message(
     "In these logs everybody only waited: the log of the rank that failed or hung is not among them, or says nothing."
