@@ -16,7 +16,7 @@ Moment = tuple[float, str, int]  # seconds (infinite where unknown), file, line
 Place = tuple[str, int]
 _MEANINGS = {"cause": OWN, "waiting": WAIT, "wrapper": UNSURE, "consequence": AFTER}
 _ORDER = (OWN, UNSURE, WAIT, AFTER)
-_EXPLAINED = ("notify", "socket", "p2p", "topo", "lost", "cqe", "conflict", "first", "exit", "died", "failed")
+_EXPLAINED = ("notify", "socket", "p2p", "topo", "lost", "cqe", "conflict", "first", "exit", "died", "raised", "failed")
 _BENIGN = ("INFO", "WARNING", "WARN", "DEBUG", "EVENT")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.ranks.clocks import Clocks
+from envtune.ranks.errors import meaning
 from envtune.ranks.processes import Processes
 from envtune.ranks.records import OWN, UNSURE, Note, Process, Root
 from envtune.ranks.waits import Wait, is_transfer
@@ -70,15 +71,38 @@ def failures_of(processes: Processes, waits: Sequence[Wait], reports: Sequence[R
     for process in processes.all:
         failure = _own_failure(process, by_process.get(process, []))
         if failure is not None:
-            found[process] = failure
-    for report in reports:
-        if report.signal in _DEADLY and report.process not in by_process:
-            known = found.get(report.process)
-            if known is None or not known.sure:
-                found[report.process] = Failure(report.process, report.note, KILLED)
+            failure = _of_reported(failure, reports)
+            found[failure.process] = failure
+    for failure in _reported_failures(processes, reports):
+        known = found.get(failure.process)
+        if failure.process not in by_process and (known is None or not known.sure):
+            found[failure.process] = failure
     if not found:
         found = _unnamed(processes, reports)
     return list(found.values())
+
+
+def _of_reported(failure: Failure, reports: Sequence[Report]) -> Failure:
+    """Return the failure as that of the process that a launcher reports, where its file does not say whose it is."""
+    process = failure.process
+    if process.rank is not None or process.pid is not None:
+        return failure
+    here = [report for report in reports if report.note.path in process.files]
+    reported = {report.process for report in here if report.first} or {report.process for report in here}
+    if len(reported) != 1:
+        return failure
+    (named,) = reported
+    named.files += [file for file in process.files if file not in named.files]
+    return failure._replace(process=named)
+
+
+def _reported_failures(processes: Processes, reports: Iterable[Report]) -> Iterable[Failure]:
+    """Yield the processes that were killed, and the actors whose exceptions the driver prints."""
+    for report in reports:
+        if report.signal in _DEADLY:
+            yield Failure(report.process, report.note, KILLED)
+    for process, note in _raised(processes):
+        yield Failure(process, note)
 
 
 def _own_failure(process: Process, waits: Sequence[Note]) -> Optional[Failure]:
@@ -100,6 +124,14 @@ def _is_about(note: Note, wait: Note) -> bool:
 def _order(failure: Failure) -> tuple[bool, float, str, int]:
     time = failure.note.time
     return not failure.sure, float("inf") if time is None else time, failure.note.path, failure.note.number
+
+
+def _raised(processes: Processes) -> Iterable[tuple[Process, Note]]:
+    """Yield the actors whose exceptions the driver prints."""
+    for process in processes.all:
+        for note in process.notes:
+            if note.kind == "raised" and meaning(note.fields["error"]) == OWN:
+                yield processes.by_pid(note.fields["host"], int(note.fields["pid"])), note
 
 
 def _unnamed(processes: Processes, reports: Sequence[Report]) -> dict[Process, Failure]:
@@ -137,6 +169,8 @@ def _reported(processes: Processes, note: Note) -> Optional[Process]:
     host = host or (printer.host if printer is not None else "") or processes.label(note.path)
     if fields.get("pid", "0") != "0":
         process = processes.by_pid(host, int(fields["pid"]))
+        if not process.has_log and printer is not None and printer.rank is not None and fields.keys() == {"pid", "how"}:
+            return printer  # the shell that started the process writes to the same file
         if process.has_log or "rank" not in fields:
             return _completed(process, fields, host)
     if "rank" in fields:

@@ -89,7 +89,9 @@ _IS_HOST = re.compile(
     r"(?:[Ww]orker|[Nn]ode|[Hh]ost|[Ss]erver|[Pp]od|[Mm]achine|[Mm]aster|[Ii]nstance|[Cc]ontainer)"
     r"(?:[-_.]\w[\w.-]*|\d[\w.-]*|[A-Z]\w?)|\d{1,3}(?:[.-]\d{1,3}){3}"
 )
-_HOST_IN_NAME = re.compile(r"(?i)(?<![a-z])((?:node|host|server)[-_]?\d+|\d{1,3}(?:\.\d{1,3}){3})(?!\d)")
+_HOST_IN_NAME = re.compile(
+    r"(?i)(?<![a-z])((?:node|host|server)(?:[-_]?\d+|[-_]?[a-z](?![a-z]))|\d{1,3}(?:\.\d{1,3}){3})(?!\d)"
+)
 _NODE_RANK = re.compile(r"(?i)node[-_]?rank[-_.=]?(\d+)")
 _RANK_IN_NAME = re.compile(r"(?i)(?<!node)(?<!node[-_])(?<!local[-_])(?<![a-z])rank[-_.=]?(\d+)")
 _LOCAL_IN_NAME = re.compile(r"(?i)local[-_]?rank[-_.=]?(\d+)")
@@ -121,6 +123,8 @@ def places_of(labels: Mapping[str, str]) -> Mapping[str, Place]:
     """Return what each path says; `labels` gives the host of a path where the caller knows it, else nothing."""
     common = _common_depth([re.split(r"[/\\]", path)[:-1] for path in labels])
     places = {path: _place(path, label, common) for path, label in labels.items()}
+    for path, rank in _numbered([path for path, place in places.items() if place == Place(place.host)]).items():
+        places[path] = places[path]._replace(weak_rank=rank)
     unnamed = [path for path, place in places.items() if not place.host]
     for path, host in _first_difference(unnamed).items():
         places[path] = places[path]._replace(host=host)
@@ -161,6 +165,18 @@ def _host(name: str, folders: list[str], label: str) -> str:
             return folder
     named = _HOST_IN_NAME.search(name)
     return named[1] if named else ""
+
+
+def _numbered(paths: Iterable[str]) -> Mapping[str, int]:
+    """Return the numbers by which names in one directory differ (`train_0.log`, `train_1.log`)."""
+    series: dict[tuple[str, str], dict[int, str]] = {}
+    for path in paths:
+        if _HOST_IN_NAME.search(re.split(r"[/\\]", path)[-1]):
+            continue
+        found = re.fullmatch(r"(.*?[^\d/\\]|.*[/\\]|)(\d{1,5})((?:\.[a-z]+)+)", path)
+        if found:
+            series.setdefault((found[1], found[3]), {})[int(found[2])] = path
+    return {path: rank for own in series.values() if len(own) > 1 and 0 in own for rank, path in own.items()}
 
 
 def _first_difference(paths: Iterable[str]) -> Mapping[str, str]:

@@ -285,8 +285,18 @@ _ENDS = (
     Row("exit", r"--local_rank=(?P<local>\d+).*exits with return code = (?P<exit>-?\d+)", "DeepSpeed launch.py"),
     Row("exit", r"Worker process (?P<pid>\d+) exit with exception", "MindSpore process_entity/_api.py"),
     Row("exit", r"VllmWorker-(?P<rank>\d+) died unexpectedly", "vLLM multiproc_executor.py"),
+    Row(
+        "exit",
+        r"line \d+:\s+(?P<pid>\d+) (?P<how>Killed|Segmentation fault|Bus error|Aborted)",
+        "bash",
+    ),
     Row("exit", r"Out of memory: Killed process (?P<pid>\d+)", "the kernel (dmesg)"),
     Row("exit", r"\boom-kill:.*\bpid=(?P<pid>\d+)", "the kernel (dmesg)"),
+    Row(
+        "raised",
+        r"RayTaskError\((?P<error>\w+)\): .*?\bpid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)",
+        "Ray exceptions.py: an exception of an actor, printed by the driver",
+    ),
     Row(
         "died",
         r"Worker IP address: (?P<host>\S+) Worker port: \d+ Worker PID: (?P<pid>\d+) Worker exit type: (?P<how>\w+)",

@@ -8,6 +8,8 @@ from typing import Iterable, Mapping, Optional, Sequence
 from envtune.ranks.records import Note, Process, Source
 from envtune.ranks.table import STARTS, Key, Naming, Start, number, start_of
 
+OWN_ENDS = ("socket", "socket.self", "p2p", "lost", "cqe", "notify.device")  # lines that say who prints them
+
 
 class Processes:
     """All processes: those that printed something, and those that others name (added as they are asked for)."""
@@ -22,7 +24,7 @@ class Processes:
         self.unnamed: list[Note] = []  # lines of files of several processes that do not say whose they are
         self._add_notes(notes)
         self._add_sources(sources)
-        self._describe()
+        self._describe(notes)
         self.expected = self._expected(notes)
         self._homes = _homes(self, notes)
         self._add_addresses(notes)
@@ -43,11 +45,12 @@ class Processes:
         largest = max(self._sizes.values(), default=0)
         keys = self._naming.keys
         said = {keys.find(key): key[1] for own in keys.sets().values() for key in own if key[0] == "rank"}  # type: ignore[index]
-        found: dict[Key, int] = {}
+        by_comm: dict[str, dict[Key, int]] = {}
         for note, start in self._starts:
             key = self._naming.key(note)
             if key is not None and start.rank is not None and largest > 1 and self._sizes.get(start.comm) == largest:
-                found.setdefault(key, start.rank)
+                by_comm.setdefault(start.comm, {}).setdefault(key, start.rank)
+        found = _ranks_of(by_comm.values())
         if all(said.get(key, rank) == rank for key, rank in found.items()):
             for key, rank in found.items():
                 keys.join([("rank", rank), key])
@@ -87,7 +90,7 @@ class Processes:
                 process.first = source.first if process.first is None else min(process.first, source.first)
                 process.last = source.last if process.last is None else max(process.last, source.last)
 
-    def _describe(self) -> None:
+    def _describe(self, notes: Iterable[Note]) -> None:
         for key, own in self._naming.keys.sets().items():
             if key in self._by_key:
                 _add_keys(self._by_key[key], own)
@@ -95,10 +98,24 @@ class Processes:
             found = self.of(note)
             if found is not None:
                 _add_start(found, note, start)
+        for note in notes:
+            found = self.of(note)
+            if found is not None and note.kind in OWN_ENDS:
+                self._add_own(found, note.fields)
         for process in self._by_key.values():
             process.device = process.logic if process.device is None else process.device
             process.host = process.host or process.server
         self._add_local_ranks()
+
+    def _add_own(self, process: Process, fields: Mapping[str, str]) -> None:
+        """Add what a line about a link says of the end that prints it."""
+        rank = number(fields.get("own"))
+        if process.rank is None and rank is not None and not any(p.rank == rank for p in self._by_key.values()):
+            process.rank = rank
+        if fields.get("own_ip"):
+            process.addresses.add(fields["own_ip"])
+        process.server = process.server or fields.get("own_server") or ""
+        process.device = number(fields.get("own_device")) if process.device is None else process.device
 
     def _add_local_ranks(self) -> None:
         """Take a local rank for the rank of the job where all processes are on one host."""
@@ -224,6 +241,17 @@ class Processes:
 
     def _name(self, key: Key, process: Process) -> Process:
         return self._named.setdefault(key, process)
+
+
+def _ranks_of(communicators: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:
+    """Return processes -> ranks: those of all the communicators, or of one where they contradict each other."""
+    largest = sorted(communicators, key=len, reverse=True)
+    found: dict[Key, int] = {}
+    for own in largest:
+        for key, rank in own.items():
+            found.setdefault(key, rank)
+    distinct = len(set(found.values())) == len(found)
+    return found if distinct or not largest else largest[0]
 
 
 def _homes(processes: Processes, notes: Iterable[Note]) -> Mapping[int, str]:

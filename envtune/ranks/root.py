@@ -14,7 +14,7 @@ from envtune.ranks import claims, graph
 from envtune.ranks.clocks import Clocks
 from envtune.ranks.failures import FAILED, REPORTED, Failure, Report, failures_of, first_of, reports_of
 from envtune.ranks.processes import Processes
-from envtune.ranks.records import Link, Note, Process, Root, Source, Verdict
+from envtune.ranks.records import Note, Process, Root, Source, Verdict
 from envtune.ranks.runs import latest_run
 from envtune.ranks.waits import waits_of
 
@@ -71,7 +71,7 @@ class _Case:
         chosen = {own.process for own in (candidates or roots)} if root is not None else set()
         failed = {failure.process for failure in self.failures if failure.sure}
         waiters = tuple(process for process in self.waiting if process not in chosen | failed)
-        links = (*self.links, *self.broken, *self._claims())
+        links = (*self.links, *self.broken)
         everybody = self.processes.all
         return Verdict(root, candidates, waiters, self._missing(), links, everybody, self.clocks_decide)
 
@@ -127,6 +127,7 @@ class _Case:
 
     def _awaited(self) -> list[Root]:
         found = graph.sinks(self.links, self.waiting)
+        found = [process for process in found if process.has_log or process.rank is not None or process.host]
         with_log = [process for process in found if process.has_log]
         return [Root(process, self._why(process), self._line_about(process)) for process in with_log or found]
 
@@ -208,14 +209,6 @@ class _Case:
         if len(with_log) > 1:
             absent |= set(range(self.processes.expected)) - with_log
         return tuple(sorted(absent))
-
-    def _claims(self) -> list[Link]:
-        links = []
-        for process, note in claims.lost(self.processes, self.notes):
-            printer = self.processes.of(note)
-            if printer is not None and printer is not process:
-                links.append(Link(printer, process, "lost", note))
-        return links
 
     def _host_of(self, roots: Sequence[Root]) -> Optional[Root]:
         """Return the host of several roots where all of its processes are roots."""

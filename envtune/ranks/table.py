@@ -147,6 +147,8 @@ class Naming:
         if place.pid is not None:
             return True
         owns = [self._identities[note.place] for note in notes]
+        if any(own.worker for own in owns):
+            return False  # a driver that prints what its actors say
         ranks = {own.rank for own in owns} | {_own_rank(note) for note in notes}
         ranks.discard(None)
         if place.rank is not None and not self._ranks_are_local and ranks <= {place.rank}:
@@ -174,7 +176,7 @@ class Naming:
             keys.append(("local", place.host, place.rank) if self._ranks_are_local else ("rank", place.rank))
         elif place.local_rank is not None:
             keys.append(("local", place.host, place.local_rank))
-        elif place.weak_rank is not None and all(own.empty for own in owns):
+        elif place.weak_rank is not None and not _say_rank(notes, owns):
             keys.append(("rank", place.weak_rank))
         self.keys.join(keys)
 
@@ -192,6 +194,12 @@ class Naming:
                 self.keys.join([("pid", host, pid), *(("pid", other, pid) for other in others)])
             elif not named and len(others) == 2 and "" in others:
                 self.keys.join([("pid", other, pid) for other in sorted(others)])
+
+
+def _say_rank(notes: Iterable[Note], owns: Iterable[Identity]) -> bool:
+    """Return whether the lines of a file say which rank it is of."""
+    starts = (note for note in notes if note.kind == "start")
+    return any(own.rank is not None for own in owns) or any(start_of(note).rank is not None for note in starts)
 
 
 def _own_rank(note: Note) -> Optional[int]:

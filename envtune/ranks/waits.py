@@ -11,7 +11,7 @@ from envtune.ranks.table import field as named
 from envtune.ranks.table import number
 
 LOCAL = ("local", "4294967295")  # the device waited for itself
-WAITING = ("notify", "socket", "p2p", "topo")  # kinds, and those that continue with a dot
+WAITING = ("notify", "socket", "p2p", "topo", "lost")  # kinds, and those that continue with a dot
 
 
 @dataclass
@@ -73,7 +73,9 @@ class _Reader:
             elif kind == "socket" and note.kind == "socket.detected":
                 self._detected(note)
             elif kind in WAITING and note.kind != "socket.self" and not is_transfer(note):
-                yield self._wait(kind, note)
+                wait = self._wait(kind, note)
+                if kind != "lost" or "crimer" not in note.text:
+                    yield wait
 
     def _wait(self, kind: str, note: Note) -> Wait:
         text = note.text
@@ -108,6 +110,9 @@ class _Reader:
 
     def _peer(self, kind: str, note: Note, wait: Wait) -> Optional[Process]:
         fields = note.fields
+        if kind == "lost":
+            lost = self._processes.by_device(fields["server"], int(fields["device"]))
+            return None if lost is self._process or not (lost.has_log or not self._processes.complete) else lost
         if fields.get("peer_server") and fields.get("peer_device"):
             return self._processes.by_device(fields["peer_server"], int(fields["peer_device"]))
         if fields.get("peer_ip"):
