@@ -17,8 +17,9 @@ from envtune.ranks.lines import ROWS
 from envtune.ranks.records import Note, Source
 
 MAX_ROW = 3000  # lines of one row that are looked at in a file
-MAX_ERRORS, MAX_ERROR_LINES = 400, 4000  # errors that are kept of a file, and lines that are looked at for them
-MAX_LIKE_IT = 4  # lines of one row, process and content that are kept
+MAX_ERRORS, MAX_ERRORS_OF_RANK = 200, 40  # error lines of a file that are looked at, and more for each rank
+MAX_OLD = 100  # lines one after the other that say nothing new, after which no more of them are looked at
+MAX_LIKE_IT = {"self": 1, "world": 1, "start": 64, "notify.group": 16}  # of one process and content; 4 of other kinds
 MAX_NOTES = 200_000  # of all files
 END = 32 << 10  # bytes of the head and the tail of a file
 PLOG_END = 4 << 10  # of a file of one process, whose ends are of interest only for their times
@@ -46,21 +47,24 @@ class FileNotes:
     def __init__(self, file: LogFile, result: Notes) -> None:
         self._file = file
         self._result = result
-        self._looked: dict[int, int] = {}
+        self._looked: dict[int, tuple[int, int]] = {}  # row -> lines, and those since the last that was kept
         self._like: dict[tuple[int, Identity, tuple[object, ...]], int] = {}
         self._errors: set[tuple[Identity, str]] = set()
-        self._error_lines = 0
+        self._old_errors = self._error_lines = 0
+        self._ranks: set[int] = set()
         self._head = b""
         self._tail = b""
         self._ends = PLOG_END if file.pid is not None else END
 
     def wants(self, row: int, text: str, fields: Mapping[str, Optional[str]]) -> tuple[bool, bool]:
         """Return whether a line of a row is to be kept, and whether more of them are worth looking at."""
-        looked = self._looked[row] = self._looked.get(row, 0) + 1
         key = row, identity_of(text), tuple(fields.values()) if fields else ()
         number = self._like[key] = self._like.get(key, 0) + 1
-        limit = 1 if ROWS[row].kind in ("self", "world") else MAX_LIKE_IT
-        return number <= limit, looked < MAX_ROW
+        kept = number <= MAX_LIKE_IT.get(ROWS[row].kind, 4)
+        lines, old = self._looked.get(row, (0, 0))
+        old = 0 if kept else old + 1
+        self._looked[row] = lines + 1, old
+        return kept, lines < MAX_ROW and old < MAX_OLD
 
     def add(self, row: int, line: Line, text: str, fields: Mapping[str, Optional[str]]) -> None:
         """Keep a line of a row."""
@@ -69,11 +73,16 @@ class FileNotes:
 
     def wants_error(self, text: str) -> tuple[bool, bool]:
         """Return whether an error line is to be kept, and whether more of them are worth looking at."""
+        own = identity_of(text)
+        if own.rank is not None:
+            self._ranks.add(own.rank)
         self._error_lines += 1
-        key = identity_of(text), text[:200].translate(_DIGITS)
+        key = own, text[:200].translate(_DIGITS)
         new = key not in self._errors
         self._errors.add(key)
-        return new, len(self._errors) < MAX_ERRORS and self._error_lines < MAX_ERROR_LINES
+        self._old_errors = 0 if new else self._old_errors + 1
+        most = MAX_ERRORS + MAX_ERRORS_OF_RANK * len(self._ranks)
+        return new, self._error_lines < most and self._old_errors < MAX_OLD
 
     def add_error(self, line: Line) -> None:
         """Keep an error line."""

@@ -31,6 +31,7 @@ CONTEXT = 3  # lines around a hit that are kept for the reader
 MAX_CHARACTERS = 64 << 20  # of all hits together
 MAX_NEIGHBOUR = 2000  # characters of a line next to a hit
 MAX_INTERLEAVED = 1000  # multi-line signatures of a file that are looked for among lines of other processes
+TAIL = 64 << 10  # bytes at the end of a file in which errors are always looked for
 BEFORE_ERROR = 6  # lines before the first error that are kept
 MAX_TRACEBACK = 400  # lines after the head of a Python traceback in which its exception is looked for
 
@@ -165,17 +166,36 @@ class _FileScan:
     def run(self) -> None:
         ends = LineEnds(self._file)
         unended = 0  # 1 for a last line without an end
+        last = b"", b""
         for before, block, after in _neighbours(blocks(self._file)):
             lines = LineWindow(before, block.text, after, ends.before)
             for candidate in self._prefilter.candidates(block.text, self._known):
                 self._examine(lines, candidate)
             self._notes.block(block.text)
+            last = before, block.text
             ends.skip(block)
             self._result.size += block.size
             unended = not block.text.endswith(b"\n")
         self._notes.end()
+        if self._any_error[0] in self._known:
+            self._look_at_tail((last[0] + last[1])[-TAIL:], ends)
         count, total = ends.lines, self._result.lines
         self._result.lines = None if count is None or total is None else total + count + unended
+
+    def _look_at_tail(self, tail: bytes, ends: LineEnds) -> None:
+        """Look for errors at the end of a file in which so many were found that the rest was not looked at."""
+        tail = tail[tail.find(b"\n") + 1 :]
+        lines = LineWindow(b"", tail, b"", lambda: ends.before() - tail.count(b"\n"))
+        start = 0
+        harmless = [number for number, pattern in enumerate(self._matcher.patterns) if pattern.harmless]
+        while start < len(tail):
+            end = tail.find(b"\n", start)
+            end = len(tail) if end < 0 else end
+            text = lines.text(start, end)
+            in_window = self._window.open or self._in_window(lines, start, end)
+            if in_window and is_error(text) and not self._matcher.match(harmless, text, lambda: ()):
+                self._look_for_error(lines, start, end)
+            start = end + 1
 
     def _examine(self, lines: LineWindow, candidate: CandidateLine) -> None:
         start, end, numbers = candidate
@@ -292,14 +312,13 @@ class _FileScan:
         text = lines.text(start, end)
         if not is_error(text):
             return
-        number = lines.number(start)
-        stream = split_stream(text)[0]
-        if number <= self._traceback_ends.get(stream, 0):
-            return
         new, more = self._notes.wants_error(text)
         if not more:
             self._known.update(self._any_error)
         if not new:
+            return
+        number, stream = lines.number(start), split_stream(text)[0]
+        if number <= self._traceback_ends.get(stream, 0):
             return
         line = replace(parse(number, text), time=lines.time_at(text, start))
         before = [*_before(lines, start, BEFORE_ERROR), text]

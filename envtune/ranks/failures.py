@@ -128,8 +128,8 @@ def _order(failure: Failure) -> tuple[bool, float, str, int]:
 
 def _raised(processes: Processes) -> Iterable[tuple[Process, Note]]:
     """Yield the actors whose exceptions the driver prints."""
-    for process in processes.all:
-        for note in process.notes:
+    for notes in (*(process.notes for process in processes.all), processes.unnamed):
+        for note in notes:
             if note.kind == "raised" and meaning(note.fields["error"]) == OWN:
                 yield processes.by_pid(note.fields["host"], int(note.fields["pid"])), note
 

@@ -49,11 +49,18 @@ _GUIDE = "hicann/hccl docs/en/user_guide/fault_diagnosis"
 _FAULTDIAG = "Ascend/mind-cluster component/ascend-faultdiag"
 _STARTS = (
     # Communicators: `rank[..]` of `ranks[..]` in `identifier[..]`.
-    Row("start", r"Entry-HcclComm(?:Init|Create)\w*", f"{_GUIDE}/debug_thinking.md; cann-hccl op_base.cc (CANN 7, 8)"),
+    Row(
+        "start", r"rootinfo: host ip\[", "Entry-HcclCommInitRootInfo*: cann-hccl op_base.cc (CANN 6.3 to 9), Ascend 950"
+    ),
+    Row("start", r"\bV9\w+, rankId\[\d+\], rankNum\[", "op_base_v2.cc (Ascend 950)"),
+    Row(
+        "start",
+        r"ClusterInfo\w*:clusterInfo\[",
+        "Entry-HcclCommInitClusterInfo: op_base.cc (CANN 6.3 to 8), rank table",
+    ),
     Row("start", r"\brank(?:Num|Size)\s?\[\d+\], ?rank\s?\[\d+\]", "SetupAgent, HcclCommInitRootInfo: CANN 6.3 to 9"),
     Row("start", r"hcclCommInitInfo:commId\[", "hccl_comm.cc (CANN 8)"),
     Row("start", r"hcom init by file success", "hcom.cc (CANN 5, 6), rank table"),
-    Row("start", r"\[RootInfoDetect\] ?nRanks\[", f"{_FAULTDIAG}, Ascend 950"),
     Row("start", r"\[LocalRank Key Info\]", f"{_GUIDE}/debug_thinking.md (CANN 8.5, 9)"),
     Row("start", r"\[Communicator Key Info\]", f"{_GUIDE}/debug_thinking.md (CANN 8.5, 9)"),
     Row("root", r"HcclGetRootInfo success\b", "op_base.cc (CANN 6.3 to 8)"),
