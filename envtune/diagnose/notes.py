@@ -50,7 +50,7 @@ class FileNotes:
         self._looked: dict[int, tuple[int, int]] = {}  # row -> lines, and those since the last that was kept
         self._like: dict[tuple[int, Identity, tuple[object, ...]], int] = {}
         self._errors: set[tuple[Identity, str]] = set()
-        self._old_errors = self._error_lines = 0
+        self._old_errors = self._error_lines = self._seen = 0
         self._ranks: set[int] = set()
         self._head = b""
         self._tail = b""
@@ -111,14 +111,13 @@ class FileNotes:
         last: dict[Identity, Note] = {}
         for raw in lines:
             text = raw[:MAX_TEXT].decode("utf-8", "replace")
-            time = time_of(text)
-            if time is None:
-                continue
-            note = Note("seen", self._file.path, 0, time, text)
-            if _STEP.search(raw):
+            time, own = time_of(text), identity_of(text)
+            self._seen += 1
+            note = Note("seen", self._file.path, -self._seen, time, text)
+            if time is not None and _STEP.search(raw):
                 self._result.add(note)
-            else:
-                last[identity_of(text)] = note
+            elif time is not None or not (own.empty or own in last):
+                last[own] = note
         for note in last.values():
             self._result.add(note)
 

@@ -16,7 +16,21 @@ Moment = tuple[float, str, int]  # seconds (infinite where unknown), file, line
 Place = tuple[str, int]
 _MEANINGS = {"cause": OWN, "waiting": WAIT, "wrapper": UNSURE, "consequence": AFTER}
 _ORDER = (OWN, UNSURE, WAIT, AFTER)
-_EXPLAINED = ("notify", "socket", "p2p", "topo", "lost", "cqe", "conflict", "first", "exit", "died", "raised", "failed")
+_EXPLAINED = (
+    "notify",
+    "socket",
+    "p2p",
+    "topo",
+    "lost",
+    "store",
+    "cqe",
+    "conflict",
+    "first",
+    "exit",
+    "died",
+    "raised",
+    "failed",
+)
 _BENIGN = ("INFO", "WARNING", "WARN", "DEBUG", "EVENT")
 
 
@@ -91,11 +105,15 @@ def _errors(scan: Scan, hits: Iterable[Hit], entries: Mapping[str, FaqEntry]) ->
     """Return error lines and hits, each once, with what they mean for their process."""
     explained = {note.place for note in _lines(scan) if note.kind.partition(".")[0] in _EXPLAINED}
     known: dict[Place, list[str]] = {}
+    proven: set[Place] = set()
     notes: dict[Place, Note] = {}
     for hit in hits:
         entry, place = entries[hit.pattern.owner], _place(hit)
         notes.setdefault(place, Note("hit", *place, hit.line.time, hit.line.text))
-        known.setdefault(place, []).append(_meaning_of_hit(hit, entry))
+        said_by_entry = _meaning_of_hit(hit, entry)
+        known.setdefault(place, []).append(said_by_entry)
+        if said_by_entry == OWN:
+            proven.add(place)
     for note in scan.notes.notes:
         if note.kind == "error":
             notes.setdefault(note.place, note)
@@ -107,7 +125,8 @@ def _errors(scan: Scan, hits: Iterable[Hit], entries: Mapping[str, FaqEntry]) ->
         if place in explained or not said:
             found.append(note._replace(kind="hit"))
         else:
-            found.append(note._replace(kind="error", fields={"meaning": said}))
+            fields = {"meaning": said, **({"known": "1"} if place in proven else {})}
+            found.append(note._replace(kind="error", fields=fields))
     return found
 
 

@@ -106,11 +106,23 @@ def resolve(scan: Scan, entries: Iterable[FaqEntry], environment: Environment = 
     role = next((r for r in ("cause", "waiting", "wrapper") if any(c.entry.role == r for c in strong)), "")
     if role != "cause" and _fails_unknown(strong, job):
         role = ""
-    consequences += [c for c in strong if c.entry.role != role]
-    diagnoses = _likeliest_first([c for c in strong if c.entry.role == role], job)
+    followed = [c for c in strong if c.entry.role != role or _follows(c, job)]
+    consequences += followed
+    diagnoses = _likeliest_first([c for c in strong if c not in followed], job)
     undecided = len(diagnoses) > 1 and not job.verdict.clocks_decide
     verdict = without_text(job.verdict) if job.several else NO_JOB
     return Resolution(tuple(diagnoses), tuple(hints), tuple(harmless), tuple(consequences), undecided, verdict)
+
+
+def _follows(candidate: Candidate, job: Job) -> bool:
+    """Return whether only processes that waited, or launchers, say it although another process failed of itself."""
+    root = job.verdict.root
+    if candidate.entry.role == "waiting" or root is None or root.why != FAILED or not job.several:
+        return False
+    processes = [job.process(hit) for hit in _strong(candidate)]
+    launchers = [p for p in processes if p is not None and p.rank is None and p.pid is None]
+    others = [*job.verdict.waiters, *launchers]
+    return root.process not in processes and all(process in others for process in processes)
 
 
 def _fails_unknown(candidates: Iterable[Candidate], job: Job) -> bool:

@@ -18,7 +18,6 @@ _READY = re.compile(r"success|hcclCommInitInfo|Communicator Key Info")
 _STEP = re.compile(
     r"(?i)\b(?:global[_ ]?step|step|iteration|iter)s?\b(?:'| ?[:=\[#\]] ?| )*(\d+)|\[ *(\d+)/\d+\]|\| *(\d+)/\d+ \["
 )
-_Event = tuple  # what happened, hashable
 
 
 class Offset(NamedTuple):

@@ -5,6 +5,7 @@ An error of a process is a failure of its own also where nobody knows it; known 
 
 from __future__ import annotations
 
+import re
 from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.ranks.clocks import Clocks
@@ -16,16 +17,26 @@ from envtune.ranks.waits import Wait, is_transfer
 FAILED, KILLED, REPORTED = "failed", "killed", "reported"  # why a process is the root
 NEAR = 60.0  # seconds before a wait in which a line of CANN is likely to be about that wait
 _DEADLY = {4, 7, 8, 9, 11}  # signals that end a process for what itself or the kernel did
+# What ends a process: an exception that is printed last, a signal.
+_FATAL = re.compile(
+    r"(?:^|[\]\)>:] ?)[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$)"
+    r"|Segmentation|Fatal Python|Killed|SIG[A-Z]+|Bus error"
+)
 _ENDED = 15  # SIGTERM: the launcher's
 
 
 class Failure(NamedTuple):
-    """One process that failed of itself; `sure` is false where its errors may follow from something else."""
+    """One process that failed of itself; `certainty` says how likely its error ended it."""
 
     process: Process
     note: Note
     why: str = FAILED
-    sure: bool = True
+    certainty: int = 2  # 2: a known cause, an exception, a crash; 1: another error line; 0: a line of CANN
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is more than a line that may follow from something else."""
+        return self.certainty > 0
 
     @property
     def time(self) -> Optional[float]:
@@ -110,10 +121,16 @@ def _own_failure(process: Process, waits: Sequence[Note]) -> Optional[Failure]:
     for note in process.notes:
         if not is_own(note) or any(before(wait, note) for wait in waits):
             continue
-        sure = note.fields.get("meaning") != UNSURE
-        if sure or not any(_is_about(note, wait) for wait in waits):
-            found.append(Failure(process, note, FAILED, sure))
+        certainty = _certainty(note)
+        if certainty or not any(_is_about(note, wait) for wait in waits):
+            found.append(Failure(process, note, FAILED, certainty))
     return min(found, key=_order, default=None)
+
+
+def _certainty(note: Note) -> int:
+    if note.fields.get("meaning") == UNSURE:
+        return 0
+    return 2 if note.kind != "error" or "known" in note.fields or _FATAL.search(note.text) else 1
 
 
 def _is_about(note: Note, wait: Note) -> bool:
@@ -121,9 +138,9 @@ def _is_about(note: Note, wait: Note) -> bool:
     return note.time is None or wait.time is None or wait.time - note.time <= NEAR
 
 
-def _order(failure: Failure) -> tuple[bool, float, str, int]:
+def _order(failure: Failure) -> tuple[int, float, str, int]:
     time = failure.note.time
-    return not failure.sure, float("inf") if time is None else time, failure.note.path, failure.note.number
+    return -failure.certainty, float("inf") if time is None else time, failure.note.path, failure.note.number
 
 
 def _raised(processes: Processes) -> Iterable[tuple[Process, Note]]:
@@ -166,7 +183,7 @@ def reports_of(processes: Processes, notes: Iterable[Note]) -> list[Report]:
 def _reported(processes: Processes, note: Note) -> Optional[Process]:
     fields, host = note.fields, note.fields.get("host", "")
     printer = processes.of(note)
-    host = host or (printer.host if printer is not None else "") or processes.label(note.path)
+    host = host or processes.host_of_line(note) or (printer.host if printer is not None else "")
     if fields.get("pid", "0") != "0":
         process = processes.by_pid(host, int(fields["pid"]))
         if not process.has_log and printer is not None and printer.rank is not None and fields.keys() == {"pid", "how"}:
@@ -210,8 +227,8 @@ def _signal(fields: Mapping[str, str]) -> int:
 
 def first_of(failures: Sequence[Failure], reports: Sequence[Report], clocks: Clocks) -> list[Failure]:
     """Return the failure before all others, or those among which nothing decides."""
-    sure = [failure for failure in failures if failure.sure]
-    left = sure or list(failures)
+    most = max((failure.certainty for failure in failures), default=0)
+    left = [failure for failure in failures if failure.certainty == most]
     earlier = [one for one in left if not any(_is_before(other, one, clocks) for other in left)]
     if len(earlier) > 1:
         reported = [one for one in earlier if any(r.first and r.process is one.process for r in reports)]

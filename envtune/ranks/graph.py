@@ -88,7 +88,7 @@ def _odd(groups: Mapping[object, list[Process]]) -> list[Process]:
     fewest = min(map(len, groups.values()))
     smallest = [value for value, own in groups.items() if len(own) == fewest]
     if len(smallest) > 1:
-        return groups[min(smallest, key=lambda value: (isinstance(value, str), value))]  # type: ignore[type-var]
+        return groups[min(smallest, key=lambda value: (isinstance(value, str), value))]
     return groups[smallest[0]]
 
 

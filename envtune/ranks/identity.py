@@ -46,41 +46,39 @@ _PID = re.compile(r"\[PID: ?(\d+)\]|^(?:\S*?:)?\[[A-Z]+\]\s?[A-Z_]+\((\d+)[,)]")
 def identity_of(text: str) -> Identity:
     """Return what the prefixes of a line say."""
     head = text[:HEAD]
-    host = _HOST.match(head)
-    found: dict[str, object] = {}
+    host, own = _HOST.match(head), Identity()
     if host is not None:
-        found["host"] = host[1]
+        own = own._replace(host=host[1])
         head = head[host.end() :]
-    rank = _RANK.match(head)
+    rank, local = _RANK.match(head), _LOCAL.match(head)
     if rank is not None:
-        found["rank"] = next(int(value) for value in rank.groups() if value is not None)
-    local = _LOCAL.match(head)
+        own = own._replace(rank=next(int(value) for value in rank.groups() if value is not None))
     if local is not None:
-        found["local_rank"] = int(local[1])
-    _processes(head, found)
-    return Identity(**found)  # type: ignore[arg-type]
+        own = own._replace(local_rank=int(local[1]))
+    own = _with_actor(own, head) if "pid=" in head else own
+    return _with_process(own, head)
 
 
-def _processes(head: str, found: dict[str, object]) -> None:
-    """Add what tells the process: an actor, torch_npu, a plog."""
-    actor = _ACTOR.search(head) if "pid=" in head else None
-    if actor is not None:
-        found.update(pid=int(actor["pid"]), worker=actor["worker"])
-        tensor = _TENSOR.fullmatch(actor["worker"])
-        if actor["rank"] or tensor:
-            found.setdefault("rank", int(actor["rank"] or tensor[1]))  # type: ignore[index]
-        if actor["host"]:
-            found["host"] = actor["host"]
+def _with_actor(own: Identity, head: str) -> Identity:
+    """Add the process of an actor (Ray) or a worker (vLLM)."""
+    actor = _ACTOR.search(head)
+    if actor is None:
+        return own
+    tensor = _TENSOR.fullmatch(actor["worker"])
+    rank = actor["rank"] or (tensor[1] if tensor else "")
+    own = own._replace(pid=int(actor["pid"]), worker=actor["worker"], host=actor["host"] or own.host)
+    return own._replace(rank=int(rank)) if rank and own.rank is None else own
+
+
+def _with_process(own: Identity, head: str) -> Identity:
+    """Add what torch_npu or a plog says."""
     torch_npu = _TORCH_NPU.search(head) if "RankID:" in head else None
     if torch_npu is not None:
         pid, device, rank = map(int, torch_npu.groups())
-        found.update(pid=pid, **({"device": device} if device >= 0 else {}))
-        if rank >= 0:
-            found.setdefault("rank", rank)
-    elif "pid" not in found:
-        pid = _PID.search(head)
-        if pid is not None:
-            found["pid"] = int(pid[1] or pid[2])
+        known_rank = own.rank if own.rank is not None or rank < 0 else rank
+        return own._replace(pid=pid, device=None if device < 0 else device, rank=known_rank)
+    pid_of_line = _PID.search(head) if own.pid is None else None
+    return own if pid_of_line is None else own._replace(pid=int(pid_of_line[1] or pid_of_line[2]))
 
 
 # ---------------------------------------------------------------------- places

@@ -104,6 +104,11 @@ _TOPOLOGY = (
     Row("topo", r"rank num\[\d+\]\s?is different with rank list size", "topoinfo_exchange_agent.cc"),
     Row("topo", r"Receiving message from the root node timed out", "EI0015 (CANN 8.5, 9), Ascend 950"),
     Row("topo", r"get connected status socket time ?out", "rank_info_detect_client.cc (Ascend 950)"),
+    Row(
+        "store",
+        r"(?i)client socket has (?:timed out|failed)|connect\(\) timed out|store->get\([^)]*\) got error",
+        "torch c10d TCPStore: the process of rank 0 holds the store",
+    ),
     Row("topo.missing", r"Ranks? (?P<missing>[\d, ]+) failed to pass monitoredBarrier", "torch ProcessGroupGloo.cpp"),
     Row("topo.missing", r"Time out nodes are \[(?P<missing>[\d', ]*)\]", "MindSpore process_entity/_api.py"),
 )

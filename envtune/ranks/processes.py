@@ -44,7 +44,7 @@ class Processes:
                 self._sizes[start.comm] = max(start.size, self._sizes.get(start.comm, 0))
         largest = max(self._sizes.values(), default=0)
         keys = self._naming.keys
-        said = {keys.find(key): key[1] for own in keys.sets().values() for key in own if key[0] == "rank"}  # type: ignore[index]
+        said = {keys.find(key): key[1] for own in keys.sets().values() for key in own if key[0] == "rank"}
         by_comm: dict[str, dict[Key, int]] = {}
         for note, start in self._starts:
             key = self._naming.key(note)
@@ -174,11 +174,15 @@ class Processes:
         """Return the process whose device has the address; a virtual one repeats on each host."""
         found = [process for process in self._by_key.values() if address in process.addresses]
         own = [process for process in found if process.host == near.host]
-        return (own or found or [None])[0] if len(found) < 2 or own else None
+        return own[0] if own else found[0] if len(found) == 1 else None
 
     def by_unknown_address(self, address: str) -> Process:
         """Return a process of which only the address of its device is known."""
         return self._name(("address", address), Process(addresses={address}))
+
+    def host_of_line(self, note: Note) -> str:
+        """Return the host that a line's prefix or the place of its file says."""
+        return self._naming.host(self._naming.identity(note).host) or self.label(note.path)
 
     def label(self, path: str) -> str:
         """Return the host that the place of a file says."""
@@ -187,11 +191,11 @@ class Processes:
     def by_device(self, server: str, device: int) -> Process:
         """Return the process of a device of a host, which is given by its label or address."""
         host = self._naming.host(server)
-        there = [p for p in self._everybody() if server in (p.server, p.host) or host == p.host]
-        for known in (lambda p: p.device, lambda p: p.logic):
-            for process in there:
-                if known(process) == device:
-                    return process
+        there = [p for p in self._everybody() if host == p.host or (server and server in (p.server, p.host))]
+        physical = [process for process in there if process.device == device]
+        named = physical or [process for process in there if process.logic == device]
+        if named:
+            return named[0]
         offsets = {p.rank - p.device for p in there if p.rank is not None and p.device is not None}
         if len(offsets) == 1:
             rank = offsets.pop() + device
@@ -216,6 +220,9 @@ class Processes:
         """Return the process of a rank within a host."""
         there = [process for process in self._by_key.values() if not host or process.host == host]
         found = [p for p in there if p.local_rank == rank] or [p for p in there if p.device == rank]
+        started = sorted(own for own, home in self._homes.items() if home == host)
+        if not found and rank < len(started):
+            return self.by_rank(started[rank])
         return found[0] if len(found) == 1 else None
 
     def members(self, comm: str) -> Mapping[int, Process]:
@@ -269,13 +276,15 @@ def _homes(processes: Processes, notes: Iterable[Note]) -> Mapping[int, str]:
 
 
 def _add_keys(process: Process, keys: Iterable[Key]) -> None:
-    for name, *values in keys:  # type: ignore[misc]
+    for name, *_, value in keys:
+        if not isinstance(value, int):
+            continue
         if name == "rank" and process.rank is None:
-            process.rank = values[0]
+            process.rank = value
         elif name == "pid":
-            process.pid = values[1]
+            process.pid = value
         elif name == "local":
-            process.local_rank = values[1]
+            process.local_rank = value
 
 
 def _add_start(process: Process, note: Note, start: Start) -> None:

@@ -9,7 +9,10 @@ OWN, WAIT, AFTER, UNSURE = "own", "wait", "after", "unsure"  # what an error lin
 
 
 class Note(NamedTuple):
-    """A line that says something: `kind` of lines.py, or `error`, or `seen` (at the head or the tail of its file)."""
+    """A line that says something: `kind` of lines.py, or `error`, or `seen` (at the head or the tail of its file).
+
+    Two of a file have the same number only where they are the same line; that of a line `seen` is negative.
+    """
 
     kind: str
     path: str

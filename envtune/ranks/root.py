@@ -78,7 +78,8 @@ class _Case:
     # ------------------------------------------------------------------ the ways
 
     def _failed(self) -> list[Root]:
-        left = [failure for failure in self.failures if failure.sure] or self.failures
+        most = max((failure.certainty for failure in self.failures), default=0)
+        left = [failure for failure in self.failures if failure.certainty == most]
         if len(left) > 1:
             ends = graph.sinks(self.links, [])
             awaited = [failure for failure in left if failure.process in ends]

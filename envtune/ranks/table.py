@@ -8,13 +8,13 @@ communicator is the largest one and no line says otherwise.
 from __future__ import annotations
 
 import re
-from typing import Hashable, Iterable, Mapping, NamedTuple, Optional, Sequence
+from typing import Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from envtune.ranks.identity import Identity, Place, identity_of, places_of
 from envtune.ranks.lines import FIELDS
 from envtune.ranks.records import Note, Source
 
-Key = Hashable
+Key = Tuple[Union[str, int], ...]  # what is named, and its values: ("pid", host, 4711)
 _FIELDS = {name: re.compile(regex) for name, regex in FIELDS.items()}
 STARTS = ("start", "root", "vnic", "notify.group")
 WORLD = "hccl_world_group"  # the communicator of lines that name none
@@ -183,9 +183,10 @@ class Naming:
     def _join_hosts(self) -> None:
         """Join a process that one file gives by host and id with what another one, without a host, says of the id."""
         hosts: dict[int, set[str]] = {}
-        pids = [key for own in self.keys.sets().values() for key in own if isinstance(key, tuple) and key[0] == "pid"]
-        for _, host, pid in pids:
-            hosts.setdefault(pid, set()).add(host)
+        for own in self.keys.sets().values():
+            for name, *_, pid in own:
+                if name == "pid" and isinstance(pid, int):
+                    hosts.setdefault(pid, set()).update(str(key[1]) for key in own if key[0] == name and key[2] == pid)
         directories = {place.host for place in self.places.values()}
         for pid, names in hosts.items():
             named, others = names & directories - {""}, names - directories | names & {""}

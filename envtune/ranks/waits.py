@@ -11,7 +11,7 @@ from envtune.ranks.table import field as named
 from envtune.ranks.table import number
 
 LOCAL = ("local", "4294967295")  # the device waited for itself
-WAITING = ("notify", "socket", "p2p", "topo", "lost")  # kinds, and those that continue with a dot
+WAITING = ("notify", "socket", "p2p", "topo", "lost", "store")  # kinds, and those that continue with a dot
 
 
 @dataclass
@@ -110,6 +110,8 @@ class _Reader:
 
     def _peer(self, kind: str, note: Note, wait: Wait) -> Optional[Process]:
         fields = note.fields
+        if kind == "store":
+            return self._processes.by_rank(0) if self._process.rank else None
         if kind == "lost":
             lost = self._processes.by_device(fields["server"], int(fields["device"]))
             return None if lost is self._process or not (lost.has_log or not self._processes.complete) else lost

@@ -43,7 +43,7 @@ _TIME = re.compile(
 )
 # Any error, known or not, also `error` in Chinese. Case matters: "error" within an ordinary line says nothing.
 ERROR = (
-    r"\b(?:ERROR|Error|FATAL|Fatal|CRITICAL|PANIC)\b|\berror: |[a-z](?:Error|Exception)(?::|$)|\bERR\d{5}\b"
+    r"\b(?:ERROR|Error|FATAL|Fatal|CRITICAL|PANIC)\b|\berror: |[A-Za-z](?:Error|Exception)(?::|$)|\bERR\d{5}\b"
     r"|\b(?:EH00|EI00|EJ00|EK00|EL00)\d\d\b|Traceback \(most recent call last|Segmentation fault|[Cc]ore dumped"
     r"|\bKilled\b|\bAborted\b|Bus error|Illegal instruction|terminate called|\u9519\u8bef[:\uff1a]"
 )

@@ -47,7 +47,7 @@ def about(job: Verdict) -> Iterator[tuple[Text, tuple[Text, ...]]]:
 def _line(own: Root) -> Text:
     note = own.note
     text = labelled(_name(own.process), _WHY[own.why])
-    if note is None or note.number == 0:
+    if note is None or note.number < 1:
         return text if own.file is None else Message("{text}  [{place}]", text=text, place=printable(own.file))
     return Message("{text}  [{place}]", text=text, place=file_line(note.path, note.number))
 
