@@ -20,9 +20,10 @@ MAX_ROW = 3000  # lines of one row that are looked at in a file
 MAX_ERRORS, MAX_ERRORS_OF_RANK = 200, 40  # error lines of a file that are looked at, and more for each rank
 MAX_OLD = 100  # lines one after the other that say nothing new, after which no more of them are looked at
 MAX_LIKE_IT = {"self": 1, "world": 1, "start": 64, "notify.group": 16}  # of one process and content; 4 of other kinds
-MAX_NOTES = 200_000  # of all files
+MAX_CHARACTERS = 24 << 20  # of all notes
 END = 32 << 10  # bytes of the head and the tail of a file
 PLOG_END = 4 << 10  # of a file of one process, whose ends are of interest only for their times
+NOTE = 400  # bytes of a note next to its text
 MAX_TEXT = 2000  # characters of a line that are kept
 _STEP = re.compile(rb"(?i)step|iter|\d/\d")
 _DIGITS = str.maketrans("0123456789", "0000000000")
@@ -34,10 +35,12 @@ class Notes:
 
     notes: list[Note] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
+    _room: int = field(default_factory=lambda: MAX_CHARACTERS)
 
     def add(self, note: Note) -> None:
         """Keep a note while there is room."""
-        if len(self.notes) < MAX_NOTES:
+        self._room -= len(note.text) + NOTE
+        if self._room > 0:
             self.notes.append(note)
 
 

@@ -9,7 +9,7 @@ from envtune.diagnose.logs.lines import NO_YEAR, in_year, is_error, level_of, ye
 from envtune.diagnose.scan import Hit, Scan
 from envtune.model import FaqEntry
 from envtune.ranks.errors import meaning
-from envtune.ranks.records import AFTER, OWN, UNSURE, WAIT, Note, Process, Verdict
+from envtune.ranks.records import AFTER, OWN, UNSURE, WAIT, Note, Process, Root, Verdict
 from envtune.ranks.root import investigate
 
 Moment = tuple[float, str, int]  # seconds (infinite where unknown), file, line
@@ -141,7 +141,17 @@ def _meaning_of_hit(hit: Hit, entry: FaqEntry) -> str:
 
 def without_text(verdict: Verdict) -> Verdict:
     """Return the verdict without the text of log lines, which a report does not need and which may hold secrets."""
-    empty: list[Note] = []
     for process in verdict.processes:
-        process.notes = empty
-    return verdict
+        process.notes = []
+    links = tuple(link._replace(note=_without_text(link.note)) for link in verdict.links)
+    candidates = tuple(_root_without_text(root) for root in verdict.candidates)
+    root = None if verdict.root is None else _root_without_text(verdict.root)
+    return verdict._replace(root=root, candidates=candidates, links=links)
+
+
+def _root_without_text(root: Root) -> Root:
+    return root if root.note is None else root._replace(note=_without_text(root.note))
+
+
+def _without_text(note: Note) -> Note:
+    return note._replace(text="", fields={})

@@ -99,6 +99,7 @@ class Scan:
     size: int = 0  # bytes that were read
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
     _room: int = field(default_factory=lambda: MAX_CHARACTERS)  # characters of hits that may still be kept
+    _error_room: int = MAX_CHARACTERS >> 2
     _seen: dict[tuple[str, str, Optional[int], str], int] = field(default_factory=dict)
 
     @property
@@ -122,6 +123,12 @@ class Scan:
         self._room -= sum(map(len, hit.context)) + len(hit.line.text)
         if self._room > 0:
             self.hits.append(hit)
+
+    def keep_error(self, error: FirstError) -> None:
+        """Keep the first error of a file, and further ones while there is room for them."""
+        self._error_room -= sum(map(len, (*error.before, *error.after))) + len(error.line.text)
+        if self._error_room > 0 or not self.errors or self.errors[-1].file is not error.file:
+            self.errors.append(error)
 
     def count(self, owner: str, file: LogFile, rank: Optional[int], strength: str) -> bool:
         """Count a signature of this strength; return whether there are few like it, so that its line is kept."""
@@ -328,9 +335,8 @@ class _FileScan:
             self._traceback_ends[stream] = line.number
         self._notes.add_error(line)
         after = islice(lines.following(end), len(frames), len(frames) + CONTEXT)
-        self._result.errors.append(
-            FirstError(self._file, line, tuple([*before, *frames][-BEFORE_ERROR - 1 : -1]), tuple(_trimmed(after)))
-        )
+        error = FirstError(self._file, line, tuple([*before, *frames][-BEFORE_ERROR - 1 : -1]), tuple(_trimmed(after)))
+        self._result.keep_error(error)
 
 
 def _neighbours(parts: Iterator[Block]) -> Iterator[tuple[bytes, Block, bytes]]:

@@ -15,7 +15,6 @@ from envtune.ranks.records import OWN, UNSURE, Note, Process, Root
 from envtune.ranks.waits import Wait, is_transfer
 
 FAILED, KILLED, REPORTED = "failed", "killed", "reported"  # why a process is the root
-NEAR = 60.0  # seconds before a wait in which a line of CANN is likely to be about that wait
 _DEADLY = {4, 7, 8, 9, 11}  # signals that end a process for what itself or the kernel did
 # What ends a process: an exception that is printed last, a signal.
 _FATAL = re.compile(
@@ -122,7 +121,7 @@ def _own_failure(process: Process, waits: Sequence[Note]) -> Optional[Failure]:
         if not is_own(note) or any(before(wait, note) for wait in waits):
             continue
         certainty = _certainty(note)
-        if certainty or not any(_is_about(note, wait) for wait in waits):
+        if certainty > 1 or not waits:  # what waits later did not end before
             found.append(Failure(process, note, FAILED, certainty))
     return min(found, key=_order, default=None)
 
@@ -131,11 +130,6 @@ def _certainty(note: Note) -> int:
     if note.fields.get("meaning") == UNSURE:
         return 0
     return 2 if note.kind != "error" or "known" in note.fields or _FATAL.search(note.text) else 1
-
-
-def _is_about(note: Note, wait: Note) -> bool:
-    """Return whether an uncertain line is likely to be about the wait that follows it."""
-    return note.time is None or wait.time is None or wait.time - note.time <= NEAR
 
 
 def _order(failure: Failure) -> tuple[int, float, str, int]:
@@ -189,16 +183,16 @@ def _reported(processes: Processes, note: Note) -> Optional[Process]:
         if not process.has_log and printer is not None and printer.rank is not None and fields.keys() == {"pid", "how"}:
             return printer  # the shell that started the process writes to the same file
         if process.has_log or "rank" not in fields:
-            return _completed(process, fields, host)
+            return _completed(processes, process, fields, host)
     if "rank" in fields:
-        return _completed(processes.by_rank(int(fields["rank"])), fields, host)
+        return _completed(processes, processes.by_rank(int(fields["rank"])), fields, host)
     return processes.by_local_rank(host, int(fields["local"])) if "local" in fields else None
 
 
-def _completed(process: Process, fields: Mapping[str, str], host: str) -> Process:
+def _completed(processes: Processes, process: Process, fields: Mapping[str, str], host: str) -> Process:
     """Return the process with what the report adds."""
-    if process.rank is None and "rank" in fields:
-        process.rank = int(fields["rank"])
+    if "rank" in fields:
+        processes.complete_rank(process, int(fields["rank"]))
     if process.local_rank is None and "local" in fields:
         process.local_rank = int(fields["local"])
         process.device = process.local_rank if process.device is None else process.device
@@ -228,12 +222,22 @@ def _signal(fields: Mapping[str, str]) -> int:
 def first_of(failures: Sequence[Failure], reports: Sequence[Report], clocks: Clocks) -> list[Failure]:
     """Return the failure before all others, or those among which nothing decides."""
     most = max((failure.certainty for failure in failures), default=0)
-    left = [failure for failure in failures if failure.certainty == most]
+    left = _first_of_hosts([failure for failure in failures if failure.certainty == most])
     earlier = [one for one in left if not any(_is_before(other, one, clocks) for other in left)]
     if len(earlier) > 1:
         reported = [one for one in earlier if any(r.first and r.process is one.process for r in reports)]
         return reported if len(reported) == 1 else earlier
     return earlier
+
+
+def _first_of_hosts(failures: Sequence[Failure]) -> list[Failure]:
+    """Return the earliest failures of each host, and those without a time."""
+    first: dict[str, float] = {}
+    for failure in failures:
+        if failure.time is not None:
+            host = failure.process.host
+            first[host] = min(first.get(host, failure.time), failure.time)
+    return [failure for failure in failures if failure.time is None or failure.time == first[failure.process.host]]
 
 
 def _is_before(one: Failure, other: Failure, clocks: Clocks) -> bool:

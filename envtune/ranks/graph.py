@@ -15,25 +15,25 @@ _TIMEOUT = re.compile(r"(?i)time ?out\W{0,3}(\d+)")
 
 def sinks(links: Sequence[Link], waiting: Iterable[Process]) -> list[Process]:
     """Return the processes that others wait for and that wait for nobody; of several, those most wait for."""
-    peers: dict[Process, list[Process]] = {}
+    waiters: dict[Process, list[Process]] = {}
     for link in links:
         if link.peer is not link.waiter:
-            peers.setdefault(link.waiter, []).append(link.peer)
-    waiters = {*waiting, *peers}
-    ends: dict[Process, int] = {}
-    for waiter in peers:
-        for process in _reached(waiter, peers):
-            if process not in waiters:
-                ends[process] = ends.get(process, 0) + 1
+            waiters.setdefault(link.peer, []).append(link.waiter)
+    wait = {*waiting, *(link.waiter for link in links if link.peer is not link.waiter)}
+    ends = {process: len(_reached(process, waiters)) for process in waiters if process not in wait}
     most = max(ends.values(), default=0)
     return [process for process, number in ends.items() if number == most]
 
 
-def _reached(start: Process, peers: Mapping[Process, Sequence[Process]]) -> list[Process]:
-    """Return everybody a process waits for, directly or not; itself where it is in a circle."""
-    reached = list(dict.fromkeys(peers.get(start, ())))
-    for process in reached:
-        reached += [peer for peer in dict.fromkeys(peers.get(process, ())) if peer not in reached]
+def _reached(start: Process, edges: Mapping[Process, Sequence[Process]]) -> set[Process]:
+    """Return everybody who can be reached along the edges."""
+    reached: set[Process] = set()
+    left = list(edges.get(start, ()))
+    while left:
+        process = left.pop()
+        if process not in reached:
+            reached.add(process)
+            left += edges.get(process, ())
     return reached
 
 
@@ -45,11 +45,15 @@ def waits_for_itself(links: Sequence[Link]) -> list[Process]:
 
 def cycle(links: Sequence[Link]) -> list[Process]:
     """Return the processes that wait for each other in a circle, empty where there is none."""
-    peers: dict[Process, list[Process]] = {}
-    for link in links:
-        if link.peer is not link.waiter:
-            peers.setdefault(link.waiter, []).append(link.peer)
-    return [process for process in peers if process in _reached(process, peers)]
+    edges = [(link.waiter, link.peer) for link in links if link.peer is not link.waiter]
+    left = dict.fromkeys(process for edge in edges for process in edge)
+    while True:
+        inside = [edge for edge in edges if edge[0] in left and edge[1] in left]
+        waiters, peers = {waiter for waiter, _ in inside}, {peer for _, peer in inside}
+        kept = dict.fromkeys(process for process in left if process in waiters and process in peers)
+        if len(kept) == len(left):
+            return list(kept)
+        left = kept
 
 
 def behind(waits: Sequence[Wait]) -> list[Process]:
@@ -104,8 +108,12 @@ def late(waits: Sequence[Wait], clocks: Clocks) -> list[Process]:
     if len(first) < 2 or len(first) < len({wait.process for wait in waits}):
         return []
     limit_of_all = max(LATE, 0.5 * min(limits, default=0.0))
-    for process, time in first.items():
-        apart = [clocks.later(process, time, other, moment) for other, moment in first.items() if other is not process]
+    last: dict[str, Process] = {}
+    for process in first:
+        if process.host not in last or first[process] > first[last[process.host]]:
+            last[process.host] = process
+    for process in last.values():
+        apart = (clocks.later(process, first[process], other, first[other]) for other in first if other is not process)
         if all(seconds is not None and seconds > limit_of_all for seconds in apart):
             return [process]
     return []

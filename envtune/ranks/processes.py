@@ -29,6 +29,8 @@ class Processes:
         self._homes = _homes(self, notes)
         self._add_addresses(notes)
         self.all = tuple(self._by_key.values())
+        self._by_rank = {process.rank: process for process in reversed(self.all) if process.rank is not None}
+        self._members = {(name, rank): p for p in reversed(self.all) for name, rank in p.communicators.items()}
 
     # ------------------------------------------------------------------ who printed it
 
@@ -148,17 +150,23 @@ class Processes:
 
     def by_rank(self, rank: int) -> Process:
         """Return the process of a rank of the job."""
-        found = next((process for process in self._everybody() if process.rank == rank), None)
-        return found or self._name(("rank", rank), Process(self._homes.get(rank, ""), rank))
+        if rank not in self._by_rank:
+            self._by_rank[rank] = self._name(("rank", rank), Process(self._homes.get(rank, ""), rank))
+        return self._by_rank[rank]
+
+    def complete_rank(self, process: Process, rank: int) -> None:
+        """Give a process its rank, where neither it nor another one has it."""
+        if process.rank is None and rank not in self._by_rank:
+            process.rank = rank
+            self._by_rank[rank] = process
 
     def in_communicator(self, comm: str, rank: int) -> Optional[Process]:
         """Return the process of a rank of a communicator; of an unknown one it is taken for the rank of the job.
 
         None where there is no such rank.
         """
-        for process in self._by_key.values():
-            if comm and process.communicators.get(comm) == rank:
-                return process
+        if comm and (comm, rank) in self._members:
+            return self._members[comm, rank]
         size = self._sizes.get(comm)
         if rank >= (size or self.expected or rank + 1):
             return None
@@ -199,12 +207,13 @@ class Processes:
         offsets = {p.rank - p.device for p in there if p.rank is not None and p.device is not None}
         if len(offsets) == 1:
             rank = offsets.pop() + device
-            known_rank = next((p for p in self._everybody() if p.rank == rank), None)
+            known_rank = self._by_rank.get(rank)
             if known_rank is not None and not known_rank.host:
                 known_rank.host, known_rank.device = host, device
                 return known_rank
             if known_rank is None:
-                return self._name(("device", host, device), Process(host, rank, device, server=server))
+                self._by_rank[rank] = Process(host, rank, device, server=server)
+                return self._name(("device", host, device), self._by_rank[rank])
         return self._name(("device", host, device), Process(host, None, device, server=server))
 
     def by_pid(self, host: str, pid: int) -> Process:

@@ -36,7 +36,7 @@ class Source(NamedTuple):
     last: Optional[float] = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Process:
     """One process of the job, or one that others name; what is not known is None or empty."""
 
@@ -59,12 +59,6 @@ class Process:
     def has_log(self) -> bool:
         """Whether it printed anything that was read."""
         return bool(self.files)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
 
 class Link(NamedTuple):

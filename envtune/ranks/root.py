@@ -42,7 +42,12 @@ class _Case:
         self.broken = claims.broken_links(self.processes, notes)
         self.absent = claims.not_connected(self.processes, notes)
         self.failures: list[Failure] = failures_of(self.processes, self.waits, self.reports)
-        self.waiting = list(dict.fromkeys(wait.process for wait in self.waits))
+        self.waiting = dict.fromkeys(wait.process for wait in self.waits)
+        self._ends: dict[str, Process] = {}  # host -> the process that waited there whose log ends first
+        for process in self.waiting:
+            end = self._ends.get(process.host)
+            if process.last is not None and (end is None or end.last is None or process.last < end.last):
+                self._ends[process.host] = process
         self.clocks_decide = True
 
     def verdict(self) -> Verdict:
@@ -160,7 +165,7 @@ class _Case:
         last = process.last
         apart = [
             self.clocks.later(other, other.last, process, last)
-            for other in self.waiting
+            for other in self._ends.values()
             if other.last is not None and other is not process
         ]
         comparable = [seconds for seconds in apart if seconds is not None]

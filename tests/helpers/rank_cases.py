@@ -84,6 +84,8 @@ def _values(data: Mapping[str, Any], rank: int) -> dict[str, Any]:
         "state": "NO",
         "next": (rank + 1) % data["size"],
         "before": (rank - 1) % data["size"],
+        "half": rank // 2,
+        "odd": rank % 2,
         "of": _Others(data),
     }
 
