@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Iterator, Optional, Sequence
 
@@ -12,6 +13,9 @@ from envtune.ranks.table import number
 
 LOCAL = ("local", "4294967295")  # the device waited for itself
 WAITING = ("notify", "socket", "p2p", "topo", "lost", "store")  # kinds, and those that continue with a dot
+
+
+_GROUP = re.compile(r"group_name_[1-9]")  # torch_npu: group_name_0 is that of all ranks
 
 
 @dataclass
@@ -132,7 +136,16 @@ class _Reader:
         if peer in LOCAL:
             return self._process
         rank = number(peer.lstrip("0") or "0") if peer else None
-        return None if rank is None else self._processes.in_communicator(wait.comm, rank)
+        if rank is None or (self._is_group(wait) and not self._processes.size(wait.comm)):
+            return None  # a rank of a group whose members are not known
+        return self._processes.in_communicator(wait.comm, rank)
+
+    def _is_group(self, wait: Wait) -> bool:
+        """Return whether a wait was in a part of the job: its ranks are not those of the job."""
+        own = number(named("own", wait.note.text))
+        if own is not None and self._process.rank is not None and own != self._process.rank:
+            return True
+        return _GROUP.search(wait.comm or wait.tag) is not None
 
     def _root(self, address: str) -> Optional[Process]:
         """Return the process that collects the topology: the one that made the communicator on that host."""

@@ -53,9 +53,9 @@ class _Renderer:
     def report(self, report: DiagnosisReport) -> Iterator[str]:
         if report.diagnoses:
             yield from self._diagnosis(report.diagnoses[0], report.target)
+            yield from self._job(report)
         else:
             yield from self._nothing(report)
-        yield from self._job(report)
         if report.undecided_order:
             yield from (self._prose(UNDECIDED_ORDER), "")
         yield from self._also(report)
@@ -97,6 +97,7 @@ class _Renderer:
         yield from (f"**{self._prose(nothing_known(report))}**", "")
         if report.first_error is None:
             return
+        yield from self._job(report)
         file, line = report.first_error
         place = code(file_line(file.path, line.number).to(self.lang))
         yield from (labelled(Literal(self._prose(FIRST_ERROR)), Literal(place)).to(self.lang), "")

@@ -55,9 +55,9 @@ class _Renderer:
         if report.diagnoses:
             all_waited = report.job.root is None and not report.job.candidates
             yield from self._diagnosis(report.diagnoses[0], report.target, all_waited)
+            yield from self._job(report)
         else:
             yield from self._nothing(report)
-        yield from self._job(report)
         yield from self._also(report)
         waiting, consequences = split_consequences(report)
         yield from self._list("waited", waiting)
@@ -130,6 +130,7 @@ class _Renderer:
             return
         file, line = report.first_error
         yield ""
+        yield from self._job(report)
         yield from self._paragraph(labelled(FIRST_ERROR, file_line(file.path, line.number)))
         yield from self._quoted(report.before, printable(line.text[:MAX_LINE]), report.after)
         yield ""
