@@ -31,6 +31,9 @@ class Layer(NamedTuple):
     flat: bool = False  # the directory itself holds the checks
 
 
+MAX_BYTES = 256 * 1024  # of a catalogue file
+
+
 class Source(NamedTuple):
     """One catalogue file. `kind` is checks, faq or playbooks; `shown` its path as a diagnostic names it."""
 
@@ -149,10 +152,13 @@ def _modules(directory: str) -> Iterator[str]:
 
 
 def content(source: Source) -> bytes:
-    """Return the bytes of a file; CatalogError when it cannot be read."""
+    """Return the bytes of a file, of a site's at most MAX_BYTES + 1; CatalogError when it cannot be read.
+
+    What is larger than MAX_BYTES is refused when it is compiled.
+    """
     try:
         with open(source.path, "rb") as file:
-            return file.read()
+            return file.read(-1 if source.layer.own else MAX_BYTES + 1)
     except OSError as error:
         raise _unreadable(source.shown, error) from None
 

@@ -14,10 +14,10 @@ from typing import Any, Iterator, Mapping, NamedTuple, Optional
 
 import yaml
 
+from envtune.catalog.layers import MAX_BYTES
 from envtune.messages import Joined, Message, Text
 from envtune.schema.values import KINDS
 
-MAX_BYTES = 256 * 1024
 MAX_DEPTH = 24
 MAX_NODES = 20_000
 

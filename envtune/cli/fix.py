@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional, Sequence
@@ -99,6 +100,8 @@ def command(
     recorded = options.single_snapshot(snapshot)
     if apply and recorded is not None:
         raise UsageError(Message("--apply writes to this host; a recorded one cannot be changed"))
+    if plan is not None:
+        _refuse_with_plan(context)
     if finish is not None:
         dialogue.finish(finish, wait)
     catalogue = options.load_catalogue(catalog, dialogue.lang)
@@ -116,12 +119,30 @@ def command(
         prepared = prepare(host, target, checks, catalogue, fix_options)
     else:
         prepared = _rebuilt(host, plan, catalogue, named)
-    if not apply:
-        dialogue.print_prepared(prepared)
-        raise typer.Exit(prepared.exit_code(threshold))
     pieces = _pieces(selected), _pieces(change, upper=True)
     consent = Consent(*pieces, yes_confirm, refuse_running, is_interactive())
+    if not apply:
+        prepared = prepared.with_only(consent.changes)
+        dialogue.print_prepared(prepared)
+        raise typer.Exit(prepared.exit_code(threshold))
     raise typer.Exit(dialogue.apply(prepared, consent, threshold, wait))
+
+
+# What chooses checks: a saved plan has chosen them, and would be carried out as a whole all the same.
+_CHOOSING = ("words", "faq", "select", "ignore", "tag", "severity", "finish")
+
+
+def _refuse_with_plan(context: typer.Context) -> None:
+    """Raise UsageError where something was given that a saved plan does not listen to."""
+    from envtune.errors import UsageError
+
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in _CHOOSING and source is not None and source.name == "COMMANDLINE":
+            given = "WORDS" if parameter.name == "words" else max(parameter.opts, key=len)
+            raise UsageError(
+                Message("{given} does not go with --plan, which says what to do; --change picks from it", given=given)
+            )
 
 
 def _pieces(words: Optional[Sequence[str]], upper: bool = False) -> tuple[str, ...]:
@@ -143,7 +164,7 @@ def _named(
 
     if owner is not None and pid is None:
         raise UsageError(Message("--owner goes with --pid: the process to end"))
-    if wheels is not None and not wheels.is_dir():
+    if wheels is not None and not os.path.isdir(wheels):
         raise UsageError(Message("--wheels {wheels}: not a directory", wheels=wheels))
     named = {
         "python": python,
@@ -245,14 +266,16 @@ class _Dialogue:
         from envtune.fix.apply import apply
 
         progress = self._progress = Progress(self.lang)
-        show = self._show if self._format == "text" else None
+        show, interrupted = self._show if self._format == "text" else None, False
         try:
             outcome = apply(prepared, consent, ask=self._ask, on_event=progress, show=show, wait=wait)
-        except typer.Abort:
+        except typer.Abort as abort:
             typer.echo(err=True)  # Ctrl-C and Ctrl-D leave the cursor behind the question
-            outcome = None
+            outcome, interrupted = None, isinstance(abort.__context__, KeyboardInterrupt)
         if outcome is None:
             self._say(Message("envtune: nothing was changed"))
+            if interrupted:
+                return options.INTERRUPTED
             return prepared.exit_code(threshold) if is_interactive() else options.USAGE
         if outcome.result.run or outcome.result.withheld or self._format == "json":
             self._print_outcome(prepared, outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import math
 import time
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
@@ -25,6 +26,7 @@ _STATUS: Mapping[str, Text] = {
     "undone": END_STATES["undone"].text,
     "partly-undone": END_STATES["partly-undone"].text,
     "empty": Message("nothing was begun"),
+    "unreadable": Message("not readable: what it changed cannot be told"),
 }
 PRUNE = typer.Option(False, "--prune", help=N_("Remove the records of runs that are closed."))
 KEEP = typer.Option(0, "--keep", min=0, metavar="N", help=N_("With --prune: not the latest N runs."))
@@ -32,6 +34,13 @@ OLDER_THAN = typer.Option(0.0, "--older-than", min=0.0, metavar="DAYS", help=N_(
 LOSE_UNDO = typer.Option(
     False, "--lose-undo", help=N_("With --prune: also runs that can be undone; nothing can undo them afterwards.")
 )
+_KEPT: Mapping[str, str] = {  # what they kept may still be needed
+    **dict.fromkeys(
+        ("applied", "partly", "partly-undone", "left"),
+        N_("{run}: kept, because it can be undone (--lose-undo removes it, too)"),
+    ),
+    "unreadable": N_("{run}: kept, because its journal is not readable (--lose-undo removes it, too)"),
+}
 CLOSED = ("undone", "failed", "empty")  # of such a run nothing is left on the host
 
 
@@ -73,16 +82,20 @@ def command(
 
 def _prune(runs: Sequence[RecordedRun], keep: int, days: float, lose_undo: bool, lang: str) -> None:
     """Remove the records of closed runs, and say which stay because they could still be undone."""
+    from envtune.errors import UsageError
     from envtune.fix.runs import remove_runs
+
+    if math.isnan(days):
+        raise UsageError(Message("--older-than nan: not a number of days"))
 
     old = [run for run in (runs[:-keep] if keep else runs) if not days or _age(run) > days]
     closed = [run.name for run in old if run.status in CLOSED]
-    undoable = [run.name for run in old if run.status in ("applied", "partly", "partly-undone", "left")]
-    removed = remove_runs([*closed, *(undoable if lose_undo else ())])
+    kept = {run.name: _KEPT[run.status] for run in old if run.status in _KEPT}
+    removed = remove_runs([*closed, *(kept if lose_undo else ())])
     for name in removed:
         typer.echo(Message("{run}: removed", run=name).to(lang))
-    for name in () if lose_undo else undoable:
-        typer.echo(Message("{run}: kept, because it can be undone (--lose-undo removes it, too)", run=name).to(lang))
+    for name in () if lose_undo else kept:
+        typer.echo(Message(kept[name], run=name).to(lang))
     if not removed:
         typer.echo(Message("nothing was removed").to(lang))
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from envtune.model import Severity
 
 USAGE = 2
+INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
 FORMATS = ("text", "json")
 default_language: Optional[str] = None  # `envtune --lang zh check` names it before the verb
 

@@ -72,11 +72,11 @@ def _require_writable(output: Optional[Path], force: bool) -> None:
     if output is None:
         if sys.stdout.isatty():
             problem = Message("a snapshot is a tar.gz, not for a terminal: add -o FILE")
-    elif output.is_dir():
+    elif os.path.isdir(output):  # Path.is_dir() raises what is no plain absence
         problem = Message("{output} is a directory: name a file in it", output=output)
     elif os.path.lexists(output) and not force:
         problem = Message("{output} is there already: --force replaces it", output=output)
-    elif not output.absolute().parent.is_dir():
+    elif not os.path.isdir(output.absolute().parent):
         problem = Message("{parent} is not a directory", parent=output.absolute().parent)
     if problem is not None:
         from envtune.errors import UsageError

@@ -117,7 +117,14 @@ def _confirmed(name: str, change: Optional[str], lang: str) -> bool:
     typer.echo(Message("Run {run}:", run=name).to(lang), err=True)
     for line in _preview_lines(run, rows, lang):
         typer.echo(line, err=True)
-    return typer.confirm(Message("Take this back?").to(lang), default=False, err=True)
+    try:
+        return typer.confirm(Message("Take this back?").to(lang), default=False, err=True)
+    except typer.Abort as abort:
+        typer.echo(err=True)  # Ctrl-C and Ctrl-D leave the cursor behind the question
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            typer.echo(Message("envtune: nothing was changed").to(lang), err=True)
+            raise typer.Exit(options.INTERRUPTED) from None
+        return False
 
 
 def _not_undone(run: Any, results: Any, lang: str) -> Iterator[str]:
@@ -142,7 +149,7 @@ def _named(words: List[str]) -> tuple[str, Optional[str]]:
 
     changes = [word.upper() for word in words if _CHANGE.match(word)]
     runs = [word for word in words if not _CHANGE.match(word)]
-    if len(changes) > 1 or len(runs) > 1:
+    if len(changes) > 1 or len(runs) > 1 or "" in runs:  # of a script whose variable is empty
         raise UsageError(Message("name one run and at most one change"))
     return runs[0] if runs else "", changes[0] if changes else None
 

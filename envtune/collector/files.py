@@ -6,7 +6,7 @@ import os
 import stat as stat_module
 from typing import Iterable, List
 
-from .owners import open_as, readers_of
+from .owners import names_as, open_as, readers_of
 
 FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far below
 NAMES_LIMIT = 250000  # names in one directory; a site-packages has some thousand
@@ -65,8 +65,12 @@ def open_regular(path: str, users: Iterable[int] = ()) -> int:
     return descriptor
 
 
-def list_names(path: str) -> List[str]:
-    """Return the unsorted names in a directory; raises OSError, EFBIG for more than NAMES_LIMIT."""
+def list_names(path: str, users: Iterable[int] = ()) -> List[str]:
+    """Return the unsorted names in a directory; raises OSError, EFBIG for more than NAMES_LIMIT.
+
+    As root only where `users`, who named it, and those who own the way to it may list it, too.
+    """
+    names_as(path, users)
     names: List[str] = []
     with os.scandir(path) as entries:
         for entry in entries:

@@ -48,7 +48,7 @@ class Machine:
 
     def listdir(self, path: str) -> List[str]:
         """Return the names in a directory, unsorted and as the system encodes them; raises OSError."""
-        return list_names(self.root + path)
+        return list_names(self.root + path, self.users)
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> Optional[Dict[str, Any]]:
         """Return a row of `run_command`; None where commands are not run."""

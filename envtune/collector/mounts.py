@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import stat
 from typing import Any, Dict, List, Optional, Set
 
 from .commands import run_command
@@ -26,6 +27,7 @@ class Mounts:
     def __init__(self) -> None:
         self._remote: Optional[Dict[str, str]] = None
         self._hung: Dict[str, bool] = {}
+        self._entered: Set[str] = set()  # mounts in which something was touched
         self._links: Dict[str, Optional[str]] = {}
         self._known: Set[str] = set()
 
@@ -39,16 +41,23 @@ class Mounts:
         return self._remote
 
     def enter(self, path: str) -> None:
-        """Raise ETIMEDOUT when `path`, which holds no link, is a mount that does not answer; call before use."""
-        kind = self.remote().get(path)
+        """Raise ETIMEDOUT when `path`, which holds no link, is on a mount that does not answer; call before use.
+
+        To be called for each step of a path: a mount is touched itself, and the first thing in it that is asked for,
+        because one that still tells its size may not answer anything else.
+        """
+        point = path if path in self.remote() else os.path.dirname(path)
+        kind = self.remote().get(point)
         if kind is None:
             return
-        if path not in self._hung:
+        if point not in self._hung:
             # `stat -f` asks the server, not the attribute cache; no variable has its loader search a mount that hangs
-            row = run_command(("stat", "-f", "--", path), TOUCH_SECONDS)
-            self._hung[path] = row.get("error") == "timeout"
-        if self._hung[path]:
-            raise OSError(errno.ETIMEDOUT, "the %s file system at %s does not answer" % (kind, path), path)
+            self._hung[point] = _hangs("stat", "-f", "--", point)
+        if path != point and point not in self._entered:
+            self._entered.add(point)
+            self._hung[point] = self._hung[point] or _reading_hangs(path)
+        if self._hung[point]:
+            raise OSError(errno.ETIMEDOUT, "the %s file system at %s does not answer" % (kind, point), path)
 
     def guard(self, path: str) -> None:
         """Call `enter` for every directory on the way to `path`, links included; call before reading it."""
@@ -69,6 +78,22 @@ class Mounts:
             except OSError:
                 self._links[step] = None
         return self._links[step]
+
+
+def _hangs(*argv: str) -> bool:
+    return run_command(argv, TOUCH_SECONDS).get("error") == "timeout"
+
+
+def _reading_hangs(path: str) -> bool:
+    """Return whether looking at a file or directory, or at the beginning of what it holds, does not end."""
+    row = run_command(("stat", "-L", "-c", "%f", "--", path), TOUCH_SECONDS)
+    if row.get("error") == "timeout":
+        return True
+    found = re.match("[0-9a-f]+$", str(row.get("stdout", "")).strip())
+    mode = int(found.group(), 16) if found else 0
+    if stat.S_ISREG(mode):
+        return _hangs("dd", "if=" + path, "of=/dev/null", "bs=1", "count=1", "iflag=nonblock", "status=none")
+    return stat.S_ISDIR(mode) and _hangs("find", "-H", path, "-maxdepth", "0", "-empty")
 
 
 def remote_mounts(mountinfo: str) -> Dict[str, str]:

@@ -39,7 +39,7 @@ def socket_owners(inodes: Sequence[int]) -> Dict[int, Tuple[int, str]]:
     wanted = {"socket:[%d]" % i: i for i in inodes}
     owners: Dict[int, Tuple[int, str]] = {}
     for name in os.listdir("/proc") if wanted else ():
-        if not name.isdigit():
+        if not name.isdecimal():
             continue
         try:
             for number in os.listdir("/proc/%s/fd" % name):

@@ -10,7 +10,7 @@ import os
 import re
 import stat as stat_module
 from contextlib import contextmanager
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from .paths import LINK_LIMIT, resolve
 
@@ -24,7 +24,9 @@ _SYSTEM_FILES = re.compile(
     r"|/boot/|/(?:usr/)?lib/modules/|/var/lib/dpkg/"
 )
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_groups: Dict[int, Tuple[int, List[int]]] = {}
+_IDS = re.compile(rb"^(Uid|Gid|Groups):([\s0-9]*)$", re.M)
+NOBODY = 65534  # who may read what everybody may read
+_groups: Dict[int, Tuple[int, List[int]]] = {}  # user -> main group, all groups
 
 
 def users_on_the_way(path: str) -> FrozenSet[int]:
@@ -54,8 +56,15 @@ def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
     way, named = users_on_the_way(path), frozenset(users) - {0}
     process = re.match(r"/proc/[0-9]+(?=/[a-z_]+$)", path)
     if process is not None:  # its owner may read all of it; the kernel asks for the same group, too
-        named -= {os.stat(process.group()).st_uid}
+        named -= frozenset(_process_ids(process.group(), b"Uid"))
     return way | (frozenset() if not way and _SYSTEM_FILES.match(path) else named)
+
+
+def names_as(path: str, users: Iterable[int]) -> None:
+    """Raise OSError, EACCES where one of `users`, or of those who own the way, may not list a directory."""
+    for user in sorted(readers_of(path + "/", users)):
+        with acting_as(user):
+            os.scandir(path).close()
 
 
 def open_as(path: str, flags: int, users: Iterable[int]) -> int:
@@ -63,14 +72,42 @@ def open_as(path: str, flags: int, users: Iterable[int]) -> int:
     opened: List[int] = []
     try:
         for user in sorted(users) or [0]:
-            with acting_as(user):
+            try:
+                with acting_as(user):
+                    opened.append(os.open(path, flags))
+            except _CannotActError:
                 opened.append(os.open(path, flags))
+                _require_readable(opened[-1], path, user)
         if len({os.fstat(descriptor)[1:3] for descriptor in opened}) > 1:  # exchanged meanwhile
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
         return opened.pop()
     finally:
         for descriptor in opened:
             os.close(descriptor)
+
+
+class _CannotActError(OSError):
+    """There is no right to act as another user (no CAP_SETUID), no such user here, or no known way to do it."""
+
+
+def _require_readable(descriptor: int, path: str, user: int) -> None:
+    """Raise OSError unless `user` may read an open file, by its owner and mode and those of the directories it lies in.
+
+    Groups and access control lists are left out: who may read by these only, may not. Who moves the file meanwhile has
+    to be able to write into the directory in which it lies.
+    """
+    place, wanted = "/proc/self/fd/%d" % descriptor, stat_module.S_IROTH
+    while _permissions(os.stat(place), user) & wanted:
+        if place == "/":
+            return
+        place = os.path.dirname(os.readlink(place) if wanted == stat_module.S_IROTH else place)
+        wanted = stat_module.S_IXOTH
+    raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+
+def _permissions(status: os.stat_result, user: int) -> int:
+    """Return the bits that count for a user, in the places of those for others."""
+    return (status.st_mode >> 6 if status.st_uid == user else status.st_mode) & 0o7
 
 
 def open_folder(path: str) -> int:
@@ -117,7 +154,7 @@ def acting_as(user: int) -> Iterator[None]:
         return
     numbers = _CALLS.get(os.uname().machine)
     if numbers is None:
-        raise OSError(errno.EACCES, "cannot read as another user on this machine")
+        raise _CannotActError(errno.EACCES, "cannot read as another user on this machine")
     import ctypes
 
     call: Any = ctypes.CDLL(None, use_errno=True).syscall
@@ -127,7 +164,7 @@ def acting_as(user: int) -> Iterator[None]:
         call(numbers[2], group)
         call(numbers[1], user)
         if call(numbers[1], -1) != user:  # a user that this namespace does not have
-            raise OSError(errno.EACCES, "cannot read as user %d" % user)
+            raise _CannotActError(errno.EACCES, "cannot read as user %d" % user)
         yield
     finally:
         call(numbers[1], 0)
@@ -139,7 +176,7 @@ def _set_groups(call: Any, number: int, groups: List[int]) -> None:
     import ctypes
 
     if call(number, len(groups), (ctypes.c_uint32 * len(groups))(*groups)) != 0:
-        raise OSError(errno.EACCES, "cannot give up the groups of root")
+        raise _CannotActError(errno.EACCES, "cannot give up the groups of root")
 
 
 def _groups_of(user: int) -> Tuple[int, List[int]]:
@@ -151,21 +188,57 @@ def _groups_of(user: int) -> Tuple[int, List[int]]:
             row = pwd.getpwuid(user)
             _groups[user] = row.pw_gid, os.getgrouplist(row.pw_name, row.pw_gid)
         except (KeyError, OSError):
-            _groups[user] = 65534, [65534]
+            _groups[user] = NOBODY, [NOBODY]
     return _groups[user]
 
 
-def job_users(target: Mapping[str, Any], root: str = "") -> FrozenSet[int]:
+def job_users(target: Mapping[str, Any], guard: Callable[[str], None], root: str = "") -> FrozenSet[int]:
     """Return who owns the script, env file or process that names the job, and the links to it; without root.
 
-    `target` has the keys script, env_file and pid. What is not there has no owner.
+    `target` has the keys script, env_file and pid. What is not there has no owner; nor has what `guard` refuses with an
+    OSError, because it lies on a mount that does not answer: nobody reads it then.
     """
     users: Set[int] = set()
+    for path in (target.get("script"), target.get("env_file")):
+        try:
+            guard(root + str(path))
+        except OSError:
+            continue
+        users |= writers_of(root + str(path)) if path else frozenset()
     pid = target.get("pid")
-    for path in (target.get("script"), target.get("env_file"), None if pid is None else "/proc/%d" % pid):
-        for look in (os.stat, os.lstat) if path else ():
-            try:
-                users.add(look(root + str(path)).st_uid)
-            except OSError:
-                pass
+    if pid is not None:
+        folder = "%s/proc/%d" % (root, pid)
+        users |= set(_process_ids(folder, b"Uid"))  # who started it and as whom it runs
+        groups = _process_ids(folder, b"Gid")[-1:], _process_ids(folder, b"Groups")
+        if len(users) == 1 and groups[0] and not root:
+            _groups[min(users)] = groups[0][0], groups[1] or groups[0]
     return frozenset(users - {0})
+
+
+def writers_of(path: str) -> FrozenSet[int]:
+    """Return who owns a file or the link to it, without root; nobody where every user may write it.
+
+    They say what its text names. What is not there has no owner. A group that may write to what its user owns is
+    trusted by that user, as most users' own group is.
+    """
+    users: Set[int] = set()
+    for look in (os.stat, os.lstat):
+        try:
+            status = look(path)
+        except OSError:
+            continue
+        users.add(status.st_uid)
+        writable = status.st_mode & (0o002 if status.st_uid or not status.st_gid else 0o022)
+        if writable and stat_module.S_ISREG(status.st_mode):
+            users.add(NOBODY)
+    return frozenset(users - {0})
+
+
+def _process_ids(folder: str, name: bytes) -> List[int]:
+    """Return a line of numbers of /proc/PID/status; none where the process is gone."""
+    try:
+        with open(folder + "/status", "rb") as stream:
+            rows = dict(_IDS.findall(stream.read(1 << 16)))
+    except OSError:
+        return []
+    return [int(word) for word in rows.get(name, b"").split()]

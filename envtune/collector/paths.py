@@ -27,6 +27,8 @@ def resolve(
     """
     if len(path) >= PATH_LIMIT:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
+    if "\0" in path:  # as from a file of /proc that is read as a script
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     hops = LINK_LIMIT
     done, rest = _known_start(path, known)
     parts = [part for part in reversed(rest.split("/")) if part not in ("", ".")]

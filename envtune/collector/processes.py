@@ -16,7 +16,7 @@ def process_table(with_devices: bool = False) -> List[Dict[str, Any]]:
     users: Dict[int, str] = {}
     table = []
     for name in os.listdir("/proc"):
-        if name.isdigit():
+        if name.isdecimal():
             row = _process(int(name), boot, ticks, users, with_devices)
             if row is not None:
                 table.append(row)

@@ -3,12 +3,13 @@
 import errno
 import json
 import os
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .excerpts import excerpt
 from .files import FILE_LIMIT, Stat, clean_name, error_name
 from .glob import glob_paths
-from .owners import job_users
+from .owners import job_users, writers_of
 from .paths import resolve
 from .redact import KERNEL_TREES, redact_file, redact_row
 from .sources.images import DPKG_STATUS
@@ -41,12 +42,28 @@ class Recorder:
         self.assigned = 0  # characters of the values that launch scripts assign
         self._room = ROOM
         self._known: Set[str] = set()
-        self.users: FrozenSet[int] = job_users(
-            target, machine.root
-        )  # who say what is read: they own what names the job
+        # who say what is read: they own what names the job
+        self.users: FrozenSet[int] = job_users(target, machine.mounts.guard, machine.root)
         self._way: FrozenSet[int] = frozenset()  # who own the links that the last path led through
+        self._gathers = False  # whether who owns what is read is added to `users`: what is read names what comes next
         self._stats: Dict[str, Any] = {}
         self._names: Dict[str, Any] = {}
+
+    @contextmanager
+    def following(self, *paths: str) -> Iterator[None]:
+        """Read within as who could write `paths`, and whatever is read or led through: each names what is read next."""
+        before = self.users, self._gathers
+        try:
+            self._gathers = True
+            for path in paths:
+                self.users |= writers_of(self.machine.root + path)
+            yield
+        finally:
+            self.users, self._gathers = before
+
+    def _gather(self, *users: int) -> None:
+        if self._gathers:
+            self.users |= frozenset(users) - {0}
 
     # ------------------------------------------------------------------ the questions of a host
 
@@ -60,8 +77,10 @@ class Recorder:
     def readlink(self, path: str) -> str:
         """Keep the text of a symbolic link; raises OSError, EINVAL for anything else."""
         real = self._walk(path, False)
-        if self._lstat(real).kind != "link":
+        status = self._lstat(real)
+        if status.kind != "link":
             raise OSError(errno.EINVAL, "not a symbolic link", path)
+        self._gather(status.uid)
         target = self._attempt(real, lambda: clean_name(self.machine.readlink(real)))
         self.files[real] = {"link": target}
         return str(target)
@@ -93,6 +112,7 @@ class Recorder:
         kept = redact_file(real, excerpt(real, bytes(data)), self.target.get("pid"), self._is_env_file(path))
         if kept is None:
             self._attempt(real, lambda: _refuse(path), status)
+        self._gather(status.uid, *self._way)
         content = _content(kept or b"")
         self._note(real, status)
         self._spend(real, len(json.dumps(content)))
@@ -200,6 +220,7 @@ class Recorder:
     def _list(self, real: str) -> List[str]:
         if real not in self._names:
             status = self._status(real)
+            self.machine.users = self.users | self._way
             names = self._attempt(real, lambda: self.machine.listdir(real), status)
             self._spend(real, len(names))
             self._names[real] = sorted(clean_name(name) for name in names)

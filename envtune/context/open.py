@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
-from envtune.collector.owners import job_users
 from envtune.context import Context
 from envtune.context.worker import Worker, no_answer
 from envtune.errors import HostError, Missing, UsageError
@@ -101,7 +100,7 @@ def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Exp
     variables (Catalogue.expectations).
     """
     if isinstance(host, LocalHost):
-        host.users = job_users(options._asdict())
+        host.name_readers(options._asdict())
     environment = _answer(partial(read_environment, host, options)) or _unanswered(options)
     found = _answer(partial(_python_of, host, options, environment)) or no_answer(DEADLINE)
     python, reason = (None, found) if isinstance(found, Text) else (found, None)

@@ -68,7 +68,7 @@ class ConfirmingHost:
         if not self._host.live:
             return True
         names = {self.name, *(address for face in self._host.interfaces() for address in face.addresses)}
-        short = {name.split(".")[0] if not name[:1].isdigit() else name for name in names}
+        short = {name.split(".")[0] if not name[:1].isdecimal() else name for name in names}
         return host.lower() in {name.lower() for name in names | short}
 
     def environment(self) -> str:

@@ -26,6 +26,7 @@ PLOG_END = 4 << 10  # of a file of one process, whose ends are of interest only 
 NOTE = 400  # bytes of a note next to its text
 MAX_TEXT = 2000  # characters of a line that are kept
 _STEP = re.compile(rb"(?i)step|iter|\d/\d")
+_TOO_LONG = re.compile(r"-?\d{19,}")  # a number that names nothing; Python refuses to convert thousands of digits
 _DIGITS = str.maketrans("0123456789", "0000000000")
 
 
@@ -61,6 +62,8 @@ class FileNotes:
 
     def wants(self, row: int, text: str, fields: Mapping[str, Optional[str]]) -> tuple[bool, bool]:
         """Return whether a line of a row is to be kept, and whether more of them are worth looking at."""
+        if any(value is not None and _TOO_LONG.fullmatch(value) for value in fields.values()):
+            return False, True
         key = row, identity_of(text), tuple(fields.values()) if fields else ()
         number = self._like[key] = self._like.get(key, 0) + 1
         kept = number <= MAX_LIKE_IT.get(ROWS[row].kind, 4)

@@ -16,6 +16,7 @@ from typing import Callable, Iterable, Mapping, Optional, Sequence
 from envtune.diagnose.processes import Job, Moment, job_of, without_text
 from envtune.diagnose.scan import Hit, Scan
 from envtune.model import FaqEntry
+from envtune.ranges import decimal
 from envtune.ranks.failures import FAILED
 from envtune.ranks.records import Process, Verdict
 
@@ -204,9 +205,10 @@ def _at_fault(
     root = job.verdict.root
     if entry.role == "waiting":
         return (None, "") if root is None else (root.process.rank, root.process.host)
-    named = next((hit.groups for hit in hits if hit.groups.get("lost_rank", "").isdigit()), None)
-    if named is not None:
-        return int(named["lost_rank"]), named.get("lost_host", "")
+    for hit in hits:
+        lost = decimal(hit.groups.get("lost_rank", ""))
+        if lost is not None:
+            return lost, hit.groups.get("lost_host", "")
     strong = [number for number, hit in enumerate(hits) if hit.pattern.strength == "strong"] or [0]
     of_root = [number for number in strong if root is not None and processes[number] is root.process]
     number = (of_root or strong)[0]
@@ -217,10 +219,11 @@ def _at_fault(
 def _reported_failure(hits: Iterable[Hit]) -> Optional[ReportedFailure]:
     """Return the rank that launchers report as the first to fail; None where they report none or different ones."""
     named = [(hit.groups["lost_rank"], hit.groups.get("lost_host", "")) for hit in hits if "lost_rank" in hit.groups]
-    if len({rank for rank, _ in named}) != 1:
+    rank = decimal(named[0][0]) if named else None
+    if rank is None or len({rank for rank, _ in named}) != 1:
         return None
     hosts = {host for _, host in named if host}
-    return ReportedFailure(int(named[0][0]), hosts.pop() if len(hosts) == 1 else "")
+    return ReportedFailure(rank, hosts.pop() if len(hosts) == 1 else "")
 
 
 def _likeliest_first(candidates: Sequence[Candidate], job: Job) -> list[Candidate]:

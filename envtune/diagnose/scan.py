@@ -108,15 +108,16 @@ class Scan:
         first: dict[str, FirstError] = {}
         for error in self.errors:
             first.setdefault(error.file.path, error)
-        return min(first.values(), key=lambda error: self._time_of(error, first.values()), default=None)
+        times = [error.line.time for error in first.values() if error.line.time is not None]
+        year = min({year_of(time) for time in times} - {NO_YEAR}, default=NO_YEAR)
 
-    def _time_of(self, error: FirstError, errors: Iterable[FirstError]) -> float:
-        times = [e.line.time for e in errors if e.line.time is not None]
-        years = {year_of(time) for time in times} - {NO_YEAR}
-        time = error.line.time
-        if time is not None and years and year_of(time) == NO_YEAR:
-            time = in_year(time, min(years))
-        return float("inf") if time is None else time
+        def time_of(error: FirstError) -> float:
+            time = error.line.time
+            if time is None:
+                return float("inf")
+            return in_year(time, year) if year_of(time) == NO_YEAR else time
+
+        return min(first.values(), key=time_of, default=None)
 
     def keep(self, hit: Hit) -> None:
         """Keep a hit while there is room for it."""

@@ -73,8 +73,9 @@ class Directory:
         """Remove a name that is no directory; one that is not there is none."""
         try:
             os.unlink(name, dir_fd=self.descriptor)
-        except FileNotFoundError:
-            pass
+        except OSError:
+            if self.status(name) is not None:  # a file system that is read-only says so of any name
+                raise
 
     def sync(self) -> None:
         """Have the entries on disk."""

@@ -6,8 +6,8 @@ import re
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
 from .common import Record
-from .journal import first_record, read_journal
-from .problems import RefusedError
+from .journal import first_record, open_journal, read_journal
+from .problems import RefusedError, errno_problem
 from .state import lock_holder
 
 SCHEMA = "envtune.journal/1"
@@ -30,7 +30,10 @@ class RecordedRun:
         self.path = os.path.join(self.directory, "journal.jsonl")
         if not os.path.exists(self.path):
             raise RefusedError("no-such-run", run=name)
-        self.records, self.damaged = read_journal(self.path)
+        try:
+            self.records, self.damaged = read_journal(self.path)
+        except OSError as error:
+            raise RefusedError("os-error", path=self.path, reason=errno_problem(error)) from error
         self.begin: Record = {}
         self.last_undo: Record = {}
         self.in_progress = ""
@@ -79,12 +82,15 @@ class RecordedRun:
 
     @property
     def status(self) -> str:
-        """One of interrupted, applied, partly, failed, left, undone, partly-undone, other-version, empty (not begun).
+        """One of interrupted, applied, partly, failed, left, undone, partly-undone, other-version, unreadable, empty.
 
-        `failed` is a run of which nothing is left on the host, `left` one that failed and could not be taken back.
+        `failed` is a run of which nothing is left on the host, `left` one that failed and could not be taken back;
+        `empty` one that was not begun, and `unreadable` one of which damage leaves no telling.
         """
         if self.version:
             return "other-version"
+        if self.damaged and not self.begin:
+            return "unreadable"
         if self.in_progress:
             return "interrupted"
         if self.steps and not self.open_steps():
@@ -161,11 +167,11 @@ def _readable_runs(state: str, wanted: Callable[[str], bool]) -> List[RecordedRu
     sequences = _sequences(state)
     for name in sorted(sequences, key=lambda name: (sequences[name], _by_time(name))):
         path = os.path.join(state, "runs", name, "journal.jsonl")
-        if os.path.exists(path) and not wanted(path):
-            continue
         try:
+            if os.path.exists(path) and not wanted(path):
+                continue
             run = RecordedRun(state, name)
-        except RefusedError:
+        except (RefusedError, OSError):
             continue
         if run.records or run.damaged:
             runs.append(run)
@@ -174,12 +180,12 @@ def _readable_runs(state: str, wanted: Callable[[str], bool]) -> List[RecordedRu
 
 def _by_time(name: str) -> Tuple[str, int]:
     stamp, _, number = name.partition("-")[2].partition("-")
-    return name[:9] + stamp, int(number) if number.isdigit() else 0
+    return name[:9] + stamp, int(number) if number.isdecimal() else 0
 
 
 def _may_be_open(path: str) -> bool:
     """Return False when the last line of a journal says that the run ended: then there is no need to read all of it."""
-    with open(path, "rb") as file:
+    with open_journal(path) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
         lines = file.read().splitlines()
     try:

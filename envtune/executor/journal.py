@@ -4,7 +4,8 @@ import binascii
 import errno
 import json
 import os
-from typing import List, Tuple
+import stat
+from typing import IO, List, Tuple
 
 from .common import Record, failpoint, fsync_directory, with_path
 from .problems import JournalError, errno_problem
@@ -97,6 +98,15 @@ def _checksum(record: Record) -> int:
     return binascii.crc32(json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii")) & 0xFFFFFFFF
 
 
+def open_journal(path: str) -> IO[bytes]:
+    """Open a journal for reading; OSError for what is no regular file, which could be read for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+    return open(descriptor, "rb")
+
+
 def read_journal(path: str) -> Tuple[List[Record], List[int]]:
     """Return the records of a journal, and the numbers of the damaged lines.
 
@@ -104,7 +114,7 @@ def read_journal(path: str) -> Tuple[List[Record], List[int]]:
     """
     records: List[Record] = []
     damaged = []
-    with open(path, "rb") as file:
+    with open_journal(path) as file:
         for number, line in enumerate(file, 1):
             try:
                 records.append(_decode_record(line))
@@ -118,7 +128,7 @@ def read_journal(path: str) -> Tuple[List[Record], List[int]]:
 def first_record(path: str) -> Record:
     """Return the first record of a journal; an empty one where it is missing or damaged."""
     try:
-        with open(path, "rb") as file:
+        with open_journal(path) as file:
             return _decode_record(file.readline())
     except (OSError, ValueError, KeyError, TypeError):
         return {}

@@ -36,7 +36,7 @@ def running_commands(directory: str) -> List[int]:
     mark = os.fsencode("%s=%s" % (RUN_VARIABLE, directory))
     running = []
     for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
+        if name.isdecimal() and int(name) != os.getpid():
             try:
                 with open("/proc/%s/environ" % name, "rb") as file:
                     identity = process_identity(int(name))

@@ -27,7 +27,7 @@ class RunDirectory:
 
     def save_from(self, write: Callable[[IO[bytes]], Any]) -> str:
         """Keep what `write` writes to a file; nothing is left of it when that fails."""
-        numbers = [int(n[:-5]) for n in os.listdir(self.path) if n.endswith(".orig") and n[:-5].isdigit()]
+        numbers = [int(n[:-5]) for n in os.listdir(self.path) if n.endswith(".orig") and n[:-5].isdecimal()]
         name = "%04d.orig" % (max(numbers + [0]) + 1)
         path = os.path.join(self.path, name)
         try:

@@ -76,7 +76,7 @@ def _withheld(change: Change, consent: Consent, root: bool) -> Withheld | None:
         name = change.id if each else change.finding
         option = f"--change {change.id}" if each else change.finding
         reason = Message(
-            "asks for consent of its own: name {name} (envtune fix {option} --apply), or say --yes-confirm",
+            "asks for consent of its own: name {name} (the same command with {option}), or say --yes-confirm",
             name=name,
             option=option,
         )
@@ -198,7 +198,7 @@ def _order(version: str) -> tuple[int, ...]:
         if early is not None:
             release += [int(early[1][:9])] if early[1] else []
             return (*_padded(release), _EARLY[early[2]], int(early[3][:9] or 0))
-        if not part.isdigit():
+        if not part.isdecimal():
             break
         release.append(int(part[:9]))
     return (*_padded(release), 0, 0)

@@ -1,14 +1,20 @@
 """`envtune.plan/1`: a plan as data, and back.
 
 A file is trusted in nothing. What it says is only compared with the plan that is built again on this host (rebuild.py):
-no operation of a file is carried out, and nothing of it is shown as what would be done.
+no operation of a file is carried out, and nothing of it is shown as what would be done. A file is passed on, too: what
+it quotes of the host's files is without their secrets, on both sides of the comparison.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
+import re
 from typing import Any, Mapping, NoReturn, Sequence
 
+from envtune.collector.redact import redact_file, redact_text
+from envtune.collector.redact.values import REDACTED
 from envtune.context.registry import current_name
 from envtune.errors import PlanError
 from envtune.executor.plan import OPERATIONS
@@ -37,7 +43,10 @@ from envtune.version import __version__
 
 SCHEMA = "envtune.plan/1"
 VIEWS = ("live", "boot", "job")
-LIMIT = 32 << 20  # bytes; a plan that carries more is not one of ours
+# A plan that carries more is not one of ours: 1,024 CPUs take 1.5 MB and 50,000 values.
+LIMIT = 8 << 20  # bytes
+_MOST_VALUES = 200_000
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def plan_data(plan: Plan, lang: str) -> dict[str, Any]:
@@ -65,31 +74,55 @@ def change_data(change: Change, lang: str) -> dict[str, Any]:
     return {
         "id": change.id,
         "finding": change.finding,
-        "subject": change.subject,
+        "subject": redact_text(change.subject),
         "playbook": change.playbook,
         "action": change.action,
         "target": change.target,
-        "before": change.before,
-        "after": change.after,
+        "before": _shown(change, change.before),
+        "after": _shown(change, change.after),
         "view": change.scope,
         "safety": change.safety,
         "disruption": change.disruption,
         "root": change.root,
         "undoable": change.undoable,
-        "rivals": [owner.to(lang) for owner in change.other_owners],
-        "note": None if change.note is None else change.note.to(lang),
+        "rivals": [redact_text(owner.to(lang)) for owner in change.other_owners],
+        "note": None if change.note is None else redact_text(change.note.to(lang)),
         "cures": list(change.fixes),
         "verify": dict(change.verify),
-        "operations": [dict(operation) for operation in change.operations],
+        "operations": [
+            {name: _operand(change, name, value) for name, value in operation.items()}
+            for operation in change.operations
+        ],
     }
+
+
+def _shown(change: Change, text: str) -> str:
+    """Return what a file or setting holds as a plan may say it: without secrets, by the rules of that file."""
+    is_env_file = change.verify.get("env_file") == change.target
+    kept = redact_file(change.target, text.encode("utf-8", "surrogateescape"), env_file=is_env_file)
+    return REDACTED if kept is None else kept.decode("utf-8", "surrogateescape")
+
+
+def _operand(change: Change, name: str, value: Any) -> Any:
+    """Return a member of an operation; of the content of a file the secrets are left out."""
+    if isinstance(value, str) and name == "content":
+        try:
+            text = base64.b64decode(value, validate=True).decode("utf-8", "surrogateescape")
+        except (binascii.Error, ValueError):
+            return value  # of a file that is not one of ours; it is refused
+        shown = _shown(change, text)
+        return value if shown == text else base64.b64encode(shown.encode("utf-8", "surrogateescape")).decode("ascii")
+    if isinstance(value, str):
+        return redact_text(value)
+    return [_operand(change, "", member) for member in value] if isinstance(value, (list, tuple)) else value
 
 
 def _skipped_data(skipped: SkippedFinding, lang: str) -> dict[str, Any]:
     return {
         "finding": skipped.finding,
-        "subject": skipped.subject,
-        "reason": skipped.reason.to(lang),
-        "steps": [step.to(lang) for step in skipped.steps],
+        "subject": redact_text(skipped.subject),
+        "reason": redact_text(skipped.reason.to(lang)),
+        "steps": [redact_text(step.to(lang)) for step in skipped.steps],
     }
 
 
@@ -101,16 +134,49 @@ def load_plan(text: str) -> Plan:
 
     Raises PlanError, with the member that is wrong, for what has not the form of a plan.
     """
-    try:
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
-        json.dumps(data, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
-    except (ValueError, RecursionError) as error:
-        raise PlanError("", Message("not JSON: {error}", error=error)) from None
+    data = _parse(text)
     plan = Validator(_refuse).judge(Data(data), PLAN)
     _refuse_same_ids(plan["changes"])
     changes, skipped = map(_change, plan["changes"]), map(_skipped, plan["skipped"])
     more = {"options": plan.get("options", {}), "checks": tuple(plan.get("checks", ())), "machine": plan.get("machine")}
     return Plan(plan["host"], tuple(changes), tuple(skipped), plan["target"], **more)
+
+
+def _parse(text: str) -> Any:
+    """Return the JSON of a file; PlanError where it is none, or none that a plan could be."""
+    if not text.strip():
+        raise PlanError("", Message("the file is empty: the command that should have written the plan failed"))
+    try:
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, parse_int=_number)
+    except RecursionError:
+        raise PlanError("", Message("not a plan: nested too deeply")) from None
+    except ValueError as error:
+        reason = Message("not JSON: {error}; `envtune fix --format json` writes a plan", error=error)
+        raise PlanError("", reason) from None
+    _require_plain(data)
+    return data
+
+
+def _require_plain(data: Any) -> None:
+    """Raise PlanError for more values than a plan has, and for text that nothing could print."""
+    left, count = [data], 0
+    while left:
+        value = left.pop()
+        count += 1
+        if isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, str) and _HALF.search(value):
+            raise PlanError("", Message("not a plan: text with half a character (\\ud800 to \\udfff)"))
+        if count + len(left) > _MOST_VALUES:
+            raise PlanError("", Message("not a plan: more than {most} values", most=_MOST_VALUES))
+
+
+def _number(digits: str) -> int:
+    if len(digits) > 20:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -185,6 +251,7 @@ def _operation(kind: str) -> Record:
 
 
 _TEXT, _PATH = Str(check=_has_no_nul), Str(name=Message("an absolute path"), check=_is_absolute)
+_NAME = Str(name=Message("a name"), check=str.isprintable)
 _TEXTS = ListOf(_TEXT)
 _OPERATION = Special(_judge_operation, _operation_form)
 _TARGET = Record(
@@ -202,7 +269,10 @@ _OPTIONS = Record(
 )
 _CHANGE: Mapping[str, Type] = {
     "id": Str("[A-Za-z0-9._-]{1,40}", "C01"),
-    **dict.fromkeys(("finding", "subject", "playbook", "action", "target", "before", "after"), _TEXT),
+    "finding": _NAME,
+    "subject": _TEXT,
+    **dict.fromkeys(("playbook", "action"), _NAME),
+    **dict.fromkeys(("target", "before", "after"), _TEXT),
     "view": Str(choices=VIEWS),
     "safety": Str(choices=SAFETY),
     "disruption": Str(choices=DISRUPTION),

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable, Optional, Sequence
 
 from envtune.audit import audit
 from envtune.catalog import Catalogue, load
 from envtune.context import Context
 from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, open_context, resolve_target
+from envtune.errors import UsageError
 from envtune.fix.outcome import exit_status
 from envtune.fix.plan import NO_OPTIONS, Plan, make_plan
 from envtune.fix.selection import choose_checks
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
+from envtune.messages import Message
 from envtune.model import Check, Finding, FixOptions, Severity
 
 Progress = Callable[[Check], None]
@@ -32,6 +34,14 @@ class PreparedFix:
     def exit_code(self, floor: Severity) -> int:
         """Return what `fix` without --apply ends with: 1 when there is something to do or something wrong."""
         return 1 if self.plan.changes else exit_status(self.findings, (), floor)
+
+    def with_only(self, ids: Sequence[str]) -> PreparedFix:
+        """Return it with these changes only, all where none is named; UsageError for one that the plan has not."""
+        for id_ in ids:
+            if id_ not in {change.id for change in self.plan.changes}:
+                raise UsageError(Message("--change {name}: the plan has no such change", name=id_))
+        changes = tuple(change for change in self.plan.changes if not ids or change.id in ids)
+        return replace(self, plan=replace(self.plan, changes=changes))
 
 
 def plan(

@@ -10,17 +10,17 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import AbstractSet, Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.catalog import Catalogue
 from envtune.context.open import open_context, resolve_target
 from envtune.errors import PlanError
 from envtune.fix.document import change_data
-from envtune.fix.plan import Plan, fixed_checks, machine_digest, named_options
+from envtune.fix.plan import Plan, SkippedFinding, fixed_checks, machine_digest, named_options
 from envtune.fix.prepare import PreparedFix, prepare
 from envtune.fix.selection import checks_of
 from envtune.host import Host
-from envtune.messages import Joined, Literal, Message, Text
+from envtune.messages import Joined, Literal, Message, Text, clauses
 from envtune.model import Change, Finding, Outcome
 
 # Members of a change that may differ: its number in a plan, and notes, which are shown as they are told here.
@@ -58,12 +58,14 @@ def prepare_saved(
     if not fixed:
         return PreparedFix(replace(saved, skipped=()), (), (), target, catalogue.expectations)
     made = prepare(host, target, checks, catalogue, options)
+    left_out: tuple[SkippedFinding, ...] = ()
     findings = tuple(finding for finding in made.findings if finding.id in fixed)
     if all(finding.outcome is Outcome.PASS for finding in findings):
         changes: tuple[Change, ...] = ()  # it is so already
     else:
         changes = _same_changes(saved.changes, made.plan, findings)
-    plan = replace(made.plan, changes=changes, skipped=())
+        left_out = tuple(_left_out(saved, made.plan, fixed))
+    plan = replace(made.plan, changes=changes, skipped=left_out)
     return replace(made, plan=plan, checks=tuple(check for check in checks if check.id in fixed), findings=findings)
 
 
@@ -164,6 +166,15 @@ def _is_only_less_known(member: str, file: Any, here: Any) -> bool:
     return member.endswith("].holds") and file == "present" and isinstance(here, str) and here != "absent"
 
 
+def _left_out(saved: Plan, here: Plan, fixed: AbstractSet[str]) -> Iterator[SkippedFinding]:
+    """Yield what this host needs besides for the same checks: left out of the file, or not known when it was made."""
+    pairs = _matched([_data(change) for change in saved.changes], [_data(change) for change in here.changes])
+    for place, change in enumerate(here.changes):
+        if place not in pairs.values() and fixed & {*fixed_checks(change)}:
+            reason = Message("{target}: proposed here, and not in the plan file", target=change.target)
+            yield SkippedFinding(change.finding, change.subject, reason)
+
+
 # ---------------------------------------------------------------------- the message
 
 
@@ -178,7 +189,9 @@ def _not_proposed(row: Mapping[str, Any], here: Plan, findings: Sequence[Finding
     if Outcome.FAIL not in outcomes:
         return Message("the check does not fail here")
     shown = _cut(row["target"], "")
-    return Message("nothing of the kind is proposed here: {action} for {target}", action=row["action"], target=shown)
+    reason = Message("nothing of the kind is proposed here: {action} for {target}", action=row["action"], target=shown)
+    notes = [one.note for one in here.changes if one.finding == row["finding"] and one.note is not None]
+    return clauses([reason, *dict.fromkeys(notes)])  # such as the file that would win over ours
 
 
 def _refusal(rows: Sequence[Text]) -> Text:

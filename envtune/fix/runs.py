@@ -50,7 +50,7 @@ def recorded_run(name: str) -> RecordedRun:
 
 
 def latest_run(change: Optional[str]) -> RecordedRun:
-    """Return the latest run, which must have something to undo, of that change if one is named.
+    """Return the latest run, which must have something to undo, of that change if one is named, or be interrupted.
 
     Raises UsageError for a latest run without: an older one is undone only when it is named.
     """
@@ -60,12 +60,14 @@ def latest_run(change: Optional[str]) -> RecordedRun:
     if not runs:
         raise UsageError(Message("no run in {state} has anything to take back", state=state_directory()))
     latest = runs[-1]
-    if latest.open_steps(change):
+    if latest.open_steps(change) or (latest.in_progress and change is None):  # closing it lets the next run begin
         return latest
     if latest.version:
         reason: Text = Message(
             "is of another version of envtune ({version}), which can undo it", version=latest.version
         )
+    elif latest.status == "unreadable":
+        reason = Message("is not readable: what it changed cannot be told ({path})", path=latest.path)
     else:
         reason = Message("has nothing to take back")
     older = next((run.name for run in reversed(runs) if run.open_steps(change)), None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import glob as glob_module
 import os
+import sys
 import time
 from types import ModuleType
 from typing import Any, Callable, Iterable, Mapping, Optional, Protocol, Sequence, TypeVar
@@ -18,6 +19,7 @@ from envtune.collector.commands import run_command
 from envtune.collector.files import file_status, list_names, read_bytes, read_head
 from envtune.collector.glob import glob_paths
 from envtune.collector.mounts import Mounts, disk_space
+from envtune.collector.owners import job_users
 from envtune.collector.paths import LinkLoop, real_path
 from envtune.collector.wheels import record_digest, wheel_record
 from envtune.errors import Denied, HostError, Missing, TimedOut, Unreadable
@@ -160,6 +162,10 @@ class LocalHost:
         self._memory: dict[tuple[str, ...], Any] = {}
         self._mounts = Mounts()
 
+    def name_readers(self, target: Mapping[str, Any]) -> None:
+        """Read from now on as the owners of what names the job, too (see `job_users`)."""
+        self.users = job_users(target, self._mounts.guard)
+
     def _file(self, kind: str, path: str, read: Callable[[], T]) -> T:
         """Answer a question about a path once; the path may lie on a mount that hangs."""
 
@@ -204,13 +210,13 @@ class LocalHost:
 
     def listdir(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in a directory."""
-        return self._file("list", path, lambda: tuple(sorted(list_names(path))))
+        return self._file("list", path, lambda: tuple(sorted(list_names(path, self.users))))
 
     def glob(self, pattern: str) -> tuple[str, ...]:
         """Return the sorted paths that match a shell pattern, without entering a mount that hangs."""
 
         def paths() -> tuple[str, ...]:
-            if self._mounts.remote():  # then step by step, so that no step enters a mount that hangs
+            if self._mounts.remote() or self.users:  # then step by step, each guarded and as who may list it
                 return tuple(glob_paths(self, pattern))
             return tuple(sorted(glob_module.glob(pattern)))
 
@@ -274,8 +280,8 @@ class LocalHost:
 
 
 def _tables(linux: ModuleType) -> Any:
-    """Return who reads processes, sockets and interfaces: the collector from /proc, psutil where there is none."""
-    if os.path.exists("/proc/self/stat"):
+    """Return who reads processes, sockets and interfaces: the collector from /proc, psutil where no system has one."""
+    if sys.platform == "linux":  # without /proc it says so; psutil would find nothing there, or fail
         return linux
     from envtune.host import psutil_tables
 

@@ -12,6 +12,7 @@ from typing import Optional
 from envtune.errors import UsageError, system_error_text
 from envtune.host.input import open_input
 from envtune.messages import Message, Text
+from envtune.trust.ownership import who_can_change
 
 
 def read_text_file(option: str, path: Path, limit: int) -> str:
@@ -70,9 +71,8 @@ def _distrust(status: os.stat_result, path: Path) -> Optional[Text]:
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = f"{stat.S_IMODE(status.st_mode):o}"
         return Message("can be written by others (mode {mode}); check it, then `chmod go-w` it", mode=mode)
-    for folder in Path(os.path.realpath(path)).parents:
-        above = os.stat(folder)
-        others = above.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not above.st_mode & stat.S_ISVTX
-        if others or above.st_uid not in (0, user):
-            return Message("others can write {folder} and put another file there; keep it elsewhere", folder=folder)
+    exposure = who_can_change(os.path.join(os.getcwd(), path), user)  # the links on the way, too
+    if exposure is not None:
+        folder = exposure.path
+        return Message("others can write {folder} and put another file there; keep it elsewhere", folder=folder)
     return None

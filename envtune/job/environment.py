@@ -102,8 +102,10 @@ def _not_passed_on(variables: Mapping[str, str]) -> Text:
 
 def _with_env_file(host: Host, path: str, base: JobEnvironment) -> JobEnvironment:
     """Return the file's variables over `base`; where that is not the job's, the file alone."""
+    from envtune.shell.machine import script_text
+
     try:
-        text = host.read(path)
+        text = script_text(path, host.read_bytes(path))
     except HostError as error:
         return JobEnvironment(None, path, host_error_text(error), needs_privilege=isinstance(error, Denied))
     return env_file_environment(host, path, text, base)

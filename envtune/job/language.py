@@ -28,6 +28,10 @@ _ENDINGS = {
     ".service": "systemd",
     ".conf": "a configuration file",
     ".lua": "Lua",
+    **dict.fromkeys((".mk", ".mak", ".make"), "make"),
+    **dict.fromkeys((".md", ".rst", ".adoc"), "a document"),
+    **dict.fromkeys((".c", ".cc", ".cpp", ".h"), "C"),
+    **dict.fromkeys((".sql", ".html", ".xml", ".tex", ".java", ".go", ".rs"), "no shell"),
     ".js": "JavaScript",
 }
 _OF_A_SHELL = re.compile(r"(?m)^[ \t]*(?:(?:export|unset|source|[.])[ \t]+\S|(?:fi|done|esac)\b|\w+=)")
@@ -38,6 +42,10 @@ _TELLTALES = (
     (
         "python",
         re.compile(r"(?m)^(?:from[ \t]+[\w.]+[ \t]+import[ \t]|import[ \t]+[\w.]+[ \t]*(?:$|#|,|as[ \t])|os\.environ)"),
+    ),
+    (
+        "make",
+        re.compile(r"(?m)^(?![ \t#])[^\n=(){}\"'$]{1,200}:(?![:=])[^\n=]{0,1000}\n(?:[ \t]*\n)?\t\S|^\.PHONY[ \t]*:"),
     ),
     ("YAML", re.compile(r"\A(?:[ \t]*(?:#.*)?\n)*(?:---[ \t]*$|(?:apiVersion|version|services|kind)[ \t]*:)", re.M)),
 )
@@ -58,7 +66,7 @@ def foreign_language(path: str, text: str) -> Optional[str]:
         if found is not None and not (found == "python" and re.search(r"(?m)^[ \t]*(?:export[ \t]|fi\b|done\b)", head)):
             return found
     name = posixpath.basename(path)
-    if name.startswith(("Dockerfile", "Containerfile", "Makefile")):
+    if name.startswith(("Dockerfile", "Containerfile", "Makefile", "GNUmakefile", "makefile", "Jenkinsfile")):
         return name
     return _ENDINGS.get(posixpath.splitext(name)[1].lower()) or _ENDINGS.get(name)
 

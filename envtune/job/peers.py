@@ -29,6 +29,8 @@ def read_peers(named: Sequence[str], hostfile: Optional[Path], nodelist: str) ->
         words += parse_hostfile(read_text_file("--hostfile", hostfile, 1 << 24))
     elif not words and nodelist:
         words = list(expand_nodelist(nodelist))
+    if len(words) > MAX_NODES:
+        raise UsageError(Message("more than {limit} peers", limit=MAX_NODES))
     return tuple(dict.fromkeys(address for word in words for address in addresses(word)))
 
 

@@ -17,6 +17,7 @@ from envtune.job.language import foreign_language
 from envtune.job.target import JobEnvironment, alone, layered
 from envtune.messages import Text
 from envtune.shell.budget import Budget
+from envtune.shell.machine import script_text
 from envtune.shell.script import ScriptResult, execute_script
 from envtune.shell.state import State
 
@@ -27,7 +28,7 @@ def script_environment(host: Host, path: str, base: JobEnvironment, sourced: boo
     `sourced`: an env file for a shell (`set -a; . file`), of which every assignment counts.
     """
     try:
-        text = host.read(path)
+        text = script_text(path, host.read_bytes(path))
     except HostError as error:
         return JobEnvironment(None, path, host_error_text(error), needs_privilege=isinstance(error, Denied))
     return text_environment(host, path, text, base, sourced)

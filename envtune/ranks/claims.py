@@ -23,7 +23,7 @@ def not_connected(processes: Processes, notes: Iterable[Note]) -> list[Process]:
         fields = note.fields
         if note.kind == "topo.missing":
             missing.update(dict.fromkeys((comm, rank) for rank in _numbers(fields["missing"])))
-        elif note.kind == "topo.peer" and fields["peer"].isdigit():
+        elif note.kind == "topo.peer" and fields["peer"].isdecimal():
             missing[comm, int(fields["peer"])] = None
         elif note.kind == "topo.connected":
             connected.setdefault((note.path, comm), set()).update(_ranks(fields["connected"]))
@@ -42,12 +42,12 @@ def _communicator(processes: Processes, note: Note) -> str:
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(word) for word in re.findall(r"\d+", text)]
+    return [int(word) for word in re.findall(r"\d{1,18}", text)]
 
 
 def _ranks(text: str) -> list[int]:
     """Return the ranks of `[0000000000000001],[0000000000000003]`, each of which an address may follow."""
-    return [int(word) for word in re.findall(r"\[(\d+)\]?(?=[,:;\]]|\s|$)", text)]
+    return [int(word) for word in re.findall(r"\[(\d{1,18})\]?(?=[,:;\]]|\s|$)", text)]
 
 
 def lost(processes: Processes, notes: Iterable[Note]) -> list[tuple[Process, Note]]:

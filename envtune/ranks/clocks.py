@@ -16,7 +16,8 @@ from envtune.ranks.table import start_of
 MARGIN = 1.0  # seconds by which events that happen together are logged apart
 _READY = re.compile(r"success|hcclCommInitInfo|Communicator Key Info")
 _STEP = re.compile(
-    r"(?i)\b(?:global[_ ]?step|step|iteration|iter)s?\b(?:'| ?[:=\[#\]] ?| )*(\d+)|\[ *(\d+)/\d+\]|\| *(\d+)/\d+ \["
+    r"(?i)\b(?:global[_ ]?step|step|iteration|iter)s?\b(?:'| ?[:=\[#\]] ?| )*(\d{1,18})"
+    r"|\[ *(\d{1,18})/\d+\]|\| *(\d{1,18})/\d+ \["
 )
 
 

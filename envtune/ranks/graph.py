@@ -10,7 +10,7 @@ from envtune.ranks.records import Link, Process
 from envtune.ranks.waits import Wait
 
 LATE = 60.0  # seconds after the others' at which a wait ends that began late
-_TIMEOUT = re.compile(r"(?i)time ?out\W{0,3}(\d+)")
+_TIMEOUT = re.compile(r"(?i)time ?out\W{0,3}(\d{1,18})")
 
 
 def sinks(links: Sequence[Link], waiting: Iterable[Process]) -> list[Process]:

@@ -31,16 +31,18 @@ _HOST = re.compile(
     r"(?:\[[\d,]+\]<std\w+>:)?((?:worker|node|host|pod|server)[\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): "
 )
 _RANK = re.compile(
-    r"(?:\[default\d+\]:\s?)?(?:\(\w[\w.]* [^)]*\)\s?)?\[(?:[Rr]ank|RANK)[ _=]?(?P<rank>\d+)\]"
-    r"|\[\d+,(?P<mpi>\d+)\]<std\w+>"
+    r"(?:\[default\d+\]:\s?)?(?:\(\w[\w.]* [^)]*\)\s?)?\[(?:[Rr]ank|RANK)[ _=]?(?P<rank>\d{1,18})\]"
+    r"|\[\d+,(?P<mpi>\d{1,18})\]<std\w+>"
     r"|\[?(?P<task>\d{1,5})\]?: "
-    r"|[^\n]{0,90}\[(?:PG [^\]]{0,60})?Rank (?P<watchdog>\d+)\]"
+    r"|[^\n]{0,90}\[(?:PG [^\]]{0,60})?Rank (?P<watchdog>\d{1,18})\]"
 )
-_LOCAL = re.compile(r"\[default(\d+)\]:")
-_ACTOR = re.compile(r"\((?P<worker>\w[\w.]*) (?:rank=(?P<rank>\d+) )?pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:-]+))?\)")
-_TENSOR = re.compile(r"\w*Worker_TP(\d+)(?:_EP\d+)?")
-_TORCH_NPU = re.compile(r"\(PID:(\d+), ?Device:(-?\d+), ?RankID:(-?\d+)\)")
-_PID = re.compile(r"\[PID: ?(\d+)\]|^(?:\S*?:)?\[[A-Z]+\]\s?[A-Z_]+\((\d+)[,)]")
+_LOCAL = re.compile(r"\[default(\d{1,18})\]:")
+_ACTOR = re.compile(
+    r"\((?P<worker>\w[\w.]*) (?:rank=(?P<rank>\d{1,18}) )?pid=(?P<pid>\d{1,18})(?:, ip=(?P<host>[\w.:-]+))?\)"
+)
+_TENSOR = re.compile(r"\w*Worker_TP(\d{1,18})(?:_EP\d{1,18})?")
+_TORCH_NPU = re.compile(r"\(PID:(\d{1,18}), ?Device:(-?\d{1,18}), ?RankID:(-?\d{1,18})\)")
+_PID = re.compile(r"\[PID: ?(\d{1,18})\]|^(?:\S*?:)?\[[A-Z]+\]\s?[A-Z_]+\((\d{1,18})[,)]")
 
 
 def identity_of(text: str) -> Identity:
@@ -90,15 +92,16 @@ _IS_HOST = re.compile(
 _HOST_IN_NAME = re.compile(
     r"(?i)(?<![a-z])((?:node|host|server)(?:[-_]?\d+|[-_]?[a-z](?![a-z]))|\d{1,3}(?:\.\d{1,3}){3})(?!\d)"
 )
-_NODE_RANK = re.compile(r"(?i)node[-_]?rank[-_.=]?(\d+)")
-_RANK_IN_NAME = re.compile(r"(?i)(?<!node)(?<!node[-_])(?<!local[-_])(?<![a-z])rank[-_.=]?(\d+)")
-_LOCAL_IN_NAME = re.compile(r"(?i)local[-_]?rank[-_.=]?(\d+)")
-_WORKER_IN_NAME = re.compile(r"(?i)(?<![a-z])worker[-_.]?(\d+)(?![\w]*-[0-9a-f]{8})")
-_TORCHRUN = re.compile(r"[/\\]attempt_\d+[/\\](\d+)[/\\]std(?:out|err)\.log$")
+_NODE_RANK = re.compile(r"(?i)node[-_]?rank[-_.=]?(\d{1,18})")
+_RANK_IN_NAME = re.compile(r"(?i)(?<!node)(?<!node[-_])(?<!local[-_])(?<![a-z])rank[-_.=]?(\d{1,18})")
+_LOCAL_IN_NAME = re.compile(r"(?i)local[-_]?rank[-_.=]?(\d{1,18})")
+_WORKER_IN_NAME = re.compile(r"(?i)(?<![a-z])worker[-_.]?(\d{1,18})(?![\w]*-[0-9a-f]{8})")
+_TORCHRUN = re.compile(r"[/\\]attempt_\d+[/\\](\d{1,18})[/\\]std(?:out|err)\.log$")
 _PLOG = re.compile(
-    r"(?:plog|device)-(?:parser-)?(\d+)[-_]\d+\.log|(?:worker|python-core-worker)-[0-9a-f]{6,}.*?[-_](\d+)\.(?:out|err|log)"
+    r"(?:plog|device)-(?:parser-)?(\d{1,18})[-_]\d+\.log"
+    r"|(?:worker|python-core-worker)-[0-9a-f]{6,}.*?[-_](\d{1,18})\.(?:out|err|log)"
 )
-_DEVICE = re.compile(r"device-(\d+)")
+_DEVICE = re.compile(r"device-(\d{1,18})")
 # Directories that no host is named by.
 _COMMON = re.compile(
     r"(?i)(?:debug|run|plog|security|operation|logs?|out|output|stdout|stderr|slog|ascend|process_log\w*|train\w*|tmp"

@@ -277,10 +277,10 @@ def _homes(processes: Processes, notes: Iterable[Note]) -> Mapping[int, str]:
         if note.kind == "places" and note.fields.get("ranks"):
             printer = processes.of(note)
             host = printer.host if printer is not None and printer.host else processes.label(note.path)
-            homes.update((int(rank), host) for rank in re.findall(r"\d+", note.fields["ranks"]) if host)
+            homes.update((int(rank), host) for rank in re.findall(r"\d{1,18}", note.fields["ranks"]) if host)
         elif note.kind == "places":
             for host, ranks in re.findall(r"'([^']+)': ?\[([\d, ]*)\]", note.fields.get("mapping", "")):
-                homes.update((int(rank), host) for rank in re.findall(r"\d+", ranks))
+                homes.update((int(rank), host) for rank in re.findall(r"\d{1,18}", ranks))
     return homes
 
 

@@ -28,7 +28,7 @@ def field(name: str, text: str) -> str:
 
 def number(text: Optional[str]) -> Optional[int]:
     """Return a number that is one, None else."""
-    return int(text) if text and text.isdigit() else None
+    return int(text) if text and text.isdecimal() else None
 
 
 class Start(NamedTuple):

@@ -44,7 +44,7 @@ def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
         "name": finding.check.name,
         "outcome": finding.outcome.value,
         "severity": finding.severity.value,
-        "subject": finding.subject,
+        "subject": redacted(finding.subject),
         "actual": _to(finding.actual, lang),
         "expected": _to(finding.expected, lang),
         "reason": _to(finding.reason, lang),

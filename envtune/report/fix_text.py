@@ -27,6 +27,7 @@ _OUTCOMES: Mapping[Outcome, tuple[Text, str]] = {  # where the table of end stat
     Outcome.UNKNOWN: (in_context("outcome", "unknown"), "yellow"),
 }
 _OF_FINDINGS = ("fixed", "fixed-until-reboot", "still-failing", "failed-restored", "failed-left", "created")
+_NOTHING_LEFT = frozenset(("failed-restored", "not-begun"))
 
 
 def render(
@@ -45,8 +46,19 @@ def render(
         name = signal.Signals(result.signal).name
         lines.append(Message("{signal} ended the run before its end.", signal=name).to(lang))
     if result.run:
-        lines.append(Message("Run {run}. To take it back: envtune undo {run}", run=result.run).to(lang))
+        lines.append(_way_back(plan, outcome).to(lang))
     return "\n".join(line.rstrip(" ") for line in lines)
+
+
+def _way_back(plan: Plan, outcome: FixOutcome) -> Text:
+    """Return how the run is undone, where there is something that can be."""
+    run, results = outcome.result.run, outcome.result.results
+    if outcome.states and _NOTHING_LEFT.issuperset(outcome.states.values()):
+        return Message("Run {run}. There is nothing to take back.", run=run)
+    written = [change for change in plan.changes if results.get(change.id, {}).get("status") == "done"]
+    if written and not any(change.undoable for change in written):
+        return Message("Run {run}. It cannot be undone.", run=run)
+    return Message("Run {run}. To take it back: envtune undo {run}", run=run)
 
 
 def _is_shown(row: JudgedFinding, failed: set[str]) -> bool:

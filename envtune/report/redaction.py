@@ -9,7 +9,7 @@ from typing import Any
 _MAY_HOLD = re.compile(
     r"(?i)pass|pw|secret|tok|cred|key|cookie|jwt|auth|sig[=:]|bearer|basic|sess|licen[sc]e|[as]k[=:\s]|sas|salt|pin[=:\s]|otp"
     r"|pat[=:]|psk|hook|bot|dsn|login|pword|://[^/\s]*@|eyJ|hf_|sk-|gh[pousr]_|gl[a-z]{2,5}-|LTAI|HST3|AK[IL]|ASIA|xox|AIza"
-    r"|npm_|pypi-|ssh-|[sr]k_|hv[sbr]\.|SG\.|\s-[a-zA-Z]\S|[\u4e00-\u9fff][=:\uff1a]|[A-Za-z0-9+/]{24}"
+    r"|npm_|pypi-|ssh-|[sr]k_|hv[sbr]\.|SG\.|\s-[a-zA-Z]\S|[\u4e00-\u9fff][=:\uff1a]|[A-Za-z0-9+/]{24}|:[^\s:@]{6,64}@|oy2|dp\.|AKCp"
 )
 
 

@@ -13,6 +13,7 @@ from envtune.diagnose.diagnosis import DiagnosisReport
 from envtune.diagnose.logs.files import LogFile, find_plogs
 from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
+from envtune.ranges import decimal
 from envtune.run.profile import interpreter
 from envtune.run.result import ExitResult
 
@@ -48,7 +49,8 @@ def ended_abruptly(status: int) -> bool:
 
 def _output(result: ExitResult, env: Mapping[str, str], lang: str) -> Iterator[LogFile]:
     """Return the output that was kept; lines of its end are counted from where the kept part begins."""
-    rank = next((int(env[name]) for name in RANKS if env.get(name, "").isdigit()), None)
+    ranks = (decimal(env.get(name, "")) for name in RANKS)
+    rank = next((rank for rank in ranks if rank is not None), None)
     for output in result.output:
         if output.head:
             yield LogFile(output.name, rank=rank, content=output.head)

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional
 
 from envtune.messages import Joined, Literal, Message, Text, enumerated, nearest
 from envtune.schema import types
-from envtune.schema.values import KINDS, Value
+from envtune.schema.values import KINDS, Value, one_line
 
 LARGEST = 1 << 63  # a whole number has at most 63 bits
 _NUMBERS = ("int", "float")
@@ -56,7 +56,7 @@ class Validator:
 
         `names_all`: `what` names the whole list already.
         """
-        names, word = list(known), value.text or str(value.plain())
+        names, word = list(known), one_line(value.text or str(value.plain()))
         near = nearest(word, names)
         if not near and len(names) <= 16 and not names_all:
             near = names
@@ -98,7 +98,7 @@ def _is_accepted(validator: Validator, value: Value, text: str, type_: types.Str
     elif type_.choices:
         return _is_choice(validator, value, text, type_.choices)
     elif type_.pattern and not re.fullmatch(type_.pattern, text):
-        form = Message("{value}: must look like {form}", value=text, form=type_.form)
+        form = Message("{value}: must look like {form}", value=one_line(text), form=type_.form)
         validator.report(value, form if type_.name is None else value.mismatch(type_.name))
     elif type_.least and not text.strip():
         validator.report(value, Message("empty; write something, or leave the key out"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Iterable, Mapping, Optional, Protocol, Union
 
@@ -47,6 +48,11 @@ class Value(Protocol):
         """Return what to say when this value is not what is wanted there."""
 
 
+def one_line(text: str) -> str:
+    """Return a word of a document as a message quotes it: what rules a terminal, line ends too, is escaped."""
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
+
+
 class Data:
     """Plain data; `path` says where it is: `processes[3].pid`."""
 
@@ -65,14 +71,15 @@ class Data:
     def path(self) -> str:
         """Return the way to this value from the top of the document, as a person would write it."""
         if self.above is None:
-            return str(self.name)
+            return one_line(str(self.name))
         above = "" if self.above.above is None else self.above.path
         if isinstance(self.name, int):
             return f"{above}[{self.name}]"
+        name = one_line(self.name)
         if not above:
-            return self.name
+            return name
         dotted = self.name.isidentifier() and _DOTTED.fullmatch(above)
-        return f"{above}.{self.name}" if dotted else f"{above}: {self.name}"
+        return f"{above}.{name}" if dotted else f"{above}: {name}"
 
     def plain(self) -> Any:
         """Return the data."""

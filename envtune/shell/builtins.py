@@ -8,6 +8,7 @@ from typing import Mapping, Sequence
 
 from envtune.errors import HostError, Missing
 from envtune.messages import Message, Text
+from envtune.ranges import decimal
 from envtune.shell.assignments import UnknownAssignment, invalidate_calculated
 from envtune.shell.conditions import bracket
 from envtune.shell.expansion import Value, joined, unknown
@@ -250,7 +251,8 @@ def _exec(interpreter: Interpreter, arguments: Sequence[Value], state: State) ->
 
 def _shift(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
     if state.arguments is not None:
-        count = int(arguments[0]) if arguments and isinstance(arguments[0], str) and arguments[0].isdigit() else 1
+        given = decimal(arguments[0]) if arguments and isinstance(arguments[0], str) else None
+        count = 1 if given is None else given
         interpreter.budget.look(len(state.arguments))
         state.arguments = state.arguments[count:]
     return True

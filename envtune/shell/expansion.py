@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterable, Iterator, Optional, Sequence, Union
 
 from envtune.messages import Message, Text
+from envtune.ranges import decimal
 from envtune.shell.budget import MAX_VALUE, Budget
 from envtune.shell.lexer import ShellSyntaxError, end_of_parens, end_of_quoted
 from envtune.shell.patterns import parse_pattern, quoted_pattern
@@ -257,10 +258,11 @@ def parameter(name: str, shell: Shell) -> Value:
 def _parameter(name: str, shell: Shell) -> Optional[Value]:
     if name == "0":
         return shell.script
-    if name.isdigit():
+    place = decimal(name)
+    if place is not None:
         if shell.arguments is None:
             return shell.unknown(f"${name}")
-        return shell.arguments[int(name) - 1] if int(name) <= len(shell.arguments) else None
+        return shell.arguments[place - 1] if place <= len(shell.arguments) else None
     if name == "#" and shell.arguments is not None:
         return str(len(shell.arguments))
     if name in ("@", "*") and shell.arguments is not None:

@@ -18,7 +18,7 @@ from envtune.shell.budget import Budget, BudgetExceeded
 from envtune.shell.conditions import double_bracket, matches_branch
 from envtune.shell.expansion import Shell, Value, fields_of, joined, unknown, unquoted, value_of
 from envtune.shell.lexer import ShellSyntaxError, Token
-from envtune.shell.machine import Machine
+from envtune.shell.machine import CountedMachine
 from envtune.shell.nodes import (
     AndOr,
     Arithmetic,
@@ -70,7 +70,7 @@ class Interpreter:
     The commands are given to it: `builtins` by name, `start_program` for everything else.
     """
 
-    machine: Machine
+    machine: CountedMachine
     real_path: Callable[[str], str]  # a path with every symbolic link followed; raises HostError
     builtins: Mapping[str, Builtin]
     start_program: Starter

@@ -11,6 +11,7 @@ import re
 from typing import Iterator, NamedTuple, Optional
 
 from envtune.messages import Message, Text
+from envtune.ranges import decimal
 
 MAX_DEPTH = 60  # nesting of quotes, substitutions and blocks; real scripts stay below ten
 REDIRECTIONS = frozenset(("<", ">", ">>", "<<", "<<-", "<<<", "<>", ">|", ">&", "<&", "&>", "&>>"))
@@ -85,7 +86,7 @@ class _Scanner:
             at = end
             if kind == "word" and previous.kind == "op" and previous.text in ("<<", "<<-"):
                 self._documents.append((re.sub(r"['\"\\]", "", token.text), previous.text == "<<-"))
-            elif kind == "word" and token.text.isdigit() and text[at : at + 1] in ("<", ">"):
+            elif kind == "word" and decimal(token.text) is not None and text[at : at + 1] in ("<", ">"):
                 continue  # the descriptor of a redirection
             elif kind == "nl":
                 at = self._after_documents(at)

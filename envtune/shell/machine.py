@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from typing import Mapping, Protocol
 
-from envtune.errors import Missing
+from envtune.errors import Missing, Unreadable
 from envtune.model import FileStat
 from envtune.shell.budget import PER_READ, Budget
 
 MAX_PATH = 4095  # bytes of a path that Linux follows (PATH_MAX)
 
 
+def script_text(path: str, data: bytes) -> str:
+    """Return a script as a shell reads it, byte by byte: what is no UTF-8 (GBK) is kept as os.fsdecode keeps it.
+
+    Raises Unreadable for NUL: UTF-16, or a program.
+    """
+    if b"\0" in data:
+        raise Unreadable(path, f"not text: NUL at byte {data.index(0)}")
+    return data.decode("utf-8", "surrogateescape")
+
+
 class Machine(Protocol):
     """A machine whose files can be read. Every method raises `HostError`s only."""
 
     uname: Mapping[str, str]  # `machine` is what `uname -m` prints
-
-    def read(self, path: str) -> str:
-        """Return the text of a file."""
 
     def read_bytes(self, path: str) -> bytes:
         """Return the content of a file."""
@@ -37,7 +44,7 @@ class CountedMachine:
 
     def read(self, path: str) -> str:
         """Return the text of a file."""
-        return self._machine.read(self._counted(path))
+        return script_text(path, self.read_bytes(path))
 
     def read_bytes(self, path: str) -> bytes:
         """Return the content of a file."""

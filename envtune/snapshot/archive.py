@@ -15,6 +15,11 @@ from envtune.errors import SnapshotError
 from envtune.messages import Message
 
 GZIP = b"\x1f\x8b"
+MAX_HEADER = 1 << 20  # bytes of a long name or of a member's PAX headers
+_HEADERS = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
 
 
 class _Bounded:
@@ -42,6 +47,15 @@ def special(name: str) -> SnapshotError:
     )
 
 
+class _Member(tarfile.TarInfo):
+    """A member whose headers are bounded: tarfile reads long names and PAX headers as a whole."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _HEADERS and self.size > MAX_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
+
+
 def read_archive(
     file: IO[bytes], account: Callable[[str, int], None], limit: int
 ) -> Iterator[tuple[str, Union[bytes, str, None]]]:
@@ -54,7 +68,7 @@ def read_archive(
     stream = _Bounded(gzip.GzipFile(fileobj=file) if start == GZIP else file, limit)
     seen: dict[str, Union[bytes, str, None]] = {}
     try:
-        with tarfile.open(fileobj=stream, mode="r|", errorlevel=2) as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=stream, mode="r|", errorlevel=2, tarinfo=_Member) as archive:  # type: ignore[call-overload]
             for member in archive:
                 name = _name(member)
                 stream.member = name or member.name

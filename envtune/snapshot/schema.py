@@ -35,6 +35,13 @@ def _is_hexadecimal(text: str) -> bool:
     return bytes.fromhex(text) is not None
 
 
+def _is_address(text: str) -> bool:
+    """Return whether it is an address, with or without prefix length and zone, as `ip addr` shows it."""
+    from envtune.intervals import address_family
+
+    return address_family(text.partition("/")[0]) in (4, 6)
+
+
 def _is_file_name(text: str) -> bool:
     return text not in ("", ".", "..") and "/" not in text and "\0" not in text
 
@@ -65,6 +72,7 @@ _FILE_NAME = Str(name=Message("the name of a file"), check=_is_file_name, keywor
 _MODE = Str("[0-7]{1,5}", name=Message('an octal mode in quotes ("0644")'))
 _HEXADECIMAL = Str(name=Message("hexadecimal digits"), check=_is_hexadecimal, keywords={"contentEncoding": "base16"})
 _BASE64 = Str(name=Message("base64"), check=_is_base64, keywords={"contentEncoding": "base64"})
+_ADDRESS = Str(name=Message("an IP address"), check=_is_address)
 _WORDS = AnyOf(_TEXT, _TEXTS)
 
 ENTRY = Record(
@@ -119,7 +127,7 @@ _LISTENER = Record(
 )
 _INTERFACE = Record(
     Field("name", _TEXT, "Name of the interface.", True),
-    Field("addresses", optional(_TEXTS), "Its addresses, with or without prefix length."),
+    Field("addresses", optional(ListOf(_ADDRESS)), "Its addresses, with or without prefix length."),
     Field("up", Bool(), "Whether it is up."),
     closed=False,
 )

@@ -44,7 +44,9 @@ def command_environment(program: str, extra: Optional[Mapping[str, str]] = None)
 
     Raises VariableError for one it may not set, UntrustedError where it leads to what others can change.
     """
-    variables = {"PATH": trusted_path(), "LC_ALL": "C", "HOME": _home_directory(), "PYTHONNOUSERSITE": "1"}
+    # Python reads .pth files in the encoding of the locale, also in UTF-8 mode; a path in them may be of any language.
+    locale = "C.UTF-8" if is_python(program) else "C"
+    variables = {"PATH": trusted_path(), "LC_ALL": locale, "HOME": _home_directory(), "PYTHONNOUSERSITE": "1"}
     for name in _PROXIES:
         variables.update((n, os.environ[n]) for n in (name, name.upper()) if n in os.environ)
     for name in _CERTIFICATES:

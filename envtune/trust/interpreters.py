@@ -44,13 +44,19 @@ def library_directories(python: str) -> List[str]:
 
 def _first_exposure(python: str) -> Optional[Exposure]:
     for place in _places(python):
-        if os.path.lexists(place):
-            exposure = who_can_change(place)
-            if exposure is None and os.geteuid() == 0 and os.path.isdir(place) and _is_library(place):
-                exposure = exposed_below(place, _PACKAGES)
-            if exposure is not None:
-                return exposure
+        exposure = who_can_change(_existing(place))
+        if exposure is None and os.geteuid() == 0 and os.path.isdir(place) and _is_library(place):
+            exposure = exposed_below(place, _PACKAGES)
+        if exposure is not None:
+            return exposure
     return None
+
+
+def _existing(path: str) -> str:
+    """Return the path, or where it is missing what is above it: who can write there can make it before the start."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def _is_library(path: str) -> bool:
@@ -102,13 +108,36 @@ def _home(configuration: str) -> Optional[str]:
 
 
 def _named_by_pth(site: str) -> Iterator[str]:
-    """Yield the directories that the .pth files of a site directory add to the import path."""
+    """Yield what the .pth files of a site directory add to the import path.
+
+    Those are their lines that are paths, and the absolute paths in their import lines and in the modules that these
+    import: editable installs of setuptools, editables, scikit-build-core and meson-python name them there.
+    """
     for path in sorted(glob.glob(glob.escape(site) + "/*.pth")):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                lines = file.read(1 << 20).splitlines()
-        except OSError:
-            continue
-        for line in lines:
-            if line.strip() and not line.startswith(("#", "import ", "import\t")):
+        for line in _text_of(path).splitlines():
+            if line.startswith(("import ", "import\t")):
+                yield from _literal_paths(line)
+                for module in _modules_named(line):
+                    for name in ("%s.py" % module, "%s/__init__.py" % module):
+                        yield from _literal_paths(_text_of(os.path.join(site, name)))
+            elif line.strip() and not line.startswith("#"):
                 yield os.path.join(site, line.rstrip())
+
+
+def _modules_named(line: str) -> List[str]:
+    """Return the modules that an import line of a .pth file names; also what it imports by `__import__`."""
+    named = re.findall(r"\b(?:import|from)\s+([\w., \t]+)|__import__\(['\"]([\w.]+)", line)
+    words = re.findall(r"[\w.]+", " ".join(" ".join(pair) for pair in named))
+    return [word.replace(".", "/") for word in dict.fromkeys(words) if word not in ("import", "as")]
+
+
+def _literal_paths(code: str) -> List[str]:
+    return re.findall(r"""['"](/[^'"\\\n\0]+)['"]""", code)
+
+
+def _text_of(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(1 << 20)
+    except OSError:
+        return ""

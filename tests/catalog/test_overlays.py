@@ -317,3 +317,11 @@ def test_a_profile_that_the_table_does_not_have(expectation: str, probe: str, me
     check = GOOD_CHECK.replace("{all: {eq: performance}}", expectation).replace("cpu.governors: {}", probe)
     with pytest.raises(CatalogError, match=re.escape(message)):
         load([write_catalogue(tmp_path, check=check)])
+
+
+def test_a_file_of_any_size_is_refused_for_its_size(tmp_path: Path) -> None:
+    write_catalogue(tmp_path, check=GOOD_CHECK)
+    with open(tmp_path / "checks" / "cpu" / "CPU900-governor-odd.yaml", "ab") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(CatalogError, match="larger than 256 KiB"):
+        load([tmp_path])

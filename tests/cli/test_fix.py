@@ -137,7 +137,7 @@ def test_what_asks_for_consent_of_its_own_is_left_until_it_is_named(world: World
     world.ask("confirm")
     done = world.run("fix", "--apply", "--yes")
     assert done.exit_code == 1 and world.contents() == ("good", "bad")
-    assert "envtune fix SYS902 --apply" in " ".join(done.stdout.split()) and "1 fixed" in done.stdout
+    assert "name SYS902 (the same command with SYS902)" in " ".join(done.stdout.split()) and "1 fixed" in done.stdout
     assert world.run("fix", "SYS902", "--apply", "--yes").exit_code == 0 and world.contents() == ("good", "good")
 
 
@@ -384,7 +384,37 @@ def test_a_plan_for_checks_that_are_not_known_here_is_refused(world: World, tmp_
     assert done.exit_code == 2 and "SYS977" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["SYS901", "--select SYS901", "--ignore SYS901", "--faq F01", "--tag x", "--severity high", "--finish 2025"],
+)
+def test_what_a_saved_plan_does_not_listen_to_is_refused(world: World, tmp_path: Path, words: str) -> None:
+    """Somebody who names one check means that one, and not all that is in the file."""
+    path = saved(world, tmp_path)
+    done = world.run("fix", "--plan", str(path), *words.split(), "--apply", "--yes")
+    given = words.split()[0] if words.startswith("-") else "WORDS"
+    assert done.exit_code == 2 and f"{given} does not go with --plan" in done.stderr and "--change" in done.stderr
+    assert world.contents() == ("bad", "bad")
+
+
+def test_changes_are_picked_for_showing_as_for_writing(world: World, tmp_path: Path) -> None:
+    path = saved(world, tmp_path)
+    shown = world.run("fix", "--plan", str(path), "--change", "c02")
+    assert "C02" in shown.stdout and "C01" not in shown.stdout
+    assert world.run("fix", "--plan", str(path), "--change", "C99").exit_code == 2
+    part = json.loads(world.run("fix", "--change", "C02", "--format", "json").stdout)
+    assert [change["id"] for change in part["changes"]] == ["C02"]
+
+
 # ---------------------------------------------------------------------- the way back
+
+
+def test_no_undo_is_offered_where_there_is_none(world: World) -> None:
+    world.own["SYS901"] = {"undoable": False}
+    done = world.run("fix", "--change", "C01", "--apply", "--yes", "--yes-confirm")
+    assert "It cannot be undone." in done.stdout and "envtune undo" not in done.stdout
+    world.one.write_text("bad\n")
+    assert "envtune undo" in world.run("fix", "--apply", "--yes", "--yes-confirm").stdout  # the other change can
 
 
 def test_undo_takes_the_latest_run_back(world: World) -> None:

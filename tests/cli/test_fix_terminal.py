@@ -82,10 +82,14 @@ def test_yes(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keys", [b"n\n", b"\n", b"\x04", b"\x03"], ids=["n", "return", "ctrl-d", "ctrl-c"])
-def test_everything_else_is_no(folder: Path, keys: bytes) -> None:
+@pytest.mark.parametrize(
+    ("keys", "status"),
+    [(b"n\n", 1), (b"\n", 1), (b"\x04", 1), (b"\x03", 130)],
+    ids=["n", "return", "ctrl-d", "ctrl-c"],
+)
+def test_everything_else_is_no(folder: Path, keys: bytes, status: int) -> None:
     done = on_a_terminal(folder, keys)
-    assert done.status == 1, done.text
+    assert done.status == status, done.text
     assert done.text.rstrip().endswith("\nenvtune: nothing was changed") and "Traceback" not in done.text
     assert (folder / "train.sh").read_text() == SCRIPT and not (folder / "state").exists()
 

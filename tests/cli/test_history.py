@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pwd
-from typing import Any
+from pathlib import Path
+from typing import Any, Callable
 
 import pytest
 from helpers.fix_world import World
@@ -70,3 +71,36 @@ def test_only_what_cannot_be_undone_is_pruned(world: World, words: list[str], st
 
 def test_options_of_prune_alone_are_refused(world: World) -> None:
     assert world.run("history", "--keep", "3").exit_code == 2
+    assert world.run("history", "--prune", "--older-than", "nan").exit_code == 2
+
+
+JOURNALS: dict[str, Callable[[Path], object]] = {
+    "fifo": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "directory": lambda path: path.mkdir(),
+}
+
+
+@pytest.mark.parametrize("kind", JOURNALS)
+def test_what_is_no_journal_is_not_waited_for(world: World, kind: str) -> None:
+    world.run("fix", "SYS901", "--apply", "--yes")
+    folder = world.state / "runs" / "20990101-000000"
+    folder.mkdir()
+    JOURNALS[kind](folder / "journal.jsonl")
+    assert world.run("history").exit_code == 0 and world.run("undo", folder.name).exit_code == 2
+    assert world.run("undo").exit_code == 0 and world.contents()[0] == "bad"
+
+
+def test_nothing_is_said_of_a_run_whose_journal_is_not_readable(world: World) -> None:
+    """What it kept may be all that is left of somebody's file: prune leaves it alone."""
+    world.run("fix", "SYS901", "--apply", "--yes")
+    (name,) = named(world)
+    (world.state / "runs" / name / "journal.jsonl").write_bytes(b"\xff\n" * 3)
+    told = world.run("history").stdout
+    assert f"{name}  not readable" in told and "nothing was" not in told
+    undone = world.run("undo")
+    assert undone.exit_code == 2 and "is not readable" in undone.stderr
+    pruned = world.run("history", "--prune")
+    assert f"{name}: kept, because its journal is not readable" in pruned.stdout and named(world) == [name]
+    world.run("history", "--prune", "--lose-undo")
+    assert named(world) == []

@@ -84,3 +84,28 @@ def test_the_verb_records_scripts_that_only_following_tells(tmp_path: Path) -> N
     recorded = read_environment(host, recorded_options(host.data["target"])).variables
     assert recorded is not None
     assert (recorded["TASK_QUEUE_ENABLE"], recorded["HCCL_BUFFSIZE"]) == ("1", "200")
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    """Looking it up is an error of its own, like a directory this user may not enter, or a mount that is gone."""
+    done = envtune("-o", str(tmp_path / ("x" * 300)), "--lang", "en")
+    assert (done.returncode, b"internal error" in done.stderr) == (2, False), done.stderr
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_writes_through_no_link_of_another_user_s(tmp_path: Path) -> None:
+    """Who owns the directory may exchange it, or a directory above it, for a link to one of root's."""
+    theirs, protected = tmp_path / "theirs", tmp_path / "protected"
+    for folder in (theirs / "job", protected):
+        folder.mkdir(parents=True)
+    (protected / "host.tar.gz").write_text("root's")
+    (theirs / "link").symlink_to(protected)
+    for path in (theirs, *theirs.rglob("*")):
+        os.lchown(path, 12345, 12345)
+    done = envtune("-o", str(theirs / "link/host.tar.gz"), "--force", "--lang", "en")
+    assert done.returncode == 2 and b"symbolic link" in done.stderr, done.stderr
+    assert (protected / "host.tar.gz").read_text() == "root's"
+    made = theirs / "job/host.tar.gz"
+    assert envtune("-o", str(made)).returncode == 0
+    assert (made.stat().st_uid, made.stat().st_mode & 0o777) == (0, 0o600)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from helpers.fix_world import World
 
 from envtune.executor.history import RecordedRun, recorded_runs
@@ -48,6 +49,19 @@ def test_dry_run_says_what_would_be_taken_back_and_changes_nothing(world: World)
     assert world.run("undo", "--dry-run").exit_code == 0
 
 
+def test_a_run_that_was_killed_before_its_first_change_is_closed(world: World) -> None:
+    """It keeps the next run from beginning, which names `envtune undo`."""
+    world.run("fix", "--apply", "--yes")
+    (run,) = runs(world)
+    path = Path(run.path)
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    for file in (world.one, world.two):
+        file.write_text("bad\n")
+    assert world.run("fix", "--apply", "--yes").exit_code == 2 and runs(world)[0].status == "interrupted"
+    assert world.run("undo").exit_code == 0
+    assert world.run("fix", "--apply", "--yes").exit_code == 0 and world.contents() == ("good", "good")
+
+
 @pytest.mark.parametrize(("words", "answer", "undone"), [((), "y\n", True), ((), "n\n", False), (("--yes",), "", True)])
 def test_on_a_terminal_it_shows_and_asks(
     world: World, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], answer: str, undone: bool
@@ -59,6 +73,24 @@ def test_on_a_terminal_it_shows_and_asks(
     assert done.exit_code == (0 if undone else 1)
     assert ("Take this back?" in done.stderr) == (not words)
     assert words or f"C01  would be taken back  {world.one}" in done.stderr
+
+
+@pytest.mark.parametrize(("end", "status"), [(KeyboardInterrupt, 130), (EOFError, 1)])
+def test_ctrl_c_and_ctrl_d_at_the_question_change_nothing(
+    end: type[BaseException], status: int, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left(*words: object, **options: object) -> bool:
+        try:
+            raise end
+        except end:
+            raise typer.Abort from None  # as click says it
+
+    world.run("fix", "--apply", "--yes")
+    monkeypatch.setattr("envtune.cli.undo.is_interactive", lambda: True)
+    monkeypatch.setattr("typer.confirm", left)
+    done = world.run("undo")
+    assert done.exit_code == status and done.stderr.endswith("envtune: nothing was changed\n")
+    assert world.contents() == ("good", "good")
 
 
 def test_the_latest_run_is_the_one_that_was_begun_last_whatever_the_clock_says(
@@ -122,3 +154,10 @@ def test_what_is_said_of_an_old_run_names_no_other_state_directory(
     monkeypatch.setattr("os.posix_fallocate", broken)
     done = world.run("undo")
     assert done.exit_code == 2 and "Input/output error" in done.stderr and "ENVTUNE_STATE" not in done.stderr
+
+
+def test_an_empty_name_is_not_the_latest_run(world: World) -> None:
+    """`envtune undo "$RUN"` in a script whose variable is empty."""
+    world.run("fix", "SYS901", "--apply", "--yes")
+    done = world.run("undo", "", "--yes")
+    assert done.exit_code == 2 and world.contents()[0] == "good"

@@ -6,7 +6,10 @@ the recording. A new check that reads something the collector's tables do not na
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Mapping
 
 import pytest
@@ -17,6 +20,8 @@ from helpers.recording import recorded_again
 from envtune.audit import examine
 from envtune.catalog import check_from
 from envtune.catalog.examples import example_host
+from envtune.collector.machine import Machine
+from envtune.collector.snapshot import take
 from envtune.context.open import open_context, recorded_options
 from envtune.model import Check
 from envtune.snapshot.host import SnapshotHost
@@ -50,3 +55,11 @@ def recorded_as_it_is(data: Mapping[str, Any], outcome: str, example: Mapping[st
 def verdicts(check: Check, host: SnapshotHost) -> list[tuple[str, ...]]:
     context = open_context(host, recorded_options(host.data["target"]))
     return sorted((f.outcome.value, f.subject, f.expected.en if f.expected else "") for f in examine(check, context))
+
+
+def test_where_a_named_process_works_is_looked_at(tmp_path: Path) -> None:
+    """It is the first place on the import path of a script there."""
+    with subprocess.Popen([sys.executable, "-I", "-c", "input()"], stdin=subprocess.PIPE, cwd=tmp_path) as child:
+        recorded = take({"pid": child.pid}, Machine(), {"PATH": "/usr/bin:/bin"})["files"]
+        child.communicate(b"\n")
+    assert f"{tmp_path}/torch" in recorded

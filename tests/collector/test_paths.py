@@ -90,3 +90,9 @@ def test_every_reader_resolves_a_path_as_the_kernel_does(tmp_path: Path) -> None
             realpath(host, f"{folder}/loop")
     with pytest.raises(OSError, match="symbolic links"):
         recorder.read_bytes(f"{folder}/loop")
+
+
+def test_a_path_with_a_nul_in_it_is_not_there() -> None:
+    """As from a file of /proc that a launch script sources."""
+    with pytest.raises(FileNotFoundError):
+        resolve("/etc/a\0b", lambda step, last: pytest.fail(step))

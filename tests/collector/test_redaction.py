@@ -5,6 +5,7 @@ The rows are in tests/cases/redaction; no secret may be left, no harmless value 
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import time
@@ -195,3 +196,11 @@ def test_twice_the_length_takes_twice_the_time(redact: Callable[[str], str]) -> 
         if large > 8 * 2.5 * max(small, 0.01):
             slow[piece] = (small, large)
     assert slow == {}
+
+
+def test_what_a_line_assigns_is_redacted_to_its_end() -> None:
+    """At the beginning of a line nothing separates; within one `&` may begin the next parameter."""
+    lines = ["DB_PASSWORD=aQ7xz&Kp3mW", "  # export DB_PASSWORD=aQ7xz'Kp3mW", "- db_password: aQ7xz&Kp3mW"]
+    for line in lines:
+        assert not {"aQ7xz", "Kp3mW"} & set(re.findall(r"[A-Za-z0-9]{5}", redact_text(line))), line
+    assert "rank" in redact_text("wrong: password=aQ7xzKp3mW&rank=3")

@@ -286,3 +286,21 @@ def test_a_harmless_line_does_not_hide_the_real_error(logs: Logs) -> None:
 def test_a_job_whose_script_failed_is_not_diagnosed_by_its_launchers_summary(logs: Logs) -> None:
     path = logs.write("job.log", "import torch_npu", "KeyError: 'weight'", summary(3, "node1", 1))
     assert logs.ask([path]).diagnoses == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[Rank {n}] ValueError: bad",
+        "(Worker pid={n}, ip=10.0.0.1) ValueError: bad",
+        "failed (exitcode: -{n}) local_rank: {n} (pid: {n}) of binary: python",
+        "[ERROR] HCCL({n},python):2025-01-01-10:00:00.000.000 [x.cc:1] rank[{n}] not connected rank: [0,{n}]",
+        "Cluster Exception Location[IP/ID]:[10.1.1.1/{n}], Arrival Time: x",
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_no_rank(logs: Logs, line: str) -> None:
+    logs.write("a.log", line.format(n="9" * 6000))
+    logs.write("b.log", "[Rank 1] ValueError: bad")
+    job = logs.ask([str(logs.root)]).job
+    processes = [root.process for root in (*job.candidates, *filter(None, [job.root]))]
+    assert {process.rank for process in processes} <= {None, 1} and processes

@@ -39,6 +39,23 @@ def test_the_undo_command_names_what_it_found(tmp_path: Path, state: str) -> Non
     assert table.read_text() == "{ tcp dport 22 } # handle 3\n"
 
 
+def test_what_was_added_is_not_undone_once_somebody_changed_it(tmp_path: Path, state: str) -> None:
+    """The id of a rule is its own; its text may be another by now. A number alone is no change: it was loaded again."""
+    table = tmp_path / "table"
+    find = {"argv": ["cat", str(table)], "pattern": r"(?m)^.* ours # handle (?P<handle>\d+)$"}
+    undo = {"argv": ["/bin/sh", "-c", f"sed -i '/handle {{handle}}$/d' {table}"], "find": find}
+    add = ["/bin/sh", "-c", f"echo 'tcp dport 29688 ours # handle 8' >>{table}"]
+    operation = {"op": "run", "argv": add, "check": {"argv": ["grep", "-q", "ours", str(table)]}, "undo": undo}
+    for later, status in (("29689 ours # handle 8", "conflict"), ("29688 ours # handle 12", "undone")):
+        table.write_text("")
+        run = apply(state, operation)["run"]
+        table.write_text(f"tcp dport {later}\n")
+        result = undo_run(state, run)[0]
+        assert (result["status"] == "undone") == (status == "undone"), result
+        assert (table.read_text() == "") == (status == "undone")
+        assert status == "undone" or "29688" in result["error"]
+
+
 def test_a_command_waits_for_its_precondition(tmp_path: Path, state: str) -> None:
     """A rule is placed by its number: among other rules than planned the number means another place."""
     rules = tmp_path / "rules"

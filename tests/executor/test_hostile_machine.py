@@ -114,6 +114,8 @@ def test_a_read_only_root(tmp_path: Path, state: str) -> None:
         ):
             result = apply(state, operation)
             assert result["status"] == "failed" and "Read-only file system" in result["error"]
+            assert last(state).end_state("C01") == "failed-restored"  # nothing is left there
+            assert {result["status"] for result in undo_run(state, last(state).name)} <= {"undone"}
         assert (place / "a").read_text() == "old" and len(list(place.iterdir())) == 1
         with pytest.raises(OSError, match="Read-only file system"):
             apply(str(place / "state"), write(tmp_path / "c", None, b"x"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, Mapping, Optional
 
@@ -45,7 +47,8 @@ def catalogue() -> Catalogue:
 def planned(on: Host, catalogue: Catalogue, *words: str, lang: str = "en", **named: Any) -> dict[str, Any]:
     """The plan as it is saved."""
     target, options = named_options(on, named)
-    made = prepare(on, target, choose_checks(catalogue, words or ("NET005",), ()), catalogue, options)
+    words = words if any(words) else () if words else ("NET005",)  # "": all of them
+    made = prepare(on, target, choose_checks(catalogue, words, ()), catalogue, options)
     data: dict[str, Any] = json.loads(render(made.plan, lang))
     return data
 
@@ -146,6 +149,27 @@ def test_what_was_named_is_named_again(catalogue: Catalogue) -> None:
     assert named.target.peers == ("10.0.0.3",)
 
 
+def test_a_plan_holds_no_secret_of_the_files_it_changes(catalogue: Catalogue) -> None:
+    """It is passed on; what is compared and built again is the same without them."""
+    lines = (
+        "export DB_PASSWORD=Hx7pQ2mZ9k",
+        "export TASK_QUEUE_ENABLE=0",
+        "mysql -uroot -pRk4wT8sB3n",
+        "python3 train.py",
+    )
+    for name, key in (("/home/t/train.sh", "script"), ("/home/t/job.env", "env_file")):
+        text = "\n".join(line if key == "script" else line.replace("export ", "") for line in lines) + "\n"
+        on = partial(host, {name: text}, like=["npu-910b-8", "torch210"])
+        saved = planned(on(), catalogue, "ENV", **{key: name})
+        (change,) = (change for change in saved["changes"] if change["target"] == name)
+        (operation,) = change["operations"]
+        everything = json.dumps(saved) + base64.b64decode(operation["content"]).decode()
+        assert "Hx7pQ2mZ9k" not in everything and "Rk4wT8sB3n" not in everything and "redacted" in change["before"]
+        made = again(saved, on(), catalogue)
+        (own,) = (change for change in made.plan.changes if change.target == name)
+        assert "Hx7pQ2mZ9k" in base64.b64decode(own.operations[0]["content"]).decode()  # what is written is whole
+
+
 def test_an_earlier_version_s_plan_is_built_again_from_what_it_says(catalogue: Catalogue) -> None:
     saved = planned(host(), catalogue)
     for name in ("machine", "options", "checks"):
@@ -178,3 +202,44 @@ def test_many_differences_are_counted(catalogue: Catalogue) -> None:
     saved["changes"][0]["operations"] += [{}] * 100
     rows = refusal(saved, host(), catalogue).splitlines()
     assert len(rows) == 22 and rows[-1] == "  and 80 more"
+
+
+def test_what_this_host_needs_besides_is_named(catalogue: Catalogue) -> None:
+    """A part of a plan is carried out as it is, and nobody takes it for all that is to be done."""
+    saved = planned(host(), catalogue)
+    part = again({**saved, "changes": saved["changes"][:1]}, host(), catalogue).plan
+    assert [(one.finding, str(one.reason)) for one in part.skipped] == [
+        ("NET005", f"{OWN}: proposed here, and not in the plan file")
+    ]
+    assert again(saved, host(), catalogue).plan.skipped == ()
+
+
+def test_a_file_that_would_win_is_named(catalogue: Catalogue) -> None:
+    on = host({"/etc/sysctl.d/zz-site.conf": "net.ipv4.ip_local_reserved_ports = 8080\n"})
+    assert "/etc/sysctl.d/zz-site.conf:1 sets" in refusal(planned(host(), catalogue), on, catalogue)
+
+
+NO_PLANS = {
+    "empty": ("", "the file is empty"),
+    "blank": (" \n", "the file is empty"),
+    "deep": ("[" * 100_000, "nested too deeply"),
+    "a long number": ('{"schema": ' + "9" * 5000 + "}", "a number of 5000 digits"),
+    "half a character": (json.dumps({"schema": "\ud800"}), "half a character"),
+    "text": ("What would be changed", "--format json"),
+    "many values": ("[" + "[]," * 200_000 + "[]]", "more than 200000 values"),
+}
+
+
+@pytest.mark.parametrize("name", NO_PLANS)
+def test_what_no_plan_could_be_is_told_as_such(name: str) -> None:
+    text, words = NO_PLANS[name]
+    with pytest.raises(PlanError) as caught:
+        load_plan(text)
+    assert words in str(caught.value) and "codec" not in str(caught.value) and "recursion" not in str(caught.value)
+
+
+@pytest.mark.parametrize("member", ["id", "finding", "playbook", "action", "view", "safety", "l\u202eive\n$ sudo x"])
+def test_a_refusal_is_one_line_that_rules_no_terminal(catalogue: Catalogue, member: str) -> None:
+    saved = planned(host(), catalogue)
+    saved["changes"][0][member] = "l\u202eive\n$ sudo sh\x1b[2J"
+    assert refusal(saved, host(), catalogue).isprintable()

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator, Sequence
 
 import pytest
 from helpers.assembled import collector_file
@@ -255,6 +255,34 @@ def test_a_mount_that_does_not_answer_costs_its_own_reads_only(dead_mount: Path,
     assert host.read(str(tmp_path / "alive")) == "x"
     assert time.monotonic() - began < TOUCH_SECONDS + 3, "it is touched once, not at every read"
     assert threading.active_count() == 1
+
+
+@pytest.mark.parametrize("silent", ["stat -L", "dd", "find"])
+def test_a_mount_that_tells_its_size_and_nothing_else_is_not_entered(
+    silent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking a name up, opening and reading may hang where statfs is answered: what is asked for is touched first."""
+
+    def answer(argv: Sequence[str], timeout: float) -> dict[str, Any]:
+        return {"error": "timeout"} if " ".join(argv).startswith(silent) else run_command(argv, timeout)
+
+    (tmp_path / "job").mkdir() if silent == "find" else (tmp_path / "job").write_text("x")
+    monkeypatch.setattr("envtune.collector.mounts.run_command", answer)
+    host = LocalHost()
+    host._mounts._remote = {str(tmp_path): "nfs4"}
+    host._mounts.enter(str(tmp_path))
+    asked, real = [], os.stat
+
+    def stat(path: Any, **options: Any) -> os.stat_result:
+        asked.append(str(path))
+        return real(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.stat", stat)
+        host.name_readers({"script": str(tmp_path / "job")})
+        with pytest.raises(TimedOut):
+            host.stat(str(tmp_path / "job"))
+    assert str(tmp_path / "job") not in asked
 
 
 @pytest.mark.root

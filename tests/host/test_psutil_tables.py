@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import socket
 
+import pytest
+
 from envtune.collector.network import listening_sockets, network_interfaces
 from envtune.collector.processes import process_table
-from envtune.host import psutil_tables
+from envtune.errors import Missing
+from envtune.host import LocalHost, psutil_tables
 
 
 def test_processes_are_the_same() -> None:
@@ -32,3 +35,15 @@ def test_interfaces_are_the_same() -> None:
         return {row["name"]: set(row["addresses"]) for row in rows if row["addresses"]}  # type: ignore[call-overload]
 
     assert addresses(psutil_tables.network_interfaces()) == addresses(network_interfaces())
+
+
+def test_linux_without_proc_is_not_asked_by_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where /proc is not mounted psutil finds nothing, or fails: the table is unknown."""
+
+    def no_proc(path: str, *_: object) -> bytes:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr("os.path.exists", lambda path: False)
+    monkeypatch.setattr("envtune.collector.processes.read_bytes", no_proc)
+    with pytest.raises(Missing):
+        LocalHost().processes()

@@ -66,3 +66,15 @@ def test_root_reads_no_file_of_a_user(file: Path, what: str) -> None:
     os.chown(file if what == "file" else file.parent, 65534, 65534)
     with pytest.raises(UsageError, match="belongs to uid 65534" if what == "file" else "others can write"):
         read_own_file("--plan", file, 100)
+
+
+@pytest.mark.root
+def test_a_directory_that_a_user_leads_elsewhere_is_none_of_root(file: Path, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to give a link away")
+    link = tmp_path / "link"
+    link.symlink_to(file.parent)
+    assert read_own_file("--plan", link / file.name, 100) == "{}"
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(UsageError, match=f"others can write {link}"):
+        read_own_file("--plan", link / file.name, 100)

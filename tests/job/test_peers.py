@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envtune.errors import UsageError
-from envtune.job.peers import expand_nodelist, parse_hostfile, read_peers
+from envtune.job.peers import MAX_NODES, expand_nodelist, parse_hostfile, read_peers
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,12 @@ def test_hostfiles_of_the_launchers() -> None:
     assert parse_hostfile(mpirun) == ["node1", "node2"]
     assert parse_hostfile(horovod) == ["10.0.0.1", "10.0.0.2"]
     assert parse_hostfile(plain) == ["fd00::1", "fd00::2"]
+
+
+def test_more_hosts_than_a_job_has_are_refused_before_any_is_looked_up(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("name.invalid\n" * (MAX_NODES + 1))
+    with pytest.raises(UsageError, match="more than 65536 peers"):
+        read_peers([], tmp_path / "hosts", "")
 
 
 def test_addresses_stay_and_networks_are_made_whole(tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ hold what bash exports. What we do not know must have a reason with the script's
 
 from __future__ import annotations
 
+import base64
+import os
 import subprocess
 import time
 from pathlib import Path
-from typing import Mapping, Optional
+from typing import Any, Mapping, Optional
 
 import pytest
 from helpers.rows import sampled
@@ -18,8 +20,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from envtune.host import LocalHost
+from envtune.job.environment import read_environment
 from envtune.job.script import read_script, script_environment
-from envtune.job.target import THIS_SHELL, JobEnvironment
+from envtune.job.target import THIS_SHELL, JobEnvironment, TargetOptions
 from envtune.snapshot.host import SnapshotHost
 
 BASE = {"PATH": "/usr/bin:/bin", "HOME": "/root", "OLD": "keep"}
@@ -30,6 +33,32 @@ def told(text: str, files: Optional[Mapping[str, str]] = None, base: Mapping[str
     """What /job/train.sh of that text gives the job."""
     host = SnapshotHost({"files": {"/job/train.sh": text, **(files or {})}, "uname": {"machine": "aarch64"}})
     return script_environment(host, "/job/train.sh", JobEnvironment(dict(base), THIS_SHELL))
+
+
+GBK = "数据集路径 \\".encode("gbk")
+
+
+@pytest.mark.parametrize("read", ["script", "env file", "sourced"])
+def test_what_is_no_utf8_in_a_script_changes_nothing_else(read: str) -> None:
+    """A comment or value in GBK: a shell does not ask for an encoding."""
+    content = b"# " + GBK + b"\nexport TASK_QUEUE_ENABLE=0\nexport DATA=/data/" + GBK[:4] + b"\n"
+    files: dict[str, Any] = {"/job/a": {"base64": base64.b64encode(content).decode()}}
+    if read == "sourced":
+        files["/job/b"] = ". /job/a\npython3 train.py\n"
+    host = SnapshotHost({"files": files, "uname": {"machine": "aarch64"}, "environ": dict(BASE)})
+    options = {"env_file": "/job/a"} if read == "env file" else {"script": "/job/b" if read == "sourced" else "/job/a"}
+    job = read_environment(host, TargetOptions(**options))
+    assert job.variables is not None
+    assert job.variables["TASK_QUEUE_ENABLE"] == "0"
+    assert os.fsencode(job.variables["DATA"]) == b"/data/" + GBK[:4]
+
+
+@pytest.mark.parametrize("option", ["script", "env_file"])
+def test_utf16_is_no_script(option: str) -> None:
+    content = base64.b64encode("export A=1\n".encode("utf-16")).decode()
+    host = SnapshotHost({"files": {"/job/a": {"base64": content}}, "uname": {}, "environ": dict(BASE)})
+    job = read_environment(host, TargetOptions(**{option: "/job/a"}))
+    assert job.variables is None and "not text" in str(job.reason)
 
 
 def value(text: str, name: str = "A", files: Optional[Mapping[str, str]] = None) -> Optional[str]:

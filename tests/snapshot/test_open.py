@@ -414,13 +414,23 @@ def test_a_manifest_that_is_wrong(tmp_path: Path, manifest: str, words: str) -> 
         ("processes", [{"pid": 1, "started": "yesterday"}], "started: a number"),
         ("listeners", [{"address": "0.0.0.0", "port": 70000}], "listeners[0].port: 70000: must lie in 0 .. 65535"),
         ("listeners", [{"port": 7}], "address is missing"),
-        ("interfaces", [{"addresses": ["x"]}], "name is missing"),
+        ("interfaces", [{"addresses": ["192.0.2.1"]}], "name is missing"),
         ("interfaces", [{"name": "eth0", "addresses": "192.0.2.1"}], "addresses: a list"),
+        ("interfaces", [{"name": "eth0", "addresses": ["192.0.2.300"]}], "addresses[0]: not an IP address"),
         ("disks", [{"path": "/", "total": 5}], "free is missing"),
     ],
 )
 def test_a_table_that_is_wrong(tmp_path: Path, member: str, content: Any, words: str) -> None:
     assert words in refused(directory(tmp_path / "host", **{member: json.dumps(content)}))
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_headers_of_any_size_are_not_read(tmp_path: Path, kind: bytes) -> None:
+    """A few KB of gzip hold a name, or PAX headers, of a hundred MB."""
+    header = tarfile.TarInfo("name")
+    header.type, header.size = kind, 100 << 20
+    (tmp_path / "a.tgz").write_bytes(gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + b"a" * (4 << 20)))
+    assert "a header of 104857600 bytes" in refused(tmp_path / "a.tgz")
 
 
 def test_the_same_table_in_two_places(tmp_path: Path) -> None:

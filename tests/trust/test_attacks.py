@@ -120,6 +120,16 @@ def test_envtune_as_documented(hostile: Path, name: str) -> None:
     assert status in (0, 1, 3) and touched == []
 
 
+@pytest.mark.parametrize("path", [":", ".", "{hostile}", "{hostile}:", "/nowhere:"])
+def test_the_installed_script_without_isolation(path: str, hostile: Path, tmp_path: Path) -> None:
+    """PYTHONPATH ends in ":" in every shell that has sourced CANN's set_env.sh, also root's."""
+    (hostile / "sitecustomize.py").unlink()  # imported by Python before it reads the script
+    (hostile / "usercustomize.py").unlink()
+    argv = [sys.executable, str(ROOT / "scripts/envtune"), "history"]
+    state = {"ENVTUNE_STATE": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert traced(argv, hostile, PYTHONPATH=path.format(hostile=hostile), **state) == (0, [])
+
+
 def test_reading_never_starts_the_job_s_python(hostile: Path, tmp_path: Path) -> None:
     """`--python` of another user's environment is judged by its files: opened perhaps, never executed."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(hostile / "env")], check=True)
@@ -156,6 +166,19 @@ INTERPRETERS: dict[str, Callable[[Path, Path], object]] = {
     "pyvenv.cfg": lambda env, other: give_away(env / "pyvenv.cfg"),
     "a .pth file": lambda env, other: (
         next(env.glob("lib/python*/site-packages")).joinpath("x.pth").write_text(f"{other}\n")
+    ),
+    "a .pth file that names nothing yet": lambda env, other: written(env, "x.pth").write_text(f"{other}/none/yet\n"),
+    "an import line of a .pth file": lambda env, other: written(env, "x.pth").write_text(
+        f"import sys; sys.path.insert(0, '{other}')\n"
+    ),
+    "an editable install": lambda env, other: (
+        written(env, "x.pth").write_text("import __editable___x_1_0_finder; __editable___x_1_0_finder.install()\n"),
+        written(env, "__editable___x_1_0_finder.py").write_text(f"MAPPING = {{'x': '{other}/src/x'}}\n"),
+    ),
+    "an editable install by a package": lambda env, other: (
+        written(env, "x.pth").write_text("import sys; from _x_editable import loader; loader.install()\n"),
+        (written(env, "a").parent / "_x_editable").mkdir(),
+        written(env, "_x_editable/__init__.py").write_text(f'install({{"x": "{other}/src/x.py"}})\n'),
     ),
     "another's .pth file": lambda env, other: give_away(written(env, "y.pth")),
     "sitecustomize": lambda env, other: give_away(written(env, "sitecustomize.py")),
@@ -211,6 +234,19 @@ def test_an_interpreter_that_others_can_change_is_not_started(
     INTERPRETERS[attack](env, hostile)
     with pytest.raises(UntrustedError):
         resolve_program(python)
+
+
+def test_what_pth_files_import_of_root_s_is_no_reason(environment: Path, tmp_path: Path) -> None:
+    env, own = tmp_path / "own/env", tmp_path / "own/src"
+    shutil.copytree(environment, env, symlinks=True)
+    own.mkdir()
+    written(env, "distutils-precedence.pth").write_text(
+        "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, 'local') == 'local'; "
+        "enabled and __import__('_distutils_hack').add_shim();\n"
+    )
+    written(env, "own.pth").write_text("import __editable___x_finder\n")
+    written(env, "__editable___x_finder.py").write_text(f"MAPPING = {{'x': '{own}/x'}}\n")
+    assert interpreter_exposure(str(env / "bin/python")) is None
 
 
 def interpreter_exposure_cache_clear() -> None:

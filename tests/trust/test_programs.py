@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,18 @@ def test_nothing_of_the_caller_s_environment_is_handed_on(monkeypatch: pytest.Mo
         name for name in os.environ if name.lower().endswith("_proxy")
     }
     assert given["LC_ALL"] == "C" and given["https_proxy"] == "http://proxy:3128"
+
+
+def test_python_starts_with_a_pth_file_in_any_language(tmp_path: Path) -> None:
+    """Python 3.11 reads .pth files in the encoding of the locale, and ends at its start where it cannot."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    site, named = next(tmp_path.glob("env/lib/python*/site-packages")), tmp_path / "项目"
+    named.mkdir()
+    (site / "x.pth").write_text(f"{named}\n", "utf-8")
+    child = start_program(
+        [str(tmp_path / "env/bin/python"), "-I", "-c", "import sys; print(ascii(sys.path))"], stdout=-1
+    )
+    assert ascii(str(named)) in child.communicate()[0].decode()
 
 
 @pytest.mark.parametrize(

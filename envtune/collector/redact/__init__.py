@@ -9,8 +9,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .script import redact_lines, redact_script
 from .text import merged, redacted, secret_spans
-from .values import REDACTED, keeps
-from .words import line_spans, word_spans
+from .values import REDACTED, is_trivial, keeps
+from .words import line_spans, password_of, word_spans
 
 # Trees of the kernel: links inside them lead to other names of the same thing, so they are passed through unrecorded,
 # and what is read there is the kernel's.
@@ -26,7 +26,8 @@ def redact_value(name: str, value: str) -> str:
     """Return the value of a variable as it may be kept."""
     if value and not keeps(name, value):
         return REDACTED
-    return redact_argv([value])[0]
+    password = password_of(name, value)
+    return value[:password] + REDACTED if password else redact_argv([value])[0]
 
 
 def redact_argv(argv: Sequence[str]) -> List[str]:
@@ -102,4 +103,5 @@ def _is_for_a_shell(path: str, text: str) -> bool:
 def _env_line(match: "re.Match[str]") -> str:
     """Return a line of an env file, in which all that follows `=` is the value."""
     start, name, value = match.groups()
-    return start + ('"' + REDACTED + '"' if value and not keeps(name, value) else value)
+    kept = not value or keeps(name, value) or is_trivial(value.partition(" #")[0].strip(" \"'"))
+    return start + (value if kept else '"' + REDACTED + '"')

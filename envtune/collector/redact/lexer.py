@@ -270,7 +270,8 @@ class Lexer:
         opened.quotes = frame.quotes
         frame.word.add(OPAQUE, head.span(), FILLED_IN, frame.quotes)
         if head.group(2):
-            opened.parameter = (head.group(1) or "", frame.word.length)
+            is_default = head.group(2)[-1] in "-="  # not `${NAME:+x}`, `${NAME:?x}`
+            opened.parameter = (head.group(1) or "" if is_default else "", frame.word.length)
         self.frames.append(opened)
         self.at = head.end()
 

@@ -9,7 +9,22 @@ NAME_LIMIT = 128  # characters of a name that are looked at, from its end
 
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _PASSWORD_WORDS = frozenset(
-    ["password", "passwords", "passwd", "passphrase", "passcode", "pword", "pwd", "pw", "passwort", "secret", "secrets"]
+    [
+        "password",
+        "passwords",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "pword",
+        "pwd",
+        "pw",
+        "pswd",
+        "psw",
+        "passwort",
+        "kennwort",
+        "secret",
+        "secrets",
+    ]
 )
 _SECRET_WORDS = frozenset(
     [
@@ -40,7 +55,7 @@ _SECRET_WORDS = frozenset(
 _ENDINGS = ("password", "passwd", "passphrase", "keyphrase", "apikey", "accesskey", "secretkey", "privatekey")
 _PASSWORD_ENDING = re.compile(
     r"(?:[a-z]+(?:password|passwd|passphrase|pwd|pw|secret)|(?:ssh|db|my|pg|user|root|admin|key"
-    r"|store|vault|smtp|ftp|require|bind|sudo|ldap|mail|become|cert|keystore|truststore)pass)$"
+    r"|store|vault|smtp|ftp|require|bind|sudo|ldap|mail|become|cert|keystore|truststore|auth|priv|snmp|wifi|bmc|ipmi)pass)$"
 )
 _CHINESE = re.compile("\u5bc6\u7801|\u53e3\u4ee4|\u5bc6\u94a5|\u4ee4\u724c|\u79c1\u94a5|\u51ed\u8bc1")
 # The value decides where a name ends so.
@@ -265,6 +280,8 @@ _COMPILER_PASSES = frozenset(
         "all",
     ]
 )
+# What is pinned, or has pins.
+_PINNED = frozenset(["cpu", "core", "gpio", "led", "irq", "numa", "thread", "rank", "npu", "memory", "reset", "page"])
 # What may follow the word of a secret without changing what the value is.
 _QUALIFIERS = frozenset(
     [
@@ -368,7 +385,22 @@ _ABOUT = frozenset(
         "env",
         "var",
         "memory",
-        "file_descriptor",
+        "domain",
+        "domains",
+        "depth",
+        "backend",
+        "engine",
+        "driver",
+        "issuer",
+        "audience",
+        "scope",
+        "scopes",
+        "rounds",
+        "iterations",
+        "class",
+        "level",
+        "stdin",
+        "fd",
     ]
 )
 
@@ -405,6 +437,8 @@ def _word_grade(words: List[str], place: int) -> int:
         return _token_grade(word, before, last)
     if word in ("key", "keys", "pass"):
         return _key_grade(word, before) if last else PLAIN
+    if word == "pin" and place == len(words) - 1 and before not in _PINNED:
+        return PASSWORD
     if word in _SUSPECT_WORDS and last:
         return SECRET if word in ("auth", "sas") and before else SUSPECT
     return PLAIN

@@ -1,10 +1,10 @@
 """Redact a shell script so that a shell, and whoever reads it like one, still finds the same commands in it."""
 
 import re
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .lexer import ANSI, BARE, ESCAPED, FILLED_IN, SINGLE, Lexer, Segment, Word
-from .names import PLAIN, secret_grade
+from .names import PLAIN, SUSPECT, secret_grade
 from .text import merged, secret_spans
 from .values import OPAQUE, REDACTED, keeps_graded
 from .words import reads_secret, word_spans
@@ -49,10 +49,12 @@ class _Redactor:
 
     def __init__(self) -> None:
         self._changes: List[Change] = []
+        self._text = ""
         self._printed: Sequence[Word] = ()  # the words of `echo` before a pipe
 
     def changes(self, text: str) -> List[Change]:
         """Return what to replace in the script."""
+        self._text = text
         Lexer(text, self._command).run()
         return self._changes
 
@@ -62,8 +64,11 @@ class _Redactor:
             self._array(words, texts)
         spans = list(word_spans(texts))
         spans += [(n, a, b) for n, word in enumerate(words) for a, b in _defaults(word, texts[n])]
-        if words and secret_grade(words[0].value_of) > PLAIN and texts[0] in ("echo", "printf"):
-            spans += [(n, 0, len(text)) for n, text in enumerate(texts) if n and not _is_format(text)]
+        grade = secret_grade(words[0].value_of) if words else PLAIN
+        if grade > PLAIN and texts[0] in ("echo", "printf"):
+            printed = [n for n, text in enumerate(texts) if n and not _is_format(text)]
+            spans += [(n, 0, len(texts[n])) for n in printed if len(printed) > 1 or not keeps_graded(grade, texts[n])]
+        spans += self._assigned(words, texts)
         if reads_secret(texts):
             spans += [(n, 0, len(texts[n])) for n, word in enumerate(words) if word.is_input and texts[n]]
             for word in self._printed:
@@ -76,6 +81,27 @@ class _Redactor:
                 self._replace(word, start, end)
         prints = texts[:1] in (["echo"], ["printf"]) and operator == "|"
         self._printed = [word for word in words[1:] if not _is_format(word.text)] if prints else ()
+
+    def _assigned(self, words: Sequence[Word], texts: Sequence[str]) -> Iterator[Tuple[int, int, int]]:
+        """Yield what a command gives to a variable, or compares with one."""
+        inputs = [n for n, word in enumerate(words) if word.is_input]
+        grades = _given(texts, inputs)
+        if words and words[0].value_of:  # NAME=$(base64 -d <<< word)
+            grades.update(dict.fromkeys(inputs, secret_grade(words[0].value_of)))
+        for n in range(1, len(texts) - 1):
+            if texts[n] in ("=", "==", "!="):
+                grades[n + 1] = min(SUSPECT, secret_grade(self._parameter(words[n - 1])))
+                grades[n - 1] = min(SUSPECT, secret_grade(self._parameter(words[n + 1])))
+        for n, grade in grades.items():
+            if not keeps_graded(grade, texts[n]) and not _is_format(texts[n]):
+                yield n, 0, len(texts[n])
+
+    def _parameter(self, word: Word) -> str:
+        """Return the name of the variable that a word is the value of; empty for any other word."""
+        pieces = word.segments
+        if not pieces or pieces[0].style != FILLED_IN:
+            return ""
+        return self._text[pieces[0].raw_start : pieces[0].raw_end].strip('${}"')
 
     def _array(self, words: Sequence[Word], texts: Sequence[str]) -> None:
         """Replace the elements of an array by its name."""
@@ -97,6 +123,18 @@ class _Redactor:
             if piece.style != FILLED_IN:
                 self._changes.append(_piece_change(piece, start, end, before))
             before = piece
+
+
+def _given(texts: Sequence[str], inputs: Sequence[int]) -> Dict[int, int]:
+    """Return the grades of the words that `printf -v NAME`, `read NAME <<<` and `for NAME in` give to a variable."""
+    if texts[:2] == ["printf", "-v"] and len(texts) > 3:
+        return dict.fromkeys(range(3, len(texts)), secret_grade(texts[2]))
+    if texts[:1] == ["read"]:
+        names = [text for n, text in enumerate(texts) if n and n not in inputs]
+        return dict.fromkeys(inputs, max(map(secret_grade, names), default=PLAIN))
+    if texts[:1] == ["for"] and texts[2:3] == ["in"]:
+        return dict.fromkeys(range(3, len(texts)), secret_grade(texts[1]))
+    return {}
 
 
 def _is_format(text: str) -> bool:

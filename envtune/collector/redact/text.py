@@ -8,14 +8,24 @@ import re
 from typing import Any, Iterable, Iterator, List, Tuple
 
 from .names import PASSWORD, PLAIN, SECRET, SUSPECT, secret_grade
-from .values import OPAQUE, PRIVATE_KEY, REDACTED, TOKENS, is_trivial, keeps_graded, looks_random, looks_secret
+from .values import (
+    OPAQUE,
+    PRIVATE_KEY,
+    REDACTED,
+    TOKENS,
+    is_trivial,
+    keeps_graded,
+    looks_random,
+    looks_secret,
+    looks_typed,
+)
 
 Span = Tuple[int, int]
 # Without one of these there is no secret; most lines and values have none.
 _HINT = re.compile(
     r"(?i)pass|pw|secret|tok|cred|key|cookie|jwt|auth|sig|bearer|basic|session|licen[sc]e|[a-z]k\b|sas|salt|pin|otp|pat|psk"
     r"|hook|dsn|login|pword|eyJ|://|hf_|sk-|gh[pousr]_|gl[a-z]{2,5}-|LTAI|HST3|AKI|AKL|ASIA|xox|AIza|npm_|pypi|ssh-|ecdsa"
-    r"|[sr]k_|hv[sbr]\.|SG\.|:AA|[\u4e00-\u9fff]|[A-Za-z0-9]{24}"
+    r"|[sr]k_|hv[sbr]\.|SG\.|:AA|[\u4e00-\u9fff]|[A-Za-z0-9]{24}|:[^\s:@]{6,64}@|:[^\s:]{1,80}:[^\s:]{1,80}:[^\s:]{1,80}:"
 )
 # A name and what separates it from a value: `name=`, `"name": `, `--name `, `name is `.
 _NAMED = re.compile(
@@ -29,17 +39,24 @@ _CHINESE_NAMED = re.compile(
 _OPENING = re.compile(r"(?:[A-Za-z]?\$?)(\\{0,3})([\"'])")
 _BARE = re.compile(r"[^\s\"'`,;&<>%s]{1,1024}" % OPAQUE)
 _SHELL_BARE = re.compile(r"[^\s\"'`,;&|<>(){}\[\]$\\]{1,1024}")  # a longer one is judged by its beginning
+_WORD_REST = re.compile(r"[^\s%s]{1,1024}" % OPAQUE)
 _LINE = re.compile(r"[^\"'\n\\]+")
 _AUTHORIZATION = re.compile(r"(?:proxy-)?authorization$|(?:set-)?cookie$", re.I)
 _AUTHORIZATION_SCHEME: Any = re.compile(r"[\"']?(?:[A-Za-z][\w-]{1,20}[ \t]+)?(?=[^\s=]*)")
 _SCHEME = re.compile(r"(?i)\b(bearer|basic|negotiate|digest)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})")
 _XML = re.compile(r"<([A-Za-z][\w.:-]{0,80})>([^<>\n]{1,4096})</")
-_LONG = re.compile(r"(?<![\w+./-])[A-Za-z0-9+/]{24,}={0,2}(?![\w+./-])")
+# Alone, or behind words that say whose it is: `xai-...`, `team_token_v2-...`.
+_LONG = re.compile(r"(?<![\w+./-])(?:[A-Za-z0-9]{1,12}[_.-]){0,3}?(/?[A-Za-z0-9][A-Za-z0-9+/]{22,})={0,2}(?![\w+/])")
 _DIGEST_BEFORE = re.compile(
     r"(?i)(?:sha-?\d{1,3}|md5|blake2b|digest|checksum|integrity|hash)[\"']?\s{0,2}[-=:]\s{0,2}[\"']?$"
 )
 _URL = re.compile(r"://([^\s\"'<>`\\|]+)")
 _URL_PARAMETER = re.compile(r"(?<=[?&;])([\w.%%-]{1,80})=([^&;#,)\]}%s]+)" % OPAQUE)
+# `user:password@host` without a scheme, `host:port:database:user:password` of ~/.pgpass.
+_LOGIN = re.compile(r"(?<![\w/.@:-])[a-z_][\w.-]{0,30}:([^\s:@/\"'<>=]{6,64})@(?!sha\d)[\w.-]+")
+_PGPASS = re.compile(
+    r"(?<![\w.:-])[\w.*-]{1,80}:(?:[0-9]{2,5}|\*):[\w.*-]{1,40}:[\w.*-]{1,40}:([^\s:\"']{6,64})(?![:\w])"
+)
 _USER = re.compile(r"(?:[a-z][a-z._]{0,20}[0-9]{0,3}|[A-Z][a-z]+|[\w.+-]{1,40}(?:%40|@)[\w.-]{1,60})$")
 _HOOKS = re.compile(
     r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/webhookb2/"
@@ -96,7 +113,7 @@ def secret_spans(text: str, in_shell: bool = False) -> List[Span]:
     """
     if not _HINT.search(text):
         return []
-    finders = (_tokens, _urls, _chinese, _elements, _long_tokens)
+    finders = (_tokens, _urls, _logins, _chinese, _elements, _long_tokens)
     spans = [span for find in finders for span in find(text)]
     return merged(spans + list(_named(text, in_shell)))
 
@@ -124,7 +141,7 @@ def _tokens(text: str) -> Iterator[Span]:
 def _long_tokens(text: str) -> Iterator[Span]:
     """Yield what was drawn at random and is no digest: the only sign of a secret without a name."""
     for match in _LONG.finditer(text):
-        word = match.group().rstrip("=")
+        word = match.group(1)
         if (looks_random(word) and word.count("/") * 8 <= len(word)) and not _DIGEST_BEFORE.search(
             text, max(0, match.start() - 16), match.start()
         ):
@@ -154,6 +171,13 @@ def _urls(text: str) -> Iterator[Span]:
         for piece in match.group(1).split("://"):  # a URL in the query of another one
             yield from ((start + a, start + b) for a, b in _url_spans(piece))
             start += len(piece) + 3
+
+
+def _logins(text: str) -> Iterator[Span]:
+    for pattern in (_LOGIN, _PGPASS):
+        for match in pattern.finditer(text) if ":" in text else ():
+            if looks_secret(match.group(1)) or looks_typed(match.group(1)):
+                yield match.span(1)
 
 
 def _url_spans(url: str) -> Iterator[Span]:
@@ -220,16 +244,33 @@ def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
     if _AUTHORIZATION.match(name) and mark:
         line = _LINE.match(text, _AUTHORIZATION_SCHEME.match(text, match.end()).end())
         return line.span() if line and not is_trivial(line.group(), PASSWORD) else None
-    start, end = _value_at(text, match.end(), in_shell)
+    begin = _behind_operator(text, match) if in_shell else match.end()
+    start, end = _value_at(text, begin, in_shell)
     value = text[start:end]
     if not value or keeps_graded(grade, value):
         return None
-    quoted = start > match.end()
+    quoted = start > begin
     if not quoted and (_is_code(text, name, value, end) or not _is_value(match, grade, value)):
         return None
     if not quoted and grade == PASSWORD and mark == ":" and not in_shell and _begins_line(text, match.start()):
         return start, _yaml_end(text, end)
+    if not quoted and grade == PASSWORD and mark in ("=", ":") and _begins_line(text, match.start()):
+        return start, _word_end(text, end)
     return start, end
+
+
+def _behind_operator(text: str, match: Any) -> int:
+    """Return where the value begins: in `${TOKEN:-x}` behind the dash, in `${TOKEN:+--flag}` there is none."""
+    end: int = match.end()
+    if text[match.start() - 2 : match.start()] != "${":
+        return end
+    return {"-": end + 1, "+": len(text), "?": len(text)}.get(text[end : end + 1], end)
+
+
+def _word_end(text: str, end: int) -> int:
+    """Return the end of the word of which a value is the beginning: what a line assigns may hold any character."""
+    rest = _WORD_REST.match(text, end)
+    return end if rest is None else rest.end()
 
 
 def _full_end(text: str, end: int, in_shell: bool) -> int:
@@ -250,7 +291,7 @@ def _is_value(match: Any, grade: int, value: str) -> bool:
         if value.startswith("-") or value.lower().strip(".,:;!?") in _PROSE:
             return False
         strong = match.group("dash") and not mark
-        return (grade >= SECRET and bool(strong)) or looks_secret(value)
+        return (grade >= SECRET and bool(strong)) or looks_secret(value) or (grade >= SECRET and looks_typed(value))
     return True
 
 
@@ -300,9 +341,9 @@ def _quote_end(text: str, opening: Any) -> int:
 
 
 def _begins_line(text: str, start: int) -> bool:
-    """Return whether only blanks, and the dash of a list, stand before `start` in its line."""
+    """Return whether only blanks, a dash, the mark of a comment or `export` stand before `start` in its line."""
     before = text[max(0, start - 64) : start].rpartition("\n")[2]
-    return not before.strip(" \t-")
+    return before.strip(" \t-#;") in ("", "export")
 
 
 def _yaml_end(text: str, start: int) -> int:

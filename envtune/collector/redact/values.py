@@ -42,7 +42,10 @@ _TRIVIAL = frozenset(
     ]
 )
 _PLACEHOLDER = re.compile(r"<[^<>]{0,60}>$|\[[A-Za-z_]{1,20}\]$|[*x.]{3,}$|\{\{|%\(|\{[A-Za-z_]*\}$")
-_REFERENCE = re.compile(r"[`(]|\$[\w{(@*]|%s$|%\w+%$")
+# `$A1b` is no reference where nothing fills it in: names of variables seldom mix cases with digits.
+_REFERENCE = re.compile(
+    r"[`(]|\$(?:[0-9{(@*]|[A-Za-z_]+(?!\w)|[A-Z_][A-Z0-9_]*(?!\w)|[a-z_][a-z0-9_]*(?!\w))|%s$|%\w+%$"
+)
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,_]{0,15}(?:[eE][+-]?[0-9]{1,3})?[a-zA-Z]?$")
 _TREES = re.compile(
     r"(?:file://|~|\.{1,2}|%s)?/(?:root|home|etc|run|var|opt|usr|data|mnt|tmp|workspace|user|users|cache|nas|share|sfs|dev|bin|lib"
@@ -79,6 +82,8 @@ def is_trivial(value: str, grade: int = SECRET) -> bool:
         return True
     if len(value) > 4096:
         return False
+    if len(value) < 3 and not any(map(str.isalnum, value)):
+        return True
     if _PLACEHOLDER.match(value) or (grade < PASSWORD and _NUMBER.match(value)):
         return True
     return is_path(value)
@@ -105,7 +110,8 @@ def looks_secret(value: str) -> bool:
     runs = _ALIKE.findall(value)
     digits = sum(run.isdigit() for run in runs)
     if digits and digits < len(runs) and len(value) >= 8:
-        return len(runs) >= 3 and not re.match(r"v?[0-9]+(?:\.[0-9a-z]+)+$", value)
+        version = re.match(r"v?[0-9]+(?:\.[0-9a-z]+)+$", value)
+        return not version and (len(runs) >= 3 or (_is_mixed(value) and _changes(value) >= 0.4))
     return _changes(value) >= 0.4 and len(value) >= 10
 
 
@@ -116,8 +122,16 @@ def looks_random(text: str) -> bool:
     """
     if len(text) < 24 or len(text) > 4096 or text.startswith("_Z"):
         return False
-    classes = [any(test(c) for c in text) for test in (str.islower, str.isupper, str.isdigit)]
-    return all(classes) and sum(c.isdigit() for c in text) >= 2 and _changes(text) >= 0.45
+    return _is_mixed(text) and sum(c.isdigit() for c in text) >= 2 and _changes(text) >= 0.45
+
+
+def looks_typed(text: str) -> bool:
+    """Return whether a word behind "the password is" is one: capitals, small letters and digits, eight or more."""
+    return 8 <= len(text) <= 128 and _is_mixed(text)
+
+
+def _is_mixed(text: str) -> bool:
+    return all(any(map(test, text)) for test in (str.islower, str.isupper, str.isdigit))
 
 
 def _changes(text: str) -> float:
@@ -137,6 +151,9 @@ TOKENS = re.compile(
     r"|SG\.[\w-]{16,}\.[\w-]{16,}"
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*|dapi[0-9a-f]{32}|gsk_\w{30,}|r8_\w{30,}|nvapi-[\w-]{30,}"
     r"|key-[0-9a-f]{32}|shp(?:at|ss|ca|pa)_[0-9a-fA-F]{32}|AGE-SECRET-KEY-1[0-9A-Z]{40,}|tskey-[\w-]{20,}|sgp_\w{30,}"
+    r"|(?:pplx-|tgp_v1_|pcsk_|rpa_|ntn_|figd_|glsa_|nfp_|sq[apu]_|sntry[su]_|rubygems_|lin_api_|xai-)[A-Za-z0-9]{24,}\w*"
+    r"|(?:PMAK|NRAK|HRKU|CFPAT|sq0(?:csp|atp|idp))-[\w-]{24,}|dp\.(?:st|pt|ct|sa|scim)\.(?:[a-z0-9_-]{1,20}\.)?\w{30,}"
+    r"|(?:ATATT3x|ATCTT3x)[\w=-]{24,}|(?:ATBB|AKCp)[A-Za-z0-9]{24,}|oy2[a-z0-9]{40,}"
     r"|[0-9]{6,12}:AA[\w-]{30,}|[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![\w.])|ms-[0-9a-f]{8}-[0-9a-f-]{27}|lsv2_\w{20,}"
     r"|(?:ssh-(?:rsa|ed25519|dss)|(?:sk-)?ecdsa-sha2-[a-z0-9-]{1,40}) AAAA[\w+/=]{20,}|v[0-9]:[\w+/]{30,}={0,2}"
     r")"

@@ -5,7 +5,7 @@ from typing import Any, Iterator, List, Sequence, Tuple
 
 from .names import PASSWORD, PLAIN, SECRET, secret_grade
 from .text import Span, merged, secret_spans
-from .values import OPAQUE, is_trivial, keeps_graded, looks_secret
+from .values import OPAQUE, is_trivial, keeps_graded, looks_secret, looks_typed
 
 WordSpan = Tuple[int, int, int]  # place of the word, start, end
 _ASSIGNED = re.compile(
@@ -25,6 +25,8 @@ _LETTERS = (
     (re.compile(r"(?:obsutil\w*|ossutil\w*|coscli)$"), "i"),
     (re.compile(r"(?:ssh-keygen)$"), "NP"),
     (re.compile(r"(?:snmp\w+)$"), "AX"),
+    (re.compile(r"curl$"), "b"),
+    (re.compile(r"openi$"), "t"),
 )
 _LOGIN_PROGRAMS = re.compile(r"(?:docker|podman|nerdctl|helm|crane|oras|buildah|skopeo|ctr)$")
 _WITHOUT_PASSWORDS = re.compile(
@@ -32,7 +34,7 @@ _WITHOUT_PASSWORDS = re.compile(
     r"|nmap|patch|make|perf|lsof|rsync|rmdir|git|npm|pip\d*|conda|gcc|g\+\+|cc|ls|env|chown|chgrp|id|sudo|su|runuser|flock)$"
 )
 _LOGIN_OPTION = re.compile(
-    r"(?:-[uU]|-a|--(?:user|login|userpwd|proxy-user|(?:src-|dest-)?creds?|auth|basic|basic-auth))$"
+    r"(?:-[uUE]|-a|--(?:user|cert|proxy-cert|login|userpwd|proxy-user|(?:src-|dest-)?creds?|auth|basic|basic-auth))$"
 )
 _POSITIONAL = (
     ("wandb", "login"),
@@ -40,16 +42,27 @@ _POSITIONAL = (
     ("swanlab", "login"),
     ("modelscope", "login"),
     ("htpasswd", "-b"),
+    ("openssl", "passwd"),
+    ("wpa_passphrase", ""),
+    ("poetry", "config"),
     ("rabbitmqctl", "add_user"),
     ("rabbitmqctl", "change_password"),
 )
 _SHOWS_COMMAND = re.compile(
     r"(?:(?<=[\s/'\"])|^)(?:sshpass|mysql\w*|mariadb\w*|mongo\w*|redis-\w+|7za?|ldap\w+|(?:un)?zip|sqlcmd|bcp|ipmitool|swanlab"
     r"|openssl|(?:obs|oss)util\w*|cosc\w+|ssh-keygen|snmp\w+|curl|http|https|wget|docker|podman|wandb|vault|htpasswd"
-    r"|smbclient|xfreerdp|rabbitmqctl|skopeo|lftp|az)[ \t][^\n]*|(?<=[ \t])(?:-u|--user|--login|--creds)[= ][^\n]*",
+    r"|smbclient|xfreerdp|rabbitmqctl|skopeo|lftp|az|sqlplus"
+    r"|sqlldr|(?:exp|imp)dp|rman|wpa_passphrase|poetry|openi|sendemail)[ \t][^\n]*"
+    r"|(?<=[ \t])(?:-u|--user|--login|--creds)[= ][^\n]*",
     re.M,
 )
+_PROMPTING = frozenset(
+    ["chpasswd", "passwd", "smbpasswd", "vncpasswd", "mkpasswd", "htpasswd", "grub-mkpasswd-pbkdf2", "kinit", "ssh-add"]
+    + ["cryptsetup", "wpa_passphrase"]
+)
 _LETTERS_AND_DIGITS = re.compile(r"(?=[^\d]{0,64}\d)(?=\d{0,64}[A-Za-z])[^/=:.,-]{6,64}$")
+_FOR_A_USER = re.compile(r"(?i)(?:^|[_-])(?:user|login|userpwd|username)$")
+_ORACLE = re.compile(r"(?:sqlplus|sqlldr|expdp|impdp|rman|tnsping)$")
 _READS_SECRET = re.compile(r"--?(?:password-stdin|with-token|stdin|key-file=-|passphrase-fd=?0?|pass-stdin)$|stdin$")
 
 
@@ -117,9 +130,9 @@ def _follows(word: str, before: str, letters: str, harmless: bool) -> bool:
         return False
     if before[:1] == "-" and before[1:2] != "-" and len(before) == 2 and before[1] in letters:
         return not is_trivial(word, PASSWORD) or word.isdigit()
-    if before in ("-p", "-pw", "-P"):
+    if before in ("-p", "-pw", "-xp", "-P"):
         mixed = before == "-p" and _LETTERS_AND_DIGITS.match(word) is not None
-        return before == "-pw" or (not harmless and not is_trivial(word) and (mixed or looks_secret(word)))
+        return before in ("-pw", "-xp") or (not harmless and not is_trivial(word) and (mixed or looks_secret(word)))
     option = _OPTION.match(before)
     if option is not None:
         return not keeps_graded(secret_grade(option.group(1)), word)
@@ -152,15 +165,27 @@ def _login(word: str, before: str, harmless: bool) -> int:
         return 0
     text = word[at:]
     user, mark, value = text.partition("%" if before == "-U" and "%" in text else ":")
+    if not mark and before == "-u" and looks_secret(text.partition(",")[2]):  # of lftp
+        user, mark, value = text.partition(",")
     if not mark or not user or is_trivial(value, SECRET) or (harmless and not looks_secret(value)):
         return 0
     return at + len(user) + 1
+
+
+def password_of(name: str, value: str) -> int:
+    """Return where the password begins in `user:password`, the value of a variable for a user; 0 if none."""
+    user, _, password = value.partition(":") if _FOR_A_USER.search(name) else ("", "", "")
+    return len(user) + 1 if user and (looks_secret(password) or looks_typed(password)) else 0
 
 
 def _assigned_spans(word: str, match: Any) -> Iterator[Span]:
     """Yield the value of `NAME=value` and `--name=value`, and of an assignment that is the value: `--set=token=x`."""
     for _ in range(4):
         name, start = re.split(r"[:/]", match.group("name"))[-1], match.end()
+        password = password_of(name, word[start:])
+        if password:
+            yield start + password, len(word)
+            return
         if not keeps_graded(secret_grade(name), word[start:]):
             yield start, len(word)
             return
@@ -171,11 +196,19 @@ def _assigned_spans(word: str, match: Any) -> Iterator[Span]:
 
 def _positional(words: Sequence[str], programs: Sequence[str]) -> Iterator[WordSpan]:
     """Yield the secret that a program takes without an option: `wandb login KEY`."""
+    for place, word in enumerate(words[:64]):
+        oracle = re.match(r"[\w$#]{1,64}/([^/@\s]+)(?=@|$)", word) if any(map(_ORACLE.match, programs)) else None
+        if oracle is not None and place:
+            yield (place, *oracle.span(1))
     for program, verb in _POSITIONAL:
-        if program in programs and any(word == verb or (verb == "-b" and re.match(r"-\w*b", word)) for word in words):
+        if program in programs and any(_is_verb(verb, word) for word in words):
             place = len(words) - 1
             if words[place] not in (program, verb) and words[place][:1] not in ("-", OPAQUE) and len(words[place]) >= 6:
                 yield place, 0, len(words[place])
+
+
+def _is_verb(verb: str, word: str) -> bool:
+    return not verb or word == verb or (verb == "-b" and re.match(r"-\w*b", word) is not None)
 
 
 def reads_secret(words: Sequence[str]) -> bool:
@@ -183,6 +216,4 @@ def reads_secret(words: Sequence[str]) -> bool:
     name = words[0].rpartition("/")[2] if words else ""
     if name == "sudo":
         return any(re.match(r"-\w*S", word) for word in words[1:4])
-    return name in ("chpasswd", "kinit", "ssh-add", "cryptsetup") or any(
-        _READS_SECRET.match(word) for word in words[1:]
-    )
+    return name in _PROMPTING or any(_READS_SECRET.match(word) for word in words[1:])

@@ -56,7 +56,11 @@ def _follow_script(recorder: Any, path: str, depth: int) -> None:
     in_a_circle = recorder.followed.count(path) > 3  # scripts that source each other
     if in_a_circle or len(recorder.followed) > FOLLOWED_LIMIT:
         return
-    text = recorder.read_bytes(path).decode("utf-8", "replace")
+    with recorder.following(path):
+        _follow_lines(recorder, path, recorder.read_bytes(path).decode("utf-8", "replace"), depth)
+
+
+def _follow_lines(recorder: Any, path: str, text: str, depth: int) -> None:
     variables = dict(recorder.variables)
     variables["0"] = path
     for line in re.sub(r"\\\n", " ", text).splitlines():

@@ -38,8 +38,9 @@ def record_python(recorder: Any) -> None:
     """Record what the Python, torch and image checks read of the job's Python, and which others hold torch."""
     variables, cwd = recorder.variables, recorder.cwd
     named, pid = recorder.target.get("python") or "", recorder.target.get("pid")
-    python = find_interpreter(recorder, variables, cwd, named, pid)
-    quietly(_record_environment, recorder, python)
+    with recorder.following(*[os.path.join(cwd, named)] if named else []):
+        python = find_interpreter(recorder, variables, cwd, named, pid)
+        quietly(_record_environment, recorder, python)
     quietly(_record_commands, recorder, python["version"])
     quietly(recorder.read_bytes, DPKG_STATUS)
     record_command(recorder, PILLOW_BUILD_QUERY)
@@ -48,7 +49,8 @@ def record_python(recorder: Any) -> None:
 
 
 def _record_other(recorder: Any, path: str) -> None:
-    holds_torch(recorder, describe_interpreter(recorder, recorder.variables, recorder.cwd, path)["sites"])
+    with recorder.following(path):
+        holds_torch(recorder, describe_interpreter(recorder, recorder.variables, recorder.cwd, path)["sites"])
 
 
 def _record_commands(recorder: Any, version: str) -> None:
@@ -62,7 +64,7 @@ def _record_commands(recorder: Any, version: str) -> None:
 def _record_environment(recorder: Any, python: Mapping[str, Any]) -> None:
     """Record the import path of the job's Python, and what building for it needs."""
     entries, _ = import_path(recorder, recorder.variables, recorder.cwd, python["sites"])
-    for folder in [recorder.cwd] + entries:
+    for folder in dict.fromkeys([recorder.cwd, _working_directory(recorder)] + entries):
         for name in ("torch", "torch/__init__.py", "torch.py"):
             quietly(recorder.stat, os.path.join(folder, name))
         quietly(recorder.listdir, os.path.join(folder, "torch"))
@@ -74,6 +76,15 @@ def _record_environment(recorder: Any, python: Mapping[str, Any]) -> None:
     for path in headers:
         quietly(recorder.stat, path)
     _record_rights(recorder, python)
+
+
+def _working_directory(recorder: Any) -> str:
+    """Return where the named process works, which is on its import path; without one, where the recorder does."""
+    pid = recorder.target.get("pid")
+    try:
+        return str(recorder.cwd if pid is None else recorder.readlink("/proc/%d/cwd" % pid))
+    except OSError:
+        return str(recorder.cwd)
 
 
 def _record_rights(recorder: Any, python: Mapping[str, Any]) -> None:

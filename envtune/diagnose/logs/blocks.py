@@ -1,28 +1,22 @@
-"""Read a log as blocks of whole, clean lines, in bounded memory: gzip unpacked, UTF-16 recoded."""
+"""Read a log as blocks of whole, clean lines, in bounded memory: unpacked, UTF-16 recoded, holes left out."""
 
 from __future__ import annotations
 
 import codecs
+import errno
 import io
+import os
 import sys
-import zlib
 from typing import BinaryIO, Iterator, NamedTuple, Optional
 
 from envtune.diagnose.logs.files import BIG, LogFile
 from envtune.diagnose.logs.lines import without_noise
+from envtune.diagnose.logs.packed import BLOCK, DamagedError, is_packed, unpacked
 from envtune.host.input import open_input
 
-BLOCK = 1 << 17  # bytes read at once: what fits in a processor's cache is looked through faster
 PIECE = 1 << 12  # bytes read for the rest of a line
 SAMPLE = 1024  # bytes by which UTF-16 is recognised
 LONGEST_LINE = 4 << 20  # a "line" longer than this is cut: a binary file has no lines
-UNPACKED, RATIO = 64 << 20, 100  # a gzip file may give so many bytes, and so many for each of its own
-_GZIP = b"\x1f\x8b"
-_GZIP_WINDOW = 31  # zlib: a gzip head and its check sum
-
-
-class DamagedError(OSError):
-    """The input ends or breaks in the middle; what comes before was yielded."""
 
 
 class Block(NamedTuple):
@@ -45,7 +39,7 @@ def blocks(file: LogFile) -> Iterator[Block]:
     else:
         with open_input(file.path) as raw:
             if isinstance(raw, io.FileIO) and _is_plain(raw):
-                yield from map(_block, _lines_of_plain(raw))
+                yield from _lines_of_plain(raw)
             else:
                 yield from _clean(raw)
 
@@ -83,7 +77,7 @@ class LineEnds:
                     piece = raw.read(min(BLOCK, self._place - self._counted)) or b""
                     if not piece:
                         break  # it was truncated meanwhile
-                    self._counted += len(piece)
+                    self._counted += len(piece) + _skip_hole(raw, piece)
                     self._count += piece.count(b"\n")
         return self._count
 
@@ -93,7 +87,7 @@ def _block(raw: bytes) -> Block:
 
 
 def _clean(raw: BinaryIO | io.RawIOBase) -> Iterator[Block]:
-    return map(_block, _whole_lines(_decoded(_unpacked(raw))))
+    return map(_block, _whole_lines(_decoded(unpacked(raw))))
 
 
 def _is_plain(raw: io.FileIO) -> bool:
@@ -102,62 +96,7 @@ def _is_plain(raw: io.FileIO) -> bool:
         return False
     head = raw.read(SAMPLE)
     raw.seek(0)
-    return not head.startswith(_GZIP) and _utf16(head) is None
-
-
-def _read(raw: BinaryIO | io.RawIOBase) -> bytes:
-    """Read what comes next; of a pipe as much as was written, empty only at the end."""
-    return raw.read(BLOCK) or b""
-
-
-class _Packed:
-    """A gzip stream of which `size` bytes were read, and how much it may still unpack to."""
-
-    def __init__(self, raw: BinaryIO | io.RawIOBase, size: int) -> None:
-        self._raw = raw
-        self._room = UNPACKED + RATIO * size
-
-    def read(self) -> bytes:
-        chunk = _read(self._raw)
-        self._room += RATIO * len(chunk)
-        return chunk
-
-    def allowed(self, unpacked: bytes) -> bytes:
-        """Return what was unpacked; raises DamagedError where it is too much for what was read."""
-        self._room -= len(unpacked)
-        if self._room < 0:
-            raise DamagedError(f"the gzip file unpacks to more than {RATIO} times its size, read up to there")
-        return unpacked
-
-
-def _unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
-    """Yield the bytes of a stream, unpacked if it is gzip (one member after the other).
-
-    Raises DamagedError after UNPACKED bytes and RATIO times what was read: gzip can give a thousand times its size.
-    """
-    chunk = _read(raw)
-    if not chunk.startswith(_GZIP):
-        while chunk:
-            yield chunk
-            chunk = _read(raw)
-        return
-    member = zlib.decompressobj(_GZIP_WINDOW)
-    packed = _Packed(raw, len(chunk))
-    while chunk:
-        try:
-            yield packed.allowed(member.decompress(chunk, BLOCK))
-        except zlib.error as error:
-            raise DamagedError(f"damaged gzip, read up to there ({error})") from error
-        if member.eof:  # another member may follow, padded with zeros
-            chunk = member.unused_data.lstrip(b"\0") or packed.read().lstrip(b"\0")
-            member = zlib.decompressobj(_GZIP_WINDOW) if chunk else member
-        else:
-            chunk = member.unconsumed_tail or packed.read()
-    while not member.eof:
-        rest = member.decompress(b"", BLOCK)
-        if not rest:
-            raise DamagedError("the gzip file is cut short, read up to there")
-        yield rest
+    return not is_packed(head) and _utf16(head) is None
 
 
 def _decoded(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -186,15 +125,33 @@ def _utf16(head: bytes) -> Optional[str]:
     return None
 
 
-def _lines_of_plain(raw: io.FileIO) -> Iterator[bytes]:
+def _skip_hole(raw: io.RawIOBase, piece: bytes) -> int:
+    """Go on to where the file has data again after a piece that ends in zeros; return how many bytes were skipped.
+
+    A log that was emptied while a job kept writing to it begins with a hole as large as what it held.
+    """
+    if not piece.endswith(b"\0"):
+        return 0
+    place = raw.tell()
+    try:
+        return raw.seek(place, os.SEEK_DATA) - place
+    except OSError as error:  # ENXIO: a hole up to the end; else the file system does not tell
+        return raw.seek(0, io.SEEK_END if error.errno == errno.ENXIO else io.SEEK_CUR) - place
+
+
+def _lines_of_plain(raw: io.FileIO) -> Iterator[Block]:
     """Yield the same as `_whole_lines` at three times the speed: excess bytes are not copied but read again."""
+    place = raw.tell()
     while True:
         block = raw.read(BLOCK)
         if not block:
             return
-        if not block.endswith(b"\n"):
+        if _skip_hole(raw, block):
+            block += b"\r"
+        elif not block.endswith(b"\n"):
             block += _rest_of_line(raw, LONGEST_LINE - len(block))
-        yield block
+        size, place = raw.tell() - place, raw.tell()
+        yield Block(without_noise(block), size)
 
 
 def _rest_of_line(raw: io.FileIO, most: int) -> bytes:
@@ -214,7 +171,8 @@ def _rest_of_line(raw: io.FileIO, most: int) -> bytes:
 
 
 def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
+    rest: list[bytes] = []  # of the line that is not ended
+    length = 0
     damage: Optional[DamagedError] = None
     while True:
         try:
@@ -225,14 +183,15 @@ def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
             break
         end = chunk.rfind(b"\n") + 1
         if end:
-            yield rest + chunk[:end] if rest else chunk[:end]
-            rest = chunk[end:]
-        elif len(rest) + len(chunk) > LONGEST_LINE:
-            yield rest + chunk + b"\r"
-            rest = b""
+            yield b"".join((*rest, chunk[:end]))
+            rest, length = [chunk[end:]], len(chunk) - end
+        elif length + len(chunk) > LONGEST_LINE:
+            yield b"".join((*rest, chunk, b"\r"))
+            rest, length = [], 0
         else:
-            rest += chunk
-    if rest:
-        yield rest
+            rest.append(chunk)
+            length += len(chunk)
+    if length:
+        yield b"".join(rest)
     if damage is not None:
         raise damage

@@ -83,7 +83,7 @@ def without_noise(block: bytes) -> bytes:
     """Return the block without colours, other terminal sequences and NUL bytes; its lines stay lines."""
     if b"\x1b" in block:
         block = _ANSI.sub(b"", block)
-    return block.replace(b"\0", b"") if b"\0" in block else block
+    return block.translate(None, b"\0") if b"\0" in block else block  # replace() is slow where there are many
 
 
 def split_stream(text: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import FrozenSet, Iterable, Iterator, NamedTuple, Sequence, Set, Tuple, Union
 
 from envtune.diagnose.logs.lines import ERROR
+from envtune.diagnose.logs.window import PART
 from envtune.diagnose.prefilter.literals import Literal, Needs, required_literals
 from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
 
@@ -202,7 +203,8 @@ class TemplateFilter:
                 continue
             numbers = set(self._always)
             for query in queries:
-                numbers.update(query.may_match(template, self._expressions) if self._seen > GROWN else query.numbers)
+                judge = self._seen > GROWN and len(template) <= PART  # what is longer is looked through in parts
+                numbers.update(query.may_match(template, self._expressions) if judge else query.numbers)
             if numbers:
                 judged[template] = tuple(sorted(numbers))
         return judged

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import List, Set
+from typing import List, Match, Optional, Set
 
 from ..commands import check_holds, check_status, command_output, run_checked
 from ..common import Record, failpoint
@@ -25,7 +25,8 @@ class CommandOperation(Operation):
     an undo asks `check` alone. `unchanged` is a pattern for what the command prints where it changed nothing: then
     there is nothing to undo. `files` are what the command writes; undo puts them back byte by byte (written_files.py).
     `find: {argv, pattern}` fills named groups of `pattern` in the output of a command into the undo command
-    (`{handle}`), so that it names the very rule that was added. Without `undo` it cannot be undone.
+    (`{handle}`), so that it names the very rule that was added; where what matches has changed since, all but the
+    groups, nothing is undone. Without `undo` it cannot be undone.
 
     `given: {argv, pattern, ignore?, digest}` is its precondition (the rules among which it places one by a number):
     what `matching` finds in the output of `argv` must have that digest, or nothing begins.
@@ -91,7 +92,7 @@ class CommandOperation(Operation):
         if self.inventory is not None:
             name = directory.save("\n".join(sorted(self._items())).encode("utf-8"))
             saved["census"] = os.path.join(directory.path, name)
-        if self.files is not None or "unchanged" in self.wire:
+        if self.files is not None or "unchanged" in self.wire or "find" in (self.undo or {}):
             saved.update(kept_at(directory))
         if self.files is not None:
             saved["files"] = self.files.backup(directory)
@@ -105,9 +106,21 @@ class CommandOperation(Operation):
             directory.write_private(saved["notes"] + ".unchanged", lambda file: file.write(b""))
         if self.files is not None:
             self.files.note_written(saved, directory)
+        self._note_found(saved, directory)
         if "census" in saved:
             added = "\n".join(sorted(self._items() - _read_items(saved["census"]))).encode("utf-8")
             directory.write_private(saved["census"] + ".new", lambda file: file.write(added))
+
+    def _note_found(self, saved: Record, directory: RunDirectory) -> None:
+        """Keep what the undo command will look for, as it is right after the command."""
+        match = self._find() if "find" in (self.undo or {}) else None
+        if match is not None:
+            text = _without_groups(match).encode("utf-8", "surrogateescape")
+            directory.write_private(saved["notes"] + ".found", lambda file: file.write(text))
+
+    def _find(self) -> Optional[Match[str]]:
+        query = (self.undo or {})["find"]
+        return re.search(query["pattern"], command_output(query["argv"], self.env))
 
     def _items(self) -> Set[str]:
         assert self.inventory is not None
@@ -140,18 +153,19 @@ class CommandOperation(Operation):
             raise RefusedError("command-not-undoable", command=self.subject)
         argv = list(self.undo["argv"])
         if "find" in self.undo:
-            argv = self._with_arguments(argv, self.undo["find"])
+            argv = self._with_arguments(argv, saved)
         if "census" in saved:
             added = self._added_items(saved)
             argv = [word for part in argv for word in (added if part == "{new}" else [part])]
         run_checked(argv, self.timeout, self.env, directory)
         failpoint("undo-command-ended")
 
-    def _with_arguments(self, argv: List[str], query: Record) -> List[str]:
+    def _with_arguments(self, argv: List[str], saved: Record) -> List[str]:
         """Return the undo command with the groups that are found now."""
-        match = re.search(query["pattern"], command_output(query["argv"], self.env))
-        if match is None:
-            raise FailedError("undo-argument-not-found", command=" ".join(argv), pattern=query["pattern"])
+        match, added = self._find(), _noted(str(saved.get("notes", "")) + ".found")
+        if match is None or added not in (None, _without_groups(match)):
+            looked_for = (self.undo or {})["find"]["pattern"] if added is None else added
+            raise FailedError("undo-argument-not-found", command=" ".join(argv), pattern=looked_for.strip())
         for name, value in match.groupdict().items():
             argv = [part.replace("{%s}" % name, value or "") for part in argv]
         return argv
@@ -190,6 +204,24 @@ def matching(text: str, pattern: str, ignore: str = "") -> bytes:
     """Return all matches of `pattern` in a text, a line each; what matches `ignore` is taken out before."""
     text = re.sub(ignore, "", text) if ignore else text
     return "\n".join(match.group() for match in re.finditer(pattern, text)).encode("utf-8", "replace")
+
+
+def _without_groups(match: Match[str]) -> str:
+    """Return what a pattern matches, with the names of its groups in place of what they hold."""
+    text, offset = match.group(), match.start()
+    for name in sorted(match.groupdict(), key=match.start, reverse=True):
+        start, end = match.span(name)
+        if start >= 0:
+            text = text[: start - offset] + "{%s}" % name + text[end - offset :]
+    return text
+
+
+def _noted(path: str) -> Optional[str]:
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return None
 
 
 def _read_items(path: str) -> Set[str]:

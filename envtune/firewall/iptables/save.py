@@ -11,6 +11,7 @@ from envtune.firewall.iptables.options import conditions_of
 from envtune.firewall.match import Packet, unknown
 from envtune.firewall.model import Action, BaseChain, Chain, ListingError, Rule, Table
 
+LONGEST_RULE = 1 << 16  # characters; a comment has 256, and shlex costs the square of a word
 HOOKS = {name.upper(): name for name in ("prerouting", "input", "forward", "output", "postrouting")}
 # The priority at which each table's chains are called; nat differs before and after routing.
 PRIORITIES = {"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}
@@ -122,7 +123,9 @@ def compile_rule(line: str, where: str, table: Table, family: int) -> Rule:
 
 
 def split_words(line: str) -> list[str]:
-    """Return the words of a saved rule; values with blanks are in double quotes."""
+    """Return the words of a saved rule; values with blanks are in double quotes. ValueError where they do not end."""
+    if len(line) > LONGEST_RULE:
+        raise ValueError(f"a rule of {len(line)} characters")
     if '"' not in line and "'" not in line:
         return line.split()
     import shlex

@@ -12,6 +12,7 @@ from typing import Any, Sequence
 from envtune.firewall.model import ListingError, Table
 from envtune.firewall.nft.json import tables
 from envtune.intervals import address_family
+from envtune.ranges import decimal
 
 Item = dict[str, Any]
 Expr = list[dict[str, Any]]
@@ -194,7 +195,7 @@ def _read_hook(words: Sequence[str], body: Item) -> None:
     if "priority" in pairs:
         after = words[pairs["priority"] + 1 :]
         priority = "".join(after[: after.index(";")] if ";" in after else after)
-        body["prio"] = int(priority) if priority.lstrip("-").isdigit() else priority
+        body["prio"] = int(priority) if re.fullmatch(r"-?[0-9]{1,18}", priority) else priority
     if "policy" in pairs:
         body["policy"] = words[pairs["policy"] + 1]
 
@@ -445,8 +446,8 @@ def _scalar(word: str) -> Any:
     if dash and _same_kind(low, high):
         return {"range": [_scalar(low), _scalar(high)]}
     address, slash, length = word.partition("/")
-    if slash and length.isdigit() and _is_address(address):
-        return {"prefix": {"addr": address, "len": int(length)}}
+    if slash and decimal(length) is not None and _is_address(address):
+        return {"prefix": {"addr": address, "len": decimal(length)}}
     if not re.fullmatch(r"[\w.:@*+%/\-]+", word):
         raise UnclearError(word)
     return word

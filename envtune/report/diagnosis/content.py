@@ -53,6 +53,8 @@ def nothing_known(report: DiagnosisReport) -> Text:
     )
     if len(report.inputs) > 3:
         names = Joined([names, " …"], "")
+    if not report.size and report.unreadable:
+        return Message("Nothing could be read in {names}.", names=names)
     if not report.size:
         return Message("Nothing to read in {names}: it is empty.", names=names)
     size = Message("{lines:,} lines", lines=report.lines) if report.lines else Literal(f"{report.size / 1e6:,.0f} MB")

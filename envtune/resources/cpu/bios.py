@@ -16,6 +16,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, Undetermined
 from envtune.host import Host
+from envtune.host.json import parse_json
 from envtune.messages import Message
 from envtune.model import Evidence, Reading
 
@@ -48,7 +49,7 @@ def read_attestation(host: Host, name: str) -> Mapping[str, str]:
     except Missing:
         text = "{}"
     try:
-        attestations: Any = json.loads(text)
+        attestations: Any = parse_json(text)
     except ValueError as error:
         reason = Message("{path} is not JSON: {error}", path=ATTESTATIONS, error=error)
         raise Undetermined(reason, ATTESTATIONS, text) from None

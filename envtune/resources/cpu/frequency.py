@@ -70,7 +70,7 @@ def policies(context: Context) -> tuple[Policy, ...]:
 
 
 def _number(path: str) -> int:
-    digits = "".join(c for c in path[len(ROOT) :] if c.isdigit())
+    digits = "".join(c for c in path[len(ROOT) :] if c.isdecimal())
     return whole_number(digits) or 0
 
 

@@ -101,7 +101,7 @@ def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[
     Source: Ascend/pytorch docs/zh/environment_variable_reference/HCCL_EVENT_TIMEOUT.md.
     """
     event, execution = variables.get("HCCL_EVENT_TIMEOUT"), variables.get("HCCL_EXEC_TIMEOUT")
-    if event is None or not event.isdigit() or not (execution or "0").isdigit():
+    if event is None or not event.isdecimal() or not (execution or "0").isdecimal():
         return None
     default = 1091 if variables.get("HCCL_OP_EXPANSION_MODE") == "AIV" else HCCL_DEFAULT_EXEC
     waits, runs = checked_int(event), default if execution is None else checked_int(execution)

@@ -144,7 +144,7 @@ def _release(text: str) -> tuple[int, ...]:
     parts: list[int] = []
     for part in text.lower().split("."):
         candidate = re.fullmatch(r"rc(\d+)", part)
-        parts.append(checked_int(candidate[1]) - 100 if candidate else checked_int(part) if part.isdigit() else 0)
+        parts.append(checked_int(candidate[1]) - 100 if candidate else checked_int(part) if part.isdecimal() else 0)
     return tuple(parts)
 
 

@@ -10,6 +10,7 @@ import json
 import re
 from typing import Callable, Iterable, Iterator, Mapping
 
+from envtune.collector.redact import redact_text, redact_value
 from envtune.messages import Literal, Message, Text, clauses
 from envtune.resources.environment.profile import Advice, Setting
 from envtune.resources.environment.search_paths import LISTS
@@ -73,8 +74,8 @@ def _in_front(name: str, entry: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Return a reason as a comment: one line, whatever it holds."""
-    return "# " + visible(" ".join(text.split()))
+    """Return a reason as a comment: one line, whatever it holds, without secrets."""
+    return "# " + visible(redact_text(" ".join(text.split())))
 
 
 def _posix_escaped(unseen: str) -> str:
@@ -223,10 +224,17 @@ _WITHOUT_UNSETTING = ("YAML", "JSON")
 def as_json(advice: Advice, lang: str) -> Iterator[str]:
     """Yield the settings as one JSON document."""
     rows = [
-        {"name": s.name, "value": s.value, "reason": s.reason.to(lang), "checks": list(s.checks)}
+        {"name": s.name, "value": s.value, "reason": redact_text(s.reason.to(lang)), "checks": list(s.checks)}
         for s in advice.settings
     ]
-    left = [{"name": row.name, "value": row.value, "reason": row.reason.to(lang)} for row in advice.unchanged]
+    left = [
+        {
+            "name": row.name,
+            "value": redact_value(row.name, row.value),
+            "reason": redact_text(row.reason.to(lang)),
+        }
+        for row in advice.unchanged
+    ]
     unknown = None if advice.unknown_environment is None else advice.unknown_environment.to(lang)
     data = {"schema": SCHEMA, "variables": rows, "left": left, "environment_unknown": unknown}
     yield json_text(data, 2)

@@ -122,7 +122,7 @@ def _threshold(text: str) -> bool:
 
 def _divisions(text: str) -> bool:
     if not text.startswith("["):
-        return text.isdigit()
+        return text.isdecimal()
     return re.fullmatch(r"\[(\d+|>):\d+(,(\d+|>):\d+)*\]", text) is not None
 
 

@@ -13,6 +13,7 @@ from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
+from envtune.host.json import parse_json
 from envtune.messages import Literal, Message, Text, enumerated
 from envtune.model import Evidence, Expectation, Reading, Wording
 from envtune.resources.environment.reference import (
@@ -156,16 +157,15 @@ def _whitelist_words(expectation: Expectation) -> Optional[Text]:
 
 
 def _listed(context: Context, path: str) -> Reading:
-    import json
-
     from envtune.errors import Missing, Unreadable
 
     def reading(state: Optional[str], shown: Text, reason: Optional[Text] = None) -> Reading:
         return Reading(WHITELIST, state, Evidence(path), shown, _whitelist_words, reason)
 
     try:
-        loaded = json.loads(context.host.read(path))
-        hosts = loaded.get("host_ip") if isinstance(loaded, Mapping) else None
+        loaded = parse_json(context.host.read(path))
+        listed = loaded.get("host_ip") if isinstance(loaded, Mapping) else None
+        hosts = listed if isinstance(listed, list) else None
     except (Missing, Unreadable) as error:
         return reading("unlisted", Message("0, and {why}", why=host_error_text(error)))
     except HostError as error:

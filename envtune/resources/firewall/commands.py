@@ -186,7 +186,7 @@ def _nftables(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> C
     numbered = ["nft", "-a", "list", "chain", *place]
     undo = {
         "argv": ["nft", "delete", "rule", *place, "handle", "{handle}"],
-        "find": {"argv": numbered, "pattern": f'comment "{rule.comment}" # handle (?P<handle>[0-9]+)'},
+        "find": {"argv": numbered, "pattern": f'[^\\n]*comment "{rule.comment}" # handle (?P<handle>[0-9]+)'},
     }
     operation = _run(argv, {"argv": numbered, "contains": f'comment "{rule.comment}"'}, undo, precondition)
     note, other_owners = _until_boot(host, "nftables")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional, Sequence, Union
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded, host_error_text
 from envtune.host import Host, exists
+from envtune.host.json import parse_json
 from envtune.messages import Message, Text
 from envtune.model import CommandResult
 
@@ -86,12 +87,10 @@ def _parse(command: str, text: str, family: int) -> list[Table]:
 
 
 def _check_is_json(text: str) -> None:
-    import json
-
     try:
-        if not isinstance(json.loads(text)["nftables"], list):
+        if not isinstance(parse_json(text)["nftables"], list):
             raise ValueError("no list of nftables")
-    except (KeyError, TypeError, RecursionError) as error:
+    except (KeyError, TypeError) as error:
         raise ValueError(str(error)) from None
 
 

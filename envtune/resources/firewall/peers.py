@@ -12,6 +12,7 @@ from envtune import intervals
 from envtune.context import Context
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.host import Host
+from envtune.host.json import parse_json
 from envtune.intervals import Intervals
 from envtune.messages import Message
 from envtune.model import Interface
@@ -152,13 +153,11 @@ def _host_addresses(host: Host, family: int) -> Intervals:
 
 def _whitelist(host: Host, variables: Mapping[str, str], family: int) -> Intervals:
     """Return the hosts of HCCL_WHITELIST_FILE (facts D7: JSON, host_ip) when HCCL_WHITELIST_DISABLE is 0."""
-    import json
-
     path = variables.get("HCCL_WHITELIST_FILE", "")
     if variables.get("HCCL_WHITELIST_DISABLE") != "0" or not path.startswith("/"):
         return ()
     try:
-        listed = json.loads(host.read(path))["host_ip"]
+        listed = parse_json(host.read(path))["host_ip"]
         own = {address for interface in host.interfaces() for address in interface.addresses}
         return _as_intervals((address for address in listed if address not in own), family)
     except (HostError, ValueError, KeyError, TypeError, AttributeError):

@@ -181,6 +181,6 @@ def _sizes(host: Host, row: Distribution) -> dict[str, int]:
     found = {}
     for line in text.splitlines():
         path, size = line.partition(",")[0], line.rpartition(",")[2]
-        if re.search(RECORDED_PILLOW_FILES, path) and size.isdigit():
+        if re.search(RECORDED_PILLOW_FILES, path) and size.isdecimal():
             found[path] = checked_int(size)
     return found

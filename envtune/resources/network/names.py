@@ -171,7 +171,7 @@ def job_nodes(variables: Mapping[str, str]) -> JobNodes:
 def is_host_name(name: str) -> bool:
     """Return whether a name can be looked up: letters, digits, dots, hyphens; no number with dots; no option."""
     plain = name.replace("-", "").replace(".", "").replace("_", "")
-    return bool(plain) and plain.isascii() and plain.isalnum() and name[0] not in "-." and not plain.isdigit()
+    return bool(plain) and plain.isascii() and plain.isalnum() and name[0] not in "-." and not plain.isdecimal()
 
 
 def resolve_name(host: Host, name: str, database: str) -> tuple[tuple[str, ...], Evidence]:

@@ -82,7 +82,7 @@ def _is_accelerator(context: Context, folder: str, device: str) -> bool:
 def device_nodes(context: Context) -> tuple[int, ...]:
     """Return N of every /dev/davinciN (davinci_manager and vNPU nodes are others)."""
     suffixes = (path[len("/dev/davinci") :] for path in context.host.glob(NODES))
-    return tuple(sorted(int(text) for text in suffixes if text.isascii() and text.isdigit() and len(text) < 5))
+    return tuple(sorted(int(text) for text in suffixes if text.isascii() and text.isdecimal() and len(text) < 5))
 
 
 def smi_output(context: Context) -> SmiOutput:
@@ -192,7 +192,7 @@ def table_model(table: NpuTable) -> str:
         return "910A" if first and device.node is None else "A3"
     if chip.startswith(("910_93", "910c")):
         return "A3"
-    if chip.startswith("910b") and chip[4:5].isdigit():
+    if chip.startswith("910b") and chip[4:5].isdecimal():
         return "910B"
     if chip.startswith("310p"):
         return "310P"

@@ -243,7 +243,7 @@ def _process_row(state: _State, line: str, cells: list[str]) -> None:
 
 
 def _number(text: str) -> Optional[int]:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def _decimal(text: str) -> Optional[float]:

@@ -54,6 +54,8 @@ def _rpm(*install: str) -> Manager:
     return Manager(install, ("rpm", "-q", "--whatprovides"), inventory, pattern, ("rpm", "-e", "{new}"))
 
 
+# Without the option root's simulation leaves /var/log/apt/eipp.log.xz behind.
+_APT_SIMULATES = ("apt-get", "-s", "-o", "Dir::Log::Planner=/dev/null", "install", "--no-install-recommends")
 _APT = ("apt-get", "install", "-y", "--no-install-recommends", "--no-remove", "-o", "DPkg::Lock::Timeout=120")
 COMMANDS: Mapping[str, Manager] = {
     "apt-get": Manager(
@@ -261,7 +263,7 @@ def simulate(host: Host, manager: str, choices: Sequence[tuple[str, ...]]) -> Si
         packages = tuple(name for name in chosen if name is not None)
         if not packages:
             return Simulation((), (), (), not_offered)
-        result = host.run(("apt-get", "-s", "install", "--no-install-recommends", *packages), 60.0)
+        result = host.run((*_APT_SIMULATES, *packages), 60.0)
     except HostError:
         return not_simulated  # not recorded, or no answer in time: the real one decides
     if result.returncode != 0:

@@ -151,7 +151,7 @@ def _refuse_old_pip(context: Context, python: PythonTarget) -> None:
     rows = [row for row in every(context, "pip") if row.version]
     if not rows or locate(context, "pip") is None:
         raise Skipped(Message("{path} has no pip; first: {path} -m ensurepip", path=python.path))
-    numbers = tuple(checked_int(part) for part in rows[0].version.split(".")[:2] if part.isdigit())
+    numbers = tuple(checked_int(part) for part in rows[0].version.split(".")[:2] if part.isdecimal())
     if numbers < OLDEST_PIP:
         raise Skipped(Message("pip {version} of {path} is older than 19.0", version=rows[0].version, path=python.path))
 

@@ -60,7 +60,10 @@ def _workers_of_job(context: Context) -> tuple[int, str, str]:
             raise Undetermined(in_context("data loader", "there is no process {pid}", pid=options.pid), source)
         text = " ".join(row.argv)
     elif options.script is not None:
-        source, text = options.script, context.host.read(options.script)
+        from envtune.shell.machine import script_text
+
+        source = options.script
+        text = script_text(source, context.host.read_bytes(source))
     else:
         reason = Message("no job is named (--script or --pid)")
         raise NotApplicable(reason, "--script, --pid")

@@ -108,7 +108,7 @@ def parse_release_line(text: str) -> Mapping[str, str]:
     line = text.strip().partition("\n")[0]
     name, mark, rest = line.partition(" release ")
     version = rest.split()[0] if rest.split() else ""
-    if not mark or not version[:1].isdigit() or not name:
+    if not mark or not version[:1].isdecimal() or not name:
         return {}
     return {"ID": name.split()[0].lower(), "VERSION_ID": version, "PRETTY_NAME": line}
 

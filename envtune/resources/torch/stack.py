@@ -33,7 +33,7 @@ def release(version: str) -> str:
 
 def release_numbers(version: str) -> tuple[int, ...]:
     """Return (2, 1, 0) of `2.1.0.post10`."""
-    return tuple(checked_int(part) for part in release(version).split(".") if part.isdigit())
+    return tuple(checked_int(part) for part in release(version).split(".") if part.isdecimal())
 
 
 def version_fact(context: Context, name: str) -> str:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import threading
 from pathlib import Path
+from typing import Callable
 
 import pytest
+from helpers.growth import growth, is_linear
 
 from envtune.diagnose import diagnose
-from envtune.diagnose.logs.blocks import RATIO, UNPACKED
+from envtune.diagnose.logs.files import LogFile
+from envtune.diagnose.logs.lines import parse
+from envtune.diagnose.logs.packed import RATIO, UNPACKED
 from envtune.diagnose.pipeline import time_window
+from envtune.diagnose.scan import FirstError, Scan
 from envtune.errors import UsageError
+from envtune.report.diagnosis.content import nothing_known
 
+TIMED = "2024-03-28 10:25:48.{:03} ERROR x"
 ERROR = b"EI0006: Getting socket times out.\n"
 
 
@@ -54,6 +63,65 @@ def test_a_gzip_bomb_is_read_up_to_its_limit(tmp_path: Path) -> None:
     assert f"more than {RATIO} times its size" in found.unreadable[0][1]
     assert [d.candidate.entry.id for d in found.diagnoses] == ["H105"]
     assert found.size <= UNPACKED + RATIO * path.stat().st_size
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_log_is_read_and_what_is_damaged_said(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    (tmp_path / "train.log").write_bytes(pack(b"step\n" * 100_000 + ERROR) + pack(ERROR))
+    found = diagnose([str(tmp_path / "train.log")], check=False)
+    assert ([d.candidate.entry.id for d in found.diagnoses], found.lines, found.unreadable) == (["H105"], 100_002, ())
+    (tmp_path / "train.log").write_bytes(pack(os.urandom(500_000))[:-200])
+    assert "cut short, read up to there" in reasons(tmp_path / "train.log")[0]
+    (tmp_path / "train.log").write_bytes(pack(ERROR) + b"garbage" * 9)
+    assert "damaged" in reasons(tmp_path / "train.log")[0]
+
+
+def test_what_stands_before_a_wrong_check_sum_is_read(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(ERROR))
+    packed[-6] ^= 255
+    (tmp_path / "train.log.gz").write_bytes(packed)
+    found = diagnose([str(tmp_path / "train.log.gz")], check=False)
+    assert [d.candidate.entry.id for d in found.diagnoses] == ["H105"]
+    assert "damaged gzip" in found.unreadable[0][1]
+
+
+ARCHIVES = {"zip": b"PK\3\4", "zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18", "7z": b"7z\xbc\xaf\x27\x1c"}
+
+
+@pytest.mark.parametrize("kind", ARCHIVES)
+def test_an_archive_that_is_not_read_is_named(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "train.log").write_bytes(ARCHIVES[kind] + os.urandom(500))
+    found = diagnose([str(tmp_path / "train.log")], check=False)
+    assert found.unreadable[0][1] == f"compressed with {kind}, which is not read here: unpack it first"
+    assert str(nothing_known(found)) == f"Nothing could be read in {tmp_path / 'train.log'}."
+
+
+def test_text_that_begins_like_bzip2_is_text(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_bytes(b"BZh is the name of a job\n" + ERROR)
+    assert diagnose([str(tmp_path / "train.log")], check=False).lines == 2
+
+
+@pytest.mark.parametrize("after", [b"", b"\n" + ERROR + ERROR])
+def test_the_hole_of_a_log_that_was_emptied_costs_nothing(tmp_path: Path, after: bytes) -> None:
+    """`> train.log` while the job goes on writing where it was."""
+    path = tmp_path / "train.log"
+    with open(path, "wb") as file:
+        file.write(ERROR)
+        file.truncate(1 << 40)
+        file.seek(0, os.SEEK_END)
+        file.write(after)
+    found = diagnose([str(path)], check=False)
+    (diagnosis,) = found.diagnoses
+    assert {hit.line.number for hit in diagnosis.candidate.hits} == ({1, 3, 4} if after else {1})
+    assert found.size == path.stat().st_size
+
+
+def test_the_first_error_of_many_logs_costs_in_proportion() -> None:
+    def made(number: int) -> Scan:
+        return Scan(errors=[FirstError(LogFile(f"{n}"), parse(1, TIMED.format(n)), (), ()) for n in range(number)])
+
+    assert made(50).first_error == made(1).first_error
+    assert is_linear(growth(made, lambda scan: scan.first_error, 1_000))
 
 
 NO_TIMES = (

@@ -13,6 +13,7 @@ from typing import Iterator
 import hyperscan  # in the extra dev
 import pytest
 from helpers.faq import FILES, entries
+from helpers.growth import growth, is_linear
 from helpers.search import examples as search
 from helpers.shipped import parsed
 from hypothesis import given
@@ -25,7 +26,7 @@ from envtune.diagnose.prefilter import hyperscan as hyperscan_filter
 from envtune.diagnose.prefilter.hyperscan import HyperscanFilter, UnusableError
 from envtune.diagnose.prefilter.literals import required_literals
 from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
-from envtune.diagnose.prefilter.templates import DIGITS, Expression, TemplateFilter
+from envtune.diagnose.prefilter.templates import DIGITS, GROWN, Expression, TemplateFilter
 from envtune.diagnose.scan import Scan, scan
 
 PATTERNS = patterns_of(entries())
@@ -266,3 +267,18 @@ def test_a_home_that_cannot_be_written_costs_only_time(tmp_path: Path, monkeypat
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     assert list(HyperscanFilter(FEW).candidates(b"EI0006: Getting socket times out\n"))
     assert os.listdir(tmp_path) == ["a file"]
+
+
+def test_a_long_line_costs_the_filter_in_proportion() -> None:
+    """The scan looks through it in parts; the filter only says whether the words of a signature are in it."""
+
+    def made(size: int) -> bytes:
+        return b"error code is x, HCCL function error: " + b"0x" * (size // 2)
+
+    def judge(line: bytes) -> None:
+        judging = TemplateFilter(EXPRESSIONS)
+        ordinary = b"step\n" * (GROWN // 5 + 1)
+        list(judging.candidates(ordinary))
+        assert list(judging.candidates(line))
+
+    assert is_linear(growth(made, judge, 5_000))

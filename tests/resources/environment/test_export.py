@@ -205,6 +205,13 @@ LANGUAGES = [
     ("run", "#!/usr/bin/perl -w\n", "Perl"),
     ("run", "\x7fELF\0\0", "a program"),
     ("Dockerfile", "FROM x\nENV A=1\n", "Dockerfile"),
+    ("rules", "# all\ntrain: data other\n\tpython3 train.py\n\ndata:\n\ttrue\n", "make"),
+    ("site.mk", "A := 1\n", "make"),
+    ("train", ".PHONY: all\nall:\n", "make"),
+    ("run", "case $1 in\n\ta) echo;;\nesac\n", None),
+    ("run", "train() {\n\tpython3 t.py\n}\ntrain\n", None),
+    ("run", "echo a: b\n", None),
+    ("README.md", "# Train\n", "a document"),
 ]
 
 
