@@ -20,9 +20,9 @@ TEXT = {"/job/train.sh": "export A=1\npython3 t.py\n", "/job/job.env": "A=1\n"}
 class DeadMount(SnapshotHost):
     """A host on which /dead answers stat and never a read."""
 
-    def read(self, path: str) -> str:
+    def read_bytes(self, path: str) -> bytes:
         self._wait_for(path)
-        return super().read(path)
+        return super().read_bytes(path)
 
     def readlink(self, path: str) -> str:
         self._wait_for(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from ipaddress import ip_address
 from typing import Any, Iterator
 
 import pytest
@@ -28,6 +29,7 @@ PAYLOADS = (
 )
 FORMAL = (
     "argv",
+    "cwd",
     "kind",
     "schema",
     "mode",
@@ -41,6 +43,13 @@ FORMAL = (
 )  # others are refused outright
 HOSTS = 8  # each with every payload in other places
 PLACES = 40  # of one host
+
+
+def is_address(text: str) -> bool:
+    try:
+        return bool(ip_address(text.partition("/")[0].partition("%")[0]))
+    except ValueError:
+        return False
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -57,7 +66,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 def test_a_recorded_host_writes_no_line_of_the_report(seed: int) -> None:
     rng = random.Random(seed)
     data = host_data(rng.choice(host_names()))
-    texts = [row for row in places(data) if row[1] not in FORMAL]
+    texts = [row for row in places(data) if row[1] not in FORMAL and not is_address(row[0][row[1]])]
     for container, key in rng.sample(texts, min(PLACES, len(texts))):
         text, payload = container[key], rng.choice(PAYLOADS)
         at = rng.randrange(len(text) + 1)

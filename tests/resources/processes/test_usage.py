@@ -124,7 +124,7 @@ def test_ordinary_user_and_old_npu_smi() -> None:
     closed = row(50, 1, user="wang", opaque=True)
     holder = row(77, 1, devices=["/dev/davinci3"])
     manager = row(78, 1, devices=["/dev/davinci_manager"])
-    told = judge("PROC001", like="npu-910a-8", processes=[INIT, closed, holder, manager])
+    told = judge("PROC001", like="npu-910a-8", processes=[INIT, closed, holder, manager], euid=1000)
     assert failed(told) == ["npu3"]
     assert [f.subject for f in told if f.outcome is Outcome.UNKNOWN and f.needs_privilege] == ["npu0-2, npu4-7"]
     assert failed(judge("PROC001", like="npu-910a-8", processes=[INIT, manager])) == []
