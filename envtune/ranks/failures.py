@@ -152,7 +152,8 @@ def _unnamed(processes: Processes, reports: Sequence[Report]) -> dict[Process, F
         return {}
     note = min(notes, key=lambda own: own.place)
     reported = [report for report in reports if report.first] or list(reports)
-    process = reported[0].process if len({report.process for report in reported}) == 1 else Process()
+    named = len({report.process for report in reported}) == 1
+    process = reported[0].process if named else Process(processes.host_of_line(note))
     if note.path not in process.files:
         process.files.append(note.path)
     return {process: Failure(process, note)}

@@ -29,6 +29,7 @@ class Identity(NamedTuple):
 
 _HOST = re.compile(
     r"(?:\[[\d,]+\]<std\w+>:)?((?:worker|node|host|pod|server)[\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): "
+    r"|\[pod/([\w.-]+)(?:/[\w.-]+)?\] "  # kubectl logs --prefix
 )
 _RANK = re.compile(
     r"(?:\[default\d+\]:\s?)?(?:\(\w[\w.]* [^)]*\)\s?)?\[(?:[Rr]ank|RANK)[ _=]?(?P<rank>\d{1,18})\]"
@@ -50,7 +51,7 @@ def identity_of(text: str) -> Identity:
     head = text[:HEAD]
     host, own = _HOST.match(head), Identity()
     if host is not None:
-        own = own._replace(host=host[1])
+        own = own._replace(host=host[1] or host[2])
         head = head[host.end() :]
     rank, local = _RANK.match(head), _LOCAL.match(head)
     if rank is not None:

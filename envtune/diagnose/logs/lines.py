@@ -53,10 +53,11 @@ _LEVEL = re.compile(r"\b(DEBUG|INFO|EVENT|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b")
 
 
 # What launchers prefix each line of a process with, so that several can share a file: torchrun, a Python traceback of
-# torch.distributed, mpirun --tag-output, vLLM and Ray workers, srun --label.
+# torch.distributed, mpirun --tag-output, vLLM and Ray workers, srun --label, pdsh, kubectl logs --prefix.
 _STREAM = re.compile(
     r"(?:(?:\[default\d+\]:|\[rank ?_?\d+\]:|\[\d+,\d+\]<std(?:out|err|diag)>:"
-    r"|\(\w+ (?:rank=\d+ )?pid=\d+(?:, ip=[^)]*)?\)|\[\d{1,5}\]:|\d{1,5}:(?= )) ?){1,3}"
+    r"|\(\w+ (?:rank=\d+ )?pid=\d+(?:, ip=[^)]*)?\)|\[\d{1,5}\]:|\d{1,5}:(?= )"
+    r"|(?:worker|node|host|pod|server)[\w.-]{0,60}:(?= )|\d{1,3}(?:\.\d{1,3}){3}:(?= )|\[pod/[\w./-]+\]) ?){1,3}"
 )
 
 
