@@ -24,7 +24,7 @@ MOMENTS = 50  # of each signal
 AFTER_THE_END = 3  # failpoints of the last record: what comes there comes after the run
 BEFORE_THE_RUN = "directory-made"  # of the journal: a signal there ends the program, with nothing done
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-MANY = pytest.mark.parametrize("moments", [5, pytest.param(MOMENTS, marks=pytest.mark.slow)])
+MANY = pytest.mark.parametrize("moments", [5, pytest.param(MOMENTS, marks=[pytest.mark.slow, pytest.mark.exhaustive])])
 EACH = pytest.mark.parametrize("number", sampled(SIGNALS, 3), ids=lambda number: number.name)
 
 
