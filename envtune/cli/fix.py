@@ -138,7 +138,7 @@ def _refuse_with_plan(context: typer.Context) -> None:
 
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
-        is_none = context.params[parameter.name or ""] in (None, (), [])  # click 8.1 calls no words given ones
+        is_none = context.params.get(parameter.name or "") in (None, (), [])  # click 8.1 calls no words given ones
         if parameter.name in _CHOOSING and not is_none and source is not None and source.name == "COMMANDLINE":
             given = "WORDS" if parameter.name == "words" else max(parameter.opts, key=len)
             raise UsageError(
