@@ -31,8 +31,9 @@ def quick(context: Context) -> Iterable[Reading]:
 
 def check(number: int, kind: str) -> Check:
     words = Literal(kind)
+    deadline = 0.2 if kind == "test.stuck" else 60  # what answers does so on a busy machine too
     return Check(
-        f"TST{number:03d}", kind, words, "stable", Severity.LOW, words, "seed", kind, {}, {"eq": 1}, deadline=0.2
+        f"TST{number:03d}", kind, words, "stable", Severity.LOW, words, "seed", kind, {}, {"eq": 1}, deadline=deadline
     )
 
 
