@@ -1,4 +1,4 @@
-"""Writes the pages that come from the catalogue: docs/rules, docs/faq, docs/playbooks and docs/schema.
+"""Writes the pages that come from the catalogue: docs/rules, docs/faq, docs/playbooks, docs/codes and docs/schema.
 
     python docs/generate.py            write them
     python docs/generate.py --check    end with 1 when what is there is not what would be written
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Iterable, Iterator, Mapping, Sequence
 
 from envtune.catalog import Catalogue
+from envtune.catalog.code_files import CODES
 from envtune.catalog.families import FAMILIES, folders_of
 from envtune.catalog.layers import Layer, content, sources
 from envtune.catalog.schema import TABLES, TITLES
@@ -31,23 +32,28 @@ from envtune.schema.types import Record
 from envtune.snapshot import schema as snapshot
 
 ROOT = Path(__file__).resolve().parents[1]
-GENERATED = ("rules", "faq", "playbooks", "schema")
+GENERATED = ("rules", "faq", "playbooks", "codes", "schema")
 _SPECIAL = re.compile(r"([\\`*_<>#|\[\]])")
 _HEADINGS: Mapping[str, Text] = {
     "rules": Bilingual("Checks", "检查项"),
     "faq": Bilingual("Known errors", "已知错误"),
     "playbooks": Bilingual("Playbooks", "修复方案"),
+    "codes": Bilingual("Error codes", "错误码"),
 }
 _NOTE = Bilingual(
     "This page is generated from the catalogue by `docs/generate.py`; change the YAML, not the page.",
     "本页由 `docs/generate.py` 根据检查目录生成；请修改 YAML，而不是本页。",
 )
 _OTHER = Bilingual("中文", "English")
+_COLUMNS = Bilingual(
+    "| code | meaning | what to do | known error | source |", "| 错误码 | 含义 | 处理方法 | 已知错误 | 出处 |"
+)
 # file below docs/schema -> its title and what it publishes
 _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "check": (TITLES["checks"], TABLES["checks"]),
     "faq": (TITLES["faq"], TABLES["faq"]),
     "playbook": (TITLES["playbooks"], TABLES["playbooks"]),
+    "codes": ("envtune error codes (checks/codes/*.yaml)", CODES),
     "snapshot": (snapshot.SCHEMA, snapshot.SNAPSHOT),
     "plan": (plan.SCHEMA, plan.PLAN),
     "report": (check_json.SCHEMA, REPORT),
@@ -62,6 +68,7 @@ def pages() -> dict[str, str]:
     for lang in ("en", "zh"):
         for folder, entries in _folders(catalogue).items():
             made.update(_grouped(folder, entries, catalogue, lang))
+        made[_path("codes", "README", lang)] = _page("README", _HEADINGS["codes"], _codes(catalogue, lang), lang)
     for name, (title, table) in _DOCUMENTS.items():
         text = json.dumps(json_schema.document(title, table), ensure_ascii=False, indent=2)
         made[f"schema/{name}.json"] = text + "\n"
@@ -123,6 +130,22 @@ def _index(entries: Sequence[Entry], lang: str) -> Iterator[str]:
         mark = f" ({SEVERITIES[entry.severity].to(lang)})" if isinstance(entry, Check) else ""
         yield f"- [{entry.id}]({_target(entry, lang)}) {_escape(entry.title.to(lang))}{mark}"
     yield ""
+
+
+def _codes(catalogue: Catalogue, lang: str) -> Iterator[str]:
+    """A table of the error codes; codes that mean the same share a row."""
+    links = _links(catalogue, "codes", lang)
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    for code in catalogue.codes:
+        row = code.meaning.to(lang), code.action.to(lang), code.faq, code.source
+        rows.setdefault(row, []).append(code.code)
+    yield from (_COLUMNS.to(lang), "|---|---|---|---|---|")
+    sources = sorted({source for _, _, _, source in rows})
+    for (meaning, action, faq, source), codes in rows.items():
+        known = f"[{faq}]({links[faq]})" if faq else ""
+        cells = ", ".join(codes), _escape(meaning), _escape(action), known, str(sources.index(source) + 1)
+        yield f"| {' | '.join(cells)} |"
+    yield from ("", *(f"{number}. {source}" for number, source in enumerate(sources, 1)), "")
 
 
 def _target(entry: Entry, lang: str) -> str:

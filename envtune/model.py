@@ -146,6 +146,37 @@ class FaqEntry(NamedTuple):
     references: tuple[str, ...] = ()
 
 
+class ErrorCode(NamedTuple):
+    """A code that CANN, torch_npu or HCCL report: its meaning, what to do, who has to act, and where that is written.
+
+    `generic` ones say where it failed, not why; `exact` ones have a row of their own, others their module's.
+    """
+
+    code: str
+    meaning: Text
+    action: Text
+    side: str
+    source: str
+    faq: str = ""
+    generic: bool = False
+    exact: bool = True
+
+    def entry(self) -> FaqEntry:
+        """Return it as an FAQ entry, to be told like one."""
+        return FaqEntry(
+            self.code,
+            f"code-{self.code.lower()}",
+            self.meaning,
+            (),
+            self.meaning,
+            self.action,
+            self.side,
+            role="wrapper" if self.generic else "cause",
+            precedence=0,
+            references=(self.source,),
+        )
+
+
 class Step(NamedTuple):
     """One typed step of a playbook; `lines` are what a person does, for the kind `instructions`."""
 

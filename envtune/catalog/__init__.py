@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Mapping, Sequence
 
+from envtune.catalog.codes import Codes
 from envtune.catalog.entries import check_from, faq_from, playbook_from
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
@@ -52,6 +53,11 @@ class Catalogue:
     def playbooks(self) -> tuple[Playbook, ...]:
         """Every playbook."""
         return tuple(playbook_from(row) for row in self._compiled.rows("playbooks"))
+
+    @cached_property
+    def codes(self) -> Codes:
+        """The dictionary of error codes."""
+        return Codes(self._compiled.rows("codes"))
 
     def files(self, kind: str) -> Mapping[str, str]:
         """Return the file each id comes from; `kind` is checks, faq or playbooks."""

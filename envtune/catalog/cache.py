@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional
 
 from envtune.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 
 
 class Cached(NamedTuple):

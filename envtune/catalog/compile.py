@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Container, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+from envtune.catalog.code_files import code_rows
 from envtune.catalog.entries import expectation_of
 from envtune.catalog.families import folders_of
 from envtune.catalog.layers import Source
@@ -59,8 +60,9 @@ class _Entry(NamedTuple):
 
 def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
     """Return the rows of every kind, `lower` ones (a compiled layer) first; CatalogError has every diagnostic."""
+    files = tuple(files)
     made: list[Diagnostics] = []
-    entries = list(_entries(files, made))
+    entries = list(_entries((file for file in files if file[0].kind != "codes"), made))
     rows: dict[str, dict[str, Mapping[str, Any]]] = {k: {row["id"]: row for row in lower.get(k, ())} for k in KINDS}
     _refuse_doubles(entries)
     for entry in entries:
@@ -73,7 +75,9 @@ def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
     if found:
         raise CatalogError([diagnostic.message() for diagnostic in found])
     _link_faq(rows, {entry.id for entry in entries if "faq" in entry.row})
+    codes = [(source.shown, content) for source, content in files if source.kind == "codes"]
     return {
+        "codes": code_rows(codes, lower.get("codes", ()), rows["faq"].values()),
         **{kind: [rows[kind][id_] for id_ in sorted(rows[kind])] for kind in KINDS},
         "warnings": [{"en": warning.en, "zh": warning.zh} for entry in entries for warning in _warnings(entry)],
     }

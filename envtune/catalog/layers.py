@@ -20,7 +20,7 @@ PACKAGE = os.path.dirname(os.path.abspath(version.__file__))
 # zipimport knows what is in its archive by the path it was started with only: `./envtune.pyz` stays as it is.
 COMPILED = os.path.join(os.path.dirname(version.__file__), "_data", "catalog.json")
 SITE = "/etc/envtune"
-_NO_CHECKS = ("faq", "examples")
+_KINDS_OF_FOLDERS = {"faq": "faq", "codes": "codes"}  # below checks/
 
 
 class Layer(NamedTuple):
@@ -35,7 +35,7 @@ MAX_BYTES = 256 * 1024  # of a catalogue file
 
 
 class Source(NamedTuple):
-    """One catalogue file. `kind` is checks, faq or playbooks; `shown` its path as a diagnostic names it."""
+    """One catalogue file. `kind` is checks, faq, codes or playbooks; `shown` its path as a diagnostic names it."""
 
     path: str
     kind: str
@@ -94,7 +94,7 @@ def _below(layer: Layer, directory: str, kind: str, family: str = "") -> Iterato
         if entry.name.endswith((".yaml", ".yml")):
             yield _source(layer, entry, kind, family)
         elif not family and entry.is_dir() and not (kind == "checks" and entry.name == "examples"):
-            below = "faq" if kind == "checks" and entry.name == "faq" else kind
+            below = _KINDS_OF_FOLDERS.get(entry.name, kind) if kind == "checks" else kind
             yield from _below(layer, entry.path, below, entry.name)
 
 

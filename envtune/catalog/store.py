@@ -19,7 +19,7 @@ from envtune.catalog import cache, layers
 from envtune.errors import UsageError
 from envtune.messages import Bilingual, Message, Text
 
-KINDS = ("checks", "faq", "playbooks")
+KINDS = ("checks", "faq", "playbooks", "codes")
 LINES = (*KINDS, "warnings", "registry")
 RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]

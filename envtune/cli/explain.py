@@ -21,6 +21,7 @@ HELP = N_(
   envtune explain CPU001                       a check, by id
   envtune explain governor-not-performance     or by name
   envtune explain F06                          an entry of the FAQ
+  envtune explain 507011                       an error code: 507011, EI0006, ERR02200, HCCL7
   envtune explain set-bios-power-policy        a playbook
 """
 )
@@ -55,6 +56,9 @@ def find_entry(catalogue: Catalogue, word: str) -> Entry:
     named = known.get(word.lower())
     if named is not None:
         return named
+    code = catalogue.codes.find(word.upper())
+    if code is not None:
+        return code.entry()
     if word.upper() in PLANNED:
         raise UsageError(Message("{id}: this FAQ entry is not yet described", id=word.upper()))
     names = [str(getattr(entry, "name", entry.id)) for entry in entries]

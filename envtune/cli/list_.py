@@ -15,16 +15,17 @@ if TYPE_CHECKING:
     from envtune.report.entry import Entry
 
 HELP = N_(
-    """The checks, the FAQ entries or the playbooks of the catalogue, a line each.
+    """The checks, the FAQ entries, the playbooks or the error codes of the catalogue, a line each.
 
 \b
   envtune list checks
   envtune list faq --lang zh
   envtune list playbooks --format json
+  envtune list codes
 """
 )
-KINDS = ("checks", "faq", "playbooks")
-KIND = typer.Argument(..., metavar="checks|faq|playbooks")
+KINDS = ("checks", "faq", "playbooks", "codes")
+KIND = typer.Argument(..., metavar="checks|faq|playbooks|codes")
 
 
 def command(
@@ -38,7 +39,7 @@ def command(
     options.require_choice("--format", format_, options.FORMATS)
     catalogue = options.load_catalogue(catalog, lang)
     if format_ == "json":
-        options.print_json(rows(catalogue, kind, lang), 1)
+        options.print_json(code_rows(catalogue, lang) if kind == "codes" else rows(catalogue, kind, lang), 1)
         return
     for line in table(catalogue, kind, lang, options.terminal_width()):
         typer.echo(line)
@@ -53,7 +54,25 @@ def rows(catalogue: Catalogue, kind: str, lang: str) -> list[dict[str, Any]]:
 def _entries(catalogue: Catalogue, kind: str) -> tuple[Entry, ...]:
     if kind == "checks":
         return catalogue.checks
+    if kind == "codes":
+        return tuple(code.entry() for code in catalogue.codes)
     return catalogue.faq if kind == "faq" else catalogue.playbooks
+
+
+def code_rows(catalogue: Catalogue, lang: str) -> list[dict[str, Any]]:
+    """Return the error codes as plain data, their sentences in `lang`."""
+    return [
+        {
+            "code": code.code,
+            "kind": "code",
+            "meaning": code.meaning.to(lang),
+            "action": code.action.to(lang),
+            "side": code.side,
+            "faq": code.faq or None,
+            "source": code.source,
+        }
+        for code in catalogue.codes
+    ]
 
 
 def _row(entry: Entry, lang: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Mapping, Optional, Sequence
 
+from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
@@ -49,12 +50,17 @@ class DiagnosisReport:
     undecided_order: bool = False  # the first two happened on different hosts, nearer than clocks can be trusted
     after: tuple[str, ...] = ()
     size: int = 0  # bytes that were read
+    codes: tuple[FoundCode, ...] = ()  # in the order in which they happened
     target: str = ""  # the options that name the job, as they were given
     job: Verdict = NO_JOB  # which process failed first, of several
 
 
 def report_diagnoses(
-    inputs: Sequence[str], scan: Scan, resolution: Resolution, host: Optional[ConfirmingHost]
+    inputs: Sequence[str],
+    scan: Scan,
+    resolution: Resolution,
+    host: Optional[ConfirmingHost],
+    codes: tuple[FoundCode, ...] = (),
 ) -> DiagnosisReport:
     """Return the report on these inputs; without a host every verdict is not_checked."""
     diagnoses = [_confirmed(candidate, host) for candidate in resolution.diagnoses]
@@ -73,6 +79,7 @@ def report_diagnoses(
         () if first is None else first.after,
         size=scan.size,
         job=resolution.job,
+        codes=codes,
     )
 
 

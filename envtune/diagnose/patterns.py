@@ -27,7 +27,7 @@ class Pattern:
     owner: str
     regex: str
     strength: str = "strong"  # strong | weak
-    role: str = "signature"  # signature | requires | unless | process (a row of ranks/lines.py)
+    role: str = "signature"  # signature | requires | unless | code | process (a row of ranks/lines.py)
     multiline: bool = False
     index: int = 0  # of the signature within its entry, of the row in its table
     harmless: bool = False  # a line that matches reports no error

@@ -9,6 +9,8 @@ from typing import Iterable, Optional, Sequence
 
 from envtune.catalog import Catalogue, load
 from envtune.context.open import UNNAMED
+from envtune.diagnose.code_forms import PATTERNS
+from envtune.diagnose.codes import found_codes, with_codes
 from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.diagnosis import DiagnosisReport, report_diagnoses
 from envtune.diagnose.logs.files import LogFile, find_logs
@@ -63,7 +65,7 @@ def diagnose(
         raise OSError(0, "standard input is closed", "-")
     catalogue = catalogue or load()
     confirming = ConfirmingHost(host, target, catalogue, check=check)
-    return diagnose_files(logs, find_logs(logs), catalogue.faq, time_window(since, until), confirming)
+    return diagnose_files(logs, find_logs(logs), catalogue.faq, time_window(since, until), confirming, catalogue)
 
 
 def diagnose_files(
@@ -72,13 +74,20 @@ def diagnose_files(
     entries: Iterable[FaqEntry],
     window: Optional[TimeWindow] = None,
     host: Optional[ConfirmingHost] = None,
+    dictionary: Optional[Catalogue] = None,
 ) -> DiagnosisReport:
-    """Return the diagnosis of logs that are found already, named `names`; without a host nothing is confirmed."""
+    """Return the diagnosis of logs that are found already, named `names`; without a host nothing is confirmed.
+
+    The `dictionary` of error codes is read where a code was found only; without it codes say nothing.
+    """
     entries = tuple(entries)
-    patterns = (*patterns_of(entries), *process_patterns())
+    forms = PATTERNS if dictionary is not None else ()
+    patterns = (*patterns_of(entries), *process_patterns(), *forms)
     found = scan(files, Matcher(patterns), select_prefilter(patterns, files), window)
     resolution = resolve(found, entries, no_environment if host is None else host.environment)
-    result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None)
+    codes = found_codes(found, dictionary.codes) if dictionary is not None and found.codes else ()
+    resolution = with_codes(resolution, codes, found, entries) if codes else resolution
+    result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None, codes)
     return redacted_report(replace(result, target="" if host is None else host.target_options))
 
 

@@ -216,6 +216,11 @@ def _at_fault(
     return _rank(process), hits[number].file.host if process is None else process.host
 
 
+def candidate_of(entry: FaqEntry, hits: Sequence[Hit], count: int, job: Job) -> Candidate:
+    """Return the candidate for what was found outside the signatures."""
+    return _candidate(entry, hits, count, job, None)
+
+
 def _reported_failure(hits: Iterable[Hit]) -> Optional[ReportedFailure]:
     """Return the rank that launchers report as the first to fail; None where they report none or different ones."""
     named = [(hit.groups["lost_rank"], hit.groups.get("lost_host", "")) for hit in hits if "lost_rank" in hit.groups]

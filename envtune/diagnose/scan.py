@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
+from envtune.diagnose.code_forms import code_of, codes_in
 from envtune.diagnose.logs.blocks import Block, LineEnds, blocks
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import (
@@ -91,6 +92,7 @@ class Scan:
     """What was found in all inputs. `counts` counts every hit of a pattern, `hits` keeps the first ones."""
 
     hits: list[Hit] = field(default_factory=list)
+    codes: list[Hit] = field(default_factory=list)  # lines with an error code, which owns the pattern
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
     present: set[tuple[str, str]] = field(default_factory=set)  # (regex, file) of requires and unless
     errors: list[FirstError] = field(default_factory=list)  # the first of each kind, in the order of each file
@@ -123,7 +125,7 @@ class Scan:
         """Keep a hit while there is room for it."""
         self._room -= sum(map(len, hit.context)) + len(hit.line.text)
         if self._room > 0:
-            self.hits.append(hit)
+            (self.codes if hit.pattern.role == "code" else self.hits).append(hit)
 
     def keep_error(self, error: FirstError) -> None:
         """Keep the first error of a file, and further ones while there is room for them."""
@@ -163,7 +165,7 @@ class _FileScan:
         self._notes = FileNotes(file, result.notes)
         self._traceback_ends: dict[str, int] = {}  # prefix -> number of the last line of its last traceback
         self._known: set[int] = set()  # what has to be found only once in a file, and was
-        self._enough: dict[tuple[Optional[int], ...], _Counted] = {}  # rank, patterns -> what is counted
+        self._enough: dict[tuple[object, ...], _Counted] = {}  # rank, patterns -> what is counted
         self._last = b"\n"  # the last line of which there are enough, and what is counted for it
         self._last_owners: _Counted = ()
         self._multiline = {number for number, pattern in enumerate(matcher.patterns) if pattern.multiline}
@@ -248,6 +250,8 @@ class _FileScan:
             pattern = self._matcher.patterns[number]
             if pattern.role == "signature":
                 matches.append((number, match, text))
+            elif pattern.role == "code":
+                matches += [(number, code, text) for code in codes_in(match)]
             elif pattern.role in ONCE:
                 self._known.add(number)
                 self._result.present.add((pattern.regex, self._file.path))
@@ -278,15 +282,15 @@ class _FileScan:
         """
         rank = rank_of(matches[0][2] if end - start <= PART else lines.text(start, end))
         rank = self._file.rank if rank is None else rank
-        kind = (rank, *[number for number, _, _ in matches])
+        found = [self._owned(number, match) for number, match, _ in matches]
+        kind = (rank, *[(number, pattern.owner) for pattern, (number, _, _) in zip(found, matches)])
         owners = self._enough.get(kind)
         if owners is not None:
             self._count(owners)
             return owners
-        owners = self._owners(matches)
+        owners = [(owner, self._file.path) for owner in {pattern.owner for pattern in found}]
         self._count(owners)
-        patterns = [self._matcher.patterns[number] for number, _, _ in matches]
-        strengths = sorted({(pattern.owner, pattern.strength) for pattern in patterns})
+        strengths = sorted({(pattern.owner, pattern.strength) for pattern in found})
         few = [self._result.count(owner, self._file, rank, strength) for owner, strength in strengths]
         if any(few):
             self._keep(lines, start, end, matches)
@@ -295,10 +299,10 @@ class _FileScan:
             self._enough[kind] = owners
         return owners
 
-    def _owners(self, matches: Sequence[_Match]) -> _Counted:
-        """Return what is counted for such a line."""
-        owners = {self._matcher.patterns[number].owner for number, _, _ in matches}
-        return [(owner, self._file.path) for owner in owners]
+    def _owned(self, number: int, match: re.Match[str]) -> Pattern:
+        """Return the pattern that was found, that of an error code owned by the code."""
+        pattern = self._matcher.patterns[number]
+        return pattern if pattern.role != "code" else replace(pattern, owner=code_of(match))
 
     def _count(self, owners: _Counted) -> None:
         counts = self._result.counts
@@ -313,7 +317,7 @@ class _FileScan:
         for number, match, text in matches:
             groups = {key: value for key, value in match.groupdict().items() if value is not None}
             context = (*before, text, *after)
-            hit = Hit(self._matcher.patterns[number], self._file, replace(line, text=text), groups, context)
+            hit = Hit(self._owned(number, match), self._file, replace(line, text=text), groups, context)
             self._result.keep(hit)
 
     def _look_for_error(self, lines: LineWindow, start: int, end: int) -> None:

@@ -162,6 +162,7 @@ def _link(id_: str, title: Optional[Text]) -> Text:
 def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
     yield Section(Message("Cause"), "text", (entry.cause,))
     yield Section(Message("What to do"), "text", (entry.remedy,))
+    yield Section(Message("Known error"), "list", _known(entry, catalogue))
     titles = {check.id: check.title for check in catalogue.checks} if entry.confirm else {}
     confirm = tuple(_link(id_, titles.get(id_)) for id_ in entry.confirm)
     yield Section(Message("Checks that confirm it"), "list", confirm)
@@ -172,6 +173,12 @@ def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
     versions = tuple(Literal(f"{name} {wanted}") for name, wanted in entry.versions.items())
     yield Section(Message("Versions"), "list", versions)
     yield Section(Message("Also known as"), "list", tuple(Literal(alias) for alias in entry.aliases))
+
+
+def _known(entry: FaqEntry, catalogue: Catalogue) -> tuple[Text, ...]:
+    """Return the FAQ entry that an error code belongs to; none for an FAQ entry."""
+    code = catalogue.codes.find(entry.id) if not entry.signatures else None
+    return tuple(_link(faq.id, faq.title) for faq in catalogue.faq if code is not None and faq.id == code.faq)
 
 
 def _playbook(playbook: Playbook, catalogue: Catalogue) -> Iterator[Section]:

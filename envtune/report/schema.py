@@ -45,7 +45,11 @@ REPORT = Record(
 )
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))
 _DIAGNOSIS = Record(
-    _field("id", Str("[A-Z][0-9]{2,3}"), "Id of the FAQ entry."),
+    _field(
+        "id",
+        Str("([A-Z][0-9]{2,3}|[0-9]{6}|E[A-Z1-9][0-9]{4}|ERR[0-9]{5}|HCCL[0-9]{1,2})"),
+        "Id of the FAQ entry, or the code.",
+    ),
     _field("name", _TEXT),
     _field("rank", _LINE_NUMBER, "Place in this list; 1 is the most likely."),
     _field("strength", Str(choices=("strong", "weak"))),
@@ -75,6 +79,16 @@ _PROCESS_FIELDS = (
 )
 _PROCESS = Record(*_PROCESS_FIELDS)
 _ROOT = Record(*_PROCESS_FIELDS, _field("why", _TEXT, "What makes it the root."))
+_CODE = Record(
+    _field("code", _TEXT, "507011, EI0006, ERR02200; HCCL7 for a result of HCCL."),
+    _field("meaning", _TEXT, "In the language of the answer."),
+    _field("action", _TEXT, "What to do, in the language of the answer."),
+    _field("faq", _OPTIONAL_TEXT, "The FAQ entry that says more."),
+    _field("source", _TEXT, "Where the code is documented."),
+    _field("count", _LINE_NUMBER, "Lines of the inputs that say so."),
+    _field("file", _TEXT, "Where the first of them is."),
+    _field("line", _LINE_NUMBER),
+)
 DIAGNOSIS = Record(
     _field("schema", Const(DIAGNOSIS_SCHEMA)),
     _field("inputs", _TEXTS),
@@ -82,6 +96,7 @@ DIAGNOSIS = Record(
     _field("hints", ListOf(_DIAGNOSIS), "Weak signs only."),
     _field("harmless", ListOf(_DIAGNOSIS), "Known lines that mean nothing."),
     _field("consequences", ListOf(_DIAGNOSIS), "What followed from it, and ranks that only waited."),
+    Field("codes", ListOf(_CODE), "Error codes in lines that report an error, in the order in which they happened."),
     _field("first_error", AnyOf(_LINE, Null()), "The first line that looks like an error, known or not."),
     Field("root", AnyOf(_ROOT, Null()), "The process that failed first; null for one process, or if nothing tells."),
     Field("candidates", ListOf(_ROOT), "Where nothing tells: the processes among which the root is."),

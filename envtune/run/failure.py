@@ -29,7 +29,7 @@ def diagnose_failure(
     files = [*_output(result, env, lang), *_plogs(env, began)]
     target = TargetOptions(python=interpreter(argv, env))
     host = ConfirmingHost(None, target, catalogue, ran_with=env)
-    return diagnose_files(argv, files, catalogue.faq, host=host)
+    return diagnose_files(argv, files, catalogue.faq, host=host, dictionary=catalogue)
 
 
 def exit_text(name: str, status: int) -> Text:

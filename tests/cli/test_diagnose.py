@@ -112,10 +112,10 @@ def test_the_more_telling_of_two_entries_in_one_text_is_the_answer(desk: Desk) -
     assert [row["id"] for row in answer["hints"]] == ["F03"]
 
 
-def test_a_code_that_many_errors_share_says_nothing(desk: Desk) -> None:
+def test_a_code_that_many_errors_share_says_only_where_it_failed(desk: Desk) -> None:
     done = desk.run(desk.log("RuntimeError: NPU error, error code is 500000\n"), "-f", "json")
     answer = json.loads(done.stdout)
-    assert (done.exit_code, answer["diagnoses"], answer["hints"]) == (0, [], [])
+    assert (done.exit_code, [row["id"] for row in answer["diagnoses"]], answer["hints"]) == (1, ["500000"], [])
 
 
 def test_weak_signs_are_hints_and_no_finding(desk: Desk) -> None:

@@ -47,7 +47,7 @@ ERROR = (
     r"|\b(?:EH00|EI00|EJ00|EK00|EL00)\d\d\b|Traceback \(most recent call last|Segmentation fault|[Cc]ore dumped"
     r"|\bKilled\b|\bAborted\b|Bus error|Illegal instruction|terminate called|\u9519\u8bef[:\uff1a]"
 )
-_BENIGN = frozenset({"DEBUG", "INFO", "EVENT", "WARN", "WARNING"})
+BENIGN = frozenset({"DEBUG", "INFO", "EVENT", "WARN", "WARNING"})
 _ERROR = re.compile(ERROR)
 _LEVEL = re.compile(r"\b(DEBUG|INFO|EVENT|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b")
 
@@ -95,7 +95,7 @@ def split_stream(text: str) -> tuple[str, str]:
 
 def is_error(text: str) -> bool:
     """Return whether a line reports an error, known or not; a line that is marked INFO or WARNING does not."""
-    return _ERROR.search(text) is not None and level_of(text) not in _BENIGN
+    return _ERROR.search(text) is not None and level_of(text) not in BENIGN
 
 
 def parse(number: int, text: str) -> Line:

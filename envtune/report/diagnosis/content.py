@@ -6,6 +6,7 @@ import re
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.commandline import checked
+from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.rank import Candidate
 from envtune.diagnose.scan import CONTEXT, Hit
@@ -17,6 +18,7 @@ from envtune.report.layout import printable
 
 MAX_LINE = 420  # characters of a log line that are shown
 MAX_OTHERS = 12  # numbers of further lines that are shown
+MAX_CODES = 8  # error codes that are shown
 MAX_FINDINGS = 6  # findings of one diagnosis that are shown one by one
 
 ATTACH = Message(
@@ -29,6 +31,7 @@ HEADINGS: Mapping[str, Text] = {
     "where": in_context("text", "where"),
     "cause": Message("cause"),
     "here": Message("host"),
+    "codes": Message("Error codes in these lines (envtune explain CODE tells more):"),
     "also": Message("Also found (envtune explain ID tells more):"),
     "waited": Message("Only waited for another rank, not the cause:"),
     "consequences": Message("Followed from it, not the cause:"),
@@ -59,6 +62,21 @@ def nothing_known(report: DiagnosisReport) -> Text:
         return Message("Nothing to read in {names}: it is empty.", names=names)
     size = Message("{lines:,} lines", lines=report.lines) if report.lines else Literal(f"{report.size / 1e6:,.0f} MB")
     return Message("No known error in {names} ({size}).", names=names, size=size)
+
+
+def codes(report: DiagnosisReport) -> tuple[FoundCode, ...]:
+    """Return the error codes that the answer does not tell itself, those with a meaning of their own first."""
+    stated = {diagnosis.candidate.entry.id for diagnosis in report.diagnoses[:1]}
+    shown = [found for found in report.codes if found.code.code not in stated]
+    return tuple(sorted(shown, key=lambda found: found.code.generic)[:MAX_CODES])
+
+
+def code_line(found: FoundCode) -> Text:
+    """Return a code, what it means, the entry that says more, and where it first stands."""
+    code, first = found.code, found.hits[0]
+    more = f" ({code.faq})" if code.faq else ""
+    place = file_line(first.file.path, first.line.number)
+    return Joined([code.code, "  ", code.meaning, more, "  [", place, "]"], "")
 
 
 def labelled(label: Text, text: Text) -> Text:

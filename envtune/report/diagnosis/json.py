@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.rank import Candidate
 from envtune.ranks.records import Process, Root, Verdict
@@ -23,7 +24,8 @@ def diagnosis_data(report: DiagnosisReport, lang: str) -> dict[str, Any]:
     lists = ("diagnoses", "hints", "harmless", "consequences")
     rows = {name: [_row(d, n, lang) for n, d in enumerate(getattr(report, name), 1)] for name in lists}
     error = None if first is None else {"file": first[0].path, "line": first[1].number, "text": first[1].text}
-    document = {"schema": SCHEMA, "inputs": list(report.inputs), **rows, "first_error": error}
+    codes = [_code(found, lang) for found in report.codes]
+    document = {"schema": SCHEMA, "inputs": list(report.inputs), **rows, "codes": codes, "first_error": error}
     return {**document, **_job(report.job)}
 
 
@@ -68,6 +70,20 @@ def _row(diagnosis: Diagnosis, number: int, lang: str) -> dict[str, Any]:
         "confirm": [finding_data(finding, lang) for finding in diagnosis.confirm],
         "side": entry.side,
         "remedy": fill(entry.remedy, candidate.groups).to(lang),
+    }
+
+
+def _code(found: FoundCode, lang: str) -> dict[str, Any]:
+    code, first = found.code, found.hits[0]
+    return {
+        "code": code.code,
+        "meaning": code.meaning.to(lang),
+        "action": code.action.to(lang),
+        "faq": code.faq or None,
+        "source": code.source,
+        "count": found.count,
+        "file": first.file.path,
+        "line": first.line.number,
     }
 
 

@@ -16,6 +16,8 @@ from envtune.report.diagnosis.content import (
     SEND,
     SNAPSHOT,
     UNDECIDED_ORDER,
+    code_line,
+    codes,
     file_line,
     findings,
     here,
@@ -58,6 +60,7 @@ class _Renderer:
             yield from self._nothing(report)
         if report.undecided_order:
             yield from (self._prose(UNDECIDED_ORDER), "")
+        yield from self._codes(report)
         yield from self._also(report)
         waiting, consequences = split_consequences(report)
         yield from self._list("waited", waiting)
@@ -113,6 +116,13 @@ class _Renderer:
         if rows:
             yield from (self._prose(HEADINGS["also"]), "")
             yield from (f"- **{id_}** {self._prose(title)}: {self._prose(place)}" for id_, title, place in rows)
+            yield ""
+
+    def _codes(self, report: DiagnosisReport) -> Iterator[str]:
+        found = codes(report)
+        if found:
+            yield from (self._prose(HEADINGS["codes"]), "")
+            yield from (f"- {self._prose(code_line(one))}" for one in found)
             yield ""
 
     def _list(self, key: str, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:

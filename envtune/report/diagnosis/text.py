@@ -14,6 +14,8 @@ from envtune.report.diagnosis.content import (
     SEND,
     SNAPSHOT,
     UNDECIDED_ORDER,
+    code_line,
+    codes,
     file_line,
     findings,
     here,
@@ -58,6 +60,7 @@ class _Renderer:
             yield from self._job(report)
         else:
             yield from self._nothing(report)
+        yield from self._codes(report)
         yield from self._also(report)
         waiting, consequences = split_consequences(report)
         yield from self._list("waited", waiting)
@@ -158,6 +161,14 @@ class _Renderer:
             yield from self._paragraph(Joined([id_, title], "  "), f"  {number}. ", "     ")
             yield from self._paragraph(place, "     ", "     ")
         if rows:
+            yield ""
+
+    def _codes(self, report: DiagnosisReport) -> Iterator[str]:
+        found = codes(report)
+        if found:
+            yield self.paint(HEADINGS["codes"].to(self.lang), "bold")
+            for one in found:
+                yield from self._paragraph(code_line(one), "  ", "    ")
             yield ""
 
     def _list(self, key: str, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
