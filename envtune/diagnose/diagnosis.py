@@ -10,7 +10,7 @@ from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
 from envtune.diagnose.past_fixes import PastFix
-from envtune.diagnose.proof import LIKELY, NOT_HERE, NOT_TOLD, PROVED, RULED_OUT, Ground, Judgement, judge
+from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground, Judgement, judge
 from envtune.diagnose.rank import Candidate, Resolution
 from envtune.diagnose.scan import Scan
 from envtune.model import Finding, Outcome
@@ -62,9 +62,9 @@ def report_diagnoses(
     return DiagnosisReport(
         tuple(inputs),
         tuple(_ruled_out_last(diagnoses)),
-        tuple(Diagnosis(c, NOT_TOLD) for c in resolution.hints),
-        tuple(Diagnosis(c, NOT_TOLD) for c in resolution.harmless),
-        tuple(Diagnosis(c, NOT_TOLD) for c in resolution.consequences),
+        tuple(Diagnosis(c, UNCHECKED) for c in resolution.hints),
+        tuple(Diagnosis(c, UNCHECKED) for c in resolution.harmless),
+        tuple(Diagnosis(c, UNCHECKED) for c in resolution.consequences),
         None if first is None else (first.file, first.line),
         () if first is None else first.before,
         tuple(scan.unreadable),
@@ -78,7 +78,7 @@ def report_diagnoses(
 def _asked(candidate: Candidate, host: Optional[ConfirmingHost]) -> Diagnosis:
     entry = candidate.entry
     if host is None or not (entry.proves or entry.favours or entry.rules_out):
-        return Diagnosis(candidate, NOT_TOLD)
+        return Diagnosis(candidate, UNCHECKED)
     if candidate.host and not host.concerns(candidate.host):
         return Diagnosis(candidate, NOT_HERE, elsewhere=host.name)
     judged = judge(entry, candidate.groups, tuple(host.findings(entry.checks)), host)

@@ -10,8 +10,8 @@ from envtune.model import Criterion, Fact, FaqEntry, Finding, Outcome
 from envtune.ranges import single_subjects
 
 PROVED, LIKELY, RULED_OUT = "proved", "likely", "ruled_out"
-NOT_HERE, NOT_TOLD = "not_here", "could_not_check"
-VERDICTS = (PROVED, LIKELY, RULED_OUT, NOT_HERE, NOT_TOLD)
+NOT_HERE, UNCHECKED = "not_here", "could_not_check"
+VERDICTS = (PROVED, LIKELY, RULED_OUT, NOT_HERE, UNCHECKED)
 _PASSED = (Outcome.PASS, Outcome.FIXED)
 _OUTCOMES = {"fail": (Outcome.FAIL,), "pass": _PASSED}
 _FIELD = re.compile(r"\{([a-z_]+)\}")
@@ -54,8 +54,8 @@ def judge(entry: FaqEntry, groups: Mapping[str, str], findings: Sequence[Finding
         deciding = [ground for ground in found if ground.effect == effect]
         if deciding:
             return Judgement(verdict, _each_once(deciding), tuple(findings))
-    told = bool(findings) and not _undecided(findings, entry.checks)
-    return Judgement(NOT_HERE if told else NOT_TOLD, (), tuple(findings))
+    complete = bool(findings) and not _undecided(findings, entry.checks)
+    return Judgement(NOT_HERE if complete else UNCHECKED, (), tuple(findings))
 
 
 def _undecided(findings: Sequence[Finding], checks: Container[str]) -> bool:

@@ -156,6 +156,8 @@ def test_proved_on_a_recorded_host_where_it_is_so(desk: Desk) -> None:
     log = desk.log("RuntimeError: TVM/te/cce error.\n")
     row = desk.data(log, "--snapshot", host)["diagnoses"][0]
     assert (row["id"], row["verdict"]) == ("F08", "proved")
+    former = desk.data(log, "--snapshot", host, "--schema", "1")
+    assert former["schema"] == "envtune.diagnosis/1" and former["diagnoses"][0]["verdict"] == "confirmed"
     text = desk.says(log, "--snapshot", host)
     assert "proved: it is so" in text and "CANN003 te: failed; 0.4.0" in text and "$ envtune fix --faq F08\n" in text
     assert "已证实" in desk.says(log, "--snapshot", host, "--lang", "zh")

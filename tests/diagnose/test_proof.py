@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
@@ -18,8 +19,10 @@ from envtune.catalog import load
 from envtune.catalog.examples import example_data
 from envtune.context import Context
 from envtune.context.open import open_context, recorded_options
-from envtune.diagnose.proof import PROVED, Judgement, judge
-from envtune.model import Fact, FaqEntry, Finding
+from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Judgement, judge
+from envtune.messages import Literal
+from envtune.model import Criterion, Evidence, Fact, FaqEntry, Finding, Outcome, Severity
+from envtune.report.entry import sections
 from envtune.snapshot.host import SnapshotHost
 
 # Recorded hosts with defects of their own, and those where nothing is wrong with what an entry is about.
@@ -126,3 +129,89 @@ def test_a_breakage_proves_what_it_breaks_and_nothing_else(row: Mapping[str, Any
 def test_every_entry_that_can_be_proved_is_proved_by_a_breakage_of_its_own() -> None:
     wanted = {entry.id for entry in entries() if entry.proves}
     assert wanted - {id_ for row in rows() for id_ in row["proves"]} == set()
+
+
+# ---------------------------------------------------------------------- the rules
+
+
+def entry(**criteria: Sequence[Criterion]) -> FaqEntry:
+    shipped = next(entry for entry in entries() if entry.id == "F07")
+    lists = {"proves": (), "favours": (), "rules_out": (), **criteria}
+    return shipped._replace(**{name: tuple(rows) for name, rows in lists.items()})
+
+
+def found(outcome: Outcome, subject: str = "", actual: str = "") -> Finding:
+    return Finding(checks()["CANN007"], outcome, Severity.HIGH, subject, Literal(actual), None, None, Evidence("", ""))
+
+
+class Stated:
+    def __init__(self, numbers_devices: bool = True, holds: bool = True) -> None:
+        self.numbers_devices, self._holds = numbers_devices, holds
+
+    def holds(self, when: Mapping[str, Any]) -> Optional[tuple[Fact, ...]]:
+        return tuple(Fact(name, str(value), "") for name, value in when.items()) if self._holds else None
+
+
+CARD = Criterion("CANN007", "npu{device}")
+READ = Criterion("CANN007", "pid", "^{pid} of")
+FAIL, PASS, UNKNOWN, NA = Outcome.FAIL, Outcome.PASS, Outcome.UNKNOWN, Outcome.NOTAPPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("criteria", "groups", "findings", "verdict"),
+    [
+        ({"proves": [CARD]}, {"device": "3"}, [found(FAIL, "npu2-5")], PROVED),
+        ({"proves": [CARD]}, {"device": "3"}, [found(FAIL, "npu30")], NOT_HERE),
+        ({"proves": [CARD]}, {}, [found(FAIL, "npu3")], LIKELY),  # the log does not say which card
+        ({"proves": [READ]}, {"pid": "77"}, [found(FAIL, "pid", "77 of li")], PROVED),
+        ({"proves": [READ]}, {"pid": "7"}, [found(FAIL, "pid", "77 of li")], NOT_HERE),
+        ({"proves": [READ]}, {"pid": ".*"}, [found(FAIL, "pid", "77 of li")], NOT_HERE),  # text, no expression
+        ({"proves": [CARD]}, {"device": "*"}, [found(FAIL, "npu3")], NOT_HERE),
+        ({"favours": [CARD]}, {"device": "3"}, [found(FAIL, "npu3")], LIKELY),
+        (
+            {"proves": [CARD], "rules_out": [CARD._replace(outcome="pass")]},
+            {"device": "3"},
+            [found(PASS, "npu0-7")],
+            RULED_OUT,
+        ),
+        ({"rules_out": [CARD._replace(outcome="pass")]}, {}, [found(PASS, "npu0-7")], NOT_HERE),
+        ({"proves": [CARD], "rules_out": [Criterion("CANN007", outcome="pass")]}, {}, [found(UNKNOWN)], UNCHECKED),
+        ({"proves": [CARD]}, {"device": "3"}, [found(NA)], NOT_HERE),
+        ({"proves": [CARD]}, {"device": "3"}, [], UNCHECKED),
+        ({"proves": [Criterion(when={"cann": "none"})]}, {}, [], PROVED),  # a fact says it
+    ],
+)
+def test_what_is_found_on_the_subject_of_the_log_decides(
+    criteria: Mapping[str, Sequence[Criterion]], groups: Mapping[str, str], findings: Sequence[Finding], verdict: str
+) -> None:
+    assert judge(entry(**criteria), groups, findings, Stated()).verdict == verdict
+
+
+def test_a_number_that_the_job_counts_otherwise_proves_nothing() -> None:
+    judged = judge(entry(proves=[CARD]), {"device": "3"}, [found(FAIL, "npu3")], Stated(numbers_devices=False))
+    assert judged.verdict == LIKELY
+
+
+def test_a_condition_that_does_not_hold_says_nothing() -> None:
+    conditional = CARD._replace(when={"container": False})
+    judged = judge(entry(proves=[conditional]), {"device": "3"}, [found(FAIL, "npu3")], Stated(holds=False))
+    assert judged.verdict == NOT_HERE
+
+
+def test_criteria_name_groups_of_their_own_signatures() -> None:
+    for one in entries():
+        known = {name for signature in one.signatures for name in re.compile(signature.regex).groupindex}
+        for criterion in (*one.proves, *one.favours, *one.rules_out):
+            named = {*re.findall(r"{([a-z_]+)}", criterion.subject + criterion.actual)}
+            assert named <= known, one.id
+            re.compile(re.sub(r"{[a-z_]+}", "x", criterion.actual))
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_explain_shows_no_placeholder(lang: str) -> None:
+    catalogue = load()
+    for one in catalogue.faq:
+        for section in sections(one, catalogue):
+            if section.kind != "code":
+                for line in section.lines:
+                    assert not re.search(r"{[a-z_]+}", line.to(lang)), (one.id, line.to(lang))

@@ -7,7 +7,7 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.commandline import checked
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
-from envtune.diagnose.proof import LIKELY, NOT_HERE, NOT_TOLD, PROVED, RULED_OUT, Ground
+from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground
 from envtune.diagnose.rank import Candidate
 from envtune.diagnose.scan import CONTEXT, Hit
 from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated, in_context, listed, plural
@@ -196,8 +196,8 @@ def here(diagnosis: Diagnosis) -> Text:
         return Message("was fixed already when this was logged (run {run}): the cause must be another one", run=fix.run)
     if diagnosis.verdict == PROVED and diagnosis.history == "again":
         return Message("proved again: it is so on the host that was asked")
-    if diagnosis.verdict == NOT_TOLD:
-        return _not_told(diagnosis)
+    if diagnosis.verdict == UNCHECKED:
+        return _unchecked(diagnosis)
     return _VERDICTS[diagnosis.verdict]
 
 
@@ -220,7 +220,7 @@ def can_be_checked(entry: FaqEntry) -> bool:
     return bool(entry.proves or entry.favours or entry.rules_out)
 
 
-def _not_told(diagnosis: Diagnosis) -> Text:
+def _unchecked(diagnosis: Diagnosis) -> Text:
     entry = diagnosis.candidate.entry
     if not can_be_checked(entry):
         return Message("could not check: no check of a host can prove it")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
-from envtune.diagnose.proof import LIKELY, NOT_HERE, NOT_TOLD, PROVED, RULED_OUT, Ground
+from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground
 from envtune.diagnose.rank import Candidate
 from envtune.report.check_json import finding_data
 from envtune.report.diagnosis.content import ground_text, here, why_not_checked
@@ -22,7 +22,7 @@ FORMER_VERDICTS = {
     RULED_OUT: "refuted",
     LIKELY: "unknown",
     NOT_HERE: "unknown",
-    NOT_TOLD: "unknown",
+    UNCHECKED: "unknown",
 }
 SIDES = ("host", "code", "escalate", "ignore")
 
