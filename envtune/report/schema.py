@@ -53,6 +53,26 @@ _JUDGED_1 = (
         "Their findings; `fixed`: it was so and a run of envtune fix cured it (see `reason`).",
     ),
 )
+_RANK = optional(Number(whole=True))
+_PROCESS_FIELDS = (
+    _field("rank", _RANK),
+    _field("host", _OPTIONAL_TEXT, "A directory, a host name or an address, as the inputs name it."),
+    _field("device", _RANK, "Of that host."),
+    _field("file", _OPTIONAL_TEXT, "Where to read on; null where there is no log of it."),
+)
+_PROCESS = Record(*_PROCESS_FIELDS)
+_ROOT = Record(*_PROCESS_FIELDS, _field("why", _TEXT, "What makes it the root."))
+_JOB = (
+    Field("root", AnyOf(_ROOT, Null()), "The process that failed first; null for one process, or if nothing tells."),
+    Field("candidates", ListOf(_ROOT), "Where nothing tells: the processes among which the root is."),
+    Field("waiters", ListOf(_PROCESS), "Processes that only waited for others."),
+    Field("missing", ListOf(_COUNT), "Ranks that did not connect, or of which there is no log."),
+    Field(
+        "links",
+        ListOf(Record(_field("from", _PROCESS), _field("to", _PROCESS), _field("why", _TEXT))),
+        "Who waited for whom.",
+    ),
+)
 _GROUND = Record(
     _field("effect", Str(choices=("proves", "favours", "rules_out"))),
     _field("says", _TEXT, "In the language of the answer."),
@@ -93,6 +113,7 @@ def _diagnosis(schema: int, judged: tuple[Field, ...]) -> Record:
         _field("harmless", ListOf(row), "Known lines that mean nothing."),
         _field("consequences", ListOf(row), "What followed from it, and ranks that only waited."),
         _field("first_error", AnyOf(_LINE, Null()), "The first line that looks like an error, known or not."),
+        *_JOB,
     )
 
 

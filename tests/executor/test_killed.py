@@ -79,6 +79,7 @@ def test_killed_at_every_failpoint(tmp_path: Path, no_sync: None, odd: int, stri
     assert number > 100  # that many places were tried
 
 
+@pytest.mark.slow
 @EVERY
 def test_killed_at_every_failpoint_of_an_undo(tmp_path: Path, no_sync: None, odd: int, stride: int) -> None:
     """An undo that was killed is an interrupted run, too; finishing it means to finish the undo."""

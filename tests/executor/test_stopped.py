@@ -84,6 +84,7 @@ def test_a_run_that_is_stopped_takes_its_step_back(
     assert stopped > moments // 5
 
 
+@pytest.mark.slow
 @EACH
 def test_an_undo_that_is_stopped_ends_its_step_and_is_gone_on_with(
     tmp_path: Path, no_sync: None, number: signal.Signals
