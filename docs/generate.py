@@ -26,7 +26,7 @@ from envtune.report import check_json
 from envtune.report.check_text import SEVERITIES
 from envtune.report.diagnosis import json as diagnosis
 from envtune.report.entry import Entry, Section, head, label, sections
-from envtune.report.schema import DIAGNOSIS, REPORT
+from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, REPORT
 from envtune.schema import json_schema
 from envtune.schema.types import Record
 from envtune.snapshot import schema as snapshot
@@ -57,7 +57,8 @@ _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "snapshot": (snapshot.SCHEMA, snapshot.SNAPSHOT),
     "plan": (plan.SCHEMA, plan.PLAN),
     "report": (check_json.SCHEMA, REPORT),
-    "diagnosis": (diagnosis.SCHEMA, DIAGNOSIS),
+    "diagnosis": (diagnosis.SCHEMAS[1], DIAGNOSIS_1),
+    "diagnosis-2": (diagnosis.SCHEMAS[2], DIAGNOSIS_2),
 }
 
 

@@ -126,8 +126,27 @@ class Signature(NamedTuple):
     unless: tuple[str, ...] = ()
 
 
+class Criterion(NamedTuple):
+    """What a check, or a fact about the host, says to the cause of an FAQ entry.
+
+    `subject` (with `*`) and `actual` (a regular expression for the English text) pick findings of `check`; both may
+    name groups of the signatures in braces. `when` are facts that must hold; without a check they speak for themselves.
+    `outcome` is that of the finding: fail or pass.
+    """
+
+    check: str = ""
+    subject: str = ""
+    actual: str = ""
+    when: Mapping[str, Any] = {}
+    outcome: str = "fail"
+
+
 class FaqEntry(NamedTuple):
-    """One entry of `checks/faq/`: a known error, its cause, the checks that confirm it, and who has to act (`side`)."""
+    """One entry of `checks/faq/`: a known error, its cause, what proves it on a host, and who has to act (`side`).
+
+    `proves`: this is what the message says; `favours`: this makes it likelier; `rules_out`: with this it is not so.
+    `run` is the command that helps where no repair does, with its arguments.
+    """
 
     id: str
     name: str
@@ -139,11 +158,19 @@ class FaqEntry(NamedTuple):
     aliases: tuple[str, ...] = ()
     role: str = "cause"  # cause | waiting (another rank did not come) | wrapper (says that, not why) | consequence
     precedence: int = 500
-    confirm: tuple[str, ...] = ()
+    proves: tuple[Criterion, ...] = ()
+    favours: tuple[Criterion, ...] = ()
+    rules_out: tuple[Criterion, ...] = ()
+    run: str = ""
     named_by: tuple[str, ...] = ()
     versions: Mapping[str, str] = {}
     seed: str = ""
     references: tuple[str, ...] = ()
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The ids of the checks that say something to its cause, the most telling first."""
+        return tuple(dict.fromkeys(row.check for row in (*self.proves, *self.favours, *self.rules_out) if row.check))
 
 
 class ErrorCode(NamedTuple):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, Iterator, Optional, Sequence
 
 MOST_DIGITS = 18  # below 2**63, what the kernel counts with; Python refuses to convert thousands of digits
+MOST_SUBJECTS = 4096  # of one range that are named one by one
 _NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
 
 
@@ -72,3 +73,14 @@ def _ranges(stem: str, numbers: Sequence[int]) -> list[str]:
         parts.append(f"{stem}{first}" + (f"-{last}" if last > first else ""))
         first = last = number
     return parts
+
+
+def single_subjects(joined: str) -> Iterator[str]:
+    """Yield the names that `join_subjects` joined, each of its own: `npu2-3, te` is npu2, npu3 and te."""
+    for part in joined.split(", "):
+        yield part
+        found = _NUMBERED.fullmatch(part)
+        if found is not None and found[3]:
+            first, last = int(found[2]), int(found[3])
+            if 0 < last - first < MOST_SUBJECTS:
+                yield from (f"{found[1]}{number}" for number in range(first, last + 1))

@@ -27,15 +27,24 @@ _WIDE_GAP = re.compile(f"(?<=[{_CJK}{_MARKS}]) +(?=[{_CJK}{_MARKS}])|(?<=[{_MARK
 # key of an entry -> the kind it refers to
 _REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
     "checks": (("faq", "faq"), ("playbook", "playbooks")),
-    "faq": (("confirm", "checks"), ("named_by", "checks"), ("aliases", "faq")),
+    "faq": (
+        *((effect, "checks") for effect in ("proves", "favours", "rules_out")),
+        ("confirm", "checks"),
+        ("named_by", "checks"),
+        ("aliases", "faq"),
+    ),
     "playbooks": (("fixes", "checks"),),
 }
 
-# field of a check that is accepted for one more release -> what to do instead
-_FORMER_FIELDS: Mapping[str, Text] = {
-    "faq": Message("name the check in `named_by` of the FAQ entry"),
-    "playbook": Message("name the check in `fixes` of the playbook"),
-    "volatile": Message("leave it out"),
+# field that is accepted for one more release -> what to do instead
+_FORMER_FIELDS: Mapping[str, Mapping[str, Text]] = {
+    "checks": {
+        "faq": Message("name the check in `named_by` of the FAQ entry"),
+        "playbook": Message("name the check in `fixes` of the playbook"),
+        "volatile": Message("leave it out"),
+    },
+    "faq": {"confirm": Message("it is read as `favours`; say what proves the cause in `proves`")},
+    "playbooks": {},
 }
 
 _ENTRY_KINDS: Mapping[str, Text] = {
@@ -187,8 +196,8 @@ def _current_call(name: Node, arguments: Node, notes: list[Text]) -> tuple[Node,
 def _warnings(entry: _Entry) -> Iterator[Text]:
     """Yield what works for one more release only."""
     notes = list(entry.notes)
-    for field, instead in _FORMER_FIELDS.items():
-        if entry.source.kind == "checks" and field in entry.row:
+    for field, instead in _FORMER_FIELDS[entry.source.kind].items():
+        if field in entry.row:
             words = Message("the field {field} works for one more release: {instead}", field=field, instead=instead)
             notes.append(words)
     yield from (Message("{file}: {note}", file=entry.source.shown, note=note) for note in notes)
@@ -241,7 +250,8 @@ def _check_references(entry: _Entry, rows: Mapping[str, Mapping[str, Any]]) -> N
         if value is None or not entry.row.get(key):
             continue
         known = set(rows[kind]) | (PLANNED if kind == "faq" else frozenset())
-        for node in value.items() or (value,):
+        for item in value.items() or (value,):
+            node = item.get("check") or item if item.kind == "mapping" else item
             if node.text and node.text not in known:
                 validator = Validator(entry.diagnostics.report)
                 validator.unknown_word(node, _ENTRY_KINDS[kind], sorted(known))

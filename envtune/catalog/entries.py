@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.messages import Bilingual, Literal, Text
-from envtune.model import Check, Expectation, FaqEntry, Playbook, Severity, Signature, Step
+from envtune.model import Check, Criterion, Expectation, FaqEntry, Playbook, Severity, Signature, Step
 
 Row = Mapping[str, Any]
 
@@ -68,7 +68,10 @@ def faq_from(data: Row) -> FaqEntry:
         aliases=tuple(data.get("aliases", ())),
         role=data.get("role", "cause"),
         precedence=data.get("precedence", 500),
-        confirm=tuple(data.get("confirm", ())),
+        proves=_criteria(data, "proves"),
+        favours=_criteria(data, "favours"),
+        rules_out=_criteria(data, "rules_out"),
+        run=data.get("run", ""),
         named_by=tuple(data.get("named_by", ())),
         versions=data.get("versions", {}),
         seed=data.get("seed", ""),
@@ -89,6 +92,15 @@ def playbook_from(data: Row) -> Playbook:
         seed=data.get("seed", ""),
         references=tuple(data.get("references", ())),
     )
+
+
+def _criteria(data: Row, effect: str) -> tuple[Criterion, ...]:
+    """Return the items of one list; an entry that still has `confirm` gets them as what favours it."""
+    usual = "pass" if effect == "rules_out" else "fail"
+    rows = [{"outcome": usual, **row} for row in data.get(effect, ())]
+    if effect == "favours":
+        rows += [{"check": check} for check in data.get("confirm", ())]
+    return tuple(Criterion(**row) for row in rows)
 
 
 def _signature(row: Row) -> Signature:

@@ -91,6 +91,19 @@ SIGNATURE = Record(
     Field("unless", several(REGEX), "None may be told: by the same file or those variables."),
 )
 
+_SUBJECT = Field("subject", TEXT, "Of the finding; `npu{device}` names what a signature captured, `*` is anything.")
+_ACTUAL = Field("actual", TEXT, "A regular expression for what was found, in English; it may name groups, too.")
+_WHEN = Field("when", APPLIES, "Facts that must hold; without a check they say it themselves.")
+_CRITERION = Record(
+    Field("check", Str(ID, "CANN005"), "The check that says so."),
+    _SUBJECT,
+    _ACTUAL,
+    _WHEN,
+    Field("outcome", Str(choices=("fail", "pass")), "What the check must say; for rules_out pass, otherwise fail."),
+    least=1,
+    form="{check: ..., subject: ..., when: {...}}",
+)
+
 FAQ = Record(
     Field("id", Str(FAQ_ID, "F06"), "F: the porting guide's FAQ chapter; X: a symptom told elsewhere.", True),
     *_IDENTITY,
@@ -104,7 +117,11 @@ FAQ = Record(
     ),
     Field("cause", BILINGUAL, "Why it happens.", True),
     Field("remedy", BILINGUAL, "What to do.", True),
-    Field("confirm", several(Str(ID, "CANN005")), "Checks whose failure confirms the cause."),
+    Field("proves", several(_CRITERION), "What is so on the host exactly when the message is right."),
+    Field("favours", several(_CRITERION), "What makes the cause likelier, and proves nothing."),
+    Field("rules_out", several(_CRITERION), "What is so on the host only when the message is not right (any more)."),
+    Field("run", TEXT, "The command that helps where no repair of the host does; the job's command follows it."),
+    Field("confirm", several(Str(ID, "CANN005")), "Former field, for one more release: read as `favours`."),
     Field("named_by", several(Str(ID, "CANN005")), "Checks whose findings name this entry, the most telling first."),
     Field("side", Str(choices=("host", "code", "escalate", "ignore")), "Who has to act.", True),
     Field("versions", MapOf(TEXT, Str(NAME, "cann"), least=1), "Component -> version range it applies to."),

@@ -37,6 +37,7 @@ SINCE = typer.Option(None, "--since", help=N_("Only from this time on: 2024-03-2
 UNTIL = typer.Option(None, "--until", help=N_("Only up to this time."))
 CHECK = typer.Option(True, "--check/--no-check", help=N_("Run the confirming checks on this host."))
 FORMAT = typer.Option("text", "--format", "-f", help=N_("text, json or markdown."))
+SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document; 1 for one more release."))
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Confirm on a recorded host."))
 
 
@@ -46,6 +47,7 @@ def command(
     until: Optional[str] = UNTIL,
     check: bool = CHECK,
     format_: str = FORMAT,
+    schema: int = SCHEMA,
     lang: Optional[str] = options.LANG,
     snapshot: Optional[List[Path]] = SNAPSHOT,
     python: Optional[str] = options.PYTHON,
@@ -71,7 +73,7 @@ def command(
         raise typer.Exit(UNREADABLE) from None
     for path, reason in result.unreadable:
         options.print_error(Message("{path}: {reason}", path=path, reason=reason), lang)
-    _print(result, format_, lang)
+    _print(result, format_, lang, schema)
     raise typer.Exit(UNREADABLE if result.unreadable and not result.diagnoses else 1 if result.diagnoses else 0)
 
 
@@ -82,12 +84,12 @@ def _unreadable(error: OSError) -> Message:
     return Message("cannot read {reason}", reason=f"{error.filename}: {error.strerror}")
 
 
-def _print(result: DiagnosisReport, format_: str, lang: str) -> None:
+def _print(result: DiagnosisReport, format_: str, lang: str, schema: int) -> None:
     """Print the diagnosis in one of the formats."""
     if format_ == "json":
         from envtune.report.diagnosis.json import render_json
 
-        options.print_document(render_json(result, lang) + "\n")
+        options.print_document(render_json(result, lang, schema) + "\n")
     elif format_ == "markdown":
         from envtune.report.diagnosis.markdown import render_markdown
 

@@ -53,6 +53,9 @@ def find_entry(catalogue: Catalogue, word: str) -> Entry:
     for entry in entries:
         known[entry.id.lower()] = entry
         known.setdefault(str(getattr(entry, "name", entry.id)), entry)
+    for faq in catalogue.faq:
+        for alias in faq.aliases:
+            known.setdefault(alias.lower(), faq)
     named = known.get(word.lower())
     if named is not None:
         return named

@@ -86,7 +86,7 @@ def _row(entry: Entry, lang: str) -> dict[str, Any]:
         return row
     if isinstance(entry, FaqEntry):
         row = {"id": entry.id, "name": entry.name, "kind": "faq", "title": title, "side": entry.side}
-        row.update(confirm=list(entry.confirm), aliases=list(entry.aliases), seed=entry.seed)
+        row.update(confirm=list(entry.checks), aliases=list(entry.aliases), seed=entry.seed)
         return row
     row = {"id": entry.id, "kind": "playbook", "title": title, "fixes": list(entry.fixes), "safety": entry.safety}
     row.update(disruption=entry.disruption, root=entry.root, seed=entry.seed)

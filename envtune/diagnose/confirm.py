@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from functools import cached_property
-from typing import Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 from envtune.audit import audit
+from envtune.audit.applicability import excluded
 from envtune.catalog import Catalogue
 from envtune.context import Context
 from envtune.context.open import open_context, resolve_target
@@ -14,9 +15,10 @@ from envtune.diagnose.past_fixes import PastFix, fixed_checks, mark_fixed
 from envtune.executor.state import state_directory
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
-from envtune.model import Finding
+from envtune.model import Fact, Finding
 
 _OPTIONS = (("python", "--python"), ("pid", "--pid"), ("script", "--script"), ("env_file", "--env-file"))
+_VISIBLE = ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
 
 
 class ConfirmingHost:
@@ -58,6 +60,19 @@ class ConfirmingHost:
         """Return what these checks find now; `fixed` for what a run of envtune fixed."""
         checks = [check for check in self._catalogue.checks if check.id in ids]
         return mark_fixed(audit(checks, self._context), self.past_fixes())
+
+    def holds(self, when: Mapping[str, Any]) -> Optional[tuple[Fact, ...]]:
+        """Return the facts that `when` is about, None where it does not hold or one of them is unknown."""
+        facts = self._context.facts
+        return tuple(facts[name] for name in when) if excluded(when, facts)[0] is None else None
+
+    @property
+    def numbers_devices(self) -> bool:
+        """Whether a process of the job counts devices as the host does: it sees all of them, and in no container."""
+        variables = self._context.target.environment.variables
+        if variables is None or self.holds({"container": False}) is None:
+            return False
+        return not any(variables.get(name) for name in _VISIBLE)
 
     def past_fixes(self) -> Mapping[str, PastFix]:
         """Return what the journal of this host says was fixed; a recorded host has none."""

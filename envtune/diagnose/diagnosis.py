@@ -1,4 +1,4 @@
-"""Confirm the diagnoses of a log on a host: each with its proof, and what its confirming checks say now."""
+"""Ask a host about the diagnoses of a log: each with the lines that show it, and what its checks say now."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
 from envtune.diagnose.past_fixes import PastFix
+from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground, Judgement, judge
 from envtune.diagnose.rank import NO_JOB, Candidate, Resolution
 from envtune.diagnose.scan import FirstError, Scan
 from envtune.model import Finding, Outcome
@@ -19,7 +20,7 @@ from envtune.ranks.records import Verdict
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One known error. `verdict`: confirmed, refuted, unknown or not_checked; `confirm`: the findings behind it.
+    """One known error. `verdict` is one of proof.VERDICTS, `grounds` what decides it, `findings` all that was asked.
 
     `history` says what the journal adds: fixed (it was so, and a run of `envtune fix` repaired it), before (fixed
     before this log was written, so the cause is another), again (fixed once, and so again), or nothing. `elsewhere`
@@ -28,7 +29,8 @@ class Diagnosis:
 
     candidate: Candidate
     verdict: str
-    confirm: tuple[Finding, ...] = ()
+    grounds: tuple[Ground, ...] = ()
+    findings: tuple[Finding, ...] = ()
     history: str = ""
     past_fix: Optional[PastFix] = None
     elsewhere: str = ""
@@ -62,15 +64,15 @@ def report_diagnoses(
     host: Optional[ConfirmingHost],
     codes: tuple[FoundCode, ...] = (),
 ) -> DiagnosisReport:
-    """Return the report on these inputs; without a host every verdict is not_checked."""
-    diagnoses = [_confirmed(candidate, host) for candidate in resolution.diagnoses]
+    """Return the report on these inputs; without a host nothing is checked."""
+    diagnoses = [_asked(candidate, host) for candidate in resolution.diagnoses]
     first = _first_error(scan, resolution)
     return DiagnosisReport(
         tuple(inputs),
-        tuple(_refuted_last(diagnoses)),
-        tuple(Diagnosis(c, "not_checked") for c in resolution.hints),
-        tuple(Diagnosis(c, "not_checked") for c in resolution.harmless),
-        tuple(Diagnosis(c, "not_checked") for c in resolution.consequences),
+        tuple(_ruled_out_last(diagnoses)),
+        tuple(Diagnosis(c, UNCHECKED) for c in resolution.hints),
+        tuple(Diagnosis(c, UNCHECKED) for c in resolution.harmless),
+        tuple(Diagnosis(c, UNCHECKED) for c in resolution.consequences),
         None if first is None else (first.file, first.line),
         () if first is None else first.before,
         tuple(scan.unreadable),
@@ -91,23 +93,24 @@ def _first_error(scan: Scan, resolution: Resolution) -> Optional[FirstError]:
     return next(of_root, scan.first_error)
 
 
-def _confirmed(candidate: Candidate, host: Optional[ConfirmingHost]) -> Diagnosis:
-    ids = candidate.entry.confirm
-    if host is None or not ids:
-        return Diagnosis(candidate, "not_checked")
+def _asked(candidate: Candidate, host: Optional[ConfirmingHost]) -> Diagnosis:
+    entry = candidate.entry
+    if host is None or not (entry.proves or entry.favours or entry.rules_out):
+        return Diagnosis(candidate, UNCHECKED)
     if candidate.host and not host.concerns(candidate.host):
-        return Diagnosis(candidate, "not_checked", elsewhere=host.name)
-    findings = tuple(host.findings(ids))
-    history, past_fix = _history(candidate, findings, host.past_fixes())
-    return Diagnosis(candidate, verdict(findings, candidate.entry.side), findings, history, past_fix)
+        return Diagnosis(candidate, NOT_HERE, elsewhere=host.name)
+    judged = judge(entry, candidate.groups, tuple(host.findings(entry.checks)), host)
+    history, past_fix = _history(candidate, judged, host.past_fixes())
+    return Diagnosis(candidate, *judged, history, past_fix)
 
 
 def _history(
-    candidate: Candidate, findings: Sequence[Finding], past_fixes: Mapping[str, PastFix]
+    candidate: Candidate, judged: Judgement, past_fixes: Mapping[str, PastFix]
 ) -> tuple[str, Optional[PastFix]]:
     """Return what the journal adds to the findings, and the fix that it records."""
+    findings = judged.findings
     failing = [past_fixes[f.id] for f in findings if f.outcome is Outcome.FAIL and f.id in past_fixes]
-    if failing or any(f.outcome is Outcome.FAIL for f in findings):
+    if failing or judged.verdict in (PROVED, LIKELY):
         return ("again", max(failing, key=lambda fix: fix.time)) if failing else ("", None)
     fixed = [past_fixes[f.id] for f in findings if f.outcome is Outcome.FIXED]
     if not fixed:
@@ -133,27 +136,12 @@ def _written_after(candidate: Candidate, past_fix: PastFix) -> bool:
         return False
 
 
-def verdict(findings: Sequence[Finding], side: str = "host") -> str:
-    """Return confirmed (a check fails), refuted (all that apply pass) or unknown (neither).
+def _ruled_out_last(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """Move what this host rules out behind what it proves; otherwise keep the order.
 
-    Only a cause that lies in the host can be refuted by looking at the host: the script, another host or the hardware
-    may be at fault while every check here passes.
+    The log is the stronger evidence (the host may have been repaired, or be another one), so without a proof the order
+    stays; one whose cause a run of `envtune fix` repaired was right, and keeps its place.
     """
-    outcomes = {finding.outcome for finding in findings}
-    if Outcome.FAIL in outcomes:
-        return "confirmed"
-    passed = {Outcome.PASS, Outcome.FIXED}
-    if side == "host" and outcomes & passed and outcomes <= passed | {Outcome.NOTAPPLICABLE}:
-        return "refuted"
-    return "unknown"
-
-
-def _refuted_last(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """Move what this host refutes behind what it confirms; otherwise keep the order.
-
-    The log is the stronger evidence (the host may have been repaired, or be another one), so without a confirmed
-    diagnosis the order stays; one whose cause a run of `envtune fix` repaired was right, and keeps its place.
-    """
-    if not any(d.verdict == "confirmed" for d in diagnoses):
+    if not any(d.verdict == PROVED for d in diagnoses):
         return list(diagnoses)
-    return sorted(diagnoses, key=lambda d: d.verdict == "refuted" and d.history != "fixed")
+    return sorted(diagnoses, key=lambda d: d.verdict == RULED_OUT and d.history != "fixed")

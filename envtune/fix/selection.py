@@ -37,6 +37,7 @@ def _selectors(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -
         fixes = playbooks[word].fixes if word in playbooks else (word,)
         chosen += [check for check in fixes if check in known or word not in playbooks]
     for entry in map(str.upper, _pieces(faq)):
+        _refuse_run(entry, catalogue)
         about = list(_about(entry, catalogue))
         if not about:
             raise UsageError(Message("--faq {entry}: no check is about it", entry=entry))
@@ -51,12 +52,24 @@ def _pieces(words: Sequence[str]) -> list[str]:
     return [piece.strip() for part in words for piece in part.split(",")]
 
 
+def _refuse_run(entry: str, catalogue: Catalogue) -> None:
+    """Raise UsageError where the entry wants the job run in another way, and no repair of the host."""
+    for known in catalogue.faq:
+        if known.run and (entry == known.id or entry in known.aliases):
+            nothing = Message(
+                "--faq {entry}: nothing is to be repaired; to find the cause, run the job once with {command}",
+                entry=entry,
+                command=f"{known.run} CMD",
+            )
+            raise UsageError(nothing)
+
+
 def _about(entry: str, catalogue: Catalogue) -> Iterator[str]:
+    """Yield the checks that say something to the entry's cause; where none does, those whose findings name it."""
     known = {check.id for check in catalogue.checks}
-    for known_entry in catalogue.faq:
-        if entry == known_entry.id or entry in known_entry.aliases:
-            yield from (check for check in known_entry.confirm if check in known)
-    yield from (check.id for check in catalogue.checks if entry in check.faq)
+    named = [e for e in catalogue.faq if entry == e.id or entry in e.aliases]
+    own = [check for one in named for check in one.checks if check in known]
+    yield from own or (check.id for check in catalogue.checks if entry in check.faq)
 
 
 def read_plan(path: Path) -> Plan:

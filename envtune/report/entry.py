@@ -7,9 +7,10 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
 from envtune.catalog import Catalogue
 from envtune.expect import describe, value_text
-from envtune.messages import Joined, Literal, Message, Text, in_context, listed
-from envtune.model import Check, FaqEntry, Playbook
-from envtune.report.check_text import SEVERITIES
+from envtune.messages import Joined, Literal, Message, Text, clauses, in_context, listed
+from envtune.model import Check, Criterion, FaqEntry, Outcome, Playbook
+from envtune.report.check_text import OUTCOMES, SEVERITIES
+from envtune.report.diagnosis.placeholders import fill
 from envtune.report.layout import Paint, indent, printable, wrap
 
 Entry = Union[Check, FaqEntry, Playbook]
@@ -25,6 +26,7 @@ SIDES: Mapping[str, Text] = {
     "escalate": Message("the vendor's support, with the logs"),
     "ignore": Message("nobody: it is harmless"),
 }
+_BY_HAND = Message("the host's administrator: no check of envtune tells it")
 SAFETY: Mapping[str, Text] = {
     "safe": Message("safe: running jobs do not notice"),
     "confirm": Message("asks before it changes anything"),
@@ -55,7 +57,8 @@ def head(entry: Entry) -> Text:
         tags = ", ".join(entry.tags)
         parts = [severity, status, *([Literal(tags)] if tags else [])]
     elif isinstance(entry, FaqEntry):
-        parts = [Message("to be done by {who}", who=SIDES[entry.side])]
+        unchecked = entry.side == "host" and not entry.checks
+        parts = [Message("to be done by {who}", who=_BY_HAND if unchecked else SIDES[entry.side])]
     else:
         parts = [SAFETY[entry.safety], DISRUPTION[entry.disruption]]
         parts += [in_context("entry", "needs root")] if entry.root else []
@@ -115,7 +118,7 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     playbooks = [p for p in catalogue.playbooks if check.id in p.fixes]
     yield Section(Message("Playbooks"), "list", tuple(_link(p.id, p.title) for p in playbooks))
     yield Section(Message("When a failure is no problem"), "list", check.falsepositives)
-    titles = {entry.id: entry.title for entry in catalogue.faq} if check.faq else {}
+    titles = {id_: entry.title for entry in catalogue.faq for id_ in (entry.id, *entry.aliases)} if check.faq else {}
     yield Section(Message("Known errors"), "list", tuple(_link(i, titles.get(i)) for i in check.faq))
 
 
@@ -160,13 +163,20 @@ def _link(id_: str, title: Optional[Text]) -> Text:
 
 
 def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
-    yield Section(Message("Cause"), "text", (entry.cause,))
-    yield Section(Message("What to do"), "text", (entry.remedy,))
+    yield Section(Message("Cause"), "text", (fill(entry.cause, {}),))
+    yield Section(Message("What to do"), "text", (fill(entry.remedy, {}),))
     yield Section(Message("Known error"), "list", _known(entry, catalogue))
-    titles = {check.id: check.title for check in catalogue.checks} if entry.confirm else {}
-    confirm = tuple(_link(id_, titles.get(id_)) for id_ in entry.confirm)
-    yield Section(Message("Checks that confirm it"), "list", confirm)
-    repair = (Literal(f"envtune fix --faq {entry.id}"),) if entry.side == "host" and confirm else ()
+    titles = {check.id: check.title for check in catalogue.checks} if entry.checks else {}
+    for heading, criteria in (
+        (Message("What proves it on the host"), entry.proves),
+        (Message("What makes it likelier, and does not prove it"), entry.favours),
+        (Message("What rules it out"), entry.rules_out),
+    ):
+        yield Section(heading, "list", tuple(_criterion(criterion, titles) for criterion in criteria))
+    run = (Literal(f"{entry.run} CMD"),) if entry.run else ()
+    yield Section(Message("What to run instead of a repair"), "code", run)
+    repairable = entry.side == "host" and entry.checks and not entry.run
+    repair = (Literal(f"envtune fix --faq {entry.id}"),) if repairable else ()
     yield Section(Message("What can be repaired, on the host"), "code", repair)
     regexes = tuple(Literal(signature.regex) for signature in entry.signatures)
     yield Section(Message("How it looks in a log (regular expressions)"), "code", regexes)
@@ -179,6 +189,19 @@ def _known(entry: FaqEntry, catalogue: Catalogue) -> tuple[Text, ...]:
     """Return the FAQ entry that an error code belongs to; none for an FAQ entry."""
     code = catalogue.codes.find(entry.id) if not entry.signatures else None
     return tuple(_link(faq.id, faq.title) for faq in catalogue.faq if code is not None and faq.id == code.faq)
+
+
+def _criterion(criterion: Criterion, titles: Mapping[str, Text]) -> Text:
+    """Return one thing that decides: the check with its outcome, its subject and the facts it needs."""
+    parts: list[Text] = []
+    if criterion.check:
+        outcome = OUTCOMES[Outcome(criterion.outcome)]
+        parts.append(Joined([_link(criterion.check, titles.get(criterion.check)), " (", outcome, ")"], ""))
+    if criterion.subject:
+        parts.append(Message("about {subject}", subject=fill(Literal(criterion.subject), {})))
+    if criterion.actual:
+        parts.append(Message("found: {words}", words=fill(Literal(criterion.actual), {})))
+    return clauses([*parts, *_facts(criterion.when)])
 
 
 def _playbook(playbook: Playbook, catalogue: Catalogue) -> Iterator[Section]:

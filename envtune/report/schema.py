@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from envtune.diagnose.proof import VERDICTS
 from envtune.model import Outcome, Severity
 from envtune.report.check_json import SCHEMA as REPORT_SCHEMA
-from envtune.report.diagnosis.json import SCHEMA as DIAGNOSIS_SCHEMA
-from envtune.report.diagnosis.json import SIDES, VERDICTS
+from envtune.report.diagnosis.json import SCHEMAS, SIDES
 from envtune.schema.types import AnyOf, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
 
 _TEXT = Str()
 _TEXTS, _WORDS, _OPTIONAL_TEXT = ListOf(_TEXT), MapOf(_TEXT), optional(_TEXT)
+_FORMER_VERDICTS = ("confirmed", "refuted", "unknown", "not_checked")
 _COUNT, _LINE_NUMBER = Number(0, whole=True), Number(1, whole=True)
 
 
@@ -44,31 +45,13 @@ REPORT = Record(
     ),
 )
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))
-_DIAGNOSIS = Record(
-    _field(
-        "id",
-        Str("([A-Z][0-9]{2,3}|[0-9]{6}|E[A-Z1-9][0-9]{4}|ERR[0-9]{5}|HCCL[0-9]{1,2})"),
-        "Id of the FAQ entry, or the code.",
-    ),
-    _field("name", _TEXT),
-    _field("rank", _LINE_NUMBER, "Place in this list; 1 is the most likely."),
-    _field("strength", Str(choices=("strong", "weak"))),
-    _field("count", _LINE_NUMBER, "Lines of the inputs that say so."),
-    _field("lines", ListOf(_LINE, least=1), "The first of them."),
-    _field("groups", _WORDS, "What the signatures' groups say."),
-    _field(
-        "where",
-        Record(_field("rank", optional(Number(whole=True))), _field("host", _OPTIONAL_TEXT)),
-        "The rank of the job and the host at fault; null where the inputs do not say.",
-    ),
-    _field("verdict", Str(choices=VERDICTS), "What the confirming checks say now."),
+_JUDGED_1 = (
+    _field("verdict", Str(choices=_FORMER_VERDICTS), "What the confirming checks say now."),
     _field(
         "confirm",
         ListOf(FINDING),
         "Their findings; `fixed`: it was so and a run of envtune fix cured it (see `reason`).",
     ),
-    _field("side", Str(choices=SIDES), "Who has to act."),
-    _field("remedy", _TEXT, "What to do, in the language of the answer."),
 )
 _RANK = optional(Number(whole=True))
 _PROCESS_FIELDS = (
@@ -89,15 +72,8 @@ _CODE = Record(
     _field("file", _TEXT, "Where the first of them is."),
     _field("line", _LINE_NUMBER),
 )
-DIAGNOSIS = Record(
-    _field("schema", Const(DIAGNOSIS_SCHEMA)),
-    _field("inputs", _TEXTS),
-    _field("diagnoses", ListOf(_DIAGNOSIS), "What we would act on, the most likely first."),
-    _field("hints", ListOf(_DIAGNOSIS), "Weak signs only."),
-    _field("harmless", ListOf(_DIAGNOSIS), "Known lines that mean nothing."),
-    _field("consequences", ListOf(_DIAGNOSIS), "What followed from it, and ranks that only waited."),
+_JOB = (
     Field("codes", ListOf(_CODE), "Error codes in lines that report an error, in the order in which they happened."),
-    _field("first_error", AnyOf(_LINE, Null()), "The first line that looks like an error, known or not."),
     Field("root", AnyOf(_ROOT, Null()), "The process that failed first; null for one process, or if nothing tells."),
     Field("candidates", ListOf(_ROOT), "Where nothing tells: the processes among which the root is."),
     Field("waiters", ListOf(_PROCESS), "Processes that only waited for others."),
@@ -108,3 +84,52 @@ DIAGNOSIS = Record(
         "Who waited for whom.",
     ),
 )
+_GROUND = Record(
+    _field("effect", Str(choices=("proves", "favours", "rules_out"))),
+    _field("says", _TEXT, "In the language of the answer."),
+    _field("finding", AnyOf(FINDING, Null()), "Null where the facts say it."),
+    _field("facts", _WORDS, "What had to hold besides."),
+)
+_JUDGED_2 = (
+    _field("verdict", Str(choices=VERDICTS), "What the host says to it now."),
+    _field("reason", _TEXT, "The verdict in a sentence."),
+    _field("grounds", ListOf(_GROUND), "What decides the verdict; empty for not_here and could_not_check."),
+    _field("findings", ListOf(FINDING), "Everything that was looked at; `fixed`: a run of envtune fix cured it."),
+)
+
+
+def _diagnosis(schema: int, judged: tuple[Field, ...]) -> Record:
+    row = Record(
+        _field(
+            "id",
+            Str("([A-Z][0-9]{2,3}|[0-9]{6}|E[A-Z1-9][0-9]{4}|ERR[0-9]{5}|HCCL[0-9]{1,2})"),
+            "Id of the FAQ entry, or the code.",
+        ),
+        _field("name", _TEXT),
+        _field("rank", _LINE_NUMBER, "Place in this list; 1 is the most likely."),
+        _field("strength", Str(choices=("strong", "weak"))),
+        _field("count", _LINE_NUMBER, "Lines of the inputs that say so."),
+        _field("lines", ListOf(_LINE, least=1), "The first of them."),
+        _field("groups", _WORDS, "What the signatures' groups say."),
+        _field(
+            "where",
+            Record(_field("rank", optional(Number(whole=True))), _field("host", _OPTIONAL_TEXT)),
+            "The rank of the job and the host at fault; null where the inputs do not say.",
+        ),
+        *judged,
+        _field("side", Str(choices=SIDES), "Who has to act."),
+        _field("remedy", _TEXT, "What to do, in the language of the answer."),
+    )
+    return Record(
+        _field("schema", Const(SCHEMAS[schema])),
+        _field("inputs", _TEXTS),
+        _field("diagnoses", ListOf(row), "What we would act on, the most likely first."),
+        _field("hints", ListOf(row), "Weak signs only."),
+        _field("harmless", ListOf(row), "Known lines that mean nothing."),
+        _field("consequences", ListOf(row), "What followed from it, and ranks that only waited."),
+        _field("first_error", AnyOf(_LINE, Null()), "The first line that looks like an error, known or not."),
+        *_JOB,
+    )
+
+
+DIAGNOSIS_1, DIAGNOSIS_2 = _diagnosis(1, _JUDGED_1), _diagnosis(2, _JUDGED_2)

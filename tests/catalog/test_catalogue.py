@@ -44,7 +44,7 @@ def test_the_shipped_catalogue_has_no_complaint() -> None:
 def test_every_reference_leads_to_an_entry() -> None:
     catalogue = load()
     checks = {check.id for check in catalogue.checks}
-    assert {id_ for entry in catalogue.faq for id_ in entry.confirm} <= checks
+    assert {id_ for entry in catalogue.faq for id_ in entry.checks} <= checks
     assert {id_ for playbook in catalogue.playbooks for id_ in playbook.fixes} <= checks
     assert {id_ for check in catalogue.checks for id_ in check.faq} <= {entry.id for entry in catalogue.faq}
 

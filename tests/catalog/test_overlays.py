@@ -232,6 +232,14 @@ def test_fields_of_the_last_release_are_accepted_with_a_warning(tmp_path: Path) 
     assert check.faq == ("X90",)
 
 
+def test_an_entry_with_checks_that_confirm_it_is_read_with_a_warning(tmp_path: Path) -> None:
+    directory = write_catalogue(tmp_path, check=GOOD_CHECK, faq=GOOD_FAQ + "confirm: [CPU001, CPU900]\n")
+    (entry,) = [entry for entry in load([directory]).faq if entry.id == "X90"]
+    assert (entry.proves, [row.check for row in entry.favours]) == ((), ["CPU001", "CPU900"])
+    (note,) = notes(directory)
+    assert "the field confirm works for one more release: it is read as `favours`" in note
+
+
 def test_a_check_gets_the_entries_that_name_it(tmp_path: Path) -> None:
     directory = write_catalogue(tmp_path, check=GOOD_CHECK, faq=GOOD_FAQ + "named_by: [CPU001, CPU900]\n")
     faq = {check.id: check.faq for check in load([directory]).checks}

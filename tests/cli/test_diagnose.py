@@ -25,7 +25,7 @@ from envtune.report.layout import display_width
 
 SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
 RUNNER = CliRunner(**SEPARATE)
-SCHEMA = Path(__file__).resolve().parents[2] / "docs/schema/diagnosis.json"
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs/schema"
 ACL = "terminate called after throwing an instance of 'c10::Error'\n  what():  HelpACLExecute:/src/NPUStream.cpp:158\n"
 # What the guide's sample of a mixed-dtype stack looks like on the screen and in the host log, in other words.
 LATE = """\
@@ -75,7 +75,8 @@ class Desk:
     def data(self, *words: str) -> dict[str, Any]:
         """The answer as data, which keeps the published schema."""
         answer: dict[str, Any] = json.loads(self.says(*words, "-f", "json"))
-        assert conforms(answer, json.loads(SCHEMA.read_text("utf-8"))) == []
+        name = "diagnosis.json" if answer["schema"].endswith("/1") else "diagnosis-2.json"
+        assert conforms(answer, json.loads((SCHEMAS / name).read_text("utf-8"))) == []
         return answer
 
     def ids(self, *words: str) -> list[str]:
@@ -148,25 +149,29 @@ def test_the_log_itself_may_say_it(desk: Desk) -> None:
 # ---------------------------------------------------------------------- what the host says to it
 
 
-def test_confirmed_on_a_recorded_host_where_it_is_so(desk: Desk) -> None:
+def test_proved_on_a_recorded_host_where_it_is_so(desk: Desk) -> None:
     record = "te/__init__.py,sha256=AAAAAAAA,1204\nte/tvm/__init__.py,sha256=BBBBBBBB,2211\n"
     place = "/usr/local/python3.7.5/lib/python3.7/site-packages/te-0.4.0.dist-info/RECORD"
     host = desk.recorded(like="cann-old", files={place: record})
     log = desk.log("RuntimeError: TVM/te/cce error.\n")
     row = desk.data(log, "--snapshot", host)["diagnoses"][0]
-    assert (row["id"], row["verdict"]) == ("F08", "confirmed")
+    assert (row["id"], row["verdict"]) == ("F08", "proved")
+    former = desk.data(log, "--snapshot", host, "--schema", "1")
+    assert former["schema"] == "envtune.diagnosis/1" and former["diagnoses"][0]["verdict"] == "confirmed"
     text = desk.says(log, "--snapshot", host)
-    assert "confirmed: it is so" in text and "CANN003 te: failed; 0.4.0" in text and "$ envtune fix --faq F08\n" in text
-    assert "已确认" in desk.says(log, "--snapshot", host, "--lang", "zh")
+    assert "proved: it is so" in text and "CANN003 te: failed; 0.4.0" in text and "$ envtune fix --faq F08\n" in text
+    assert "已证实" in desk.says(log, "--snapshot", host, "--lang", "zh")
 
 
-def test_refuted_on_a_recorded_host_where_all_is_well(desk: Desk) -> None:
+def test_ruled_out_on_a_recorded_host_where_all_is_well(desk: Desk) -> None:
     host = desk.snapshot(resolve("910b-openeuler2203-cann82"))
     log = desk.log("ImportError: libhccl.so: cannot open shared object file: No such file or directory\n")
     row = desk.data(log, "--snapshot", host)["diagnoses"][0]
-    assert (row["id"], row["verdict"]) == ("F06", "refuted"), row["confirm"]
+    assert (row["id"], row["verdict"]) == ("F06", "ruled_out"), row["findings"]
     text = desk.says(log, "--snapshot", host)
-    assert "not so now" in text and "envtune fix" not in text  # nothing there to repair
+    assert (
+        "ruled out: it is not so now" in text and "CANN005 libhccl.so: passed" in text and "envtune fix" not in text
+    )  # nothing there to repair
 
 
 def test_a_failure_on_another_host_is_not_judged_by_this_one(desk: Desk) -> None:
@@ -175,15 +180,14 @@ def test_a_failure_on_another_host_is_not_judged_by_this_one(desk: Desk) -> None
         (desk.path / host).mkdir()
         (desk.path / host / "rank0.log").write_text(text if host == "nodeB" else "step 1\n")
     row = desk.data("nodeA", "nodeB")["diagnoses"][0]
-    assert (row["where"], row["verdict"], row["confirm"]) == ({"rank": 0, "host": "nodeB"}, "not_checked", [])
+    assert (row["where"], row["verdict"], row["findings"]) == ({"rank": 0, "host": "nodeB"}, "not_here", [])
     said = " ".join(desk.says("nodeA", "nodeB").split())
     assert (
-        f"not checked: it failed on nodeB, and this is {os.uname().nodename}. There: envtune check --select CANN"
-        in said
+        f"not here: it failed on nodeB, and this is {os.uname().nodename}. There: envtune check --select CANN" in said
     )
     with_own_name = desk.path / os.uname().nodename
     (desk.path / "nodeB").rename(with_own_name)
-    assert desk.data("nodeA", with_own_name.name)["diagnoses"][0]["verdict"] != "not_checked"
+    assert desk.data("nodeA", with_own_name.name)["diagnoses"][0]["reason"].startswith("not here: it failed") is False
 
 
 # ---------------------------------------------------------------------- how it looks
@@ -348,8 +352,8 @@ def test_help_shows_how_it_is_used(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("lang", "words"),
     [
-        ("en", ["What to do", "Checks that confirm it", "CANN003", "TVM/te/cce error", "envtune fix --faq F08"]),
-        ("zh", ["处理方法", "用于确认的检查", "CANN003", "TVM/te/cce error", "envtune fix --faq F08"]),
+        ("en", ["What to do", "What proves it on the host", "CANN003", "TVM/te/cce error", "envtune fix --faq F08"]),
+        ("zh", ["处理方法", "在主机上可以证实它的是", "CANN003", "TVM/te/cce error", "envtune fix --faq F08"]),
     ],
 )
 def test_explain_tells_all_about_an_entry(lang: str, words: list[str]) -> None:

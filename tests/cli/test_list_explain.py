@@ -242,3 +242,15 @@ def test_a_broken_overlay_ends_with_2_in_the_language_asked_for(tmp_path: Path) 
     found = run("list", "checks", "--catalog", str(more), "--lang", "zh")
     assert found.exit_code == 2
     assert "CPU900-governor-odd.yaml:12:20: 7.10 可能是数字，也可能是版本号" in found.stderr
+
+
+def test_an_alias_leads_to_its_entry() -> None:
+    assert run("explain", "F10").stdout.startswith("F09  memcopysync-late-report\n")
+
+
+def test_where_no_repair_helps_explain_and_fix_name_what_does() -> None:
+    page = run("explain", "F04").stdout
+    assert "envtune run --profile debug -- CMD" in page and "envtune fix --faq" not in page
+    for word in ("F04", "F09", "F10"):
+        done = run("fix", "--faq", word)
+        assert done.exit_code == 2 and "envtune run --profile debug -- CMD" in " ".join(done.stderr.split())

@@ -1,4 +1,4 @@
-"""The chain: a log, its diagnosis, the check that confirms it, the fix, the check again, undo; in one story."""
+"""The chain: a log, its diagnosis, the check that proves it, the fix, the check again, undo; in one story."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class Host:
 
 
 def cann003(diagnosis: dict[str, Any]) -> set[str]:
-    return {finding["outcome"] for finding in diagnosis["confirm"] if finding["id"] == "CANN003"}
+    return {finding["outcome"] for finding in diagnosis["findings"] if finding["id"] == "CANN003"}
 
 
 def test_from_the_error_to_its_cure_and_back(tmp_path: Path) -> None:
     host = Host(tmp_path)
 
-    # It names the entry, and the check that looks at this very cause fails: confirmed.
+    # It names the entry, and the check that looks at this very cause fails: proved.
     found = host.diagnosis()
-    assert (found["id"], found["verdict"], cann003(found)) == ("F08", "confirmed", {"fail"})
+    assert (found["id"], found["verdict"], cann003(found)) == ("F08", "proved", {"fail"})
     command = f"envtune fix --faq F08 --python {host.cann.python} --env-file {host.cann.env_file}"
     said = host.says()
-    assert "confirmed: it is so" in said
+    assert "proved: it is so" in said
     assert re.search(r"CANN003 te: failed; 0\.4\.0 in \S+, other content than CANN 5\.0\.2 ships", said)
     assert f"$ {command}" in said
 
@@ -79,14 +79,14 @@ def test_from_the_error_to_its_cure_and_back(tmp_path: Path) -> None:
 
     # The log says what it said before; the journal says that this was so, and is cured.
     fixed = host.diagnosis()
-    assert (fixed["id"], fixed["verdict"], cann003(fixed)) == ("F08", "refuted", {"fixed"})
-    assert all(run in finding["reason"] for finding in fixed["confirm"] if finding["id"] == "CANN003")
+    assert (fixed["id"], fixed["verdict"], cann003(fixed)) == ("F08", "ruled_out", {"fixed"})
+    assert all(run in finding["reason"] for finding in fixed["findings"] if finding["id"] == "CANN003")
     said = host.says()
-    assert f"was confirmed, is fixed now: run {run}" in said and f"$ envtune undo {run}" in said
+    assert f"was so, is fixed now: run {run}" in said and f"$ envtune undo {run}" in said
     assert "envtune fix --faq" not in said
-    assert f"曾确认，现已修复：envtune fix 的运行 {run}" in host.says("--lang", "zh")
+    assert f"曾经如此，现已修复：envtune fix 的运行 {run}" in host.says("--lang", "zh")
     markdown = host.says("-f", "markdown")
-    assert "was confirmed, is fixed now" in markdown and f"`envtune undo {run}`" in markdown
+    assert "was so, is fixed now" in markdown and f"`envtune undo {run}`" in markdown
 
     # Another job on the same host, whose Python nobody repaired, is not told so.
     other = host.envtune("diagnose", str(host.log), "--python", sys.executable, "--env-file", host.job[-1])
@@ -96,9 +96,7 @@ def test_from_the_error_to_its_cure_and_back(tmp_path: Path) -> None:
     done = host.envtune("undo", run)
     assert done.returncode == 0 and host.cann.release("te") == "old", done.stdout + done.stderr
     again = host.diagnosis()
-    assert (again["id"], again["verdict"], cann003(again)) == ("F08", "confirmed", {"fail"})
+    assert (again["id"], again["verdict"], cann003(again)) == ("F08", "proved", {"fail"})
     said = host.says()
-    assert "confirmed again" in said and re.search(
-        rf"run {run} \(\S+\) of envtune fix had cured it, and was undone", said
-    )
+    assert "proved again" in said and re.search(rf"run {run} \(\S+\) of envtune fix had cured it, and was undone", said)
     assert f"$ {command}" in said

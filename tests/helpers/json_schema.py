@@ -7,7 +7,7 @@ from typing import Any
 
 from helpers.examples import ROOT
 
-DIAGNOSIS = ROOT / "docs/schema/diagnosis.json"
+DIAGNOSIS = ROOT / "docs/schema/diagnosis-2.json"
 
 
 def conforms(value: Any, schema: dict[str, Any], path: str = "$") -> list[str]:

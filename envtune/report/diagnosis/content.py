@@ -8,10 +8,11 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 from envtune.commandline import checked
 from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
+from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground
 from envtune.diagnose.rank import Candidate
 from envtune.diagnose.scan import CONTEXT, Hit
 from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated, in_context, listed, plural
-from envtune.model import Finding, Outcome
+from envtune.model import FaqEntry, Finding, Outcome
 from envtune.report.check_text import OUTCOMES
 from envtune.report.diagnosis.placeholders import fill
 from envtune.report.layout import printable
@@ -205,57 +206,82 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def here(diagnosis: Diagnosis) -> Text:
-    """Return what the confirming checks say, in one sentence."""
+    """Return what the host says to it, in one sentence that begins with the verdict."""
     fix = diagnosis.past_fix
     if diagnosis.history == "fixed" and fix is not None:
-        return Message("was confirmed, is fixed now: run {run} of envtune fix ({time})", run=fix.run, time=fix.time)
+        return Message("was so, is fixed now: run {run} of envtune fix ({time})", run=fix.run, time=fix.time)
     if diagnosis.history == "before" and fix is not None:
         return Message("was fixed already when this was logged (run {run}): the cause must be another one", run=fix.run)
-    if diagnosis.verdict == "confirmed" and diagnosis.history == "again":
-        return Message("confirmed again: it is so on the host that was asked")
-    return _VERDICTS[diagnosis.verdict] if diagnosis.verdict != "unknown" else _unknown(diagnosis)
+    if diagnosis.verdict == PROVED and diagnosis.history == "again":
+        return Message("proved again: it is so on the host that was asked")
+    if diagnosis.verdict == UNCHECKED:
+        return _unchecked(diagnosis)
+    return _VERDICTS[diagnosis.verdict]
 
 
 _VERDICTS: Mapping[str, Text] = {
-    "confirmed": Message("confirmed: it is so on the host that was asked"),
-    "refuted": Message("not so now: the log is of another host or job, or it has been repaired since"),
-    "not_checked": Message("not checked"),
+    PROVED: Message("proved: it is so on the host that was asked"),
+    LIKELY: Message("likely: this speaks for it, and does not prove it"),
+    RULED_OUT: Message("ruled out: it is not so now; the log is of another host or job, or it has been repaired since"),
+    NOT_HERE: Message("not here: nothing on the host that was asked speaks for it; its cause may lie elsewhere"),
 }
 
 
-def _unknown(diagnosis: Diagnosis) -> Text:
-    outcomes = {finding.outcome for finding in diagnosis.confirm}
-    if outcomes <= {Outcome.NOTAPPLICABLE}:
-        return Message("could not be told here: the checks for it do not apply to this host")
-    if outcomes <= {Outcome.PASS, Outcome.NOTAPPLICABLE, Outcome.FIXED}:
-        return Message("the checks of the host pass; that does not rule it out, its cause need not lie in the host")
-    return Message("could not be told")
+def says_something(diagnosis: Diagnosis) -> bool:
+    """Return whether `here` is worth a line: a host was asked, or it is the host's side and no host can be asked."""
+    asked = bool(diagnosis.findings or diagnosis.grounds)
+    return asked or (diagnosis.candidate.entry.side == "host" and not can_be_checked(diagnosis.candidate.entry))
+
+
+def can_be_checked(entry: FaqEntry) -> bool:
+    """Return whether anything on a host speaks for or against it."""
+    return bool(entry.proves or entry.favours or entry.rules_out)
+
+
+def _unchecked(diagnosis: Diagnosis) -> Text:
+    entry = diagnosis.candidate.entry
+    if not can_be_checked(entry):
+        return Message("could not check: no check of a host can prove it")
+    if not diagnosis.findings:
+        return Message("could not check: no host was asked")
+    return Message("could not check: what would tell could not be read")
 
 
 def why_not_checked(diagnosis: Diagnosis) -> Optional[Text]:
-    """Return why the confirming checks were not run: the failure was on another host. None otherwise."""
+    """Return why the checks were not run: the failure was on another host. None otherwise."""
     if not diagnosis.elsewhere:
         return None
-    host, ids = printable(diagnosis.candidate.host), ",".join(diagnosis.candidate.entry.confirm)
+    host, ids = printable(diagnosis.candidate.host), ",".join(diagnosis.candidate.entry.checks)
     return Message(
-        "not checked: it failed on {host}, and this is {elsewhere}. There: envtune check --select {ids}",
+        "not here: it failed on {host}, and this is {elsewhere}. There: envtune check --select {ids}",
         host=host,
         elsewhere=diagnosis.elsewhere,
         ids=ids,
     )
 
 
-def findings(diagnosis: Diagnosis) -> tuple[Text, ...]:
-    """Return the findings worth a line: what failed or was fixed, else what is unknown, else all."""
-    notable = (Outcome.FAIL, Outcome.FIXED, Outcome.UNKNOWN, Outcome.ERROR)
-    shown = [f for f in diagnosis.confirm if f.outcome in notable]
-    shown = shown or [f for f in diagnosis.confirm if f.outcome is Outcome.PASS] or list(diagnosis.confirm)
-    order = (Outcome.FAIL, Outcome.FIXED)
-    shown.sort(key=lambda f: order.index(f.outcome) if f.outcome in order else len(order))
-    return tuple(_finding_text(finding) for finding in shown[:MAX_FINDINGS])
+def statements(diagnosis: Diagnosis) -> tuple[Text, ...]:
+    """Return what the verdict rests on, a line each: what decides it, else what was looked at in vain."""
+    fixed = tuple(f for f in diagnosis.findings if f.outcome is Outcome.FIXED) if diagnosis.past_fix else ()
+    if diagnosis.grounds:
+        decided = (ground_text(ground) for ground in diagnosis.grounds if ground.finding not in fixed)
+        return (*map(finding_text, fixed), *decided)[:MAX_FINDINGS]
+    undecided = [f for f in diagnosis.findings if f.outcome in (Outcome.UNKNOWN, Outcome.ERROR, Outcome.WAIVED)]
+    shown = undecided or [f for f in diagnosis.findings if f.outcome is not Outcome.NOTAPPLICABLE and f not in fixed]
+    shown = shown or ([] if fixed else list(diagnosis.findings))
+    return tuple(finding_text(finding) for finding in (*fixed, *shown)[:MAX_FINDINGS])
 
 
-def _finding_text(finding: Finding) -> Text:
+def ground_text(ground: Ground) -> Text:
+    """Return what one finding says; the facts where there is none."""
+    if ground.finding is not None:
+        return finding_text(ground.finding)
+    facts = (Message("{fact} is {value}", fact=fact.name, value=fact.value or "-") for fact in ground.facts)
+    return clauses(facts)
+
+
+def finding_text(finding: Finding) -> Text:
+    """Return a finding in one line."""
     subject = f" {finding.subject}" if finding.subject else ""
     statements = [text for text in (OUTCOMES[finding.outcome], finding.actual, finding.reason) if text is not None]
     return labelled(Literal(f"{finding.id}{subject}"), clauses(statements))
@@ -278,7 +304,9 @@ _LABELS: Mapping[str, Text] = {
     "code": Message("code"),
     "escalate": Message("ask"),
     "ignore": Message("fix"),
+    "look": in_context("text", "look"),
 }
+_RUN_ONCE = Message("Runs the job once with other settings, for this run only; no file is changed:")
 
 
 _SHOW_HERE = Message("Shows the repair; --apply makes it, envtune undo takes it back:")
@@ -296,11 +324,15 @@ def todo(diagnosis: Diagnosis, target: str) -> Todo:
         return Todo(_LABELS["host"], remedy, f"envtune undo {diagnosis.past_fix.run}", explanation)
     if entry.side == "escalate":
         return Todo(_LABELS["escalate"], remedy, SNAPSHOT, ATTACH)
-    if entry.side == "host" and entry.confirm and diagnosis.verdict != "refuted":
+    if entry.run and diagnosis.verdict != RULED_OUT:
+        label = _LABELS["look" if entry.side == "host" else entry.side]
+        return Todo(label, remedy, f"{entry.run} CMD", _RUN_ONCE)
+    if entry.side == "host" and entry.checks and diagnosis.verdict != RULED_OUT:
         command = checked(" ".join(word for word in ("envtune fix --faq", entry.id, target) if word))
         if isinstance(command, Text):
             return Todo(_LABELS["host"], remedy, "", command)
-        return Todo(_LABELS["host"], remedy, command, _SHOW_HERE if diagnosis.verdict == "confirmed" else _SHOW_THERE)
+        here_too = diagnosis.verdict in (PROVED, LIKELY)
+        return Todo(_LABELS["host"], remedy, command, _SHOW_HERE if here_too else _SHOW_THERE)
     return Todo(_LABELS[entry.side], remedy)
 
 
@@ -309,6 +341,6 @@ def others(diagnoses: Sequence[Diagnosis]) -> Iterator[tuple[str, Text, Text]]:
     for diagnosis in diagnoses:
         candidate = diagnosis.candidate
         rank, place = where(candidate), _place(candidate)
-        verdict = None if diagnosis.verdict == "not_checked" else here(diagnosis)
+        verdict = here(diagnosis) if diagnosis.findings or diagnosis.grounds else None
         parts = [part for part in (rank, place, verdict) if part is not None]
         yield candidate.entry.id, candidate.entry.title, clauses(parts)

@@ -1,4 +1,7 @@
-"""Render a diagnosis report as data, `envtune.diagnosis/1`. The schema is published in docs/schema/diagnosis.json."""
+"""Render a diagnosis report as data, `envtune.diagnosis/2` or, for one more release, /1.
+
+The schemas are published in docs/schema/diagnosis-2.json and diagnosis.json.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,35 @@ from typing import Any
 
 from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
+from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground
 from envtune.diagnose.rank import Candidate
 from envtune.ranks.records import Process, Root, Verdict
 from envtune.report.check_json import finding_data
+from envtune.report.diagnosis.content import ground_text, here, why_not_checked
 from envtune.report.diagnosis.placeholders import fill
 from envtune.trust.characters import json_text
 
-SCHEMA = "envtune.diagnosis/1"
-VERDICTS = ("confirmed", "refuted", "unknown", "not_checked")
+SCHEMAS = {1: "envtune.diagnosis/1", 2: "envtune.diagnosis/2"}
+# verdict -> that of /1; `confirmed` was said of any failing check there, and is said of a proof now
+FORMER_VERDICTS = {
+    PROVED: "confirmed",
+    RULED_OUT: "refuted",
+    LIKELY: "unknown",
+    NOT_HERE: "unknown",
+    UNCHECKED: "unknown",
+}
 MAX_LINKS = 1000
 SIDES = ("host", "code", "escalate", "ignore")
 
 
-def diagnosis_data(report: DiagnosisReport, lang: str) -> dict[str, Any]:
-    """Return the report as plain data, its sentences in `lang`."""
+def diagnosis_data(report: DiagnosisReport, lang: str, schema: int = 2) -> dict[str, Any]:
+    """Return the report as plain data, its sentences in `lang`, in the form of version `schema` (1 or 2)."""
     first = report.first_error
     lists = ("diagnoses", "hints", "harmless", "consequences")
-    rows = {name: [_row(d, n, lang) for n, d in enumerate(getattr(report, name), 1)] for name in lists}
+    rows = {name: [_row(d, n, lang, schema) for n, d in enumerate(getattr(report, name), 1)] for name in lists}
     error = None if first is None else {"file": first[0].path, "line": first[1].number, "text": first[1].text}
     codes = [_code(found, lang) for found in report.codes]
-    document = {"schema": SCHEMA, "inputs": list(report.inputs), **rows, "codes": codes, "first_error": error}
+    document = {"schema": SCHEMAS[schema], "inputs": list(report.inputs), **rows, "codes": codes, "first_error": error}
     return {**document, **_job(report.job)}
 
 
@@ -49,12 +61,12 @@ def _root(root: Root) -> dict[str, Any]:
     return {**_process(root.process), "file": root.file, "why": root.why}
 
 
-def render_json(report: DiagnosisReport, lang: str) -> str:
-    """Return the report as one JSON document."""
-    return json_text(diagnosis_data(report, lang), 1)
+def render_json(report: DiagnosisReport, lang: str, schema: int = 2) -> str:
+    """Return the report as one JSON document of version `schema`."""
+    return json_text(diagnosis_data(report, lang, schema), 1)
 
 
-def _row(diagnosis: Diagnosis, number: int, lang: str) -> dict[str, Any]:
+def _row(diagnosis: Diagnosis, number: int, lang: str, schema: int) -> dict[str, Any]:
     candidate = diagnosis.candidate
     entry = candidate.entry
     return {
@@ -66,8 +78,7 @@ def _row(diagnosis: Diagnosis, number: int, lang: str) -> dict[str, Any]:
         "lines": _lines(candidate),
         "groups": dict(candidate.groups),
         "where": {"rank": candidate.rank, "host": candidate.host or None},
-        "verdict": diagnosis.verdict,
-        "confirm": [finding_data(finding, lang) for finding in diagnosis.confirm],
+        **(_judged(diagnosis, lang) if schema > 1 else _formerly_judged(diagnosis, lang)),
         "side": entry.side,
         "remedy": fill(entry.remedy, candidate.groups).to(lang),
     }
@@ -84,6 +95,34 @@ def _code(found: FoundCode, lang: str) -> dict[str, Any]:
         "count": found.count,
         "file": first.file.path,
         "line": first.line.number,
+    }
+
+
+def _judged(diagnosis: Diagnosis, lang: str) -> dict[str, Any]:
+    """Return the verdict, what decides it, and everything that was looked at."""
+    reason = why_not_checked(diagnosis) or here(diagnosis)
+    return {
+        "verdict": diagnosis.verdict,
+        "reason": reason.to(lang),
+        "grounds": [_ground(ground, lang) for ground in diagnosis.grounds],
+        "findings": [finding_data(finding, lang) for finding in diagnosis.findings],
+    }
+
+
+def _ground(ground: Ground, lang: str) -> dict[str, Any]:
+    return {
+        "effect": ground.effect,
+        "says": ground_text(ground).to(lang),
+        "finding": None if ground.finding is None else finding_data(ground.finding, lang),
+        "facts": {fact.name: fact.value or "unknown" for fact in ground.facts},
+    }
+
+
+def _formerly_judged(diagnosis: Diagnosis, lang: str) -> dict[str, Any]:
+    asked = bool(diagnosis.findings or diagnosis.grounds)
+    return {
+        "verdict": FORMER_VERDICTS[diagnosis.verdict] if asked else "not_checked",
+        "confirm": [finding_data(finding, lang) for finding in diagnosis.findings],
     }
 
 

@@ -19,13 +19,14 @@ from envtune.report.diagnosis.content import (
     code_line,
     codes,
     file_line,
-    findings,
     here,
     labelled,
     nothing_known,
     others,
     proof,
+    says_something,
     split_consequences,
+    statements,
     todo,
     where,
     who_waited,
@@ -92,9 +93,9 @@ class _Renderer:
         reason = why_not_checked(diagnosis)
         if reason is not None:
             yield from self._item(HEADINGS["here"], self._prose(reason))
-        elif diagnosis.confirm:
+        elif says_something(diagnosis):
             yield from self._item(HEADINGS["here"], f"**{self._prose(here(diagnosis))}**")
-            yield from (f"  - {self._prose(finding)}" for finding in findings(diagnosis))
+            yield from (f"  - {self._prose(statement)}" for statement in statements(diagnosis))
 
     def _nothing(self, report: DiagnosisReport) -> Iterator[str]:
         yield from (f"**{self._prose(nothing_known(report))}**", "")

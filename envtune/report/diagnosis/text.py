@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Iterator, Optional, Sequence
 
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
+from envtune.diagnose.proof import PROVED, RULED_OUT
 from envtune.messages import Joined, Text, clauses
 from envtune.report.diagnosis.content import (
     ALL_WAITED,
@@ -17,13 +18,14 @@ from envtune.report.diagnosis.content import (
     code_line,
     codes,
     file_line,
-    findings,
     here,
     labelled,
     nothing_known,
     others,
     proof,
+    says_something,
     split_consequences,
+    statements,
     todo,
     where,
     who_waited,
@@ -109,10 +111,10 @@ class _Renderer:
         reason = why_not_checked(diagnosis)
         if reason is not None:
             yield from self._field(HEADINGS["here"], reason)
-        elif diagnosis.confirm:
+        elif says_something(diagnosis):
             yield from self._field(HEADINGS["here"], here(diagnosis), _colour(diagnosis))
-            for finding in findings(diagnosis):
-                yield from self._paragraph(finding, " " * _INDENT + "- ", " " * _INDENT + "  ")
+            for statement in statements(diagnosis):
+                yield from self._paragraph(statement, " " * _INDENT + "- ", " " * _INDENT + "  ")
 
     def _todo(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
         remedy = todo(diagnosis, target)
@@ -198,7 +200,7 @@ class _Renderer:
 def _colour(diagnosis: Diagnosis) -> str:
     if diagnosis.history == "fixed":
         return "green"
-    return {"confirmed": "red", "refuted": "green"}.get(diagnosis.verdict, "yellow")
+    return {PROVED: "red", RULED_OUT: "green"}.get(diagnosis.verdict, "yellow")
 
 
 def broken(text: str, columns: int) -> Iterator[str]:
