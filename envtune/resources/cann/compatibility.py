@@ -186,21 +186,24 @@ def _expected_cann(torch_npu: str, cann: str, released: Iterable[MatrixRow]) -> 
 def judge_torch(torch_npu: str, torch: str, requires: str = "") -> MatrixVerdict:
     """Judge torch_npu with torch, by the Requires-Dist of the torch_npu wheel first.
 
-    Every wheel is built for one torch and says so (setup.py of Ascend/pytorch: `torch==X.Y.Z`); without that line the
-    matrix is asked. A build suffix of torch (`+cpu`) does not count. A pre-release or a build from source (2.1.0a0) is
+    Every wheel is built for one torch, that of its own X.Y.Z, and says so (setup.py of Ascend/pytorch); where the line
+    was not recorded, the matrix confirms it or nothing is known. A build suffix of torch (`+cpu`) does not count. A pre-release or a build from source (2.1.0a0) is
     some commit before the release: unknown.
     """
     rows = torch_npu_rows(torch_npu) or downstream_rows(torch_npu)
     wanted = required_release(requires) or ""
     listed = [wanted] if wanted else [row.torch for row in rows]
-    if any(re.match(re.escape(one) + r"[a-z]", canonical(torch)) for one in listed if one):
+    exact = any(same_release(torch, one) for one in listed)
+    if not exact and any(re.match(re.escape(one) + r"[a-z]", canonical(torch)) for one in listed if one):
         return MatrixVerdict("unknown", rows, stated=requires)
     if wanted:
-        tier = "matched" if same_release(torch, wanted) else "refused"
+        tier = "matched" if exact else "refused"
         return MatrixVerdict(tier, rows, Literal(f"torch {wanted}"), stated=requires)
-    if any(same_release(torch, one) for one in listed):
+    if exact:
         return MatrixVerdict("matched" if torch_npu_rows(torch_npu) else "compatible", rows)
     expected = _alternatives(f"torch {row.torch}" for row in rows) if rows else None
+    if torch_npu_rows(torch_npu) and all(canonical(torch_npu).startswith(row.torch) for row in rows):
+        return MatrixVerdict("refused", rows, expected)
     return MatrixVerdict("unknown", rows, expected, newer_torch_npu(torch_npu))
 
 
@@ -257,7 +260,7 @@ def released_as(torch: str) -> Optional[str]:
 TIERS: Mapping[str, Text] = {
     "matched": Message("matched, a released combination"),
     "compatible": Message("compatible (looser tier than matched)"),
-    "refused": Message("refused"),
+    "refused": Message("a wheel of torch_npu requires the torch of its own release"),
 }
 
 

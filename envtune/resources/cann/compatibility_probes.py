@@ -23,7 +23,7 @@ from envtune.resources.cann.compatibility import (
     published,
     released_as,
 )
-from envtune.resources.cann.driver import DriverPackage, running_package
+from envtune.resources.cann.driver import DriverPackage, read_package, running_package
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install
 from envtune.resources.cann.version_files import lists_product, matches_row, product_number, same_version
@@ -86,7 +86,11 @@ def driver(context: Context) -> Iterable[Reading]:
     with CANN 8.2.RC1, which is C22); the grid's N wins over everything, because it is newer than the driver. A pair
     that is not listed is not refused.
     """
-    return [judge_driver(running_package(context), active_install(context))]
+    files, running, cann = context.cached(read_package, "driver"), running_package(context), active_install(context)
+    readings = [judge_driver(running, cann)]
+    if running != files:
+        readings.append(judge_driver(files, cann)._replace(subject="driver after the next boot"))
+    return readings
 
 
 _ACCEPTS = {

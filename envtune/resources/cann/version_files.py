@@ -117,7 +117,7 @@ def same_version(first: str, second: str) -> bool:
 def same_release(version: str, row: str) -> bool:
     """Return whether a version is what a table names: one spelling of it, or any patch level of `9.1.X`."""
     line, mark, rest = canonical(row).partition(".x")
-    if not mark or rest:
+    if not mark or rest or same_version(version, row):
         return same_version(version, row)
     return re.fullmatch(re.escape(line) + r"(\.\d+)+", canonical(version)) is not None
 
