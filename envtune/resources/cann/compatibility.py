@@ -92,7 +92,9 @@ def newer_than_table(name: str, version: str, known: Iterable[str]) -> Optional[
 
 
 def newer_cann(cann: str) -> Optional[Text]:
-    """Return the words for a CANN newer than the table; None when it is not."""
+    """Return the words for a CANN newer than the table; None when it is not, as 20.2, which was before 3.3 and 5.0."""
+    if re.match(r"(19|2[0-2])\.", canonical(cann)):
+        return None
     return newer_than_table("CANN", cann, (row.cann for row in matrix() if row.cann))
 
 
@@ -187,8 +189,8 @@ def judge_torch(torch_npu: str, torch: str, requires: str = "") -> MatrixVerdict
     """Judge torch_npu with torch, by the Requires-Dist of the torch_npu wheel first.
 
     Every wheel is built for one torch, that of its own X.Y.Z, and says so (setup.py of Ascend/pytorch); where the line
-    was not recorded, the matrix confirms it or nothing is known. A build suffix of torch (`+cpu`) does not count. A pre-release or a build from source (2.1.0a0) is
-    some commit before the release: unknown.
+    was not recorded, the matrix confirms it or nothing is known. A build suffix of torch (`+cpu`) does not count. A
+    pre-release or a build from source (2.1.0a0) is some commit before the release: unknown.
     """
     rows = torch_npu_rows(torch_npu) or downstream_rows(torch_npu)
     wanted = required_release(requires) or ""

@@ -81,6 +81,7 @@ def test_torch_npu_with_cann(torch_npu: str, cann: str, tier: str) -> None:
         ("2.8.0.post4", "9.2.0", "CANN 9.2.0 is newer than this table, which ends at 9.1.X"),
         ("2.7.1.post6", "9.0.0", None),  # on the package index, without a published pairing
         ("2.8.0.post4", "9.1.9", None),  # 9.1.X
+        ("1.5.0", "20.2.rc1", None),  # named by the year, before CANN 5.0
     ],
 )
 def test_newer_than_this_table_is_said(torch_npu: str, cann: str, newer: Optional[str]) -> None:

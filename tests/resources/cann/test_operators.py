@@ -1,4 +1,4 @@
-"""Operator packages are judged by the release notes and by what the packages state, never by a pairing that is absent."""
+"""Operator packages are judged by the release notes and by what the packages state, never by a missing pair."""
 
 from __future__ import annotations
 
