@@ -21,7 +21,7 @@ MODULES = {
 LAYERS = (
     ("messages", "version", "ranges", "trust"),
     ("model", "errors", "intervals", "assemble", "commandline"),
-    ("collector", "executor", "schema", "shell", "firewall"),
+    ("collector", "executor", "schema", "shell", "firewall", "ranks"),
     ("host",),
     ("snapshot", "job"),
     ("context", "expect"),

@@ -45,6 +45,7 @@ def changes(data: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[dict[str, 
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", HOSTS)
 def test_no_long_value_costs_more_than_its_length(name: str) -> None:
     data = host_data(name)

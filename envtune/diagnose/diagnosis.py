@@ -10,9 +10,10 @@ from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
 from envtune.diagnose.past_fixes import PastFix
-from envtune.diagnose.rank import Candidate, Resolution
-from envtune.diagnose.scan import Scan
+from envtune.diagnose.rank import NO_JOB, Candidate, Resolution
+from envtune.diagnose.scan import FirstError, Scan
 from envtune.model import Finding, Outcome
+from envtune.ranks.records import Verdict
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class DiagnosisReport:
     after: tuple[str, ...] = ()
     size: int = 0  # bytes that were read
     target: str = ""  # the options that name the job, as they were given
+    job: Verdict = NO_JOB  # which process failed first, of several
 
 
 def report_diagnoses(
@@ -56,7 +58,7 @@ def report_diagnoses(
 ) -> DiagnosisReport:
     """Return the report on these inputs; without a host every verdict is not_checked."""
     diagnoses = [_confirmed(candidate, host) for candidate in resolution.diagnoses]
-    first = scan.first_error
+    first = _first_error(scan, resolution)
     return DiagnosisReport(
         tuple(inputs),
         tuple(_refuted_last(diagnoses)),
@@ -70,7 +72,16 @@ def report_diagnoses(
         resolution.undecided_order,
         () if first is None else first.after,
         size=scan.size,
+        job=resolution.job,
     )
+
+
+def _first_error(scan: Scan, resolution: Resolution) -> Optional[FirstError]:
+    """Return the error by which the process failed that failed first, else the earliest of all files."""
+    root = resolution.job.root
+    place = None if root is None or root.note is None else root.note.place
+    of_root = (error for error in scan.errors if (error.file.path, error.line.number) == place)
+    return next(of_root, scan.first_error)
 
 
 def _confirmed(candidate: Candidate, host: Optional[ConfirmingHost]) -> Diagnosis:

@@ -15,6 +15,9 @@ from envtune.diagnose.logs.files import BIG, LogFile
 from envtune.diagnose.prefilter.literals import Needs, required_literals
 from envtune.diagnose.prefilter.templates import CandidateLine, Expression, Numbers, TemplateFilter
 from envtune.model import FaqEntry
+from envtune.ranks import lines
+
+ONCE = ("requires", "unless")  # roles of which one match in a file is enough
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,9 @@ class Pattern:
     owner: str
     regex: str
     strength: str = "strong"  # strong | weak
-    role: str = "signature"  # signature | requires | unless
+    role: str = "signature"  # signature | requires | unless | process (a row of ranks/lines.py)
     multiline: bool = False
-    index: int = 0  # of the signature within its entry
+    index: int = 0  # of the signature within its entry, of the row in its table
     harmless: bool = False  # a line that matches reports no error
 
 
@@ -114,10 +117,17 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
     return tuple(patterns)
 
 
+def process_patterns() -> tuple[Pattern, ...]:
+    """Return the expressions for lines that say something about several processes."""
+    return tuple(
+        Pattern("", row.regex, "weak", "process", row.multiline, number) for number, row in enumerate(lines.ROWS)
+    )
+
+
 def select_prefilter(patterns: Sequence[Pattern], files: Sequence[LogFile]) -> Prefilter:
     """Return the prefilter for these inputs; it is fed block by block, in order."""
     size = sum(file.size for file in files)
-    return AdaptivePrefilter([Expression(p.regex, p.multiline, p.role != "signature") for p in patterns], size)
+    return AdaptivePrefilter([Expression(p.regex, p.multiline, p.role in ONCE) for p in patterns], size)
 
 
 class AdaptivePrefilter:

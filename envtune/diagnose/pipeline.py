@@ -13,7 +13,7 @@ from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.diagnosis import DiagnosisReport, report_diagnoses
 from envtune.diagnose.logs.files import LogFile, find_logs
 from envtune.diagnose.logs.lines import time_of
-from envtune.diagnose.patterns import Matcher, patterns_of, select_prefilter
+from envtune.diagnose.patterns import Matcher, patterns_of, process_patterns, select_prefilter
 from envtune.diagnose.rank import no_environment, resolve
 from envtune.diagnose.redaction import redacted_report
 from envtune.diagnose.scan import TimeWindow, scan
@@ -75,7 +75,7 @@ def diagnose_files(
 ) -> DiagnosisReport:
     """Return the diagnosis of logs that are found already, named `names`; without a host nothing is confirmed."""
     entries = tuple(entries)
-    patterns = patterns_of(entries)
+    patterns = (*patterns_of(entries), *process_patterns())
     found = scan(files, Matcher(patterns), select_prefilter(patterns, files), window)
     resolution = resolve(found, entries, no_environment if host is None else host.environment)
     result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None)

@@ -1,10 +1,10 @@
 """Rank what was found in logs. Pure: what matched, where and when, becomes a few diagnoses at most, likeliest first.
 
 An entry is one of: a cause; `waiting` (a timeout that says another rank did not come: a diagnosis only where nothing
-else failed); a `wrapper` (says that something failed, not what: a diagnosis only where nothing says more); a
-`consequence` (never the diagnosis); or harmless (side: ignore). Within one process the more specific entry comes first;
-where several ranks failed, the process that failed first does. Clocks of hosts differ by seconds, so time decides only
-between causes, and not between hosts that are closer than SKEW; a rank that merely waited never wins by an early clock.
+else failed, known or not); a `wrapper` (says that something failed, not what: a diagnosis only where nothing says
+more); a `consequence` (never the diagnosis); or harmless (side: ignore). Which process failed first is found by
+envtune/ranks, from all that the logs say of processes; what that process says comes first, within it the more specific
+entry. Where an entry is about waiting, its place is the process that everybody waited for, never one that waited.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import re
 from dataclasses import dataclass
 from typing import Callable, Iterable, Mapping, Optional, Sequence
 
+from envtune.diagnose.processes import Job, Moment, job_of, without_text
 from envtune.diagnose.scan import Hit, Scan
-from envtune.diagnose.timeline import SKEW, Moment, Timeline
 from envtune.model import FaqEntry
 from envtune.ranges import decimal
+from envtune.ranks.failures import FAILED
+from envtune.ranks.records import Process, Verdict
 
 TIER = 100  # precedences of one tier are ordered by time, of different tiers by precedence
+NO_JOB = Verdict()
 Environment = Callable[[], str]  # the named job's variables, a NAME=value line each; empty where no job is named
 
 
@@ -34,14 +37,16 @@ class ReportedFailure:
 class Candidate:
     """One entry and everything in the inputs that speaks for it, in the order in which it happened.
 
-    `printed` holds the rank that printed each hit, None where nothing tells.
+    `printed` holds the rank that printed each hit, None where nothing tells; `rank` and `host` are those at fault.
     """
 
     entry: FaqEntry
     hits: tuple[Hit, ...]
     count: int
     printed: tuple[Optional[int], ...]
-    reported_first_failure: Optional[ReportedFailure] = None
+    hosts: tuple[str, ...] = ()  # of the processes that printed each hit
+    rank: Optional[int] = None
+    host: str = ""
 
     @property
     def strong(self) -> bool:
@@ -63,22 +68,6 @@ class Candidate:
         return groups
 
     @property
-    def rank(self) -> Optional[int]:
-        """The rank at fault: the one a signature names (`lost_rank`), else the one that printed the first hit."""
-        named = decimal(self.groups.get("lost_rank", ""))
-        if named is not None:
-            return named
-        printed, reported = self.printed[self.hits.index(self.first)], self.reported_first_failure
-        return printed if printed is not None or reported is None else reported.rank
-
-    @property
-    def host(self) -> str:
-        """The host at fault; empty when the inputs do not say."""
-        host = self.groups.get("lost_host") or self.first.file.host
-        reported = self.reported_first_failure
-        return host or (reported.host if reported is not None and reported.rank == self.rank else "")
-
-    @property
     def ranks(self) -> tuple[int, ...]:
         """Every rank that printed it."""
         return tuple(sorted({rank for rank in self.printed if rank is not None}))
@@ -88,7 +77,7 @@ class Candidate:
 class Resolution:
     """The candidates by what they mean; `diagnoses` best first.
 
-    `undecided_order`: the first two happened on different hosts, nearer in time than their clocks can be trusted.
+    `undecided_order`: several failed on hosts whose clocks cannot be compared.
     """
 
     diagnoses: tuple[Candidate, ...]
@@ -96,6 +85,7 @@ class Resolution:
     harmless: tuple[Candidate, ...]
     consequences: tuple[Candidate, ...]
     undecided_order: bool = False
+    job: Verdict = NO_JOB
 
 
 def no_environment() -> str:
@@ -107,18 +97,41 @@ def resolve(scan: Scan, entries: Iterable[FaqEntry], environment: Environment = 
     """Return what the hits mean. `environment` is called only where a signature needs more than its own line."""
     by_id = {entry.id: entry for entry in entries}
     hits = _by_precedence([hit for hit in scan.hits if _holds(hit, by_id, scan, environment)], by_id)
-    timeline = Timeline(hits)
-    candidates = _candidates(sorted(hits, key=timeline.moment), timeline, by_id, scan)
+    job = job_of(scan, hits, by_id)
+    candidates = _candidates(sorted(hits, key=job.moment), job, by_id, scan)
     harmless = [c for c in candidates if c.entry.side == "ignore"]
     errors = [c for c in candidates if c.entry.side != "ignore"]
     consequences = [c for c in errors if c.entry.role == "consequence"]
     hints = [c for c in errors if c.entry.role != "consequence" and not c.strong]
     strong = [c for c in errors if c.entry.role != "consequence" and c.strong]
     role = next((r for r in ("cause", "waiting", "wrapper") if any(c.entry.role == r for c in strong)), "")
-    consequences += [c for c in strong if c.entry.role != role]
-    diagnoses = _likeliest_first([c for c in strong if c.entry.role == role], timeline)
-    undecided = _is_order_undecided(diagnoses, timeline)
-    return Resolution(tuple(diagnoses), tuple(hints), tuple(harmless), tuple(consequences), undecided)
+    if role != "cause" and _fails_unknown(strong, job):
+        role = ""
+    followed = [c for c in strong if c.entry.role != role or _follows(c, job)]
+    consequences += followed
+    diagnoses = _likeliest_first([c for c in strong if c not in followed], job)
+    undecided = len(diagnoses) > 1 and not job.verdict.clocks_decide
+    verdict = without_text(job.verdict) if job.several else NO_JOB
+    return Resolution(tuple(diagnoses), tuple(hints), tuple(harmless), tuple(consequences), undecided, verdict)
+
+
+def _follows(candidate: Candidate, job: Job) -> bool:
+    """Return whether only processes that waited, or launchers, say it although another process failed of itself."""
+    root = job.verdict.root
+    if candidate.entry.role == "waiting" or root is None or root.why != FAILED or not job.several:
+        return False
+    processes = [job.process(hit) for hit in _strong(candidate)]
+    launchers = [p for p in processes if p is not None and p.rank is None and p.pid is None]
+    others = [*job.verdict.waiters, *launchers]
+    return root.process not in processes and all(process in others for process in processes)
+
+
+def _fails_unknown(candidates: Iterable[Candidate], job: Job) -> bool:
+    """Return whether the root is a process that failed of itself and says none of what is known."""
+    root = job.verdict.root
+    if root is None or root.why != FAILED or not job.several:
+        return False
+    return all(job.process(hit) is not root.process for candidate in candidates for hit in candidate.hits)
 
 
 def _holds(hit: Hit, by_id: Mapping[str, FaqEntry], scan: Scan, environment: Environment) -> bool:
@@ -152,7 +165,7 @@ def _weight(hit: Hit, by_id: Mapping[str, FaqEntry]) -> tuple[bool, int]:
     return hit.pattern.strength == "strong", by_id[hit.pattern.owner].precedence
 
 
-def _candidates(hits: Sequence[Hit], timeline: Timeline, by_id: Mapping[str, FaqEntry], scan: Scan) -> list[Candidate]:
+def _candidates(hits: Sequence[Hit], job: Job, by_id: Mapping[str, FaqEntry], scan: Scan) -> list[Candidate]:
     """Return one candidate per entry, in the order in which their first hits happened."""
     grouped: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -161,10 +174,46 @@ def _candidates(hits: Sequence[Hit], timeline: Timeline, by_id: Mapping[str, Faq
     for (owner, _), count in scan.counts.items():
         totals[owner] = totals.get(owner, 0) + count
     reported = _reported_failure(hit for hit in hits if by_id[hit.pattern.owner].role == "consequence")
-    return [
-        Candidate(by_id[owner], tuple(own), totals.get(owner, len(own)), tuple(map(timeline.rank, own)), reported)
-        for owner, own in grouped.items()
-    ]
+    return [_candidate(by_id[owner], own, totals.get(owner, len(own)), job, reported) for owner, own in grouped.items()]
+
+
+def _candidate(
+    entry: FaqEntry, hits: Sequence[Hit], count: int, job: Job, reported: Optional[ReportedFailure]
+) -> Candidate:
+    processes = [job.process(hit) for hit in hits]
+    printed = tuple(_rank(process) for process in processes)
+    hosts = tuple(hit.file.host if process is None else process.host for process, hit in zip(processes, hits))
+    rank, host = _at_fault(entry, hits, processes, job)
+    if rank is None and reported is not None and entry.role != "waiting":
+        rank = reported.rank
+    if not host and reported is not None and rank == reported.rank:
+        host = reported.host
+    return Candidate(entry, tuple(hits), count, printed, hosts, rank, host)
+
+
+def _rank(process: Optional[Process]) -> Optional[int]:
+    """Return the rank of the job, else that within the host."""
+    if process is None:
+        return None
+    return process.rank if process.rank is not None or not process.host else process.local_rank
+
+
+def _at_fault(
+    entry: FaqEntry, hits: Sequence[Hit], processes: Sequence[Optional[Process]], job: Job
+) -> tuple[Optional[int], str]:
+    """Return the rank and the host at fault: where an entry is about waiting, those of the root."""
+    root = job.verdict.root
+    if entry.role == "waiting":
+        return (None, "") if root is None else (root.process.rank, root.process.host)
+    for hit in hits:
+        lost = decimal(hit.groups.get("lost_rank", ""))
+        if lost is not None:
+            return lost, hit.groups.get("lost_host", "")
+    strong = [number for number, hit in enumerate(hits) if hit.pattern.strength == "strong"] or [0]
+    of_root = [number for number in strong if root is not None and processes[number] is root.process]
+    number = (of_root or strong)[0]
+    process = processes[number]
+    return _rank(process), hits[number].file.host if process is None else process.host
 
 
 def _reported_failure(hits: Iterable[Hit]) -> Optional[ReportedFailure]:
@@ -177,45 +226,30 @@ def _reported_failure(hits: Iterable[Hit]) -> Optional[ReportedFailure]:
     return ReportedFailure(rank, hosts.pop() if len(hosts) == 1 else "")
 
 
-def _likeliest_first(candidates: Sequence[Candidate], timeline: Timeline) -> list[Candidate]:
+def _likeliest_first(candidates: Sequence[Candidate], job: Job) -> list[Candidate]:
     """Sort by the process that failed first, within it by how specific the entry is, then by time."""
+    verdict = job.verdict
+    roots = [root.process for root in verdict.candidates] or ([verdict.root.process] if verdict.root else [])
     began: dict[object, Moment] = {}
     for hit in (hit for c in candidates for hit in _strong(c)):
-        process = timeline.process(hit)
-        began[process] = min(began.get(process, timeline.moment(hit)), timeline.moment(hit))
-    root = min(began.values(), default=None)
+        process = _process(hit, job)
+        began[process] = min(began.get(process, job.moment(hit)), job.moment(hit))
+    start = min(began.values(), default=None)
 
     def order(candidate: Candidate) -> tuple[bool, Moment, int, Moment]:
-        earliest = min(_strong(candidate), key=lambda hit: began[timeline.process(hit)])
-        start = began[timeline.process(earliest)]
-        assert root is not None
-        skewed = start[0] - root[0] <= SKEW and earliest.file.host != _host_of(root, candidates)
-        if skewed or root[0] == float("inf"):  # nothing tells which was first
-            start = root
-        tier = -(candidate.entry.precedence // TIER)
-        return _reported_elsewhere(candidate), start, tier, timeline.moment(candidate.first)
+        hits = _strong(candidate)
+        of_root = any(job.process(hit) in roots for hit in hits)
+        own = start if of_root else min(began[_process(hit, job)] for hit in hits)
+        assert own is not None
+        return bool(roots) and not of_root, own, -(candidate.entry.precedence // TIER), job.moment(candidate.first)
 
     return sorted(candidates, key=order)
 
 
+def _process(hit: Hit, job: Job) -> object:
+    """Return what printed it; the same for all where the inputs show one process only."""
+    return (job.process(hit) or hit.file.path) if job.several else ""
+
+
 def _strong(candidate: Candidate) -> list[Hit]:
     return [hit for hit in candidate.hits if hit.pattern.strength == "strong"]
-
-
-def _reported_elsewhere(candidate: Candidate) -> bool:
-    """Return whether the launcher reports that another rank than those of this candidate failed first."""
-    reported = candidate.reported_first_failure
-    return reported is not None and bool(candidate.ranks) and reported.rank not in candidate.ranks
-
-
-def _host_of(moment: Moment, candidates: Sequence[Candidate]) -> str:
-    return next((hit.file.host for c in candidates for hit in c.hits if hit.file.path == moment[1]), "")
-
-
-def _is_order_undecided(diagnoses: Sequence[Candidate], timeline: Timeline) -> bool:
-    if len(diagnoses) < 2:
-        return False
-    first, second = (candidate.first for candidate in diagnoses[:2])
-    hosts = {first.file.host, second.file.host}
-    apart = abs(timeline.moment(first)[0] - timeline.moment(second)[0])
-    return "" not in hosts and len(hosts) == 2 and apart <= SKEW

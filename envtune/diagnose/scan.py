@@ -21,7 +21,8 @@ from envtune.diagnose.logs.lines import (
     year_of,
 )
 from envtune.diagnose.logs.window import BACK, PART, LineWindow
-from envtune.diagnose.patterns import Matcher, Pattern, Prefilter
+from envtune.diagnose.notes import FileNotes, Notes
+from envtune.diagnose.patterns import ONCE, Matcher, Pattern, Prefilter
 from envtune.diagnose.prefilter.templates import CandidateLine
 
 MAX_KEPT = 5  # lines kept per entry, file, rank and strength
@@ -30,6 +31,7 @@ CONTEXT = 3  # lines around a hit that are kept for the reader
 MAX_CHARACTERS = 64 << 20  # of all hits together
 MAX_NEIGHBOUR = 2000  # characters of a line next to a hit
 MAX_INTERLEAVED = 1000  # multi-line signatures of a file that are looked for among lines of other processes
+TAIL = 64 << 10  # bytes at the end of a file in which errors are always looked for
 BEFORE_ERROR = 6  # lines before the first error that are kept
 MAX_TRACEBACK = 400  # lines after the head of a Python traceback in which its exception is looked for
 
@@ -76,7 +78,7 @@ class TimeWindow:
 
 @dataclass(frozen=True)
 class FirstError:
-    """The first line of a file that reports an error, known or not, and its neighbours."""
+    """A line that reports an error, known or not, and its neighbours."""
 
     file: LogFile
     line: Line
@@ -91,18 +93,23 @@ class Scan:
     hits: list[Hit] = field(default_factory=list)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
     present: set[tuple[str, str]] = field(default_factory=set)  # (regex, file) of requires and unless
-    errors: list[FirstError] = field(default_factory=list)  # one per file
+    errors: list[FirstError] = field(default_factory=list)  # the first of each kind, in the order of each file
+    notes: Notes = field(default_factory=Notes)  # what the lines say about processes
     lines: Optional[int] = 0  # None when not all inputs were counted: the lines of a big plain file are not
     size: int = 0  # bytes that were read
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
     _room: int = field(default_factory=lambda: MAX_CHARACTERS)  # characters of hits that may still be kept
+    _error_room: int = MAX_CHARACTERS >> 2
     _seen: dict[tuple[str, str, Optional[int], str], int] = field(default_factory=dict)
 
     @property
     def first_error(self) -> Optional[FirstError]:
-        """The earliest error of all files, known or not; one without a time comes after those with one."""
-        years = {year_of(error.line.time) for error in self.errors if error.line.time is not None} - {NO_YEAR}
-        year = min(years, default=NO_YEAR)
+        """The earliest of the files' first errors, known or not; one without a time comes after those with one."""
+        first: dict[str, FirstError] = {}
+        for error in self.errors:
+            first.setdefault(error.file.path, error)
+        times = [error.line.time for error in first.values() if error.line.time is not None]
+        year = min({year_of(time) for time in times} - {NO_YEAR}, default=NO_YEAR)
 
         def time_of(error: FirstError) -> float:
             time = error.line.time
@@ -110,13 +117,19 @@ class Scan:
                 return float("inf")
             return in_year(time, year) if year_of(time) == NO_YEAR else time
 
-        return min(self.errors, key=time_of, default=None)
+        return min(first.values(), key=time_of, default=None)
 
     def keep(self, hit: Hit) -> None:
         """Keep a hit while there is room for it."""
         self._room -= sum(map(len, hit.context)) + len(hit.line.text)
         if self._room > 0:
             self.hits.append(hit)
+
+    def keep_error(self, error: FirstError) -> None:
+        """Keep the first error of a file, and further ones while there is room for them."""
+        self._error_room -= sum(map(len, (*error.before, *error.after))) + len(error.line.text)
+        if self._error_room > 0 or not self.errors or self.errors[-1].file is not error.file:
+            self.errors.append(error)
 
     def count(self, owner: str, file: LogFile, rank: Optional[int], strength: str) -> bool:
         """Count a signature of this strength; return whether there are few like it, so that its line is kept."""
@@ -147,6 +160,8 @@ class _FileScan:
         self._window = window
         self._result = result
         self._any_error = (len(matcher.patterns),)  # the prefilter's number for any error
+        self._notes = FileNotes(file, result.notes)
+        self._traceback_ends: dict[str, int] = {}  # prefix -> number of the last line of its last traceback
         self._known: set[int] = set()  # what has to be found only once in a file, and was
         self._enough: dict[tuple[Optional[int], ...], _Counted] = {}  # rank, patterns -> what is counted
         self._last = b"\n"  # the last line of which there are enough, and what is counted for it
@@ -159,15 +174,36 @@ class _FileScan:
     def run(self) -> None:
         ends = LineEnds(self._file)
         unended = 0  # 1 for a last line without an end
+        last = b"", b""
         for before, block, after in _neighbours(blocks(self._file)):
             lines = LineWindow(before, block.text, after, ends.before)
             for candidate in self._prefilter.candidates(block.text, self._known):
                 self._examine(lines, candidate)
+            self._notes.block(block.text)
+            last = before, block.text
             ends.skip(block)
             self._result.size += block.size
             unended = not block.text.endswith(b"\n")
+        self._notes.end()
+        if self._any_error[0] in self._known:
+            self._look_at_tail((last[0] + last[1])[-TAIL:], ends)
         count, total = ends.lines, self._result.lines
         self._result.lines = None if count is None or total is None else total + count + unended
+
+    def _look_at_tail(self, tail: bytes, ends: LineEnds) -> None:
+        """Look for errors at the end of a file in which so many were found that the rest was not looked at."""
+        tail = tail[tail.find(b"\n") + 1 :]
+        lines = LineWindow(b"", tail, b"", lambda: ends.before() - tail.count(b"\n"))
+        start = 0
+        harmless = [number for number, pattern in enumerate(self._matcher.patterns) if pattern.harmless]
+        while start < len(tail):
+            end = tail.find(b"\n", start)
+            end = len(tail) if end < 0 else end
+            text = lines.text(start, end)
+            in_window = self._window.open or self._in_window(lines, start, end)
+            if in_window and is_error(text) and not self._matcher.match(harmless, text, lambda: ()):
+                self._look_for_error(lines, start, end)
+            start = end + 1
 
     def _examine(self, lines: LineWindow, candidate: CandidateLine) -> None:
         start, end, numbers = candidate
@@ -191,10 +227,11 @@ class _FileScan:
 
     def _search(self, lines: LineWindow, start: int, end: int, numbers: Sequence[int]) -> list[_Match]:
         parts = lines.parts(start, end)
-        matches = self._match(lines, parts[0], end, numbers)
+        matches = self._match(lines, parts[0], (start, end), numbers)
         for part in parts[1:]:
             matched = {number for number, _, _ in matches}
-            matches += self._match(lines, part, end, [number for number in numbers if number not in matched])
+            left = [number for number in numbers if number not in matched]
+            matches += self._match(lines, part, (start, end), left)
         return matches
 
     def _in_window(self, lines: LineWindow, start: int, end: int) -> bool:
@@ -203,18 +240,31 @@ class _FileScan:
         self._clock = self._clock if time is None else time
         return self._window.holds(self._clock)
 
-    def _match(self, lines: LineWindow, text: str, end: int, numbers: Sequence[int]) -> list[_Match]:
-        """Return the signatures in a line (or part of one); record what other signatures require or exclude."""
+    def _match(self, lines: LineWindow, text: str, place: tuple[int, int], numbers: Sequence[int]) -> list[_Match]:
+        """Return the signatures in a line (or part of one); record what else the line says."""
         message = split_stream(text)[1]
         matches: list[_Match] = []
-        for number, match in self._matcher.match(numbers, message, lambda: self._windows(lines, text, end)):
+        for number, match in self._matcher.match(numbers, message, lambda: self._windows(lines, text, place[1])):
             pattern = self._matcher.patterns[number]
             if pattern.role == "signature":
                 matches.append((number, match, text))
-            else:
+            elif pattern.role in ONCE:
                 self._known.add(number)
                 self._result.present.add((pattern.regex, self._file.path))
+            else:
+                self._note(lines, place[0], number, match, text)
         return matches
+
+    def _note(self, lines: LineWindow, start: int, number: int, match: re.Match[str], text: str) -> None:
+        """Keep a line that says something about processes."""
+        row, fields = self._matcher.patterns[number].index, match.groupdict()
+        kept, more = self._notes.wants(row, text, fields)
+        if kept:
+            said = text if match.string in text else f"{text[: len(text) - len(split_stream(text)[1])]}{match.string}"
+            line = Line(lines.number(start), text, time=lines.time_at(text, start))
+            self._notes.add(row, line, said, fields)
+        if not more:
+            self._known.add(number)
 
     def _windows(self, lines: LineWindow, text: str, end: int) -> Iterator[str]:
         self._interleaved -= 1
@@ -270,16 +320,24 @@ class _FileScan:
         text = lines.text(start, end)
         if not is_error(text):
             return
-        self._known.update(self._any_error)
-        line = replace(parse(lines.number(start), text), time=lines.time_at(text, start))
+        new, more = self._notes.wants_error(text)
+        if not more:
+            self._known.update(self._any_error)
+        if not new:
+            return
+        number, stream = lines.number(start), split_stream(text)[0]
+        if number <= self._traceback_ends.get(stream, 0):
+            return
+        line = replace(parse(number, text), time=lines.time_at(text, start))
         before = [*_before(lines, start, BEFORE_ERROR), text]
         frames = _traceback(lines, text, end) if TRACEBACK in text else []
         if frames:
             line = replace(line, number=line.number + len(frames), text=frames[-1])
+            self._traceback_ends[stream] = line.number
+        self._notes.add_error(line)
         after = islice(lines.following(end), len(frames), len(frames) + CONTEXT)
-        self._result.errors.append(
-            FirstError(self._file, line, tuple([*before, *frames][-BEFORE_ERROR - 1 : -1]), tuple(_trimmed(after)))
-        )
+        error = FirstError(self._file, line, tuple([*before, *frames][-BEFORE_ERROR - 1 : -1]), tuple(_trimmed(after)))
+        self._result.keep_error(error)
 
 
 def _neighbours(parts: Iterator[Block]) -> Iterator[tuple[bytes, Block, bytes]]:

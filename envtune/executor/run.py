@@ -1,6 +1,7 @@
 """Carry out a plan, change by change, each with its operations written ahead in the journal."""
 
 import os
+import shutil
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -221,6 +222,7 @@ def apply_plan(
         interrupted = interrupted_runs(state)
         if interrupted:
             raise RefusedError("run-interrupted", run=interrupted[0].name)
+        _remove_unbegun(state)
         name = _new_run_name(state)
         lock.describe(name)
         sequence = next_sequence(state)
@@ -243,6 +245,14 @@ def record_verified(state: str, name: str, states: Dict[str, str]) -> None:
         run = Run(state, name, signals)
         run.record("verified", closing=True, states=states)
         run.journal.close(keep_reserve=True)
+
+
+def _remove_unbegun(state: str) -> None:
+    """Remove what a run left that was killed before the first record of its journal: it has changed nothing."""
+    for entry in os.scandir(os.path.join(state, "runs")):
+        journal = os.path.join(entry.path, "journal.jsonl")
+        if entry.is_dir(follow_symlinks=False) and os.path.isfile(journal) and os.path.getsize(journal) == 0:
+            shutil.rmtree(entry.path)
 
 
 def _new_run_name(state: str) -> str:

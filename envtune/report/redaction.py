@@ -8,8 +8,10 @@ from typing import Any
 # What every secret has at least one of: a word in its name, its shape, or its length.
 _MAY_HOLD = re.compile(
     r"(?i)pass|pw|secret|tok|cred|key|cookie|jwt|auth|sig[=:]|bearer|basic|sess|licen[sc]e|[as]k[=:\s]|sas|salt|pin[=:\s]|otp"
-    r"|pat[=:]|psk|hook|bot|dsn|login|pword|://[^/\s]*@|eyJ|hf_|sk-|gh[pousr]_|gl[a-z]{2,5}-|LTAI|HST3|AK[IL]|ASIA|xox|AIza"
-    r"|npm_|pypi-|ssh-|[sr]k_|hv[sbr]\.|SG\.|\s-[a-zA-Z]\S|[\u4e00-\u9fff][=:\uff1a]|[A-Za-z0-9+/]{24}|:[^\s:@]{6,64}@|oy2|dp\.|AKCp"
+    r"|pat[=:]|psk|hook|bot|dsn|login|pword|://[^/\s]*@|eyJ|hf_[a-z0-9]{8}|sk-|gh[pousr]_|gl[a-z]{2,5}-|LTAI|HST3|AK[IL]|ASIA|xox|AIza"
+    r"|npm_|pypi-|ssh-|[sr]k_|hv[sbr]\.|SG\."
+    r"|\s-(?!brief )[a-zA-Z][^\s)]|[\u4e00-\u9fff][=:\uff1a]|:[^\s:@]{6,64}@|oy2|dp\.|AKCp"
+    r"|(?=[a-z+/]{0,80}[0-9][a-z+/]{0,80}[0-9])[a-z0-9+/]{24}"  # a path of letters is none
 )
 
 

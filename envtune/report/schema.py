@@ -66,6 +66,15 @@ _DIAGNOSIS = Record(
     _field("side", Str(choices=SIDES), "Who has to act."),
     _field("remedy", _TEXT, "What to do, in the language of the answer."),
 )
+_RANK = optional(Number(whole=True))
+_PROCESS_FIELDS = (
+    _field("rank", _RANK),
+    _field("host", _OPTIONAL_TEXT, "A directory, a host name or an address, as the inputs name it."),
+    _field("device", _RANK, "Of that host."),
+    _field("file", _OPTIONAL_TEXT, "Where to read on; null where there is no log of it."),
+)
+_PROCESS = Record(*_PROCESS_FIELDS)
+_ROOT = Record(*_PROCESS_FIELDS, _field("why", _TEXT, "What makes it the root."))
 DIAGNOSIS = Record(
     _field("schema", Const(DIAGNOSIS_SCHEMA)),
     _field("inputs", _TEXTS),
@@ -74,4 +83,13 @@ DIAGNOSIS = Record(
     _field("harmless", ListOf(_DIAGNOSIS), "Known lines that mean nothing."),
     _field("consequences", ListOf(_DIAGNOSIS), "What followed from it, and ranks that only waited."),
     _field("first_error", AnyOf(_LINE, Null()), "The first line that looks like an error, known or not."),
+    Field("root", AnyOf(_ROOT, Null()), "The process that failed first; null for one process, or if nothing tells."),
+    Field("candidates", ListOf(_ROOT), "Where nothing tells: the processes among which the root is."),
+    Field("waiters", ListOf(_PROCESS), "Processes that only waited for others."),
+    Field("missing", ListOf(_COUNT), "Ranks that did not connect, or of which there is no log."),
+    Field(
+        "links",
+        ListOf(Record(_field("from", _PROCESS), _field("to", _PROCESS), _field("why", _TEXT))),
+        "Who waited for whom.",
+    ),
 )

@@ -506,6 +506,7 @@ def test_an_install_finds_its_catalogue_without_yaml(installed: Path, tmp_path: 
     }
 
 
+@pytest.mark.slow
 def test_an_install_takes_overlays_and_caches_them(installed: Path, more: Path, tmp_path: Path) -> None:
     first, second = (run_from(installed, more, cwd=tmp_path) for _ in range(2))
     assert "CPU900" in first["ids"]

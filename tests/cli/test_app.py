@@ -141,6 +141,7 @@ def test_a_defect_of_envtune_has_a_status_of_its_own(lang: str, tmp_path: Path) 
     assert ("internal error" in done.stderr) == (lang == "en")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], 3))
 def test_a_command_that_hangs_ends_with_envtune(number: signal.Signals, tmp_path: Path) -> None:
     """A driver that hangs and an impatient user would collect them: each has a session of its own."""

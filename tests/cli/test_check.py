@@ -125,6 +125,7 @@ def test_one_recorded_host_at_a_time(verb: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- facts
 
 
+@pytest.mark.slow
 def test_a_device_that_was_recorded_without_its_id_is_no_crash(tmp_path: Path) -> None:
     host = recorded(tmp_path / "host.json", "910b-openeuler2203-cann82", **{f"{PCI}/device": {}})
     data = json.loads(run("--snapshot", host, "--format", "json").stdout)

@@ -52,6 +52,7 @@ def test_the_help_shows_how_it_is_used() -> None:
     assert "envtune collector | ssh HOST python3 -I - > host.tar.gz" in done.stdout
 
 
+@pytest.mark.slow
 def test_completion_of_a_program_called_envtune_pyz(tmp_path: Path) -> None:
     program = tmp_path / "envtune.pyz"
     program.write_text(f"#!{sys.executable}\nfrom envtune.cli import main\nmain()\n")

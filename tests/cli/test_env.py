@@ -447,6 +447,7 @@ def test_the_verb_prints_lines_and_nothing_else(tmp_path: Path) -> None:
     assert docker.stdout.count("\n") == 2 and "cannot unset" in docker.stdout
 
 
+@pytest.mark.slow
 def test_the_verb_when_nothing_differs(tmp_path: Path) -> None:
     done = run_verb(cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "") and "nothing differs" in done.stderr

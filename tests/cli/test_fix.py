@@ -584,6 +584,7 @@ def test_a_peer_that_is_everybody_or_nobody_is_refused(word: str) -> None:
 # ---------------------------------------------------------------------- as a program
 
 
+@pytest.mark.slow
 def test_the_program_itself(world: World, tmp_path: Path) -> None:
     """Without any of this module's own actions: the verbs start, and end with the status they promise."""
     places = {"ENVTUNE_STATE": str(tmp_path / "s"), "XDG_CACHE_HOME": str(tmp_path / "c")}

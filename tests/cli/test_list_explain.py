@@ -27,9 +27,14 @@ SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.
 RUNNER = CliRunner(**SEPARATE)
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def own_cache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
@@ -104,6 +109,7 @@ def test_a_selection_that_names_nothing_is_a_mistake(options: dict[str, Any], to
     assert caught.value.to("zh") != str(caught.value)
 
 
+@pytest.mark.slow
 def test_check_ends_with_2_and_the_nearest_name() -> None:
     found = run("check", "--select", "CPU01")
     assert found.exit_code == 2

@@ -310,6 +310,7 @@ def test_a_failed_command_is_diagnosed_and_its_status_kept(end: str, status: int
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lang", "words"),
     sampled(
@@ -345,12 +346,14 @@ def test_output_in_a_file_is_diagnosed_with_its_place(tmp_path: Path) -> None:
     assert log.read_text() == f"one\n{LIBRARY}\n"
 
 
+@pytest.mark.slow
 def test_on_a_terminal_too() -> None:
     terminal = Terminal([*RUN, "sh", "-c", f"echo '{LIBRARY}'; exit 5"])
     assert os.WEXITSTATUS(terminal.end()) == 5
     assert b"F06" in terminal.seen
 
 
+@pytest.mark.slow
 def test_no_capture_hands_the_descriptors_over(tmp_path: Path) -> None:
     argv = [*RUN[:-1], "--no-capture", "--", "sh", "-c", f"ls -l /proc/self/fd/1; echo '{LIBRARY}'; exit 5"]
     read, write = os.pipe()

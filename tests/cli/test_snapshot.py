@@ -30,6 +30,7 @@ def test_the_verb_writes_one_file_and_one_line(tmp_path: Path) -> None:
     assert open_snapshot(path).name == os.uname().nodename
 
 
+@pytest.mark.slow
 def test_the_verb_refuses_to_replace(tmp_path: Path) -> None:
     path = tmp_path / "host.tar.gz"
     path.write_text("mine")
@@ -75,6 +76,7 @@ def test_the_verb_to_standard_output(tmp_path: Path) -> None:
     assert b"KiB" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_verb_records_scripts_that_only_following_tells(tmp_path: Path) -> None:
     (tmp_path / "train.sh").write_text("for name in one two; do\n  . ./$name.sh\ndone\npython3 train.py\n")
     (tmp_path / "one.sh").write_text("export TASK_QUEUE_ENABLE=1\n")

@@ -76,6 +76,7 @@ def run(*arguments: object, **more: object) -> subprocess.CompletedProcess[bytes
     return subprocess.run(argv, capture_output=True, timeout=120, check=False, **more)  # type: ignore[call-overload,no-any-return]
 
 
+@pytest.mark.slow
 def test_as_a_program_with_a_file(collector: Path, tmp_path: Path) -> None:
     path = tmp_path / "host.tgz"
     root = tmp_path / "root"

@@ -192,8 +192,11 @@ def test_twice_the_length_takes_twice_the_time(redact: Callable[[str], str]) -> 
 
     slow = {}
     for piece in PIECES:
-        small, large = seconds(piece, SIZE), seconds(piece, 8 * SIZE)
-        if large > 8 * 2.5 * max(small, 0.01):
+        for _ in range(5):  # a busy machine may cost one of them more
+            small, large = seconds(piece, 4 * SIZE), seconds(piece, 16 * SIZE)
+            if large <= 4 * 2.5 * max(small, 0.01):
+                break
+        else:
             slow[piece] = (small, large)
     assert slow == {}
 

@@ -154,6 +154,7 @@ def test_mutated_logs() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_thousands_of_mutated_logs() -> None:
     run(2000, seed=11)
 

@@ -69,6 +69,7 @@ def test_every_link_leads_somewhere(made: dict[str, str]) -> None:
 # ---------------------------------------------------------------------- the schemas
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), sampled([("playbook", "playbooks"), ("check", "checks"), ("faq", "faq")], 3))
 def test_every_shipped_file_keeps_the_published_schema(name: str, kind: str, made: dict[str, str]) -> None:
     schema = json.loads(made[f"schema/{name}.json"])

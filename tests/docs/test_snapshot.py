@@ -38,6 +38,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
+@pytest.mark.slow
 def test_the_example_reports_what_the_page_shows(output: tuple[Path, str]) -> None:
     shown = block("text", "Among what it reports").splitlines()
     assert len(shown) == 3

@@ -60,7 +60,8 @@ def judge_step(operation: Any, step: Any) -> None:
 
 
 EVERY = pytest.mark.parametrize(  # each failpoint once finished and once undone; the fast part takes every 61st
-    ("odd", "stride"), [(1, 61), *(pytest.param(odd, 1, marks=pytest.mark.slow) for odd in (0, 1))]
+    ("odd", "stride"),
+    [(1, 61), *(pytest.param(odd, 1, marks=[pytest.mark.slow, pytest.mark.exhaustive]) for odd in (0, 1))],
 )
 
 
@@ -79,6 +80,8 @@ def test_killed_at_every_failpoint(tmp_path: Path, no_sync: None, odd: int, stri
     assert number > 100  # that many places were tried
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @EVERY
 def test_killed_at_every_failpoint_of_an_undo(tmp_path: Path, no_sync: None, odd: int, stride: int) -> None:
     """An undo that was killed is an interrupted run, too; finishing it means to finish the undo."""
@@ -99,7 +102,7 @@ def test_killed_at_every_failpoint_of_an_undo(tmp_path: Path, no_sync: None, odd
     assert number > 50
 
 
-@pytest.mark.parametrize("stride", [71, pytest.param(23, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [71, pytest.param(23, marks=[pytest.mark.slow, pytest.mark.exhaustive])])
 def test_killed_while_it_was_finished(tmp_path: Path, no_sync: None, stride: int) -> None:
     for number in range(0, 400, stride):
         root = tmp_path / str(number)
@@ -118,6 +121,7 @@ def test_killed_while_it_was_finished(tmp_path: Path, no_sync: None, stride: int
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_at_200_random_moments(tmp_path: Path) -> None:
     chance = random.Random(20260101)
     plan, state = build(tmp_path / "measure"), str(tmp_path / "measure/state")

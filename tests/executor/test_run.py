@@ -10,10 +10,7 @@ from typing import Any
 
 import pytest
 from helpers.executor_runs import apply, last
-from helpers.killed_runs import (
-    change,
-    write,
-)
+from helpers.killed_runs import change, killed_at, write
 
 from envtune.executor.history import interrupted_runs, recorded_runs
 from envtune.executor.problems import JournalError
@@ -64,3 +61,13 @@ def test_a_journal_that_breaks_stops_the_run_where_it_is(
     (past,) = interrupted_runs(state)
     assert not (tmp_path / "b").exists()
     assert undo_run(state, past.name)[0]["status"] == "undone" and not path.exists()
+
+
+def test_a_run_that_was_killed_before_it_began_is_removed_by_the_next(tmp_path: Path, state: str) -> None:
+    path = tmp_path / "file"
+    killed_at(0, lambda: apply(state, write(path, None, b"new")), only="before-journal:begin")
+    (left,) = (Path(state) / "runs").iterdir()
+    assert (left / "journal.jsonl").stat().st_size == 0 and not path.exists()
+    apply(state, write(path, None, b"new"))
+    (run,) = (Path(state) / "runs").iterdir()
+    assert (run / "journal.jsonl").stat().st_size > 0 and path.read_bytes() == b"new"

@@ -24,7 +24,7 @@ MOMENTS = 50  # of each signal
 AFTER_THE_END = 3  # failpoints of the last record: what comes there comes after the run
 BEFORE_THE_RUN = "directory-made"  # of the journal: a signal there ends the program, with nothing done
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-MANY = pytest.mark.parametrize("moments", [5, pytest.param(MOMENTS, marks=pytest.mark.slow)])
+MANY = pytest.mark.parametrize("moments", [5, pytest.param(MOMENTS, marks=[pytest.mark.slow, pytest.mark.exhaustive])])
 EACH = pytest.mark.parametrize("number", sampled(SIGNALS, 3), ids=lambda number: number.name)
 
 
@@ -84,6 +84,7 @@ def test_a_run_that_is_stopped_takes_its_step_back(
     assert stopped > moments // 5
 
 
+@pytest.mark.slow
 @EACH
 def test_an_undo_that_is_stopped_ends_its_step_and_is_gone_on_with(
     tmp_path: Path, no_sync: None, number: signal.Signals

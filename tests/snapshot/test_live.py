@@ -55,6 +55,7 @@ def job(tmp_path: Path) -> Iterator[int]:
     child.communicate(b"\n")
 
 
+@pytest.mark.slow
 def test_a_running_job(job: int) -> None:
     found = verdicts(pid=job)
     assert found["recorded"] == found["live"]

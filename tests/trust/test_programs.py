@@ -104,6 +104,7 @@ def test_nothing_of_the_caller_s_environment_is_handed_on(monkeypatch: pytest.Mo
     assert given["LC_ALL"] == "C" and given["https_proxy"] == "http://proxy:3128"
 
 
+@pytest.mark.slow
 def test_python_starts_with_a_pth_file_in_any_language(tmp_path: Path) -> None:
     """Python 3.11 reads .pth files in the encoding of the locale, and ends at its start where it cannot."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)

@@ -43,7 +43,7 @@ _TIME = re.compile(
 )
 # Any error, known or not, also `error` in Chinese. Case matters: "error" within an ordinary line says nothing.
 ERROR = (
-    r"\b(?:ERROR|Error|FATAL|Fatal|CRITICAL|PANIC)\b|\berror: |[a-z](?:Error|Exception)(?::|$)|\bERR\d{5}\b"
+    r"\b(?:ERROR|Error|FATAL|Fatal|CRITICAL|PANIC)\b|\berror: |[A-Za-z](?:Error|Exception)(?::|$)|\bERR\d{5}\b"
     r"|\b(?:EH00|EI00|EJ00|EK00|EL00)\d\d\b|Traceback \(most recent call last|Segmentation fault|[Cc]ore dumped"
     r"|\bKilled\b|\bAborted\b|Bus error|Illegal instruction|terminate called|\u9519\u8bef[:\uff1a]"
 )
@@ -53,10 +53,11 @@ _LEVEL = re.compile(r"\b(DEBUG|INFO|EVENT|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b")
 
 
 # What launchers prefix each line of a process with, so that several can share a file: torchrun, a Python traceback of
-# torch.distributed, mpirun --tag-output, vLLM and Ray workers, srun --label.
+# torch.distributed, mpirun --tag-output, vLLM and Ray workers, srun --label, pdsh, kubectl logs --prefix.
 _STREAM = re.compile(
     r"(?:(?:\[default\d+\]:|\[rank ?_?\d+\]:|\[\d+,\d+\]<std(?:out|err|diag)>:"
-    r"|\(\w+ (?:rank=\d+ )?pid=\d+(?:, ip=[^)]*)?\)|\[\d{1,5}\]:|\d{1,5}:(?= )) ?){1,3}"
+    r"|\(\w+ (?:rank=\d+ )?pid=\d+(?:, ip=[^)]*)?\)|\[\d{1,5}\]:|\d{1,5}:(?= )"
+    r"|(?:worker|node|host|pod|server)[\w.-]{0,60}:(?= )|\d{1,3}(?:\.\d{1,3}){3}:(?= )|\[pod/[\w./-]+\]) ?){1,3}"
 )
 
 

@@ -57,6 +57,7 @@ class HyperscanFilter:
         self._once_filter: Optional[TemplateFilter] = None
         self._expressions = everything
         self._numbers: dict[tuple[int, ...], tuple[int, ...]] = {}  # rows that matched -> expressions to try
+        self._known: tuple[int, frozenset[int]] = (0, frozenset())  # how much was known, and the rows that are
         try:
             self._database, self._rows = _database(hyperscan, everything)
         except (hyperscan.error, MemoryError) as error:
@@ -66,10 +67,12 @@ class HyperscanFilter:
         """Return the candidate lines of a block of whole lines, in order; none for what is known of the file."""
         matches: list[tuple[int, int]] = []
         once: list[int] = []
+        known_rows = self._rows_of(known)
 
         def record(row: int, start: int, end: int, flags: int, context: object) -> None:
             if row < ONCE:
-                matches.append((end, row))
+                if row not in known_rows:
+                    matches.append((end, row))
             else:
                 once.append(row - ONCE)
 
@@ -82,6 +85,13 @@ class HyperscanFilter:
             line = lines.get(start)
             lines[start] = CandidateLine(start, end, tuple(sorted({*numbers, *(line.numbers if line else ())})))
         return iter([lines[start] for start in sorted(lines)])
+
+    def _rows_of(self, known: Numbers) -> frozenset[int]:
+        """Return the rows of nothing but known expressions."""
+        if self._known[0] != len(known) or not known:
+            rows = (row for row, numbers in enumerate(self._rows) if known and known.issuperset(numbers))
+            self._known = len(known), frozenset(rows)
+        return self._known[1]
 
     def _once_in(self, block: bytes, missing: Numbers) -> Iterator[CandidateLine]:
         if self._once_filter is None:

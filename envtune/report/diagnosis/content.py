@@ -36,7 +36,7 @@ HEADINGS: Mapping[str, Text] = {
     "hints": Message("Weak signs only; perhaps worth a look:"),
 }
 UNDECIDED_ORDER = Message(
-    "The first two happened on different hosts within seconds: their clocks decide nothing, look at both."
+    "The first two happened on different hosts, and nothing tells how far their clocks are apart: look at both."
 )
 ALL_WAITED = Message(
     "In these logs everybody only waited: the log of the rank that failed or hung is not among them, or says nothing."
@@ -159,9 +159,9 @@ def where(candidate: Candidate) -> Optional[Text]:
 def who_waited(candidate: Candidate) -> Optional[Text]:
     """Return who waited, by host, for an entry that says another rank did not come; None for others or if unknown."""
     by_host: dict[str, set[int]] = {}
-    for hit, rank in zip(candidate.hits, candidate.printed):
+    for host, rank in zip(candidate.hosts, candidate.printed):
         if rank is not None:
-            by_host.setdefault(hit.file.host, set()).add(rank)
+            by_host.setdefault(host, set()).add(rank)
     if candidate.entry.role != "waiting" or not by_host:
         return None
     return listed(

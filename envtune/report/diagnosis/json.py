@@ -6,12 +6,14 @@ from typing import Any
 
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.rank import Candidate
+from envtune.ranks.records import Process, Root, Verdict
 from envtune.report.check_json import finding_data
 from envtune.report.diagnosis.placeholders import fill
 from envtune.trust.characters import json_text
 
 SCHEMA = "envtune.diagnosis/1"
 VERDICTS = ("confirmed", "refuted", "unknown", "not_checked")
+MAX_LINKS = 1000
 SIDES = ("host", "code", "escalate", "ignore")
 
 
@@ -21,7 +23,28 @@ def diagnosis_data(report: DiagnosisReport, lang: str) -> dict[str, Any]:
     lists = ("diagnoses", "hints", "harmless", "consequences")
     rows = {name: [_row(d, n, lang) for n, d in enumerate(getattr(report, name), 1)] for name in lists}
     error = None if first is None else {"file": first[0].path, "line": first[1].number, "text": first[1].text}
-    return {"schema": SCHEMA, "inputs": list(report.inputs), **rows, "first_error": error}
+    document = {"schema": SCHEMA, "inputs": list(report.inputs), **rows, "first_error": error}
+    return {**document, **_job(report.job)}
+
+
+def _job(job: Verdict) -> dict[str, Any]:
+    """Return which process failed first, who waited, and who is missing."""
+    return {
+        "root": None if job.root is None else _root(job.root),
+        "candidates": [_root(root) for root in job.candidates],
+        "waiters": [_process(process) for process in job.waiters],
+        "missing": list(job.missing),
+        "links": [{"from": _process(k.waiter), "to": _process(k.peer), "why": k.why} for k in job.links[:MAX_LINKS]],
+    }
+
+
+def _process(process: Process) -> dict[str, Any]:
+    file = next(iter(process.files), None)
+    return {"rank": process.rank, "host": process.host or None, "device": process.device, "file": file}
+
+
+def _root(root: Root) -> dict[str, Any]:
+    return {**_process(root.process), "file": root.file, "why": root.why}
 
 
 def render_json(report: DiagnosisReport, lang: str) -> str:

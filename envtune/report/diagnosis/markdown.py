@@ -29,6 +29,7 @@ from envtune.report.diagnosis.content import (
     who_waited,
     why_not_checked,
 )
+from envtune.report.diagnosis.job import about
 from envtune.report.diagnosis.placeholders import fill, labelled_values
 from envtune.version import __version__
 
@@ -52,6 +53,7 @@ class _Renderer:
     def report(self, report: DiagnosisReport) -> Iterator[str]:
         if report.diagnoses:
             yield from self._diagnosis(report.diagnoses[0], report.target)
+            yield from self._job(report)
         else:
             yield from self._nothing(report)
         if report.undecided_order:
@@ -95,11 +97,16 @@ class _Renderer:
         yield from (f"**{self._prose(nothing_known(report))}**", "")
         if report.first_error is None:
             return
+        yield from self._job(report)
         file, line = report.first_error
         place = code(file_line(file.path, line.number).to(self.lang))
         yield from (labelled(Literal(self._prose(FIRST_ERROR)), Literal(place)).to(self.lang), "")
         yield from fenced([*report.before, line.text[:MAX_LINE], *report.after])
         yield from (f"{self._prose(SEND)} {code(SNAPSHOT)}", "")
+
+    def _job(self, report: DiagnosisReport) -> Iterator[str]:
+        for heading, lines in about(report.job):
+            yield from (self._prose(heading), "", *(f"- {self._prose(line)}" for line in lines), "")
 
     def _also(self, report: DiagnosisReport) -> Iterator[str]:
         rows = list(others(report.diagnoses[1:]))

@@ -27,6 +27,7 @@ from envtune.report.diagnosis.content import (
     who_waited,
     why_not_checked,
 )
+from envtune.report.diagnosis.job import about
 from envtune.report.diagnosis.placeholders import fill, labelled_values
 from envtune.report.layout import Paint, display_width, indent, pad, printable, wrap
 
@@ -52,7 +53,9 @@ class _Renderer:
 
     def report(self, report: DiagnosisReport) -> Iterator[str]:
         if report.diagnoses:
-            yield from self._diagnosis(report.diagnoses[0], report.target)
+            all_waited = report.job.root is None and not report.job.candidates
+            yield from self._diagnosis(report.diagnoses[0], report.target, all_waited)
+            yield from self._job(report)
         else:
             yield from self._nothing(report)
         yield from self._also(report)
@@ -67,14 +70,14 @@ class _Renderer:
 
     # ---------------------------------------------------------------- the most likely one
 
-    def _diagnosis(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
+    def _diagnosis(self, diagnosis: Diagnosis, target: str, all_waited: bool) -> Iterator[str]:
         candidate = diagnosis.candidate
         entry = candidate.entry
         yield from (self.paint(line, "bold") for line in self._paragraph(entry.title, f"{entry.id}  ", "     "))
         yield ""
         yield from self._proof(diagnosis)
         yield from self._field(HEADINGS["where"], where(candidate))
-        if entry.role == "waiting" and len(candidate.ranks) > 1 and "lost_rank" not in candidate.groups:
+        if entry.role == "waiting" and len(candidate.ranks) > 1 and all_waited:
             yield from self._field(None, ALL_WAITED)
         values = [Joined([label, value], " ") for label, value in labelled_values(candidate.groups)]
         yield from self._field(HEADINGS["says"], clauses(values))
@@ -127,6 +130,7 @@ class _Renderer:
             return
         file, line = report.first_error
         yield ""
+        yield from self._job(report)
         yield from self._paragraph(labelled(FIRST_ERROR, file_line(file.path, line.number)))
         yield from self._quoted(report.before, printable(line.text[:MAX_LINE]), report.after)
         yield ""
@@ -135,6 +139,13 @@ class _Renderer:
         yield ""
 
     # ---------------------------------------------------------------- the others
+
+    def _job(self, report: DiagnosisReport) -> Iterator[str]:
+        for heading, lines in about(report.job):
+            yield self.paint(heading.to(self.lang), "bold")
+            for line in lines:
+                yield from self._paragraph(line, "  ", "    ")
+            yield ""
 
     def _also(self, report: DiagnosisReport) -> Iterator[str]:
         rows = list(others(report.diagnoses[1:]))

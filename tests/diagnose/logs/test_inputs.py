@@ -65,6 +65,7 @@ def test_a_gzip_bomb_is_read_up_to_its_limit(tmp_path: Path) -> None:
     assert found.size <= UNPACKED + RATIO * path.stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_a_compressed_log_is_read_and_what_is_damaged_said(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     (tmp_path / "train.log").write_bytes(pack(b"step\n" * 100_000 + ERROR) + pack(ERROR))

@@ -100,6 +100,7 @@ def judged(line: str, env: dict[str, str]) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_applied_sourced_by_a_real_shell_and_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = {"ASCEND_SLOG_PRINT_TO_STDOUT": "1", "ASCEND_GLOBAL_LOG_LEVEL": "0", "DUMP_GE_GRAPH": "2"}
     for name in ("SUDO_USER", "SUDO_COMMAND", "SSH_CONNECTION", "XDG_CONFIG_HOME"):

@@ -136,7 +136,7 @@ def test_a_text_cut_anywhere_is_known_to_be_cut(name: str, step: int) -> None:
         assert parse_info(text[:end]).truncated, end
 
 
-@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.exhaustive])])
 def test_a_device_table_cut_anywhere_lacks_devices_only_where_it_says_so(step: int) -> None:
     text = TEXTS["24.1.0-910b"]
     for end in cuts(text, text.index("+===="), text.index("| NPU     Chip"), step):
@@ -202,7 +202,7 @@ def test_garbage_is_incomplete(text: str) -> None:
     assert {f.outcome for f in judge("CANN007", text, files={"/dev/davinci0": {"char": True}})} == {Outcome.UNKNOWN}
 
 
-@pytest.mark.parametrize("rounds", [40, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [40, pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.exhaustive])])
 def test_random_damage_never_raises_and_never_passes_from_fewer_devices(rounds: int) -> None:
     chance = random.Random(2)
     for _ in range(rounds):

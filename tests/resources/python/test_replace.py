@@ -298,7 +298,7 @@ def test_a_te_that_an_older_cann_left_is_removed_under_cann_7(cann: Cann) -> Non
     before = tree(cann.env)
     plan = fixing.plan(cann.context(), "CANN003")
     steps = [step for change in plan.changes for step in change.operations[0]["steps"]]
-    assert steps == [[str(cann.python), "-m", "pip", "uninstall", "-y", "te", "topi"]], plan.skipped
+    assert steps == [[str(cann.python), "-I", "-m", "pip", "uninstall", "-y", "te", "topi"]], plan.skipped
     run, results = fixing.apply(plan, str(cann.state))
     assert {result["status"] for result in results.values()} == {"done"}, results
     assert "te" not in {path.name for path in next(cann.env.glob("lib/python*/site-packages")).iterdir()}

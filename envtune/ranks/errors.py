@@ -1,0 +1,54 @@
+"""What an error line means for the process that printed it, where the caller knows no more.
+
+own     it failed of itself; nothing else needs to be known about the error
+wait    another process did not come
+after   it follows from something else: a wrapper, the end of a connection, a launcher that ended it
+unsure  a line of CANN marked as an error: they are many, and most follow from something else
+"""
+
+from __future__ import annotations
+
+import re
+
+from envtune.ranks.records import AFTER, OWN, UNSURE, WAIT
+
+# A process's own business with the world outside of the job, in words that waiting uses, too.
+_OUTSIDE = re.compile(
+    r"(?i)dataloader|https?connection|https?://|urllib|requests\.|huggingface|modelscope|TimeoutExpired|sqlite|redis|mysql"
+    r"|Ran out of input"
+)
+# Launchers, stores and connections: what a process says when another one is gone or late.
+_WAIT = re.compile(
+    r"(?i)EI0002|EI0006|EI0015|EE1002|50704[678]|107020|timed?[ _-]?out|heartbeat|stream sync\w* |waiting for clients"
+    r"|deadline exceeded|reached the timeout"
+)
+_AFTER = re.compile(
+    r"(?i)connection (?:reset|closed|aborted|refused)|broken ?pipe|closed by peer|EOFError|end of file|ChildFailedError"
+    r"|SIGTERM|signal 15|SignalException|KeyboardInterrupt|elastic\.multiprocessing|closing signal|worker group failed"
+    r"|EngineDead|EngineCore|failed to send|RayTaskError|ActorDied|RayActorError|WorkerCrashed|actor is dead|raylet"
+    r"|ERR02\d{3}|DistBackendError|DistNetworkError|DistStoreError|DistError|Rendezvous"
+    r"|hccl|hcom|process ?group|monitoredBarrier|TCPStore|c10d|gloo|rectify the fault|Ascend Error"
+    r"|leaked semaphore|resource_tracker|CalledProcessError|exits? with|Killing subprocess|aborting|atexit"
+    r"|srun: error|slurmstepd|mpirun|prterun|BrokenProcessPool|multiproc_executor.*died|cancelled|Aborted|core dumped"
+)
+_CRASH = re.compile(r"Segmentation fault|SIGSEGV|Bus error|Illegal instruction|SIGBUS|SIGILL|\bKilled\b|SIGKILL")
+_CANN = re.compile(
+    r"\[ERROR\]\s?[A-Z_]+\(\d+|^E[EHIJKLZ\d]\d{4}\b|^\s*\[Error\]: |\[PID: ?\d+\]|\bERR0\d{4}\b|error code is \d+"
+    r"|(?i:inner error|reported as above)"
+)
+_HCCL = re.compile(r"\[ERROR\]\s?(?:HCCL|HCCP|ROCE|TDT|TSD)\(")
+
+
+def meaning(text: str) -> str:
+    """Return own, wait, after or unsure."""
+    if _CRASH.search(text):
+        return OWN
+    if _OUTSIDE.search(text):
+        return OWN
+    if _HCCL.search(text):
+        return WAIT if _WAIT.search(text) else AFTER
+    if _WAIT.search(text):
+        return WAIT
+    if _AFTER.search(text):
+        return AFTER
+    return UNSURE if _CANN.search(text) else OWN

@@ -1,0 +1,248 @@
+"""Who failed of itself: by an error that is no wait, before every wait of its process, or because it was killed.
+
+An error of a process is a failure of its own also where nobody knows it; known waits never are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
+
+from envtune.ranks.clocks import Clocks
+from envtune.ranks.errors import meaning
+from envtune.ranks.processes import Processes
+from envtune.ranks.records import OWN, UNSURE, Note, Process, Root
+from envtune.ranks.waits import Wait, is_transfer
+
+FAILED, KILLED, REPORTED = "failed", "killed", "reported"  # why a process is the root
+_DEADLY = {4, 7, 8, 9, 11}  # signals that end a process for what itself or the kernel did
+# What ends a process: an exception that is printed last, a signal.
+_FATAL = re.compile(
+    r"(?:^|[\]\)>:] ?)[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$)"
+    r"|Segmentation|Fatal Python|Killed|SIG[A-Z]+|Bus error"
+)
+_ENDED = 15  # SIGTERM: the launcher's
+
+
+class Failure(NamedTuple):
+    """One process that failed of itself; `certainty` says how likely its error ended it."""
+
+    process: Process
+    note: Note
+    why: str = FAILED
+    certainty: int = 2  # 2: a known cause, an exception, a crash; 1: another error line; 0: a line of CANN
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is more than a line that may follow from something else."""
+        return self.certainty > 0
+
+    @property
+    def time(self) -> Optional[float]:
+        """When it failed; a launcher reports an end later than it happened."""
+        return self.note.time if self.why == FAILED else self.process.last
+
+    @property
+    def root(self) -> Root:
+        """Return it as a root."""
+        return Root(self.process, self.why, self.note)
+
+
+class Report(NamedTuple):
+    """What a launcher, an actor system or the kernel says of the end of a process."""
+
+    process: Process
+    note: Note
+    signal: int  # 0 where it ended with an exit status
+    first: bool  # whether it is the first failure that the launcher saw
+
+
+def is_own(note: Note) -> bool:
+    """Return whether the line is of a failure of its process, as far as it says."""
+    meaning = note.fields.get("meaning") if note.kind == "error" else None
+    return note.kind == "failed" or meaning in (OWN, UNSURE) or is_transfer(note)
+
+
+def before(note: Note, other: Note) -> Optional[bool]:
+    """Return whether a line of a process is older than another one of it; None where nothing says it."""
+    if note.path == other.path:
+        return note.number < other.number
+    if note.time is None or other.time is None or note.time == other.time:
+        return None
+    return note.time < other.time
+
+
+def failures_of(processes: Processes, waits: Sequence[Wait], reports: Sequence[Report]) -> list[Failure]:
+    """Return the failure of each process that has one."""
+    by_process: dict[Process, list[Note]] = {}
+    for wait in waits:
+        by_process.setdefault(wait.process, []).append(wait.note)
+    found: dict[Process, Failure] = {}
+    for process in processes.all:
+        failure = _own_failure(process, by_process.get(process, []))
+        if failure is not None:
+            failure = _of_reported(failure, reports)
+            found[failure.process] = failure
+    for failure in _reported_failures(processes, reports):
+        known = found.get(failure.process)
+        if failure.process not in by_process and (known is None or not known.sure):
+            found[failure.process] = failure
+    if not found:
+        found = _unnamed(processes, reports)
+    return list(found.values())
+
+
+def _of_reported(failure: Failure, reports: Sequence[Report]) -> Failure:
+    """Return the failure as that of the process that a launcher reports, where its file does not say whose it is."""
+    process = failure.process
+    if process.rank is not None or process.pid is not None:
+        return failure
+    here = [report for report in reports if report.note.path in process.files]
+    reported = {report.process for report in here if report.first} or {report.process for report in here}
+    if len(reported) != 1:
+        return failure
+    (named,) = reported
+    named.files += [file for file in process.files if file not in named.files]
+    return failure._replace(process=named)
+
+
+def _reported_failures(processes: Processes, reports: Iterable[Report]) -> Iterable[Failure]:
+    """Yield the processes that were killed, and the actors whose exceptions the driver prints."""
+    for report in reports:
+        if report.signal in _DEADLY:
+            yield Failure(report.process, report.note, KILLED)
+    for process, note in _raised(processes):
+        yield Failure(process, note)
+
+
+def _own_failure(process: Process, waits: Sequence[Note]) -> Optional[Failure]:
+    found: list[Failure] = []
+    for note in process.notes:
+        if not is_own(note) or any(before(wait, note) for wait in waits):
+            continue
+        certainty = _certainty(note)
+        if certainty > 1 or not waits:  # what waits later did not end before
+            found.append(Failure(process, note, FAILED, certainty))
+    return min(found, key=_order, default=None)
+
+
+def _certainty(note: Note) -> int:
+    if note.fields.get("meaning") == UNSURE:
+        return 0
+    return 2 if note.kind != "error" or "known" in note.fields or _FATAL.search(note.text) else 1
+
+
+def _order(failure: Failure) -> tuple[int, float, str, int]:
+    time = failure.note.time
+    return -failure.certainty, float("inf") if time is None else time, failure.note.path, failure.note.number
+
+
+def _raised(processes: Processes) -> Iterable[tuple[Process, Note]]:
+    """Yield the actors whose exceptions the driver prints."""
+    for notes in (*(process.notes for process in processes.all), processes.unnamed):
+        for note in notes:
+            if note.kind == "raised" and meaning(note.fields["error"]) == OWN:
+                yield processes.by_pid(note.fields["host"], int(note.fields["pid"])), note
+
+
+def _unnamed(processes: Processes, reports: Sequence[Report]) -> dict[Process, Failure]:
+    """Return the first failure of a file of several processes that does not say whose it is."""
+    notes = [note for note in processes.unnamed if is_own(note) and note.fields.get("meaning") != UNSURE]
+    if not notes:
+        return {}
+    note = min(notes, key=lambda own: own.place)
+    reported = [report for report in reports if report.first] or list(reports)
+    named = len({report.process for report in reported}) == 1
+    process = reported[0].process if named else Process(processes.host_of_line(note))
+    if note.path not in process.files:
+        process.files.append(note.path)
+    return {process: Failure(process, note)}
+
+
+# ---------------------------------------------------------------------- launchers
+
+
+def reports_of(processes: Processes, notes: Iterable[Note]) -> list[Report]:
+    """Return what is reported about the end of processes, without those that a launcher ended itself."""
+    found = []
+    for note in notes:
+        if note.kind not in ("first", "exit", "died"):
+            continue
+        signal = _signal(note.fields)
+        process = _reported(processes, note) if signal != _ENDED else None
+        if process is not None and not note.fields.get("how", "").startswith("INTENDED"):
+            found.append(Report(process, note, signal, note.kind == "first"))
+    return found
+
+
+def _reported(processes: Processes, note: Note) -> Optional[Process]:
+    fields, host = note.fields, note.fields.get("host", "")
+    printer = processes.of(note)
+    host = host or processes.host_of_line(note) or (printer.host if printer is not None else "")
+    if fields.get("pid", "0") != "0":
+        process = processes.by_pid(host, int(fields["pid"]))
+        if not process.has_log and printer is not None and printer.rank is not None and fields.keys() == {"pid", "how"}:
+            return printer  # the shell that started the process writes to the same file
+        if process.has_log or "rank" not in fields:
+            return _completed(processes, process, fields, host)
+    if "rank" in fields:
+        return _completed(processes, processes.by_rank(int(fields["rank"])), fields, host)
+    return processes.by_local_rank(host, int(fields["local"])) if "local" in fields else None
+
+
+def _completed(processes: Processes, process: Process, fields: Mapping[str, str], host: str) -> Process:
+    """Return the process with what the report adds."""
+    if "rank" in fields:
+        processes.complete_rank(process, int(fields["rank"]))
+    if process.local_rank is None and "local" in fields:
+        process.local_rank = int(fields["local"])
+        process.device = process.local_rank if process.device is None else process.device
+    process.host = process.host or host
+    return process
+
+
+def _signal(fields: Mapping[str, str]) -> int:
+    """Return the signal that ended it, 0 for none; 128 and the signal is how a shell says it."""
+    if fields.get("signal"):
+        return int(fields["signal"])
+    how = fields.get("how", "")
+    if how:
+        if how.startswith("Exited"):
+            return max(int(how.split()[-1]) - 128, 0)
+        return {"Segmentation fault": 11, "Bus error": 7, "Aborted": 6}.get(how, 9)
+    status = fields.get("exit")
+    if status is None:
+        return 9  # the kernel, an executor: it did not exit by itself
+    number = int(status)
+    return -number if number < 0 else max(number - 128, 0)
+
+
+# ---------------------------------------------------------------------- which was the first
+
+
+def first_of(failures: Sequence[Failure], reports: Sequence[Report], clocks: Clocks) -> list[Failure]:
+    """Return the failure before all others, or those among which nothing decides."""
+    most = max((failure.certainty for failure in failures), default=0)
+    left = _first_of_hosts([failure for failure in failures if failure.certainty == most])
+    earlier = [one for one in left if not any(_is_before(other, one, clocks) for other in left)]
+    if len(earlier) > 1:
+        reported = [one for one in earlier if any(r.first and r.process is one.process for r in reports)]
+        return reported if len(reported) == 1 else earlier
+    return earlier
+
+
+def _first_of_hosts(failures: Sequence[Failure]) -> list[Failure]:
+    """Return the earliest failures of each host, and those without a time."""
+    first: dict[str, float] = {}
+    for failure in failures:
+        if failure.time is not None:
+            host = failure.process.host
+            first[host] = min(first.get(host, failure.time), failure.time)
+    return [failure for failure in failures if failure.time is None or failure.time == first[failure.process.host]]
+
+
+def _is_before(one: Failure, other: Failure, clocks: Clocks) -> bool:
+    if one is other or one.time is None or other.time is None:
+        return False
+    apart = clocks.later(other.process, other.time, one.process, one.time)
+    return apart is not None and apart > 0

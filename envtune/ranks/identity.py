@@ -1,0 +1,201 @@
+"""Who printed a line: its prefixes, as launchers and frameworks write them; and where a file lies.
+
+A number elsewhere in a line (`rank[443] failed`) is of what the line is about, not of who printed it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
+
+HEAD = 300  # characters of a line in which its prefixes are
+
+
+class Identity(NamedTuple):
+    """What a prefix or a path says of a process."""
+
+    rank: Optional[int] = None
+    local_rank: Optional[int] = None
+    pid: Optional[int] = None
+    host: str = ""
+    device: Optional[int] = None
+    worker: str = ""  # a name that tells several processes of a file apart
+
+    @property
+    def empty(self) -> bool:
+        """Whether it says nothing that tells processes apart."""
+        return self.rank is None and self.local_rank is None and self.pid is None and not self.worker
+
+
+_HOST = re.compile(
+    r"(?:\[[\d,]+\]<std\w+>:)?((?:worker|node|host|pod|server)[\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): "
+    r"|\[pod/([\w.-]+)(?:/[\w.-]+)?\] "  # kubectl logs --prefix
+)
+_RANK = re.compile(
+    r"(?:\[default\d+\]:\s?)?(?:\(\w[\w.]* [^)]*\)\s?)?\[(?:[Rr]ank|RANK)[ _=]?(?P<rank>\d{1,18})\]"
+    r"|\[\d+,(?P<mpi>\d{1,18})\]<std\w+>"
+    r"|\[?(?P<task>\d{1,5})\]?: "
+    r"|[^\n]{0,90}\[(?:PG [^\]]{0,60})?Rank (?P<watchdog>\d{1,18})\]"
+)
+_LOCAL = re.compile(r"\[default(\d{1,18})\]:")
+_ACTOR = re.compile(
+    r"\((?P<worker>\w[\w.]*) (?:rank=(?P<rank>\d{1,18}) )?pid=(?P<pid>\d{1,18})(?:, ip=(?P<host>[\w.:-]+))?\)"
+)
+_TENSOR = re.compile(r"\w*Worker_TP(\d{1,18})(?:_EP\d{1,18})?")
+_TORCH_NPU = re.compile(r"\(PID:(\d{1,18}), ?Device:(-?\d{1,18}), ?RankID:(-?\d{1,18})\)")
+_PID = re.compile(r"\[PID: ?(\d{1,18})\]|^(?:\S*?:)?\[[A-Z]+\]\s?[A-Z_]+\((\d{1,18})[,)]")
+
+
+def identity_of(text: str) -> Identity:
+    """Return what the prefixes of a line say."""
+    head = text[:HEAD]
+    host, own = _HOST.match(head), Identity()
+    if host is not None:
+        own = own._replace(host=host[1] or host[2])
+        head = head[host.end() :]
+    rank, local = _RANK.match(head), _LOCAL.match(head)
+    if rank is not None:
+        own = own._replace(rank=next(int(value) for value in rank.groups() if value is not None))
+    if local is not None:
+        own = own._replace(local_rank=int(local[1]))
+    own = _with_actor(own, head) if "pid=" in head else own
+    return _with_process(own, head)
+
+
+def _with_actor(own: Identity, head: str) -> Identity:
+    """Add the process of an actor (Ray) or a worker (vLLM)."""
+    actor = _ACTOR.search(head)
+    if actor is None:
+        return own
+    tensor = _TENSOR.fullmatch(actor["worker"])
+    rank = actor["rank"] or (tensor[1] if tensor else "")
+    own = own._replace(pid=int(actor["pid"]), worker=actor["worker"], host=actor["host"] or own.host)
+    return own._replace(rank=int(rank)) if rank and own.rank is None else own
+
+
+def _with_process(own: Identity, head: str) -> Identity:
+    """Add what torch_npu or a plog says."""
+    torch_npu = _TORCH_NPU.search(head) if "RankID:" in head else None
+    if torch_npu is not None:
+        pid, device, rank = map(int, torch_npu.groups())
+        known_rank = own.rank if own.rank is not None or rank < 0 else rank
+        return own._replace(pid=pid, device=None if device < 0 else device, rank=known_rank)
+    pid_of_line = _PID.search(head) if own.pid is None else None
+    return own if pid_of_line is None else own._replace(pid=int(pid_of_line[1] or pid_of_line[2]))
+
+
+# ---------------------------------------------------------------------- places
+
+_IS_HOST = re.compile(
+    r"(?:[Ww]orker|[Nn]ode|[Hh]ost|[Ss]erver|[Pp]od|[Mm]achine|[Mm]aster|[Ii]nstance|[Cc]ontainer)"
+    r"(?:[-_.]\w[\w.-]*|\d[\w.-]*|[A-Z]\w?)|\d{1,3}(?:[.-]\d{1,3}){3}"
+)
+_HOST_IN_NAME = re.compile(
+    r"(?i)(?<![a-z])((?:node|host|server)(?:[-_]?\d+|[-_]?[a-z](?![a-z]))|\d{1,3}(?:\.\d{1,3}){3})(?!\d)"
+)
+_NODE_RANK = re.compile(r"(?i)node[-_]?rank[-_.=]?(\d{1,18})")
+_RANK_IN_NAME = re.compile(r"(?i)(?<!node)(?<!node[-_])(?<!local[-_])(?<![a-z])rank[-_.=]?(\d{1,18})")
+_LOCAL_IN_NAME = re.compile(r"(?i)local[-_]?rank[-_.=]?(\d{1,18})")
+_WORKER_IN_NAME = re.compile(r"(?i)(?<![a-z])worker[-_.]?(\d{1,18})(?![\w]*-[0-9a-f]{8})")
+_TORCHRUN = re.compile(r"[/\\]attempt_\d+[/\\](\d{1,18})[/\\]std(?:out|err)\.log$")
+_PLOG = re.compile(
+    r"(?:plog|device)-(?:parser-)?(\d{1,18})[-_]\d+\.log"
+    r"|(?:worker|python-core-worker)-[0-9a-f]{6,}.*?[-_](\d{1,18})\.(?:out|err|log)"
+)
+_DEVICE = re.compile(r"device-(\d{1,18})")
+# Directories that no host is named by.
+_COMMON = re.compile(
+    r"(?i)(?:debug|run|plog|security|operation|logs?|out|output|stdout|stderr|slog|ascend|process_log\w*|train\w*|tmp"
+    r"|session\w*|(?:local_)?rank[-_.]?\d+|device-\d+|attempt_\d+|none_\w+|\d+|host-\d+|msrun\w*|torchrun\w*)"
+)
+
+
+class Place(NamedTuple):
+    """What a path says; `weak_rank` is a rank only where nothing else says one."""
+
+    host: str = ""
+    rank: Optional[int] = None
+    local_rank: Optional[int] = None
+    weak_rank: Optional[int] = None
+    pid: Optional[int] = None
+    device: Optional[int] = None
+
+
+def places_of(labels: Mapping[str, str]) -> Mapping[str, Place]:
+    """Return what each path says; `labels` gives the host of a path where the caller knows it, else nothing."""
+    common = _common_depth([re.split(r"[/\\]", path)[:-1] for path in labels])
+    places = {path: _place(path, label, common) for path, label in labels.items()}
+    for path, rank in _numbered([path for path, place in places.items() if place == Place(place.host)]).items():
+        places[path] = places[path]._replace(weak_rank=rank)
+    unnamed = [path for path, place in places.items() if not place.host]
+    for path, host in _first_difference(unnamed).items():
+        places[path] = places[path]._replace(host=host)
+    return places
+
+
+def _place(path: str, label: str, common: int) -> Place:
+    *folders, name = re.split(r"[/\\]", path)
+    below = folders[common:]
+    folders = [folder for folder in folders if folder]
+    rank = _RANK_IN_NAME.search(name)
+    for folder in reversed(folders[-6:]):
+        rank = rank or _RANK_IN_NAME.fullmatch(folder)
+    parent = folders[-1] if folders else ""
+    local = _LOCAL_IN_NAME.search(name) or _TORCHRUN.search(path)
+    weak = _WORKER_IN_NAME.search(name) or _WORKER_IN_NAME.fullmatch(parent)
+    pid = _PLOG.search(name)
+    device = _DEVICE.fullmatch(parent)
+    return Place(
+        _host(name, below, label),
+        int(rank[1]) if rank else None,
+        int(local[1]) if local else None,
+        int(weak[1]) if weak else None,
+        int(pid[1] or pid[2]) if pid else None,
+        int(device[1]) if device else None,
+    )
+
+
+def _host(name: str, folders: list[str], label: str) -> str:
+    named_so = bool(label) and not _COMMON.fullmatch(label)
+    if named_so and (_IS_HOST.fullmatch(label) or not any(_IS_HOST.fullmatch(folder) for folder in folders)):
+        return label
+    node = _NODE_RANK.search(name)
+    if node:
+        return f"node{node[1]}"
+    for folder in reversed(folders):
+        if _IS_HOST.fullmatch(folder) and not _COMMON.fullmatch(folder):
+            return folder
+    named = _HOST_IN_NAME.search(name)
+    return named[1] if named else ""
+
+
+def _numbered(paths: Iterable[str]) -> Mapping[str, int]:
+    """Return the numbers by which names in one directory differ (`train_0.log`, `train_1.log`)."""
+    series: dict[tuple[str, str], dict[int, str]] = {}
+    for path in paths:
+        if _HOST_IN_NAME.search(re.split(r"[/\\]", path)[-1]):
+            continue
+        found = re.fullmatch(r"(.*?[^\d/\\]|.*[/\\]|)(\d{1,5})((?:\.[a-z]+)+)", path)
+        if found:
+            series.setdefault((found[1], found[3]), {})[int(found[2])] = path
+    return {path: rank for own in series.values() if len(own) > 1 and 0 in own for rank, path in own.items()}
+
+
+def _first_difference(paths: Iterable[str]) -> Mapping[str, str]:
+    """Return the directory by which the paths differ first, where it may be a host's in all of them."""
+    parts = {path: re.split(r"[/\\]", path)[:-1] for path in paths}
+    if len(parts) < 2 or not all(parts.values()):
+        return {}
+    depth = _common_depth(list(parts.values()))
+    if not all(len(own) > depth for own in parts.values()):
+        return {}
+    hosts = {path: own[depth] for path, own in parts.items()}
+    return {} if any(_COMMON.fullmatch(host) for host in hosts.values()) else hosts
+
+
+def _common_depth(folders: Sequence[Sequence[str]]) -> int:
+    """Return how many directories all the paths begin with."""
+    depth = 0
+    while folders and all(len(own) > depth for own in folders) and len({own[depth] for own in folders}) == 1:
+        depth += 1
+    return depth

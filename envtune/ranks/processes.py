@@ -1,0 +1,309 @@
+"""From joined keys to processes, and from what a line says of another process (a rank, an address) to that process."""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, Optional, Sequence
+
+from envtune.ranks.records import Note, Process, Source
+from envtune.ranks.table import STARTS, Key, Naming, Start, number, start_of
+
+OWN_ENDS = ("socket", "socket.self", "p2p", "lost", "cqe", "notify.device")  # lines that say who prints them
+
+
+class Processes:
+    """All processes: those that printed something, and those that others name (added as they are asked for)."""
+
+    def __init__(self, sources: Sequence[Source], notes: Sequence[Note]) -> None:
+        self._naming = Naming(sources, notes)
+        self._sizes: dict[str, int] = {}
+        self._starts = [(note, start_of(note)) for note in notes if note.kind in STARTS]
+        self._join_communicators()
+        self._by_key: dict[Key, Process] = {}
+        self._named: dict[Key, Process] = {}  # those that nothing was read of
+        self.unnamed: list[Note] = []  # lines of files of several processes that do not say whose they are
+        self._add_notes(notes)
+        self._add_sources(sources)
+        self._describe(notes)
+        self.expected = self._expected(notes)
+        self._homes = _homes(self, notes)
+        self._add_addresses(notes)
+        self.all = tuple(self._by_key.values())
+        self._by_rank = {process.rank: process for process in reversed(self.all) if process.rank is not None}
+        self._members = {(name, rank): p for p in reversed(self.all) for name, rank in p.communicators.items()}
+
+    # ------------------------------------------------------------------ who printed it
+
+    def of(self, note: Note) -> Optional[Process]:
+        """Return the process that printed the line."""
+        key = self._naming.key(note)
+        return None if key is None else self._by_key.get(key)
+
+    def _join_communicators(self) -> None:
+        """Join processes with their rank, where the largest communicators do not contradict what lines say."""
+        for _, start in self._starts:
+            if start.size is not None:
+                self._sizes[start.comm] = max(start.size, self._sizes.get(start.comm, 0))
+        largest = max(self._sizes.values(), default=0)
+        keys = self._naming.keys
+        said = {keys.find(key): key[1] for own in keys.sets().values() for key in own if key[0] == "rank"}
+        by_comm: dict[str, dict[Key, int]] = {}
+        for note, start in self._starts:
+            key = self._naming.key(note)
+            if key is not None and start.rank is not None and largest > 1 and self._sizes.get(start.comm) == largest:
+                by_comm.setdefault(start.comm, {}).setdefault(key, start.rank)
+        found = _ranks_of(by_comm.values())
+        if all(said.get(key, rank) == rank for key, rank in found.items()):
+            for key, rank in found.items():
+                keys.join([("rank", rank), key])
+
+    def _process(self, key: Key) -> Process:
+        key = self._naming.keys.find(key)
+        return self._by_key.setdefault(key, Process())
+
+    def _add_notes(self, notes: Iterable[Note]) -> None:
+        for note in notes:
+            key = self._naming.key(note)
+            if key is None:
+                self.unnamed.append(note)
+                continue
+            process = self._process(key)
+            process.notes.append(note)
+            if note.path not in process.files:
+                process.files.append(note.path)
+            own = self._naming.identity(note)
+            process.host = process.host or self._naming.places[note.path].host or own.host
+            process.logic = own.device if process.logic is None else process.logic
+            if note.time is not None:
+                process.first = note.time if process.first is None else min(process.first, note.time)
+                process.last = note.time if process.last is None else max(process.last, note.time)
+
+    def _add_sources(self, sources: Iterable[Source]) -> None:
+        for source in sources:
+            key = self._naming.file_key(source.path)
+            if key is None:
+                continue
+            process, place = self._process(key), self._naming.places[source.path]
+            if source.path not in process.files:
+                process.files.append(source.path)
+            process.host = process.host or place.host
+            process.device = place.device if process.device is None else process.device
+            if source.first is not None and source.last is not None:
+                process.first = source.first if process.first is None else min(process.first, source.first)
+                process.last = source.last if process.last is None else max(process.last, source.last)
+
+    def _describe(self, notes: Iterable[Note]) -> None:
+        for key, own in self._naming.keys.sets().items():
+            if key in self._by_key:
+                _add_keys(self._by_key[key], own)
+        for note, start in self._starts:
+            found = self.of(note)
+            if found is not None:
+                _add_start(found, note, start)
+        for note in notes:
+            found = self.of(note)
+            if found is not None and note.kind in OWN_ENDS:
+                self._add_own(found, note.fields)
+        for process in self._by_key.values():
+            process.device = process.logic if process.device is None else process.device
+            process.host = process.host or process.server
+        self._add_local_ranks()
+
+    def _add_own(self, process: Process, fields: Mapping[str, str]) -> None:
+        """Add what a line about a link says of the end that prints it."""
+        rank = number(fields.get("own"))
+        if process.rank is None and rank is not None and not any(p.rank == rank for p in self._by_key.values()):
+            process.rank = rank
+        if fields.get("own_ip"):
+            process.addresses.add(fields["own_ip"])
+        process.server = process.server or fields.get("own_server") or ""
+        process.device = number(fields.get("own_device")) if process.device is None else process.device
+
+    def _add_local_ranks(self) -> None:
+        """Take a local rank for the rank of the job where all processes are on one host."""
+        if len({process.host for process in self._by_key.values()}) == 1:
+            ranks = {process.rank for process in self._by_key.values()}
+            for process in self._by_key.values():
+                if process.rank is None and process.local_rank is not None and process.local_rank not in ranks:
+                    process.rank = process.local_rank
+        for process in self._by_key.values():
+            if process.device is None and process.local_rank is not None:
+                process.device = process.local_rank
+
+    def _add_addresses(self, notes: Iterable[Note]) -> None:
+        """Add the addresses of devices that a file of the host lists."""
+        for note in notes:
+            if note.kind == "address":
+                host, device = self.label(note.path), number(note.fields["device"])
+                for process in self._by_key.values():
+                    if process.host == host and process.device == device:
+                        process.addresses.add(note.fields["address"])
+
+    def _expected(self, notes: Iterable[Note]) -> int:
+        """Return the number of ranks of the job, 0 where no line says it."""
+        sizes = [number(note.fields.get("size")) or 0 for note in notes if note.kind in ("self", "world")]
+        ranks = [process.rank + 1 for process in self._by_key.values() if process.rank is not None]
+        largest = max([*self._sizes.values(), *sizes], default=0)
+        return largest if largest >= max(ranks, default=0) else 0
+
+    # ------------------------------------------------------------------ whom a line is about
+
+    def by_rank(self, rank: int) -> Process:
+        """Return the process of a rank of the job."""
+        if rank not in self._by_rank:
+            self._by_rank[rank] = self._name(("rank", rank), Process(self._homes.get(rank, ""), rank))
+        return self._by_rank[rank]
+
+    def complete_rank(self, process: Process, rank: int) -> None:
+        """Give a process its rank, where neither it nor another one has it."""
+        if process.rank is None and rank not in self._by_rank:
+            process.rank = rank
+            self._by_rank[rank] = process
+
+    def in_communicator(self, comm: str, rank: int) -> Optional[Process]:
+        """Return the process of a rank of a communicator; of an unknown one it is taken for the rank of the job.
+
+        None where there is no such rank.
+        """
+        if comm and (comm, rank) in self._members:
+            return self._members[comm, rank]
+        size = self._sizes.get(comm)
+        if rank >= (size or self.expected or rank + 1):
+            return None
+        if size is None or size == max(self._sizes.values(), default=0):
+            return self.by_rank(rank)
+        return self._name(("comm", comm, rank), Process())
+
+    def communicator(self, tag: str) -> str:
+        """Return the longest name of a communicator that is in a tag."""
+        return max((name for name in self._sizes if name and name in tag), key=len, default="")
+
+    def by_address(self, address: str, near: Process) -> Optional[Process]:
+        """Return the process whose device has the address; a virtual one repeats on each host."""
+        found = [process for process in self._by_key.values() if address in process.addresses]
+        own = [process for process in found if process.host == near.host]
+        return own[0] if own else found[0] if len(found) == 1 else None
+
+    def by_unknown_address(self, address: str) -> Process:
+        """Return a process of which only the address of its device is known."""
+        return self._name(("address", address), Process(addresses={address}))
+
+    def host_of_line(self, note: Note) -> str:
+        """Return the host that a line's prefix or the place of its file says."""
+        return self._naming.host(self._naming.identity(note).host) or self.label(note.path)
+
+    def label(self, path: str) -> str:
+        """Return the host that the place of a file says."""
+        return self._naming.places[path].host if path in self._naming.places else ""
+
+    def by_device(self, server: str, device: int) -> Process:
+        """Return the process of a device of a host, which is given by its label or address."""
+        host = self._naming.host(server)
+        there = [p for p in self._everybody() if host == p.host or (server and server in (p.server, p.host))]
+        physical = [process for process in there if process.device == device]
+        named = physical or [process for process in there if process.logic == device]
+        if named:
+            return named[0]
+        offsets = {p.rank - p.device for p in there if p.rank is not None and p.device is not None}
+        if len(offsets) == 1:
+            rank = offsets.pop() + device
+            known_rank = self._by_rank.get(rank)
+            if known_rank is not None and not known_rank.host:
+                known_rank.host, known_rank.device = host, device
+                return known_rank
+            if known_rank is None:
+                self._by_rank[rank] = Process(host, rank, device, server=server)
+                return self._name(("device", host, device), self._by_rank[rank])
+        return self._name(("device", host, device), Process(host, None, device, server=server))
+
+    def by_pid(self, host: str, pid: int) -> Process:
+        """Return the process with an id; where only one process has it, whatever the host is called."""
+        label = self._naming.host(host)
+        found = [process for process in self._by_key.values() if process.pid == pid]
+        near = [p for p in found if label in (p.host, p.server) or host in (p.host, p.server)]
+        if near or len(found) == 1:
+            return (near or found)[0]
+        return self._name(("pid", label, pid), Process(label, pid=pid))
+
+    def by_local_rank(self, host: str, rank: int) -> Optional[Process]:
+        """Return the process of a rank within a host."""
+        there = [process for process in self._by_key.values() if not host or process.host == host]
+        found = [p for p in there if p.local_rank == rank] or [p for p in there if p.device == rank]
+        started = sorted(own for own, home in self._homes.items() if home == host)
+        if not found and rank < len(started):
+            return self.by_rank(started[rank])
+        return found[0] if len(found) == 1 else None
+
+    def members(self, comm: str) -> Mapping[int, Process]:
+        """Return the processes of a communicator by their rank in it."""
+        return {p.communicators[comm]: p for p in self._by_key.values() if comm in p.communicators}
+
+    @property
+    def complete(self) -> bool:
+        """Whether the ranks of all processes of the job are known from their own lines."""
+        ranks = {process.rank for process in self._by_key.values()} - {None}
+        return 0 < self.expected == len(ranks)
+
+    def size(self, comm: str) -> int:
+        """Return how many ranks a communicator has, 0 where nothing says it."""
+        return self._sizes.get(comm, 0)
+
+    def host(self, label: str) -> str:
+        """Return the label of a host that is given by its address or label."""
+        return self._naming.host(label)
+
+    def _everybody(self) -> list[Process]:
+        return [*self._by_key.values(), *self._named.values()]
+
+    def _name(self, key: Key, process: Process) -> Process:
+        return self._named.setdefault(key, process)
+
+
+def _ranks_of(communicators: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:
+    """Return processes -> ranks: those of all the communicators, or of one where they contradict each other."""
+    largest = sorted(communicators, key=len, reverse=True)
+    found: dict[Key, int] = {}
+    for own in largest:
+        for key, rank in own.items():
+            found.setdefault(key, rank)
+    distinct = len(set(found.values())) == len(found)
+    return found if distinct or not largest else largest[0]
+
+
+def _homes(processes: Processes, notes: Iterable[Note]) -> Mapping[int, str]:
+    """Return ranks -> the host that a launcher starts them on."""
+    homes: dict[int, str] = {}
+    for note in notes:
+        if note.kind == "places" and note.fields.get("ranks"):
+            printer = processes.of(note)
+            host = printer.host if printer is not None and printer.host else processes.label(note.path)
+            homes.update((int(rank), host) for rank in re.findall(r"\d{1,18}", note.fields["ranks"]) if host)
+        elif note.kind == "places":
+            for host, ranks in re.findall(r"'([^']+)': ?\[([\d, ]*)\]", note.fields.get("mapping", "")):
+                homes.update((int(rank), host) for rank in re.findall(r"\d{1,18}", ranks))
+    return homes
+
+
+def _add_keys(process: Process, keys: Iterable[Key]) -> None:
+    for name, *_, value in keys:
+        if not isinstance(value, int):
+            continue
+        if name == "rank" and process.rank is None:
+            process.rank = value
+        elif name == "pid":
+            process.pid = value
+        elif name == "local":
+            process.local_rank = value
+
+
+def _add_start(process: Process, note: Note, start: Start) -> None:
+    if note.kind == "root":
+        process.root_of.add(start.comm)
+        return
+    if start.comm and start.rank is not None:
+        process.communicators.setdefault(start.comm, start.rank)
+    process.server = process.server or start.server
+    process.logic = start.logic if process.logic is None else process.logic
+    process.device = start.device if process.device is None else process.device
+    if start.address:
+        process.addresses.add(start.address)

@@ -1,0 +1,238 @@
+"""The table of processes: which file, prefix, process id, rank, device and address belong together.
+
+Every line with an identity says that some keys are of one process (rank 3 is pid 4711 of this host; this file is of
+rank 3); keys that are joined by any line are one process. Ranks of communicators are ranks of the job where the
+communicator is the largest one and no line says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from envtune.ranks.identity import Identity, Place, identity_of, places_of
+from envtune.ranks.lines import FIELDS
+from envtune.ranks.records import Note, Source
+
+Key = Tuple[Union[str, int], ...]  # what is named, and its values: ("pid", host, 4711)
+_FIELDS = {name: re.compile(regex) for name, regex in FIELDS.items()}
+STARTS = ("start", "root", "vnic", "notify.group")
+WORLD = "hccl_world_group"  # the communicator of lines that name none
+
+
+def field(name: str, text: str) -> str:
+    """Return what a line has in brackets under this name; empty where it has nothing."""
+    found = _FIELDS[name].search(text)
+    return found[1] if found else ""
+
+
+def number(text: Optional[str]) -> Optional[int]:
+    """Return a number that is one, None else."""
+    return int(text) if text and text.isdecimal() else None
+
+
+class Start(NamedTuple):
+    """What one line says about a process and a communicator."""
+
+    comm: str
+    rank: Optional[int]
+    size: Optional[int]
+    server: str
+    logic: Optional[int]
+    device: Optional[int]
+    address: str
+
+
+def start_of(note: Note) -> Start:
+    """Return what a line about a communicator says of the process that printed it."""
+    text = note.text
+    group = note.kind == "notify.group"
+    size = number(field("size", text))
+    comm = field("group" if group else "comm", text) or ("" if size is None else WORLD)
+    address = note.fields.get("vnic") or field("device_ip", text)
+    return Start(
+        comm,
+        number(field("own" if group else "rank", text)),
+        size,
+        "" if group else field("server", text),
+        number(field("logic", text)),
+        number(field("device", text)),
+        "" if address in ("0.0.0.0", "::") else address,
+    )
+
+
+class Keys:
+    """Sets of keys that are of one process (union-find)."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Key, Key] = {}
+
+    def find(self, key: Key) -> Key:
+        """Return what stands for the set of the key."""
+        self._parents.setdefault(key, key)
+        while self._parents[key] != key:
+            self._parents[key] = key = self._parents[self._parents[key]]
+        return key
+
+    def join(self, keys: Sequence[Key]) -> None:
+        """Join the sets of the keys."""
+        for key in keys[1:]:
+            self._parents[self.find(key)] = self.find(keys[0])
+
+    def sets(self) -> Mapping[Key, list[Key]]:
+        """Return the keys of each set."""
+        sets: dict[Key, list[Key]] = {}
+        for key in self._parents:
+            sets.setdefault(self.find(key), []).append(key)
+        return sets
+
+
+class Naming:
+    """Who printed which line: joins the keys of identities, files and communicators."""
+
+    def __init__(self, sources: Iterable[Source], notes: Sequence[Note]) -> None:
+        labels = {note.path: "" for note in notes}
+        self.places = places_of({**labels, **{source.path: source.host for source in sources}})
+        self.keys = Keys()
+        self._identities: dict[tuple[str, int], Identity] = {}
+        self._labels = _labels(notes, self.places)
+        by_file: dict[str, list[Note]] = {path: [] for path in self.places}
+        for note in notes:
+            by_file.setdefault(note.path, []).append(note)
+            self._identities.setdefault(note.place, identity_of(note.text))
+        self._ranks_are_local = _repeated(self.places)
+        self._single = {path: self._is_single(path, own) for path, own in by_file.items()}
+        for path, own in by_file.items():
+            self._join_file(path, own)
+        self._join_hosts()
+
+    def host(self, label: str) -> str:
+        """Return the label of a host that is given by its address or label."""
+        return self._labels.get(label, label)
+
+    def identity(self, note: Note) -> Identity:
+        """Return what the prefixes of its line say."""
+        return self._identities[note.place]
+
+    def key(self, note: Note) -> Optional[Key]:
+        """Return the key of the process that printed it; None in a file of several for a line without a prefix."""
+        keys = self._keys_of(note)
+        return self.keys.find(keys[0]) if keys else None
+
+    def file_key(self, path: str) -> Optional[Key]:
+        """Return the key of the process whose file it is; None for a file of several."""
+        return self.keys.find(("file", path)) if self._single.get(path) else None
+
+    def _place(self, path: str) -> Place:
+        return self.places.get(path, Place())
+
+    def _keys_of(self, note: Note) -> list[Key]:
+        own, place = self._identities[note.place], self._place(note.path)
+        host = self.host(own.host) or place.host
+        pid = place.pid if place.pid is not None else own.pid
+        keys: list[Key] = []
+        rank = own.rank if own.rank is not None else _own_rank(note)
+        if rank is not None and (own.rank is not None or pid is not None or self._single.get(note.path)):
+            keys.append(("rank", rank))
+        if pid is not None:
+            keys.append(("pid", host, pid))
+        if own.local_rank is not None and own.rank is None:
+            keys.append(("local", host, own.local_rank))
+        if self._single.get(note.path):
+            keys.append(("file", note.path))
+        return keys
+
+    def _is_single(self, path: str, notes: Sequence[Note]) -> bool:
+        place = self._place(path)
+        if place.pid is not None:
+            return True
+        owns = [self._identities[note.place] for note in notes]
+        if any(own.worker for own in owns):
+            return False  # a driver that prints what its actors say
+        ranks = {own.rank for own in owns} | {_own_rank(note) for note in notes}
+        ranks.discard(None)
+        if place.rank is not None and not self._ranks_are_local and ranks <= {place.rank}:
+            return True
+        pids = {own.pid for own in owns if own.pid is not None}
+        locals_ = {own.local_rank for own in owns if own.local_rank is not None}
+        groups = (note for note in notes if note.kind == "start" and field("rank", note.text))
+        members: dict[str, set[str]] = {}
+        for note in groups:
+            members.setdefault(field("comm", note.text), set()).add(field("rank", note.text))
+        several = any(len(own) > 1 for own in members.values())
+        return max(len(ranks), len(pids), len(locals_)) <= 1 and not several
+
+    def _join_file(self, path: str, notes: Iterable[Note]) -> None:
+        place = self._place(path)
+        for note in notes:
+            self.keys.join(self._keys_of(note))
+        if not self._single.get(path):
+            return
+        owns = [self._identities[note.place] for note in notes]
+        keys: list[Key] = [("file", path)]
+        if place.pid is not None:
+            keys.append(("pid", place.host, place.pid))
+        if place.rank is not None:
+            keys.append(("local", place.host, place.rank) if self._ranks_are_local else ("rank", place.rank))
+        elif place.local_rank is not None:
+            keys.append(("local", place.host, place.local_rank))
+        elif place.weak_rank is not None and not _say_rank(notes, owns):
+            keys.append(("rank", place.weak_rank))
+        self.keys.join(keys)
+
+    def _join_hosts(self) -> None:
+        """Join a process that one file gives by host and id with what another one, without a host, says of the id."""
+        hosts: dict[int, set[str]] = {}
+        for own in self.keys.sets().values():
+            for name, *_, pid in own:
+                if name == "pid" and isinstance(pid, int):
+                    hosts.setdefault(pid, set()).update(str(key[1]) for key in own if key[0] == name and key[2] == pid)
+        directories = {place.host for place in self.places.values()}
+        for pid, names in hosts.items():
+            named, others = names & directories - {""}, names - directories | names & {""}
+            if len(named) == 1 and others:
+                (host,) = named
+                self.keys.join([("pid", host, pid), *(("pid", other, pid) for other in others)])
+            elif not named and len(others) == 2 and "" in others:
+                self.keys.join([("pid", other, pid) for other in sorted(others)])
+
+
+def _say_rank(notes: Iterable[Note], owns: Iterable[Identity]) -> bool:
+    """Return whether the lines of a file say which rank it is of."""
+    starts = (note for note in notes if note.kind == "start")
+    return any(own.rank is not None for own in owns) or any(start_of(note).rank is not None for note in starts)
+
+
+def _own_rank(note: Note) -> Optional[int]:
+    """Return the rank that a line says its process has, in a job of several."""
+    if note.kind != "self" or number(note.fields.get("size")) == 1:
+        return None
+    return number(note.fields.get("rank"))
+
+
+def _labels(notes: Iterable[Note], places: Mapping[str, Place]) -> Mapping[str, str]:
+    """Return addresses of hosts -> the label of the directory whose files print them as their own."""
+    found: dict[str, set[str]] = {}
+    for note in notes:
+        label = places.get(note.path, Place()).host
+        if not label:
+            continue
+        own = start_of(note).server if note.kind == "start" else note.fields.get("own_server", "")
+        if note.kind == "socket.detected":
+            own = ""
+        if own:
+            found.setdefault(own, set()).add(label)
+    for place in places.values():
+        address = re.search(r"\d{1,3}(?:[.-]\d{1,3}){3}", place.host)
+        if address:
+            found.setdefault(address[0].replace("-", "."), set()).add(place.host)
+    return {address: next(iter(labels)) for address, labels in found.items() if len(labels) == 1}
+
+
+def _repeated(places: Mapping[str, Place]) -> bool:
+    """Return whether files of several hosts have the same rank in their names: then it is one within the host."""
+    hosts: dict[int, set[str]] = {}
+    for place in places.values():
+        if place.rank is not None and place.host:
+            hosts.setdefault(place.rank, set()).add(place.host)
+    return any(len(own) > 1 for own in hosts.values())
