@@ -36,7 +36,8 @@ def python_excerpt(path: str, data: bytes) -> bytes:
         return data[:4]
     if name in ("METADATA", "PKG-INFO"):
         head = data.replace(b"\r\n", b"\n").split(b"\n\n", 1)[0]
-        return b"".join(line + b"\n" for line in head.split(b"\n") if re.match(rb"(?i)(name|version)\s*:", line))
+        kept = rb"(?i)(name|version)\s*:|requires-dist\s*:\s*torch(?![\w.-])"
+        return b"".join(line + b"\n" for line in head.split(b"\n") if re.match(kept, line))
     if name == "RECORD" and re.search(r"/pillow[^/]*\.dist-info/RECORD$", path, re.I):
         wanted = RECORDED_PILLOW_FILES.encode("ascii")
         return b"".join(line + b"\n" for line in data.splitlines() if re.match(wanted, line.split(b",")[0]))

@@ -145,7 +145,7 @@ def test_any_log_in_any_locale(encoding: str, form: str, places: Path) -> None:
     assert ended.status == 1 and ended.err == b""
     text = ended.out.decode("utf-8" if form == "json" or encoding == "ascii" else encoding)
     assert ("\U0001f600" if form == "json" or encoding in ("ascii", "utf-8") else "\\U0001f600") in text
-    assert form != "json" or json.loads(text)["schema"] == "envtune.diagnosis/1"
+    assert form != "json" or json.loads(text)["schema"] == "envtune.diagnosis/2"
 
 
 @pytest.mark.parametrize("words", ["list checks", "history"])

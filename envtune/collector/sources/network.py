@@ -55,12 +55,13 @@ NETWORK = Table(
 
 
 def record_network(recorder: Any) -> None:
-    """Record where the host's own name and MASTER_ADDR lead, the peers of HCCL_WHITELIST_FILE, built-in filters."""
+    """Record where the host's own name and MASTER_ADDR lead, the job's peers and rank table, built-in filters."""
     quietly(recorder.read_bytes, "/lib/modules/%s/modules.builtin" % recorder.uname["release"])
     record_command(recorder, ("getent", "hosts", recorder.uname["nodename"]), 3.0)
     master = recorder.variables.get("MASTER_ADDR", "").strip()
     if re.match(r"[A-Za-z0-9_][A-Za-z0-9_.-]*$", master) and not re.match(r"[0-9.]+$", master):
         record_command(recorder, ("getent", "ahosts", master), 3.0)
-    whitelist = recorder.variables.get("HCCL_WHITELIST_FILE", "")
-    if whitelist.startswith("/"):
-        quietly(recorder.read_bytes, os.path.normpath(whitelist))
+    for name in ("HCCL_WHITELIST_FILE", "RANK_TABLE_FILE"):
+        path = recorder.variables.get(name, "")
+        if path.startswith("/"):
+            quietly(recorder.read_bytes, os.path.normpath(path))

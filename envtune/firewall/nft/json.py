@@ -41,9 +41,17 @@ def parse_json(text: str, family: int) -> list[Table]:
     """Return the tables a packet of IPv4 (4) or IPv6 (6) passes; ListingError when the text is not whole."""
     try:
         items = json.loads(text)["nftables"]
-        return tables([item for item in items if isinstance(item, dict)], family)
+        return tables([_with_flags(item) for item in items if isinstance(item, dict)], family)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ListingError(str(error)) from None
+
+
+def _with_flags(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an empty set as one that packets may add to: the JSON of nft 1.0.6 leaves `dynamic` out of its flags."""
+    body = item.get("set")
+    if not isinstance(body, dict) or body.get("elem"):
+        return item
+    return {**item, "set": {**body, "flags": [*as_list(body.get("flags")), "dynamic"]}}
 
 
 def tables(items: Sequence[Mapping[str, Any]], family: int) -> list[Table]:

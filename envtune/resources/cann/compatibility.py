@@ -1,7 +1,9 @@
 """The compatibility matrix (envtune/data/compat.csv), and what it says of torch, torch_npu, CANN, Python and driver.
 
 Every row has a source and keeps its tier: `matched` is a released combination, `compatible` a looser statement of the
-vendor, `downstream` a combination that a project above ships. What no row speaks of is unknown, never a pass.
+vendor, `downstream` a combination that a project above ships. A list of pairings is no list of refusals: a pair that
+is not in it is unknown. Only what the vendor refuses in so many words (`cann_hdk_refused`) or a package's own metadata
+excludes is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Iterable, Mapping, NamedTuple, Optional
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
-from envtune.resources.cann.version_files import same_version
+from envtune.resources.cann.version_files import canonical, same_release, same_version, version_key
 
 
 class MatrixRow(NamedTuple):
@@ -73,9 +75,39 @@ def rows_of(relation: str) -> tuple[MatrixRow, ...]:
     return tuple(row for row in matrix() if row.relation == relation)
 
 
-def knows_cann(cann: str) -> bool:
-    """Return whether the vendor's tables of torch_npu releases name this CANN; they often omit patch releases."""
-    return any(same_version(row.cann, cann) for row in matrix() if row.relation in ("matched", "compatible"))
+def published() -> str:
+    """Return the month of the data, `2026-11`."""
+    return rows_of("published")[0].package_version
+
+
+def newer_than_table(name: str, version: str, known: Iterable[str]) -> Optional[Text]:
+    """Return the words for a version that is newer than every one the table knows; None when it is not."""
+    own, keys = version_key(version), [(key, text) for text in known for key in [version_key(text)] if key]
+    if own is None or not keys or own <= max(keys)[0]:
+        return None
+    newest = max(keys)[1]
+    return Message(
+        "{name} {version} is newer than this table, which ends at {newest}", name=name, version=version, newest=newest
+    )
+
+
+def newer_cann(cann: str) -> Optional[Text]:
+    """Return the words for a CANN newer than the table; None when it is not, as 20.2, which was before 3.3 and 5.0."""
+    if re.match(r"(19|2[0-2])\.", canonical(cann)):
+        return None
+    return newer_than_table("CANN", cann, (row.cann for row in matrix() if row.cann))
+
+
+def newer_driver(driver: str) -> Optional[Text]:
+    """Return the words for a driver newer than the table; None when it is not."""
+    return newer_than_table("driver", driver, (row.package_version for row in matrix() if row.package == "hdk"))
+
+
+def newer_torch_npu(torch_npu: str) -> Optional[Text]:
+    """Return the words for a torch_npu newer than the releases of its line (2.7, 2.8) in the table."""
+    releases = [row.package_version for row in rows_of("matched")]
+    line = canonical(torch_npu).split(".")[:2]
+    return newer_than_table("torch_npu", torch_npu, [r for r in releases if r.split(".")[:2] == line] or releases)
 
 
 def cann_of_internal(number: str) -> Optional[str]:
@@ -87,11 +119,13 @@ def cann_of_internal(number: str) -> Optional[str]:
 
 
 class MatrixVerdict(NamedTuple):
-    """What the matrix says of one pair: matched, compatible, contradicted, or unknown; and the rows it rests on."""
+    """What is known of one pair: matched, compatible, refused, or unknown; and the rows it rests on."""
 
     tier: str
     rows: tuple[MatrixRow, ...] = ()
     expected: Optional[Text] = None  # what would match
+    newer: Optional[Text] = None  # which version is newer than the matrix
+    stated: str = ""  # the line of the package's own metadata that decides
 
     @property
     def evidence(self) -> Evidence:
@@ -117,30 +151,31 @@ def adapter_version(branch: str) -> str:
 
 
 def judge_cann(torch_npu: str, cann: str) -> MatrixVerdict:
-    """Judge torch_npu with CANN; contradicted only when the matrix knows both and pairs each with others."""
+    """Judge torch_npu with CANN; unknown when the pair is not among those published, whatever else is."""
     released = torch_npu_rows(torch_npu)
     downstream = downstream_rows(torch_npu)
-    matched = tuple(row for row in released if same_version(row.cann, cann))
+    matched = tuple(row for row in released if same_release(cann, row.cann))
     if matched:
         return MatrixVerdict("matched", matched)
     adapters = {adapter_version(row.branch_or_tag) for row in released}
     loose = tuple(
-        row for row in rows_of("compatible") if row.package_version in adapters and same_version(row.cann, cann)
+        row for row in rows_of("compatible") if row.package_version in adapters and same_release(cann, row.cann)
     )
-    loose += tuple(row for row in downstream if same_version(row.cann, cann))
+    loose += tuple(row for row in downstream if same_release(cann, row.cann))
     if loose:
         return MatrixVerdict("compatible", loose)
-    if not released or not knows_cann(cann):
-        return MatrixVerdict("unknown", released or downstream)
-    return MatrixVerdict("contradicted", released, _expected_cann(torch_npu, cann, released))
+    expected = _expected_cann(torch_npu, cann, released)
+    return MatrixVerdict("unknown", released or downstream, expected, newer_torch_npu(torch_npu) or newer_cann(cann))
 
 
-def _expected_cann(torch_npu: str, cann: str, released: Iterable[MatrixRow]) -> Text:
+def _expected_cann(torch_npu: str, cann: str, released: Iterable[MatrixRow]) -> Optional[Text]:
     """Return the CANN that the torch_npu is released for, and the torch_npu that are released for this CANN."""
     for_torch_npu = " | ".join(dict.fromkeys(row.cann for row in released))
-    for_cann = " | ".join(row.package_version for row in rows_of("matched") if same_version(row.cann, cann))
+    for_cann = " | ".join(row.package_version for row in rows_of("matched") if same_release(cann, row.cann))
     if not for_cann:
-        return Literal(f"CANN {for_torch_npu} (torch_npu {torch_npu})")
+        return Literal(f"CANN {for_torch_npu} (torch_npu {torch_npu})") if for_torch_npu else None
+    if not for_torch_npu:
+        return Literal(f"torch_npu {for_cann} (CANN {cann})")
     return Message(
         "CANN {for_torch_npu} (torch_npu {torch_npu}), or torch_npu {for_cann} (CANN {cann})",
         for_torch_npu=for_torch_npu,
@@ -150,30 +185,44 @@ def _expected_cann(torch_npu: str, cann: str, released: Iterable[MatrixRow]) -> 
     )
 
 
-def judge_torch(torch_npu: str, torch: str) -> MatrixVerdict:
-    """Judge torch_npu with torch; a build suffix of torch (`+cpu`) does not count."""
-    rows = torch_npu_rows(torch_npu)
-    if rows:
-        if any(same_version(row.torch, torch) for row in rows):
-            return MatrixVerdict("matched", rows)
-        if any(re.match(re.escape(row.torch) + r"[a-z]", torch) for row in rows):
-            return MatrixVerdict("unknown", rows)  # 2.1.0a0+git...: built from some commit before the release
-        return MatrixVerdict("contradicted", rows, _alternatives(f"torch {row.torch}" for row in rows))
-    rows = downstream_rows(torch_npu)
-    if any(same_version(row.torch, torch) for row in rows):
-        return MatrixVerdict("compatible", rows)
-    return MatrixVerdict("unknown", rows)
+def judge_torch(torch_npu: str, torch: str, requires: str = "") -> MatrixVerdict:
+    """Judge torch_npu with torch, by the Requires-Dist of the torch_npu wheel first.
+
+    Every wheel is built for one torch, that of its own X.Y.Z, and says so (setup.py of Ascend/pytorch); where the line
+    was not recorded, the matrix confirms it or nothing is known. A build suffix of torch (`+cpu`) does not count. A
+    pre-release or a build from source (2.1.0a0) is some commit before the release: unknown.
+    """
+    rows = torch_npu_rows(torch_npu) or downstream_rows(torch_npu)
+    wanted = required_release(requires) or ""
+    listed = [wanted] if wanted else [row.torch for row in rows]
+    exact = any(same_release(torch, one) for one in listed)
+    if not exact and any(re.match(re.escape(one) + r"[a-z]", canonical(torch)) for one in listed if one):
+        return MatrixVerdict("unknown", rows, stated=requires)
+    if wanted:
+        tier = "matched" if exact else "refused"
+        return MatrixVerdict(tier, rows, Literal(f"torch {wanted}"), stated=requires)
+    if exact:
+        return MatrixVerdict("matched" if torch_npu_rows(torch_npu) else "compatible", rows)
+    expected = _alternatives(f"torch {row.torch}" for row in rows) if rows else None
+    if torch_npu_rows(torch_npu) and all(canonical(torch_npu).startswith(row.torch) for row in rows):
+        return MatrixVerdict("refused", rows, expected)
+    return MatrixVerdict("unknown", rows, expected, newer_torch_npu(torch_npu))
+
+
+def required_release(requires: str) -> Optional[str]:
+    """Return 2.8.0 of `torch==2.8.0` or `torch (==2.8.0)`; None for another form, which decides nothing here."""
+    found = re.fullmatch(r"torch\s*\(?\s*===?\s*([\w.+!-]+?(?:\.\*)?)\s*\)?", requires.partition(";")[0].strip(), re.I)
+    return re.sub(r"\.\*$", ".X", found[1]) if found else None
 
 
 def judge_python(torch_npu: str, torch: str, python: str) -> MatrixVerdict:
     """Judge the target's Python with torch_npu, or with torch where torch_npu is not in the matrix."""
     rows = torch_npu_rows(torch_npu) or tuple(r for r in rows_of("torch_python") if same_version(r.torch, torch))
     stated = tuple(row for row in rows if row.python)
-    if not stated:
-        return MatrixVerdict("unknown", rows)
     if any(python_listed(python, row.python) for row in stated):
         return MatrixVerdict("matched", stated)
-    return MatrixVerdict("contradicted", stated, _alternatives(f"Python {row.python}" for row in stated))
+    expected = _alternatives(f"Python {row.python}" for row in stated) if stated else None
+    return MatrixVerdict("unknown", stated or rows, expected, newer_torch_npu(torch_npu))
 
 
 def _alternatives(names: Iterable[str]) -> Text:
@@ -213,25 +262,42 @@ def released_as(torch: str) -> Optional[str]:
 TIERS: Mapping[str, Text] = {
     "matched": Message("matched, a released combination"),
     "compatible": Message("compatible (looser tier than matched)"),
-    "contradicted": Message("the matrix pairs it with others"),
+    "refused": Message("a wheel of torch_npu requires the torch of its own release"),
 }
 
 
 def pair_reading(subject: str, pair: Text, verdict: MatrixVerdict) -> Reading:
-    """Return a verdict as a reading whose value is the tier; a pair that the matrix does not know has a reason."""
+    """Return a verdict as a reading whose value is the tier, with the month of the data.
+
+    A pair that is not among the published ones has no value but a reason.
+    """
+    month, evidence = published(), verdict.evidence
+    if verdict.stated:
+        evidence = Evidence("Requires-Dist", "\n".join(part for part in (verdict.stated, evidence.text) if part))
     if verdict.tier == "unknown":
-        nearest = "; ".join(row.text for row in verdict.rows[:3])
-        reason = Message("no row of the compatibility matrix speaks of {pair}", pair=pair)
-        if nearest:
-            reason = Message("{reason} (nearest: {nearest})", reason=reason, nearest=nearest)
-        return Reading(subject, None, verdict.evidence, pair, reason=reason)
-    shown = Message("{pair}: {tier}", pair=pair, tier=TIERS[verdict.tier])
-    return Reading(subject, verdict.tier, verdict.evidence, shown, verdict.expected)
+        reason: Text = Message("{pair}: not among the published pairs of {month}", pair=pair, month=month)
+        if verdict.newer is not None:
+            reason = Message("{reason}; {newer}", reason=reason, newer=verdict.newer)
+        if verdict.expected is not None:
+            reason = Message("{reason} (published: {expected})", reason=reason, expected=verdict.expected)
+        return Reading(subject, None, evidence, pair, verdict.expected, reason=reason)
+    shown = Message("{pair}: {tier} (data of {month})", pair=pair, tier=TIERS[verdict.tier], month=month)
+    if verdict.stated:
+        tier = Message("as its metadata requires") if verdict.tier == "matched" else Message("its metadata refuses it")
+        shown = Message(
+            "{pair}: {tier}, {stated} (data of {month})", pair=pair, tier=tier, stated=verdict.stated, month=month
+        )
+    return Reading(subject, verdict.tier, evidence, shown, verdict.expected)
 
 
-def hdk_rows(cann: str) -> Iterable[tuple[MatrixRow, str]]:
-    """Yield (row, driver version or pattern) of every row that pairs this CANN with drivers."""
+def hdk_rows(cann: str, *relations: str) -> Iterable[tuple[MatrixRow, str]]:
+    """Yield (row, driver version or pattern) of every row of these relations about this CANN and drivers."""
     for row in matrix():
-        if row.relation in ("cann_hdk", "matched") and row.hdk_driver and same_version(row.cann, cann):
+        if row.relation in relations and row.hdk_driver and same_release(cann, row.cann):
             for driver in row.hdk_driver.split(";"):
                 yield row, driver.strip()
+
+
+def toolkits_of_ops(ops: str) -> tuple[MatrixRow, ...]:
+    """Return the rows that pair an ops package of this version with toolkits."""
+    return tuple(row for row in rows_of("ops_toolkit") if same_release(ops, row.package_version))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Optional
+import re
+from typing import Iterable, Literal, Optional, Union
 
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import NotApplicable
+from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.compatibility import (
@@ -16,13 +17,17 @@ from envtune.resources.cann.compatibility import (
     judge_python,
     judge_torch,
     matrix,
+    newer_cann,
+    newer_driver,
     pair_reading,
+    published,
     released_as,
 )
-from envtune.resources.cann.driver import DriverPackage, read_package
+from envtune.resources.cann.driver import DriverPackage, read_package, running_package
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install
 from envtune.resources.cann.version_files import lists_product, matches_row, product_number, same_version
+from envtune.resources.python.distributions import requirements
 
 
 @probe("cann.torch_compatibility", formerly="compat_probes.torch")
@@ -57,46 +62,73 @@ def _stack(context: Context, adapter: str, torch_version: str) -> Iterable[Readi
         yield pair_reading("torch_npu", pair, judge_cann(adapter, cann.version))
     if torch_version != "none" and not built_in:
         pair = Message("{name} with torch {torch_version}", name=name, torch_version=torch_version)
-        yield pair_reading("torch", pair, judge_torch(adapter, torch_version))
+        yield pair_reading("torch", pair, judge_torch(adapter, torch_version, _required_torch(context)))
     pair = Message("{name} with Python {python}", name=name, python=python)
     yield pair_reading("python", pair, judge_python(adapter, torch_version, python))
 
 
+def _required_torch(context: Context) -> str:
+    """Return the Requires-Dist line about torch in torch_npu's metadata; empty where it has none."""
+    try:
+        lines = requirements(context, "torch_npu")
+    except (HostError, Undetermined):
+        return ""
+    return next((line for line in lines if re.match(r"torch(?![\w.-])", line, re.I) and "extra" not in line), "")
+
+
 @probe("cann.driver_compatibility", formerly="compat_probes.driver")
 def driver(context: Context) -> Iterable[Reading]:
-    """Read whether the driver serves the active CANN.
+    """Read whether the driver that runs serves the active CANN.
 
-    One of two sources is enough: the driver's compatible_version list names the CANN's product number (V100R001Cxx),
-    or a row of the matrix pairs the two. Both refusing is a failure. One refusing alone is not: the lists are known to
-    be too narrow (driver 25.0.rc1.1 lists C17-C21, the release notes pair it with CANN 8.2.RC1, which is C22).
+    Three voices. The driver's compatible_version list names the CANN's product number (V100R001Cxx), or it refuses it;
+    the vendor's tables accept the pair, refuse it (the N of the grid CANN x HDK), or do not list it. What accepts wins
+    over the driver's list, which is known to be too narrow (driver 25.0.rc1.1 lists C17-C21, the release notes pair it
+    with CANN 8.2.RC1, which is C22); the grid's N wins over everything, because it is newer than the driver. A pair
+    that is not listed is not refused.
     """
-    return [judge_driver(context.cached(read_package, "driver"), active_install(context))]
+    files, running, cann = context.cached(read_package, "driver"), running_package(context), active_install(context)
+    readings = [judge_driver(running, cann)]
+    if running != files:
+        readings.append(judge_driver(files, cann)._replace(subject="driver after the next boot"))
+    return readings
 
 
-_ACCEPTS = {True: Message("accepts"), False: Message("refuses"), None: Message("is silent")}
+_ACCEPTS = {
+    True: Message("accepts"),
+    False: Message("refuses"),
+    None: Message("is silent"),
+    "unlisted": Message("does not list this pair"),
+}
 
 
 def judge_driver(package: DriverPackage, cann: Install) -> Reading:
     """Return the verdict over a driver and a CANN: match, mismatch, or unknown."""
     number, by_list = _by_list(package, cann)
-    by_matrix, rows = _by_matrix(package, cann.version)
-    shown = Message(
-        "driver {driver}, CANN {cann}{number}: the driver's list {by_list}, the matrix {by_matrix}",
+    matrix_voice, rows = _by_matrix(package, cann.version)
+    newer = (newer_cann(cann.version) if cann.version else None) or newer_driver(package.version or package.bundle)
+    shown: Text = Message(
+        "driver {driver}, CANN {cann}{number}: the driver's list {by_list}, the matrix of {month} {by_matrix}",
         driver=package.shown,
         cann=cann.version or "?",
         number=f" ({number})" if number else "",
         by_list=_ACCEPTS[by_list],
-        by_matrix=_ACCEPTS[by_matrix],
+        month=published(),
+        by_matrix=_ACCEPTS[matrix_voice],
     )
+    if newer is not None:
+        shown = Message("{reason}; {newer}", reason=shown, newer=newer)
     expected = _expected(package, " | ".join(dict.fromkeys(name for _, name in rows)))
     matrix_text = (row.text for row, _ in rows[:6])
     text = "\n".join([f"[driver]\n{package.text}", f"[CANN]\n{cann.evidence.text}", *matrix_text])
     evidence = Evidence(f"{package.path}, {cann.evidence.source}", text)
-    if by_list or by_matrix:
+    if matrix_voice is not False and (by_list or matrix_voice is True):
         return Reading("driver", "match", evidence, shown, expected)
-    if by_list is False and by_matrix is False:
+    too_narrow = cann.version is not None and newer_cann(cann.version) is not None  # older than what it would refuse
+    too_narrow = too_narrow or _serves_product(package, number)
+    if matrix_voice is False or (by_list is False and not too_narrow):
         return Reading("driver", "mismatch", evidence, shown, expected)
-    return Reading("driver", None, evidence, shown, expected, reason=shown)
+    reason = Message("{shown}; not among the published pairs of {month}", shown=shown, month=published())
+    return Reading("driver", None, evidence, shown, expected, reason=reason)
 
 
 def _expected(package: DriverPackage, drivers: str) -> Text:
@@ -128,10 +160,29 @@ def _known_prefix(cann: Optional[str]) -> str:
     return ""
 
 
-def _by_matrix(package: DriverPackage, cann: Optional[str]) -> tuple[Optional[bool], list[tuple[MatrixRow, str]]]:
-    rows = list(hdk_rows(cann)) if cann else []
+def _serves_product(package: DriverPackage, number: str) -> bool:
+    """Return whether the vendor pairs this driver with another CANN of the same product number.
+
+    Then the driver's list is known to be too narrow for that number.
+    """
+    siblings = {row.cann for row in matrix() if number and row.cann_inner_prefix == number}
+    return any(_by_matrix(package, cann)[0] is True for cann in siblings)
+
+
+def _by_matrix(
+    package: DriverPackage, cann: Optional[str]
+) -> tuple[Union[bool, Literal["unlisted"], None], list[tuple[MatrixRow, str]]]:
+    """Return what the vendor's tables say of the pair, and their rows; None when they do not know the CANN."""
+    rows = list(hdk_rows(cann, "cann_hdk", "matched")) if cann else []
     versions = [version for version in (package.bundle, package.version) if version]
-    accepting = [(row, name) for row, name in rows if any(matches_row(version, name) for version in versions)]
+
+    def naming(candidates: Iterable[tuple[MatrixRow, str]]) -> list[tuple[MatrixRow, str]]:
+        return [(row, name) for row, name in candidates if any(matches_row(version, name) for version in versions)]
+
+    refusing = naming(hdk_rows(cann, "cann_hdk_refused")) if cann else []
+    if refusing:
+        return False, refusing + rows
+    accepting = naming(rows)
     if accepting:
         return True, accepting
-    return (False, rows) if rows else (None, [])
+    return ("unlisted", rows) if rows else (None, [])

@@ -7,11 +7,12 @@ from typing import Iterable, NamedTuple, Optional
 from envtune.collector.sources.cann import DRIVER_INFO, key_values
 from envtune.context import Context
 from envtune.context.registry import fact, probe
-from envtune.errors import Missing, Undetermined, Unreadable
+from envtune.errors import HostError, Missing, Undetermined, Unreadable
 from envtune.host import Host, is_dir
 from envtune.messages import Message
 from envtune.model import Evidence, Fact, Reading
-from envtune.resources.cann.version_files import in_ranges, selected_fields
+from envtune.resources.cann.version_files import in_ranges, same_version, selected_fields
+from envtune.resources.npu.devices import smi_output
 
 DEFAULT_BASE = "/usr/local/Ascend"
 DEVICES = ("/dev/davinci_manager", "/dev/davinci[0-9]*")
@@ -62,14 +63,79 @@ def package_bases(host: Host, kind: str) -> tuple[str, ...]:
 
 
 def read_package(context: Context, kind: str) -> DriverPackage:
-    """Return the `driver` or `firmware` package; Missing when there is no version.info in any of its places."""
+    """Return the `driver` or `firmware` package; Missing when there is no version.info in any of its places.
+
+    /etc/ascend_install.info may be left over from an older installation: where both of its places hold a driver, the
+    one that npu-smi reports is taken, and of firmware the one beside it.
+    """
     paths = [f"{base}/{kind}/version.info" for base in package_bases(context.host, kind)]
+    found = []
     for path in paths:
         try:
-            return parse_package(path, context.host.read(path))
+            found.append(parse_package(path, context.host.read(path)))
         except Missing:
             continue
-    raise Missing(paths[0])
+    if not found:
+        raise Missing(paths[0])
+    if len(found) == 1:
+        return found[0]
+    if kind == "firmware":
+        base = context.cached(read_package, "driver").path.rpartition("/driver/")[0]
+        return next((package for package in found if package.path.startswith(f"{base}/")), found[0])
+    running = running_version(context)
+    return next((package for package in found if running and same_driver(package, running)), found[0])
+
+
+def running_version(context: Context) -> str:
+    """Return the version of the driver that runs, as npu-smi reports it; empty where it reports none."""
+    try:
+        return smi_output(context).table.version
+    except (HostError, Undetermined):
+        return ""
+
+
+def same_driver(package: DriverPackage, running: str) -> bool:
+    """Return whether npu-smi's version is the package's."""
+    return any(same_version(running, version) for version in (package.version, package.bundle) if version)
+
+
+def running_package(context: Context) -> DriverPackage:
+    """Return the driver package, with the version that npu-smi reports where the files are another version's.
+
+    The list of CANN versions in such files is not that of the running driver, and is left out.
+    """
+    package, running = context.cached(read_package, "driver"), running_version(context)
+    if not running or same_driver(package, running):
+        return package
+    text = f"npu-smi: {running}\n{package.text}"
+    return package._replace(path=f"npu-smi info, {package.path}", version=running, bundle="", products="", text=text)
+
+
+@probe("cann.driver_running")
+def driver_running(context: Context) -> Iterable[Reading]:
+    """Read whether the driver's files are of the version that runs; an upgrade takes effect with the next boot.
+
+    Source: driver and firmware upgrade guide of the vendor (restart after the upgrade); `npu-smi info` prints the
+    version of the loaded driver.
+    """
+    package = context.cached(read_package, "driver")
+    output = smi_output(context)
+    running = output.table.version
+    if not running:
+        reason = output.failure.meaning if output.failure is not None else Message("npu-smi prints no version")
+        raise Undetermined(reason, output.source, output.text)
+    header = next((line for line in output.text.splitlines() if "Version:" in line), "")
+    evidence = Evidence(f"{package.path}, {output.source}", f"{package.text}\n{header}")
+    expected = Message("one version in both")
+    if same_driver(package, running):
+        shown = Message("{version} in the files and in npu-smi", version=running)
+        return [Reading("driver", "same", evidence, shown, expected)]
+    shown = Message(
+        "the files are of driver {files}, npu-smi reports {running}: upgraded, not rebooted",
+        files=package.shown,
+        running=running,
+    )
+    return [Reading("driver", "different", evidence, shown, expected)]
 
 
 @fact("driver")

@@ -114,6 +114,51 @@ def same_version(first: str, second: str) -> bool:
     return canonical(first) == canonical(second)
 
 
+def same_release(version: str, row: str) -> bool:
+    """Return whether a version is what a table names: one spelling of it, or any patch level of `9.1.X`."""
+    line, mark, rest = canonical(row).partition(".x")
+    if not mark or rest or same_version(version, row):
+        return same_version(version, row)
+    return re.fullmatch(re.escape(line) + r"(\.\d+)+", canonical(version)) is not None
+
+
+def version_key(version: str) -> Optional[tuple[tuple[int, ...], int, int]]:
+    """Return a version in order of release (dev, alpha, beta, rc, release, post); None for what is no version.
+
+    `X` stands behind every patch level.
+    """
+    match = re.match(r"(\d+(?:\.(?:\d+|x))*)(?:(dev|alpha|a|beta|b|rc|post)(\d+))?", canonical(version))
+    if match is None:
+        return None
+    numbers = [_LAST if part == "x" else checked_int(part) for part in match[1].split(".")]
+    stage = _STAGES.index(match[2] or "")
+    return tuple((numbers + [0] * 4)[: max(4, len(numbers))]), stage, checked_int(match[3] or "0")
+
+
+_STAGES = ("dev", "a", "alpha", "b", "beta", "rc", "", "post")
+_LAST = 10**6
+
+
+def requirement_met(version: str, requirement: str) -> bool:
+    """Return whether an internal number meets `>=7.6, <=8.2` or `8.2`; ValueError when either makes no sense.
+
+    A bound is compared over its own length, so 8.2.0.0.201 is an 8.2 and meets `<=8.2`.
+    """
+    parts = version_parts(version)
+    for clause in filter(None, (text.strip() for text in requirement.split(","))):
+        match = re.fullmatch(r"(>=|<=|==|=|>|<)?\s*([\w.]+)", clause)
+        if match is None:
+            raise ValueError(f"not a requirement: {requirement}")
+        bound = version_parts(match[2])
+        own = parts[: len(bound)]
+        holds = {">=": own >= bound, "<=": own <= bound, ">": own > bound, "<": own < bound}.get(match[1], own == bound)
+        if not holds:
+            return False
+    if not requirement.strip():
+        raise ValueError("the requirement is empty")
+    return True
+
+
 def matches_row(version: str, row: str) -> bool:
     """Return whether a driver is what a matrix row names: `25.0.rc1.1` is a `25.0.RC1`, any 25.5.* a `25.5.X`."""
     parts, pattern = version.strip().lower().split("."), row.strip().lower().split(".")

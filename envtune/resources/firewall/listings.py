@@ -97,7 +97,11 @@ def _check_is_json(text: str) -> None:
 def _read_nft(host: Host, family: int, sets: RuleSets) -> bool:
     """Add nftables' rules; return whether they are known."""
     answer = _list_tables(host, NFT_JSON, family)
-    if isinstance(answer, Gap) and (not host.live or "JSON" in answer.text):
+    if isinstance(answer, Gap):
+        ask_for_text = not host.live or "JSON" in answer.text
+    else:
+        ask_for_text = _has_empty_set(answer[0].stdout)
+    if ask_for_text:
         second = _list_tables(host, NFT_TEXT, family)
         answer = answer if isinstance(second, Gap) else second
     if not isinstance(answer, Gap):
@@ -110,6 +114,14 @@ def _read_nft(host: Host, family: int, sets: RuleSets) -> bool:
     reason = _NFT_MISSING if answer.reason is _MISSING else answer.reason
     sets.gaps.append(Gap(reason, answer.source, answer.text, answer.needs_privilege))
     return False
+
+
+def _has_empty_set(text: str) -> bool:
+    """Return whether a named set is empty: the JSON of nft 1.0.6 omits `dynamic`, the text has it."""
+    if '"set": {"family"' not in text:
+        return False
+    items = parse_json(text)["nftables"]
+    return any("family" in item["set"] and not item["set"].get("elem") for item in items if "set" in item)
 
 
 _MISSING = Message("command not found")

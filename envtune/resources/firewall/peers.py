@@ -17,6 +17,7 @@ from envtune.intervals import Intervals
 from envtune.messages import Message
 from envtune.model import Interface
 from envtune.ranges import decimal
+from envtune.resources.network.interfaces import selects
 from envtune.resources.network.names import is_loopback, job_nodes, master_address
 from envtune.resources.network.ports import HcclPorts, hccl_ports
 
@@ -196,20 +197,10 @@ def _named_by_job(context: Context, facing: Sequence[Interface], hccl: bool) -> 
         address = variables.get("HCCL_IF_IP", "").strip()
         names = variables.get("HCCL_SOCKET_IFNAME", "").strip()
         exact = [interface._replace(addresses=(address,)) for interface in facing if address in interface.addresses]
-        return exact or [interface for interface in facing if _is_selected(interface.name, names)]
+        return exact or [interface for interface in facing if selects(names, interface.name)]
     own = known.addresses if known is not None and known.is_own else ()
     return [
         interface._replace(addresses=tuple(a for a in interface.addresses if a in own))
         for interface in facing
         if any(a in own for a in interface.addresses)
     ]
-
-
-def _is_selected(name: str, pattern: str) -> bool:
-    """Return whether HCCL_SOCKET_IFNAME names it: `eth` is a prefix, `=eth0` exact, `^eth` all others."""
-    if not pattern:
-        return False
-    mode, names = (pattern[0], pattern[1:]) if pattern[0] in "=^" else ("", pattern)
-    parts = [part for part in names.split(",") if part]
-    hit = any(name == part if mode == "=" else name.startswith(part) for part in parts)
-    return not hit if mode == "^" else hit

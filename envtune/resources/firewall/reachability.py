@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Iterable, Optional, Sequence
 from envtune import intervals
 from envtune.context import Context
 from envtune.context.registry import probe
+from envtune.errors import NotApplicable
 from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
 from envtune.resources.firewall.listings import TOO_LARGE, RuleSets, remove_dormant, rule_sets
 from envtune.resources.firewall.peers import Ingress, Peers, RequiredPorts, ingresses, peers_of, required_ports
+from envtune.resources.network.names import job_nodes
 
 if TYPE_CHECKING:
     from envtune.firewall import Outcome, Region, Rule
@@ -24,7 +26,14 @@ if TYPE_CHECKING:
 @probe("firewall.peers")
 def from_peers(context: Context) -> Iterable[Reading]:
     """Return whether peers reach MASTER_PORT (if this host is the master) and HCCL's ports: open, closed, unknown."""
-    every = peers_of(context)
+    try:
+        every = peers_of(context)
+    except NotApplicable:
+        closed = _closed_to_itself(context)
+        if not closed:
+            raise
+        yield from closed
+        return
     for peers in every:
         mark = " (IPv6)" if len(every) > 1 and peers.family == 6 else ""
         sets = rule_sets(context.host, peers.family)
@@ -34,16 +43,31 @@ def from_peers(context: Context) -> Iterable[Reading]:
         yield from (reading._replace(subject=reading.subject + mark) for reading in readings)
 
 
-def _readings(context: Context, peers: Peers, sets: RuleSets) -> list[Reading]:
+def _closed_to_itself(context: Context) -> list[Reading]:
+    """Return the ports of a job on a single node that are closed even over lo, by which its ranks meet."""
+    variables = context.target.environment.variables
+    if variables is None or job_nodes(variables).size != 1:
+        return []
+    own = ((intervals.address_number("127.0.0.1", 4),) * 2,)
+    sets, over_lo = rule_sets(context.host, 4), [Ingress("lo", own)]
+    readings = _readings(context, Peers(4, own, own, True), sets, over_lo)
+    return [reading._replace(subject=f"{reading.subject} (lo)") for reading in readings if reading.value == "closed"]
+
+
+def _readings(
+    context: Context, peers: Peers, sets: RuleSets, ways: Optional[Sequence[Ingress]] = None
+) -> list[Reading]:
     return [
         Reading(required.subject, None, required.hccl.evidence, reason=required.hccl.fault)
         if required.hccl is not None and required.hccl.fault is not None
-        else _reading(context, required, peers, sets)
+        else _reading(context, required, peers, sets, ways)
         for required in required_ports(context)
     ]
 
 
-def _reading(context: Context, required: RequiredPorts, peers: Peers, sets: RuleSets) -> Reading:
+def _reading(
+    context: Context, required: RequiredPorts, peers: Peers, sets: RuleSets, ways: Optional[Sequence[Ingress]]
+) -> Reading:
     judge = _Judge(required, peers, sets)
     if not sets.tables:
         return judge.reading([(Ingress(None, None), [])])
@@ -53,7 +77,7 @@ def _reading(context: Context, required: RequiredPorts, peers: Peers, sets: Rule
     try:
         outcomes = [
             (ingress, reachability(sets.tables, ingress.applied_to(start)))
-            for ingress in ingresses(context, peers.family, required.hccl)
+            for ingress in ways or ingresses(context, peers.family, required.hccl)
         ]
     except TooLargeError:
         return judge.unknown(TOO_LARGE, _evidence(sets, None))

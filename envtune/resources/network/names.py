@@ -47,10 +47,13 @@ def master_addr(context: Context) -> Iterable[Reading]:
         raise NotApplicable(Message("MASTER_ADDR is not set for this job"), variables_source(context))
     if address.reason is not None and address.is_own is None and not _is_impossible(address):
         return [Reading("MASTER_ADDR", None, address.evidence, reason=address.reason)]
-    right, why = _judge_master(address, job_nodes(context.target.variables()))
+    variables = context.target.variables()
+    right, why = _judge_master(address, job_nodes(variables), variables.get("MASTER_PORT", ""))
     if right is None:
-        return [Reading("MASTER_ADDR", None, address.evidence, shown=Literal(address.text), reason=why)]
-    shown = Message("{value}: {why}", value=address.text, why=why)
+        lines = _reach_commands(address, variables.get("MASTER_PORT", ""))
+        return [Reading("MASTER_ADDR", None, address.evidence, Literal(address.text), reason=why, commands=lines)]
+    value = address.text if address.text == address.text.strip() else repr(address.text)
+    shown = Message("{value}: {why}", value=value, why=why)
     expected = Message("an address of this host (single node, master) or the master's (workers)")
     return [Reading("MASTER_ADDR", "right" if right else "wrong", address.evidence, shown, expected)]
 
@@ -64,7 +67,7 @@ def _read_master(context: Context) -> Optional[MasterAddress]:
     text = context.target.variables().get("MASTER_ADDR")
     if text is None:
         return None
-    name = text.strip()
+    name = text  # as it is: a blank or a carriage return is part of the name for whoever looks it up
     setting = Evidence(variables_source(context), f"MASTER_ADDR={text}")
     try:
         intervals.address_family(name.partition("%")[0])
@@ -88,12 +91,20 @@ def _is_impossible(address: MasterAddress) -> bool:
     return not address.text or (not address.addresses and not is_host_name(address.text))
 
 
-def _judge_master(address: MasterAddress, job: JobNodes) -> tuple[Optional[bool], Text]:
+def _reach_commands(address: MasterAddress, port: str) -> tuple[str, ...]:
+    """Return the command that shows whether the master answers; without a port, whether the host does."""
+    target = address.addresses[0] if address.addresses else address.text
+    if whole_number(port) is None:
+        return (f"ping -c 1 -W 2 {target}",)
+    return (f"timeout 2 bash -c '</dev/tcp/{target}/{port}' && echo open",)
+
+
+def _judge_master(address: MasterAddress, job: JobNodes, port: str = "") -> tuple[Optional[bool], Text]:
     """Return whether MASTER_ADDR is right (None: unknown), and why."""
     fault = _address_fault(address)
     if fault is not None:
         return False, fault
-    return _judge_own(address, job) if address.is_own else _judge_other(job)
+    return _judge_own(address, job) if address.is_own else _judge_other(address, job, port)
 
 
 def _judge_own(address: MasterAddress, job: JobNodes) -> tuple[bool, Text]:
@@ -107,13 +118,17 @@ def _judge_own(address: MasterAddress, job: JobNodes) -> tuple[bool, Text]:
     return True, Message("an address of this host")
 
 
-def _judge_other(job: JobNodes) -> tuple[Optional[bool], Text]:
+def _judge_other(address: MasterAddress, job: JobNodes, port: str) -> tuple[Optional[bool], Text]:
     if job.size == 1:
         return False, Message("not an address of this single node ({source})", source=job.source)
     if job.rank == 0:
         return False, Message("this host is the master ({source}) and does not have it", source=job.source)
     if job.size is not None or job.rank is not None:
-        return True, Message("an address of another node; that it is the master's only the master can tell")
+        return None, Message(
+            "an address of another node; nothing here can tell whether the master answers there; with the job started, "
+            "try: {command}",
+            command=" ".join(_reach_commands(address, port)),
+        )
     return None, Message(
         "not an address of this host: right on a worker of several nodes, wrong on a single node or on the "
         "master; NNODES and NODE_RANK would tell, and are not set"
@@ -124,6 +139,8 @@ def _address_fault(address: MasterAddress) -> Optional[Text]:
     """Return why it cannot be the address of any host."""
     if not address.text:
         return in_context("names", "empty")
+    if address.text != address.text.strip():
+        return Message("a blank or a carriage return is part of it, so it does not resolve")
     if address.text in PLACEHOLDERS and not address.is_own:
         return Message("the sample address of the porting guide, left unchanged")
     if not address.addresses:

@@ -19,7 +19,7 @@ from envtune.job.target import PythonTarget
 from envtune.messages import Message, Text, clauses
 from envtune.model import Evidence, Fact, Reading
 from envtune.resources.python.metadata import Distribution as Distribution
-from envtune.resources.python.metadata import metadata_file, named_in, parse_finder, parse_metadata
+from envtune.resources.python.metadata import metadata_file, named_in, parse_finder, parse_metadata, parse_requirements
 
 NONE = "none"  # the value of a fact about something that is not installed
 
@@ -169,6 +169,13 @@ def _described(host: Host, row: Distribution) -> Distribution:
     if normal_name(name) != row.name:
         raise _damaged(row, path, Message("its metadata says it is {name}", name=name))
     return Distribution(row.name, version, row.metadata, row.entry)
+
+
+def requirements(context: Context, name: str) -> tuple[str, ...]:
+    """Return the Requires-Dist lines of the installed distribution, none when it is not installed."""
+    row = installed(context, name)
+    path = metadata_file(context.host, row) if row is not None else None
+    return parse_requirements(context.host.read_bytes(path)) if path is not None else ()
 
 
 def _damaged(row: Distribution, path: str, what: Text) -> Undetermined:

@@ -70,6 +70,13 @@ def parse_metadata(data: bytes) -> Mapping[str, str]:
     return fields
 
 
+def parse_requirements(data: bytes) -> tuple[str, ...]:
+    """Return the value of every Requires-Dist header of METADATA or PKG-INFO."""
+    lines = data.decode("utf-8", "replace").replace("\r\n", "\n").partition("\n\n")[0].splitlines()
+    rows = (line.partition(":") for line in lines)
+    return tuple(value.strip() for key, mark, value in rows if mark and key.strip().lower() == "requires-dist")
+
+
 def parse_finder(text: str) -> Mapping[str, str]:
     """Return the MAPPING of a setuptools editable finder: top-level name -> path; empty when it has none."""
     import ast

@@ -40,8 +40,8 @@ def judged(master: str, getent: Optional[Any] = None, **variables: str) -> tuple
         ("192.0.2.11", {}, Outcome.UNKNOWN),
         ("192.0.2.11", {"NNODES": "1"}, Outcome.FAIL),
         ("192.0.2.11", {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, Outcome.FAIL),
-        ("192.0.2.11", {"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, Outcome.PASS),
-        ("192.0.2.11", {"NODE_RANK": "1"}, Outcome.PASS),
+        ("192.0.2.11", {"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, Outcome.UNKNOWN),
+        ("192.0.2.11", {"NODE_RANK": "1"}, Outcome.UNKNOWN),
         ("192.0.2.11", {"NODE_RANK": "0"}, Outcome.FAIL),
         ("192.0.2.11", {"RANK": "3"}, Outcome.UNKNOWN),
         ("192.0.2.11", {"NNODES": "1:4"}, Outcome.UNKNOWN),
@@ -55,6 +55,9 @@ def judged(master: str, getent: Optional[Any] = None, **variables: str) -> tuple
         ("192.0.2", {}, Outcome.FAIL),
         ("--help", {}, Outcome.FAIL),
         ("a b", {}, Outcome.FAIL),
+        ("192.0.2.10\r", {}, Outcome.FAIL),
+        (" 192.0.2.10", {}, Outcome.FAIL),
+        ("192.0.2.11\n", {"NODE_RANK": "1"}, Outcome.FAIL),
         ("node1;reboot", {}, Outcome.FAIL),
     ],
 )
@@ -77,7 +80,7 @@ def test_names() -> None:
     assert judged("node7", {"rc": 2})[0] is Outcome.FAIL
     assert judged("node7", {"error": "timeout"})[0] is Outcome.UNKNOWN
     assert judged("node7")[0] is Outcome.UNKNOWN, "a snapshot that does not say is no answer"
-    assert judged("node7", "192.0.2.17  STREAM node7\n", NNODES="4")[0] is Outcome.PASS
+    assert judged("node7", "192.0.2.17  STREAM node7\n", NNODES="4")[0] is Outcome.UNKNOWN
 
 
 def test_interfaces_that_cannot_be_read() -> None:
