@@ -221,7 +221,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
         B,
         "kernel modules of another driver",
         {"files": {"/usr/local/Ascend/driver/version.info": "Version=99.0\n"}},
-        "CANN006 CANN101",
+        "CANN006 CANN101 CANN103",
     ),
     (
         B,
