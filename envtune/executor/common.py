@@ -3,7 +3,7 @@
 import errno
 import os
 import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 Record = Dict[str, Any]
 EventCallback = Callable[[str, Record], None]
@@ -22,9 +22,9 @@ def utc_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def fsync_directory(path: str) -> None:
-    """Flush the directory's entries to disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def fsync_directory(path: str, directory: Optional[int] = None) -> None:
+    """Flush the entries of a directory to disk; `path` is relative to the open `directory`, if one is given."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
     try:
         os.fsync(descriptor)
     except OSError as error:

@@ -8,13 +8,14 @@ that user, who thereby gains nothing; where nobody can be named in whose place i
 Symbolic links are followed only in directories in which nobody but root (and the caller) can put one.
 """
 
+import contextlib
 import errno
 import os
 import signal
 import stat
 from typing import Any, List, NamedTuple, Optional
 
-from .common import with_path
+from .common import fsync_directory, with_path
 from .problems import RefusedError, errno_problem
 
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -79,27 +80,13 @@ class Directory:
 
     def sync(self) -> None:
         """Have the entries on disk."""
-        fsync_open_directory(self.descriptor)
+        with contextlib.suppress(PermissionError):  # who may search and not list it cannot flush it
+            fsync_directory(".", self.descriptor)
 
     def identity(self) -> List[int]:
         """Return device and inode."""
         status = os.fstat(self.descriptor)
         return [status.st_dev, status.st_ino]
-
-
-def fsync_open_directory(directory: int) -> None:
-    """Flush the entries of an open directory to disk, where the file system has that and the user may."""
-    try:
-        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
-    except PermissionError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EROFS):  # kernel file systems have nothing to flush
-            raise
-    finally:
-        os.close(descriptor)
 
 
 def open_directory(path: str, entry: str = "") -> Directory:

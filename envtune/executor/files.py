@@ -75,14 +75,18 @@ def file_metadata(descriptor: int, path: str) -> Record:
     """Return owner, mode, times, number of links and extended attributes (the SELinux context is one) of a file."""
     status = os.fstat(descriptor)
     attributes = {} if is_kernel_file(path) else read_attributes(descriptor)
+    encoded = {name: base64.b64encode(value).decode("ascii") for name, value in attributes.items()}
+    return {**status_metadata(status), "links": status.st_nlink, "xattrs": encoded}
+
+
+def status_metadata(status: os.stat_result) -> Record:
+    """Return what is put back of owner, mode and times, which is all that a symbolic link has."""
     return {
         "mode": stat.S_IMODE(status.st_mode),
         "uid": status.st_uid,
         "gid": status.st_gid,
         "atime_ns": status.st_atime_ns,
         "mtime_ns": status.st_mtime_ns,
-        "links": status.st_nlink,
-        "xattrs": {name: base64.b64encode(value).decode("ascii") for name, value in attributes.items()},
     }
 
 

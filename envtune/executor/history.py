@@ -6,7 +6,7 @@ import re
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
 from .common import Record
-from .journal import first_record, open_journal, read_journal
+from .journal import JOURNAL, first_record, open_journal, read_journal
 from .problems import RefusedError, errno_problem
 from .state import lock_holder
 
@@ -27,7 +27,7 @@ class RecordedRun:
             raise RefusedError("not-a-run-name", run=name)
         self.name = name
         self.directory = os.path.join(state, "runs", name)
-        self.path = os.path.join(self.directory, "journal.jsonl")
+        self.path = os.path.join(self.directory, JOURNAL)
         if not os.path.exists(self.path):
             raise RefusedError("no-such-run", run=name)
         try:
@@ -156,7 +156,7 @@ def _sequences(state: str) -> Dict[str, int]:
     sequences: Dict[str, int] = {}
     latest = 0
     for name in sorted(os.listdir(folder), key=_by_time) if os.path.isdir(folder) else []:
-        number = first_record(os.path.join(folder, name, "journal.jsonl")).get("sequence")
+        number = first_record(os.path.join(folder, name, JOURNAL)).get("sequence")
         latest = number if isinstance(number, int) else latest
         sequences[name] = latest
     return sequences
@@ -166,7 +166,7 @@ def _readable_runs(state: str, wanted: Callable[[str], bool]) -> List[RecordedRu
     runs = []
     sequences = _sequences(state)
     for name in sorted(sequences, key=lambda name: (sequences[name], _by_time(name))):
-        path = os.path.join(state, "runs", name, "journal.jsonl")
+        path = os.path.join(state, "runs", name, JOURNAL)
         try:
             if os.path.exists(path) and not wanted(path):
                 continue

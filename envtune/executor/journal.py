@@ -10,14 +10,16 @@ from typing import IO, List, Tuple
 from .common import Record, failpoint, fsync_directory, with_path
 from .problems import JournalError, errno_problem
 
+JOURNAL, RESERVE = "journal.jsonl", "reserve"  # files of a run's directory
+
 
 class Journal:
     """One run's journal, open for appending. `directory` is runs/<run>; `reserve` bytes are kept for its end."""
 
     def __init__(self, directory: str, reserve: int = 65536) -> None:
         self.directory = directory
-        self.path = os.path.join(directory, "journal.jsonl")
-        self._reserve_path = os.path.join(directory, "reserve")
+        self.path = os.path.join(directory, JOURNAL)
+        self._reserve_path = os.path.join(directory, RESERVE)
         self._reserve_space(reserve)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._end_torn_line()

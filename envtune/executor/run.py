@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from .common import EventCallback, Record, fsync_directory, utc_now
 from .history import SCHEMA, RecordedRun, StepKey, interrupted_runs, next_sequence
-from .journal import Journal
+from .journal import JOURNAL, RESERVE, Journal
 from .operations.base import Operation
 from .plan import operation_of, plan_fault, require_expected
 from .problems import FailedError, JournalError, Problem, RefusedError, failure, problem_of
@@ -248,10 +248,15 @@ def record_verified(state: str, name: str, states: Dict[str, str]) -> None:
 
 
 def _remove_unbegun(state: str) -> None:
-    """Remove what a run left that was killed before the first record of its journal: it has changed nothing."""
+    """Remove what a run left that was killed before the first record of its journal: it has changed nothing.
+
+    Where anything lies beside the journal, an original that was saved for instance, nothing is removed.
+    """
     for entry in os.scandir(os.path.join(state, "runs")):
-        journal = os.path.join(entry.path, "journal.jsonl")
-        if entry.is_dir(follow_symlinks=False) and os.path.isfile(journal) and os.path.getsize(journal) == 0:
+        if not entry.is_dir(follow_symlinks=False) or not set(os.listdir(entry.path)) <= {JOURNAL, RESERVE}:
+            continue
+        journal = os.path.join(entry.path, JOURNAL)
+        if os.path.isfile(journal) and os.path.getsize(journal) == 0:
             shutil.rmtree(entry.path)
 
 

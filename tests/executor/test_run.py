@@ -71,3 +71,11 @@ def test_a_run_that_was_killed_before_it_began_is_removed_by_the_next(tmp_path: 
     apply(state, write(path, None, b"new"))
     (run,) = (Path(state) / "runs").iterdir()
     assert (run / "journal.jsonl").stat().st_size > 0 and path.read_bytes() == b"new"
+
+
+def test_an_original_that_was_saved_is_never_removed(tmp_path: Path, state: str) -> None:
+    left = Path(state) / "runs/20260101-000000"
+    (left / "originals").mkdir(parents=True)
+    (left / "journal.jsonl").touch()
+    apply(state, write(tmp_path / "file", None, b"new"))
+    assert (left / "originals").is_dir()

@@ -11,7 +11,15 @@ from typing import IO, Any, Dict, Iterator, List, Tuple
 
 from ..common import Record, failpoint, with_path
 from ..directories import Directory, open_below, parent_of
-from ..files import apply_metadata, file_metadata, make_directories, missing_parents, replace_name, require_no_flag
+from ..files import (
+    apply_metadata,
+    file_metadata,
+    make_directories,
+    missing_parents,
+    replace_name,
+    require_no_flag,
+    status_metadata,
+)
 from ..problems import RefusedError
 from .trees import TreeEntry, is_compiled_cache, open_entry, remove_entry, visit_trees
 
@@ -26,7 +34,7 @@ def write_archive(file: IO[bytes], root: str, names: List[str]) -> None:
         info = tarfile.TarInfo(entry.path)
         if stat.S_ISLNK(entry.status.st_mode):
             info.type, info.linkname = tarfile.SYMTYPE, os.readlink(entry.name, dir_fd=entry.directory)
-            archive.addfile(_described(info, _link_metadata(entry.status)))
+            archive.addfile(_described(info, status_metadata(entry.status)))
             return
         descriptor = open_entry(entry)
         try:
@@ -52,16 +60,6 @@ def _described(info: Any, metadata: Record) -> Any:
     info.mtime = metadata["mtime_ns"] // 10**9
     info.pax_headers = {_METADATA: json.dumps(metadata, sort_keys=True)}
     return info
-
-
-def _link_metadata(status: os.stat_result) -> Record:
-    return {
-        "mode": stat.S_IMODE(status.st_mode),
-        "uid": status.st_uid,
-        "gid": status.st_gid,
-        "atime_ns": status.st_atime_ns,
-        "mtime_ns": status.st_mtime_ns,
-    }
 
 
 class TreeArchive:
