@@ -21,6 +21,7 @@ SINGLE = ("ASCEND_DEVICE_ID", "DEVICE_ID")
 LOCAL_SIZE = "LOCAL_WORLD_SIZE"
 SIZES = ("RANK_SIZE", "WORLD_SIZE")
 OPTION = "--device-list"
+RANKS = ("RANK", "LOCAL_RANK", "RANK_ID", "RANK_TABLE_FILE")  # of a rank, as torchrun and HCCL name them
 IDS_LIMIT = 65536  # characters of a list, and ids that its ranges stand for; a server has 16 devices
 ALL = (RT_VISIBLE, VISIBLE, *SINGLE, LOCAL_SIZE, *SIZES, OPTION)
 
@@ -71,6 +72,16 @@ def ids(context: Context) -> Iterable[Reading]:
     if not readings:
         raise NotApplicable(Message("the job names no devices ({names})", names=", ".join(ALL)), source)
     return readings
+
+
+def named_ranks(context: Context) -> Optional[str]:
+    """Return the setting with which the job says that ranks of it run on NPUs here, None where it says nothing."""
+    variables = context.target.environment.variables or {}
+    for name in (*ALL, *RANKS):
+        if variables.get(name, "").strip() not in ("", "void"):
+            return f"{name}={variables[name]}"
+    option = _device_list_option(context, variables)
+    return None if option is None else f"{OPTION}={option[0]}"
 
 
 def _limits(context: Context) -> Limits:
