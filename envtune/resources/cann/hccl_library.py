@@ -8,7 +8,7 @@ from typing import Iterable, Optional
 from envtune.collector.sources.cann import CANN_BASE, HCCL_LIBRARY, HCCL_PLACES
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
+from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host import Host
 from envtune.messages import Message, Text
 from envtune.model import Reading
@@ -23,9 +23,8 @@ def library_path(context: Context) -> Iterable[Reading]:
 
     It is looked for whether or not CANN itself can be made out. Source: porting guide 003:2992-3002.
     """
-    if context.facts.value("cann_generation") == "none" and context.facts.value("torch_npu") in (None, "none"):
-        reason = Message("CANN is not installed, and the job's Python has no torch_npu that needs it")
-        raise NotApplicable(reason, CANN_BASE)
+    if context.facts.value("cann") == "none":
+        raise NotApplicable(Message("CANN is not installed"), CANN_BASE)
     found = find_library(context, HCCL_LIBRARY)
     if isinstance(found, str):
         return [architecture_reading(context, found, HCCL_LIBRARY)]
@@ -41,8 +40,6 @@ def _missing(context: Context, found: NotFound) -> Reading:
 def _whereabouts(context: Context) -> Text:
     try:
         install = active_install(context)
-    except Missing:
-        return Message("not found, and CANN is not installed")
     except Undetermined as verdict:
         return Message("not found; {reason}", reason=verdict.reason)
     except HostError as error:
