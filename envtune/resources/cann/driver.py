@@ -140,7 +140,7 @@ def driver_running(context: Context) -> Iterable[Reading]:
 
 @fact("driver")
 def fact_driver(context: Context) -> Fact:
-    """Return the driver's version; none where neither the driver nor a device is visible, nor in a container for one."""
+    """Return the driver's version; none without a driver or device, where it cannot only be unmounted."""
     return _package_fact(context, "driver")
 
 

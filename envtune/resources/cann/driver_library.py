@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from posixpath import dirname
-from typing import Iterable, Union
+from typing import Iterable
 
 from envtune.collector.sources.cann import DRIVER_LIBRARY, DRIVER_LIBRARY_PLACES
 from envtune.context import Context
@@ -11,7 +11,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable
 from envtune.host import is_dir
 from envtune.messages import Message
-from envtune.model import Evidence, Reading
+from envtune.model import Command, Evidence, Reading
 from envtune.resources.cann.driver import DEVICES, driver_trace, package_bases
 from envtune.resources.cann.loader import EXPECTED, NotFound, architecture_reading, find_library, first_match
 from envtune.resources.npu.devices import smi_output
@@ -37,26 +37,44 @@ def library_path(context: Context) -> Iterable[Reading]:
         return [_missing(context, found)]
     if dirname(found).endswith(STUBS):
         shown = Message("{path} is a stub of CANN for linking, not the driver's", path=found)
-        return [Reading(DRIVER_LIBRARY, False, Evidence(found), shown, Message("the driver's {name}", name=DRIVER_LIBRARY))]
+        expected = Message("the driver's {name}", name=DRIVER_LIBRARY)
+        return [Reading(DRIVER_LIBRARY, False, Evidence(found), shown, expected)]
     return [architecture_reading(context, found, DRIVER_LIBRARY)]
 
 
 def _missing(context: Context, found: NotFound) -> Reading:
-    """Judge a library that the loader does not find; unknown where npu-smi, which needs the driver's libraries, runs."""
-    homes = [f"{base}/driver" for base in package_bases(context.host, "driver")]
-    shipped = first_match(context.host, (f"{home}/{place}/{DRIVER_LIBRARY}" for home in homes for place in DRIVER_LIBRARY_PLACES))
+    """Judge a library that the loader does not find: by where it is, and by whether npu-smi, which needs it, runs."""
+    host = context.host
+    homes = [f"{base}/driver" for base in package_bases(host, "driver")]
+    shipped = first_match(
+        host, (f"{home}/{place}/{DRIVER_LIBRARY}" for home in homes for place in DRIVER_LIBRARY_PLACES)
+    )
+    home = next((home for home in homes if is_dir(host, f"{home}/lib64")), None)
     if shipped is not None:
         shown = Message("not found; it is in {directory}", directory=dirname(shipped))
-        return Reading(DRIVER_LIBRARY, False, found.evidence, shown, EXPECTED)
-    home = next((home for home in homes if is_dir(context.host, f"{home}/lib64")), None)
+        commands = (_export_command(dirname(shipped)),)
+        return Reading(DRIVER_LIBRARY, False, found.evidence, shown, EXPECTED, commands=commands)
     if home is not None:
         shown = Message("not found, and {tree} does not hold it", tree=home)
-        return Reading(DRIVER_LIBRARY, False, found.evidence, shown, EXPECTED)
-    if _smi_answers(context):
+    elif _smi_answers(context):
         reason = Message("npu-smi runs, so the driver's libraries are in a directory that envtune does not know")
         return Reading(DRIVER_LIBRARY, None, found.evidence, None, EXPECTED, reason=reason)
-    shown = Message("not found, and {directory} is not there: not installed, or not mounted", directory=f"{homes[0]}/lib64")
+    else:
+        folder = f"{homes[0]}/lib64"
+        shown = Message("not found, and {directory} is not there: not installed, or not mounted", directory=folder)
     return Reading(DRIVER_LIBRARY, False, found.evidence, shown, EXPECTED)
+
+
+def _export_command(directory: str) -> Command:
+    """Return the line that puts the directory, and the one with what the library needs itself, on the search path."""
+    from envtune.commandline import WithheldError, quoted
+
+    home = directory.rpartition("/lib64")[0]
+    folders = dict.fromkeys((directory, f"{home}/lib64/common"))
+    try:
+        return f"export LD_LIBRARY_PATH={':'.join(map(quoted, folders))}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+    except WithheldError as error:
+        return error.reason
 
 
 def _smi_answers(context: Context) -> bool:

@@ -23,7 +23,6 @@ from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.python import distributions
 
-
 UNUSED = "left over, not imported"
 
 
@@ -183,7 +182,8 @@ def _left_over(context: Context, install: Install, name: str, copy: distribution
     copy_text = Message(
         "{name} {version} of an older CANN left in {entry}", name=name, version=copy.version, entry=copy.entry
     )
-    value, effect = False, Message("it is the one that is imported")
+    value: object = False
+    effect = Message("it is the one that is imported")
     if path is not None and install_root(context.host, path) == install.real:
         value, effect = UNUSED, Message("imported wherever PYTHONPATH does not name the tree first, as it does now")
     elif context.target.environment.why_unknown("PYTHONPATH") is not None:

@@ -42,8 +42,8 @@ def smi_answer(context: Context) -> Iterable[Reading]:
     except TimedOut as error:
         shown = Message("no answer within {seconds} s: the driver hangs", seconds=int(SMI_TIMEOUT))
         return [Reading("npu-smi", "no answer", Evidence(error.path, str(error)), shown, expected)]
-    shown = output.failure.meaning if output.failure is not None else Message("answers")
-    return [Reading("npu-smi", "answers", Evidence(output.source, output.text), shown, expected)]
+    answer = output.failure.meaning if output.failure is not None else Message("answers")
+    return [Reading("npu-smi", "answers", Evidence(output.source, output.text), answer, expected)]
 
 
 @probe("npu.health", formerly="npu_health.devices")
