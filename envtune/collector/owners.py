@@ -34,12 +34,12 @@ def users_on_the_way(path: str) -> FrozenSet[int]:
     users: Set[int] = set()
 
     def link_at(step: str, last: bool) -> Optional[str]:
+        if step.startswith("/proc/"):
+            return None  # of the kernel: the text of a link is no path
         status = os.lstat(step)
         is_link = stat_module.S_ISLNK(status.st_mode)
-        if (is_link or stat_module.S_ISDIR(status.st_mode)) and not step.startswith("/proc/"):
+        if is_link or stat_module.S_ISDIR(status.st_mode):
             users.add(status.st_uid)
-        if is_link and step.startswith("/proc/"):
-            return None  # of the kernel: its text is no path
         return os.readlink(step) if is_link else None
 
     resolve(os.path.abspath(path) if not path.startswith("/") else path, link_at)
@@ -54,6 +54,8 @@ def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
     if os.geteuid() != 0:
         return frozenset()
     way, named = users_on_the_way(path), frozenset(users) - {0}
+    if not named:
+        return way
     process = re.match(r"/proc/[0-9]+(?=/[a-z_]+$)", path)
     if process is not None:  # its owner may read all of it; the kernel asks for the same group, too
         named -= frozenset(_process_ids(process.group(), b"Uid"))
