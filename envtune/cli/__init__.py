@@ -18,7 +18,7 @@ NOT_WRITTEN = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h: no verb ends with it on purpose
 INTERRUPTED = 130
 READER_LEFT = 141  # what a shell shows for SIGPIPE
-GARBAGE_THRESHOLD = 20_000  # objects, instead of 700: starting makes thousands, and none of them is garbage
+GARBAGE_THRESHOLD = 50_000  # objects, instead of 700: starting makes thousands, and none of them is garbage
 
 
 def main() -> None:
