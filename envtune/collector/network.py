@@ -1,13 +1,9 @@
 """Listening sockets, who holds them, and network interfaces, from /proc and the kernel."""
 
 import os
-import sys
 from typing import Any, Dict, List, Sequence, Tuple
 
 from .files import read_bytes
-
-# Of a dual-stack host's sockets; with the module socket, whose import takes longer than reading them, others are shown.
-_WELL_KNOWN = {bytes(16): "::", bytes(15) + b"\1": "::1"}
 
 
 def listening_sockets() -> List[Dict[str, Any]]:
@@ -30,15 +26,12 @@ def listening_sockets() -> List[Dict[str, Any]]:
 
 def _address(text: str) -> str:
     """Return the kernel's hexadecimal address (native-endian 32-bit words) as text."""
-    words = [int(text[i : i + 8], 16) for i in range(0, len(text), 8)]
-    packed = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
-    if len(packed) == 4:
-        return "%d.%d.%d.%d" % tuple(packed)
-    if packed in _WELL_KNOWN:
-        return _WELL_KNOWN[packed]
     import socket
+    import struct
 
-    return socket.inet_ntop(socket.AF_INET6, packed)
+    words = [int(text[i : i + 8], 16) for i in range(0, len(text), 8)]
+    packed = struct.pack("=%dI" % len(words), *words)
+    return socket.inet_ntop(socket.AF_INET if len(words) == 1 else socket.AF_INET6, packed)
 
 
 def socket_owners(inodes: Sequence[int]) -> Dict[int, Tuple[int, str]]:
