@@ -7,9 +7,10 @@ of `check` that may cost 200 ms makes some fifty of them.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
 from envtune.messages import Text
+from envtune.records import NamedTuple
 
 Command = Union[str, Text]  # a line to paste, or why none is shown (commandline.py)
 Source = Union[str, Text]  # where a statement comes from: a path or a command, or words such as `this shell`

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from functools import partial
-from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from envtune import expect
 from envtune.audit.applicability import excluded
@@ -34,6 +34,7 @@ from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
 from envtune.model import Check, Command, Evidence, Fact, Finding, Outcome, Reading, Report, Severity, Source
 from envtune.ranges import NumberTooLongError, join_subjects
+from envtune.records import NamedTuple
 
 Progress = Callable[[Check], None]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import envtune.trust.import_path  # noqa: F401 (before any other import)
 
 # isort: split
+import gc
 import os
 import signal
 import sys
@@ -17,10 +18,12 @@ NOT_WRITTEN = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h: no verb ends with it on purpose
 INTERRUPTED = 130
 READER_LEFT = 141  # what a shell shows for SIGPIPE
+GARBAGE_THRESHOLD = 50_000  # objects, instead of 700: starting makes thousands, and none of them is garbage
 
 
 def main() -> None:
     """Entry point of the `envtune` command: every end of it becomes an exit status here."""
+    gc.set_threshold(GARBAGE_THRESHOLD)
     from envtune.report.output import OutputError, open_standard_streams
 
     open_standard_streams()

@@ -6,11 +6,12 @@ shell would get. Nothing is started: interpreters are resolved by reading links,
 
 from __future__ import annotations
 
-from typing import Iterator, Mapping, NamedTuple, Optional
+from typing import Iterator, Mapping, Optional
 
 from envtune.errors import Undetermined
 from envtune.messages import N_, Message, Text
 from envtune.model import Source
+from envtune.records import NamedTuple
 
 THIS_SHELL = Message("this shell")
 _LAYERED = N_("{path} over {base}")

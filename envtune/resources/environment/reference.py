@@ -10,11 +10,12 @@ import json
 import pkgutil
 import re
 from functools import cache
-from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
+from typing import Any, Iterable, Mapping, Optional, Union
 
 from envtune.context import Context
 from envtune.messages import Message, Text
 from envtune.ranges import checked_int
+from envtune.records import NamedTuple
 from envtune.resources.python.distributions import NONE
 
 TASK_QUEUE_ON = "TASK_QUEUE_ENABLE unset is 1"

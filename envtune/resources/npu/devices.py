@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Mapping, Optional
 
 from envtune.context import Context
 from envtune.context.registry import fact
@@ -10,6 +10,7 @@ from envtune.errors import HostError, Missing, NotRecorded, Undetermined, host_e
 from envtune.host import exists
 from envtune.messages import Message
 from envtune.model import Fact
+from envtune.records import NamedTuple
 
 if TYPE_CHECKING:  # importing it costs some milliseconds, which a host without npu-smi need not pay
     from envtune.resources.npu.smi import Failure, NpuTable
