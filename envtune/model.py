@@ -154,7 +154,8 @@ class FaqEntry(NamedTuple):
     """One entry of `checks/faq/`: a known error, its cause, what proves it on a host, and who has to act (`side`).
 
     `proves`: this is what the message says; `favours`: this makes it likelier; `rules_out`: with this it is not so.
-    `run` is the command that helps where no repair does, with its arguments.
+    `run` is the command that helps where no repair does, with its arguments; `settings` are variables that the job
+    needs, each with the captured numbers that its value may come from (`{needed}`, `{above+1}`).
     """
 
     id: str
@@ -171,6 +172,7 @@ class FaqEntry(NamedTuple):
     favours: tuple[Criterion, ...] = ()
     rules_out: tuple[Criterion, ...] = ()
     run: str = ""
+    settings: Mapping[str, tuple[str, ...]] = {}
     named_by: tuple[str, ...] = ()
     versions: Mapping[str, str] = {}
     seed: str = ""
