@@ -36,12 +36,16 @@ def open_host(snapshot: Optional[Path]) -> Host:
 def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOptions:
     """Return the job to check on `host`, paths made absolute: the named one, else the one a snapshot was taken for.
 
-    Raises UsageError for a file or process that is not on the host: what was mistyped would make every check unknown.
+    An env file that is named for a recorded host is one of this machine: what the user has in hand is judged against
+    what was recorded. Raises UsageError for a file or process that is not there: what was mistyped would make every
+    check unknown.
     """
     if options._replace(peers=()) == UNNAMED:
         recorded = _recorded_target(host)
         return recorded._replace(peers=options.peers or recorded.peers)
     options = options._replace(script=_absolute(options.script), env_file=_absolute(options.env_file))
+    if options.env_file is not None and not host.live:
+        _give_file(host, "--env-file", options.env_file)
     for option, path in (("--script", options.script), ("--env-file", options.env_file)):
         if path is not None and _answer(partial(_is_missing, host, path)):
             raise UsageError(Message("{option} {path}: no such file", option=option, path=path))
@@ -50,6 +54,16 @@ def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOption
     if options.python is not None and _answer(partial(_is_missing_program, host, options)):
         raise UsageError(Message("--python {python}: no such program", python=options.python))
     return options
+
+
+def _give_file(host: Host, option: str, path: str) -> None:
+    """Have a recorded host answer for a file with what this machine holds at that path; raises UsageError."""
+    from envtune.collector.files import FILE_LIMIT
+    from envtune.host.text_file import read_file
+    from envtune.snapshot.host import SnapshotHost
+
+    if isinstance(host, SnapshotHost):
+        host.give(path, read_file(option, Path(path), FILE_LIMIT))
 
 
 def _recorded_target(host: Host) -> TargetOptions:

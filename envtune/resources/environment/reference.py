@@ -15,6 +15,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
 from envtune.context import Context
 from envtune.messages import Message, Text
 from envtune.ranges import checked_int
+from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 from envtune.resources.python.distributions import NONE
 
 TASK_QUEUE_ON = "TASK_QUEUE_ENABLE unset is 1"
@@ -80,13 +81,14 @@ def _torch_npu(context: Context) -> Union[TorchNpu, Text]:
         torch = context.facts["torch"]
         version, source = released_as(torch.value or "") or "", torch.source
         if not version:
-            return NO_TORCH_NPU
+            return NOT_HERE if runs_elsewhere(context) else NO_TORCH_NPU
     found = branches_around(version, _branches())
     if found is None:
         return Message("torch_npu {version} is not in the compatibility matrix", version=version)
     return TorchNpu(version, *found, str(source))
 
 
+NOT_HERE = Message("the job's torch_npu is not known: {why}", why=ELSEWHERE)
 NO_TORCH_NPU = Message("torch_npu is none in the job's Python, and nothing else reads the variable")
 
 
