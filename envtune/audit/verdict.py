@@ -1,7 +1,7 @@
 """What findings amount to: whether the host is ready, in one word, and the exit status of `envtune check`.
 
-Ready is said on evidence: at least one check passed, and none of at least medium severity failed or is unknown. An error
-in envtune tells nothing about the host. Text, JSON and exit status take it from here.
+Ready is said on evidence: at least one check passed, and none of at least medium severity failed or is unknown. An
+error in envtune tells nothing about the host. Text, JSON and exit status take it from here.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 from envtune.context import Context
 from envtune.context.worker import Worker, no_answer
-from envtune.errors import HostError, Missing, UsageError
+from envtune.errors import HostError, Missing, UsageError, failure_text
 from envtune.host import Host, LocalHost
 from envtune.job.environment import read_environment
 from envtune.job.interpreter import find_python
@@ -115,14 +115,21 @@ def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Exp
     """
     if isinstance(host, LocalHost):
         host.name_readers(options._asdict())
-    environment = _answer(partial(read_environment, host, options)) or _unanswered(options)
-    found = _answer(partial(_python_of, host, options, environment)) or no_answer(DEADLINE)
+    environment = _told(partial(read_environment, host, options))
+    if isinstance(environment, Text):
+        environment = JobEnvironment(None, options.script or options.env_file or THIS_SHELL, environment)
+    found = _told(partial(_python_of, host, options, environment))
     python, reason = (None, found) if isinstance(found, Text) else (found, None)
     return Context(host, Target(options, python, reason, environment), expectations=expectations)
 
 
-def _unanswered(options: TargetOptions) -> JobEnvironment:
-    return JobEnvironment(None, options.script or options.env_file or THIS_SHELL, no_answer(DEADLINE))
+def _told(read: Callable[[], Union[T, Text]]) -> Union[T, Text]:
+    """Return what is read about the job, or why it is unknown: whatever goes wrong costs this, not the report."""
+    try:
+        found = _answer(read)
+    except Exception as error:
+        return failure_text(error)
+    return no_answer(DEADLINE) if found is None else found
 
 
 def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:
