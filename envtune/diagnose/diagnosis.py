@@ -55,9 +55,7 @@ class DiagnosisReport:
     codes: tuple[FoundCode, ...] = ()  # in the order in which they happened
     target: str = ""  # the options that name the job, as they were given
     job: Verdict = NO_JOB  # which process failed first, of several
-    unexplained: bool = (
-        False  # without a diagnosis: there are error lines besides harmless ones
-    )
+    unexplained: bool = False  # without a diagnosis: there are error lines besides harmless ones
 
 
 def report_diagnoses(

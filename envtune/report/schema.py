@@ -48,7 +48,7 @@ REPORT = Record(
         "verdict",
         Str(choices=tuple(word.value for word in Verdict)),
         "ready: at least one check passed, and none of at least medium severity failed or is unknown; "
-        "ready_with_advice: so, and what failed is of low severity; not_sure: nothing passed, or what matters is unknown.",
+        "ready_with_advice: so, and what failed is low; not_sure: nothing passed, or what matters is unknown.",
     ),
 )
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))

@@ -42,6 +42,18 @@ def names() -> tuple[str, ...]:
     return tuple(table()["variables"])
 
 
+def path_variables() -> Mapping[str, Mapping[str, Any]]:
+    """Return by name the variables that lead to a directory or a file: kind, whether their reader makes it, source."""
+    rows: Mapping[str, Mapping[str, Any]] = table()["paths"]
+    return rows
+
+
+def documented() -> frozenset[str]:
+    """Return the name of every variable that somebody documents for jobs on NPUs."""
+    further = (name for listed in table()["names"].values() for name in listed)
+    return frozenset((*names(), *path_variables(), *further))
+
+
 def only_torch_npu(name: str) -> bool:
     """Return whether nothing but torch_npu reads the variable."""
     return list(about(name).get("readers", ())) == ["torch_npu"]
