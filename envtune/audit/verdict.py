@@ -12,7 +12,7 @@ from typing import Iterable, Sequence
 from envtune.model import Finding, Outcome, Severity
 
 _UNKNOWN = (Outcome.UNKNOWN, Outcome.ERROR)
-_TOLD = (Outcome.PASS, Outcome.FIXED)
+_KNOWN = (Outcome.PASS, Outcome.FIXED)
 
 
 class Verdict(enum.Enum):
@@ -38,7 +38,7 @@ def verdict(findings: Sequence[Finding]) -> Verdict:
     if Outcome.FAIL in matter:
         return Verdict.NOT_READY
     outcomes = {finding.outcome for finding in findings}
-    if matter.intersection(_UNKNOWN) or not outcomes.intersection(_TOLD):
+    if matter.intersection(_UNKNOWN) or not outcomes.intersection(_KNOWN):
         return Verdict.NOT_SURE
     return Verdict.ADVICE if outcomes.intersection((Outcome.FAIL, Outcome.ERROR)) else Verdict.READY
 
@@ -51,8 +51,8 @@ def exit_code(findings: Sequence[Finding], fail_on: Severity, strict: bool = Fal
     serious = [finding for finding in findings if finding.severity.rank >= fail_on.rank]
     if any(finding.outcome is Outcome.FAIL for finding in serious):
         return 1
-    told = any(finding.outcome in (*_TOLD, Outcome.FAIL) for finding in findings)
-    return 3 if not told or any(_is_unknown(finding, strict) for finding in serious) else 0
+    known = any(finding.outcome in (*_KNOWN, Outcome.FAIL) for finding in findings)
+    return 3 if not known or any(_is_unknown(finding, strict) for finding in serious) else 0
 
 
 def _is_unknown(finding: Finding, strict: bool) -> bool:

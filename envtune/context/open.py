@@ -115,15 +115,15 @@ def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Exp
     """
     if isinstance(host, LocalHost):
         host.name_readers(options._asdict())
-    environment = _told(partial(read_environment, host, options))
+    environment = _read_or_reason(partial(read_environment, host, options))
     if isinstance(environment, Text):
         environment = JobEnvironment(None, options.script or options.env_file or THIS_SHELL, environment)
-    found = _told(partial(_python_of, host, options, environment))
+    found = _read_or_reason(partial(_python_of, host, options, environment))
     python, reason = (None, found) if isinstance(found, Text) else (found, None)
     return Context(host, Target(options, python, reason, environment), expectations=expectations)
 
 
-def _told(read: Callable[[], Union[T, Text]]) -> Union[T, Text]:
+def _read_or_reason(read: Callable[[], Union[T, Text]]) -> Union[T, Text]:
     """Return what is read about the job, or why it is unknown: whatever goes wrong costs this, not the report."""
     try:
         found = _answer(read)

@@ -21,7 +21,7 @@ PATH_VARIABLES = (
     "NPU_COLLECT_PATH", "OOM_SNAPSHOT_PATH", "TORCH_ACL_INIT_CONFIG_PATH", "TORCH_HCCL_STATUS_SAVE_PATH",
     "TUNE_BANK_PATH",
 )  # fmt: skip
-HELD = "MultiQpSrcPort.cfg"
+CONTAINED = "MultiQpSrcPort.cfg"
 SCRIPT_DEPTH = 8  # scripts that source scripts
 FOLLOWED_LIMIT = 200  # files that scripts name
 VALUES_LIMIT = 4 * 1024 * 1024  # characters of all values that scripts assign
@@ -48,7 +48,7 @@ def record_job(recorder: Any) -> None:
 def _record_place(recorder: Any, path: str) -> None:
     """Record whether something is at `path`, and below which directory it would be made where nothing is."""
     path = os.path.normpath(path)
-    quietly(recorder.stat, path + "/" + HELD)
+    quietly(recorder.stat, path + "/" + CONTAINED)
     while path.startswith("/") and path != "/":
         quietly(recorder.stat, path)
         path = os.path.dirname(path)

@@ -23,7 +23,7 @@ _NO_DIGIT = re.compile(r"\D")
 
 @probe("environment.misspelt_names")
 def misspelt_names(context: Context) -> Iterable[Reading]:
-    """Per variable of the job that looks misspelt the documented name; one reading without a name where none does."""
+    """Per variable of the job that looks misspelt the documented name; one reading of all of them where none does."""
     environment = context.target.environment
     context.target.variables()  # raises Undetermined where the job's are unknown
     names = sorted({*(environment.variables or {}), *environment.unknown})
@@ -32,7 +32,9 @@ def misspelt_names(context: Context) -> Iterable[Reading]:
         wanted = Literal(right)
         shown = Message("{name}, which nothing reads", name=name)
         yield Reading(name, (right,), Evidence(environment.place(name), name), shown, wanted)
-    if not meant:
+    if environment.unknown_by_default is not None:
+        yield Reading("other variables", None, Evidence(environment.description), reason=environment.unknown_by_default)
+    elif not meant:
         shown = plural("{count} name, none misspelt", "{count} names, none misspelt", len(names))
         yield Reading("", (), Evidence(environment.description), shown, Message("documented names, spelt as they are"))
 

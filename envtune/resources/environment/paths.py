@@ -68,8 +68,9 @@ def _defect(host: Host, path: str, row: Mapping[str, Any]) -> Optional[Text]:
     if kind != row["kind"]:
         template = _NONE[row["kind"]]
         return Message(template, path=path)
-    held = posixpath.join(path, row.get("holds", ""))
-    return Message("{path} does not exist", path=held) if row.get("holds") and _is_missing(host, held) else None
+    if "holds" in row and _is_missing(host, posixpath.join(path, row["holds"])):
+        return Message("{path} does not exist", path=posixpath.join(path, row["holds"]))
+    return None
 
 
 def _no_place(host: Host, path: str) -> Optional[Text]:

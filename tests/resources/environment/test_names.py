@@ -6,7 +6,7 @@ from typing import Optional
 
 import pytest
 
-from envtune.collector.sources.job import HELD, PATH_VARIABLES
+from envtune.collector.sources.job import CONTAINED, PATH_VARIABLES
 from envtune.resources.environment.names import intended
 from envtune.resources.environment.reference import documented, path_variables, table
 
@@ -58,4 +58,4 @@ def test_every_name_has_a_source() -> None:
 def test_the_collector_records_the_places_of_every_path() -> None:
     """It travels without the table."""
     assert set(PATH_VARIABLES) == set(path_variables())
-    assert {row["holds"] for row in path_variables().values() if "holds" in row} == {HELD}
+    assert {row["holds"] for row in path_variables().values() if "holds" in row} == {CONTAINED}
