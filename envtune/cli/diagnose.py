@@ -26,11 +26,11 @@ HELP = N_(
   envtune diagnose train.log --snapshot h.tar.gz  checked on a recorded host
   envtune diagnose train.log -f markdown          to paste into an issue
 
-Exit status: 0 nothing found, 1 something found, 2 usage, 3 a log could not be read.
+Exit status: 0 nothing found, 1 something found, 2 usage, 3 a log could not be read, 4 errors that no entry explains.
 """
 )
 FORMATS = ("text", "json", "markdown")
-UNREADABLE = 3
+KNOWN, UNREADABLE, UNEXPLAINED = 1, 3, 4
 
 LOGS = typer.Argument(..., help=N_("Files, directories (plog trees too), .gz, or - for standard input."))
 SINCE = typer.Option(None, "--since", help=N_("Only from this time on: 2024-03-28 10:25 or ...:48."))
@@ -76,7 +76,13 @@ def command(
     for path, reason in result.unreadable:
         options.print_error(Message("{path}: {reason}", path=path, reason=reason), lang)
     _print(result, format_, lang, schema)
-    raise typer.Exit(UNREADABLE if result.unreadable and not result.diagnoses else 1 if result.diagnoses else 0)
+    raise typer.Exit(_status(result))
+
+
+def _status(result: DiagnosisReport) -> int:
+    if result.diagnoses:
+        return KNOWN
+    return UNREADABLE if result.unreadable else UNEXPLAINED if result.unexplained else 0
 
 
 def _unreadable(error: OSError) -> Message:

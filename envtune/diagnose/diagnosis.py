@@ -55,6 +55,7 @@ class DiagnosisReport:
     codes: tuple[FoundCode, ...] = ()  # in the order in which they happened
     target: str = ""  # the options that name the job, as they were given
     job: Verdict = NO_JOB  # which process failed first, of several
+    unexplained: bool = False  # without a diagnosis: there are error lines besides harmless ones
 
 
 def report_diagnoses(
@@ -82,7 +83,14 @@ def report_diagnoses(
         size=scan.size,
         job=resolution.job,
         codes=codes,
+        unexplained=not resolution.diagnoses and _has_other_errors(scan, resolution),
     )
+
+
+def _has_other_errors(scan: Scan, resolution: Resolution) -> bool:
+    """Return whether a line looks like an error besides those that an entry calls harmless."""
+    harmless = {(hit.file.path, hit.line.number) for candidate in resolution.harmless for hit in candidate.hits}
+    return any((error.file.path, error.line.number) not in harmless for error in scan.errors)
 
 
 def _first_error(scan: Scan, resolution: Resolution) -> Optional[FirstError]:

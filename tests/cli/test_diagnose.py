@@ -121,7 +121,7 @@ def test_a_code_that_many_errors_share_says_only_where_it_failed(desk: Desk) -> 
 
 def test_weak_signs_are_hints_and_no_finding(desk: Desk) -> None:
     done = desk.run(desk.log("Error in atexit._run_exitfuncs:\n"))
-    assert done.exit_code == 0 and "Weak signs only" in done.stdout and "F03" in done.stdout
+    assert done.exit_code == 4 and "Weak signs only" in done.stdout and "F03" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -277,12 +277,28 @@ def test_markdown_says_what_the_text_says(desk: Desk) -> None:
 # ---------------------------------------------------------------------- nothing known
 
 
+# what a log holds, and how `diagnose` ends
+ENDS = {
+    "step 10 loss 6.9 error 0.0\nsaved checkpoint (timeout 0, retries 0)\n": 0,
+    "GetInputConstDataOut: ErrorNo: -1(failed)\n": 0,  # F12: harmless
+    "GetInputConstDataOut: ErrorNo: -1(failed)\nKeyError: 'x'\n": 4,
+    "KeyError: 'x'\n": 4,
+    "[ERROR] HCCL(1,python): a text that nobody knows\n": 4,
+    "RuntimeError: ExchangeDevice:\n": 1,
+}
+
+
+@pytest.mark.parametrize(("text", "status"), ENDS.items(), ids=repr)
+def test_errors_that_no_entry_explains_are_no_clean_log(desk: Desk, text: str, status: int) -> None:
+    assert desk.run(desk.log(text), "--no-check").exit_code == status
+
+
 def test_of_an_unknown_failure_the_error_is_shown_and_how_to_report_it(desk: Desk) -> None:
     log = desk.log(
         'step 1\nstep 2\nTraceback (most recent call last):\n  File "t.py", line 3, in <module>\nKeyError: "x"\n'
     )
     done = desk.run(log)
-    assert done.exit_code == 0 and done.stdout.startswith("No known error in train.log (5 lines).")
+    assert done.exit_code == 4 and done.stdout.startswith("No known error in train.log (5 lines).")
     assert 'KeyError: "x"' in done.stdout and "step 2" in done.stdout
     assert "$ envtune snapshot -o host.tar.gz" in done.stdout
     zh = desk.says(log, "--lang", "zh")
