@@ -220,7 +220,7 @@ class _FileScan:
         if raw == self._last and not any_error:
             self._count(self._last_owners)
             return
-        matches = self._search(lines, start, end, numbers)
+        matches = self._search(lines, start, end, numbers) if numbers else []
         owners = self._record(lines, start, end, matches) if matches else None
         if owners is not None and self._multiline.isdisjoint(numbers):
             self._last, self._last_owners = raw, owners

@@ -95,7 +95,7 @@ def split_stream(text: str) -> tuple[str, str]:
 
 def is_error(text: str) -> bool:
     """Return whether a line reports an error, known or not; a line that is marked INFO or WARNING does not."""
-    return _ERROR.search(text) is not None and level_of(text) not in BENIGN
+    return level_of(text) not in BENIGN and _ERROR.search(text) is not None
 
 
 def parse(number: int, text: str) -> Line:
