@@ -10,6 +10,7 @@ from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
+from envtune.diagnose.logs.own import Looked
 from envtune.diagnose.past_fixes import PastFix
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground, Judgement, judge
 from envtune.diagnose.rank import NO_JOB, Candidate, Resolution
@@ -55,6 +56,7 @@ class DiagnosisReport:
     codes: tuple[FoundCode, ...] = ()  # in the order in which they happened
     target: str = ""  # the options that name the job, as they were given
     job: Verdict = NO_JOB  # which process failed first, of several
+    looked: tuple[Looked, ...] = ()  # where logs were looked for, when none was named
 
 
 def report_diagnoses(

@@ -11,7 +11,7 @@ import json
 import platform
 import re
 from collections import Counter
-from typing import AbstractSet, Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.catalog import cache
 from envtune.catalog.layers import why_untrusted
