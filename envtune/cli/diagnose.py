@@ -86,13 +86,11 @@ def command(
 def _print_looked(result: DiagnosisReport, lang: str) -> None:
     """Say on standard error where logs were looked for: standard output is the document."""
     for place in result.looked:
-        if place.files or place.older or place.foreign or place.reason:
+        if not place.empty:
             options.print_error(place.text, lang)
-    silent = [
-        place.path for place in result.looked if not (place.files or place.older or place.foreign or place.reason)
-    ]
-    if silent:
-        options.print_error(Message("no log in {paths}", paths=enumerated(silent)), lang)
+    empty = [place.path for place in result.looked if place.empty]
+    if empty:
+        options.print_error(Message("no log in {paths}", paths=enumerated(empty)), lang)
 
 
 def _unreadable(error: OSError) -> Message:
