@@ -31,7 +31,7 @@ MAX_ROWS, MAX_ROW_SETS = 40, 4096  # rows of one line that are remembered as a s
 # line about 10 us, the pure-Python prefilter about 2 ms a block.
 MANY_LINES, MANY_BLOCKS = 20_000, 100
 SAMPLE, FEWEST = 400, 20  # candidate lines of one block by which it is decided
-IN_VAIN = 0.05  # share of them that the expression refuses
+IN_VAIN = 0.05  # share of them that the literals of an expression choose, and no expression takes
 
 
 class Row(NamedTuple):
@@ -95,7 +95,7 @@ class HyperscanFilter:
         self._database.scan(block, match_event_handler=record)
         lines = self._lines(block, matches) if matches else {}
         missing = {number for row in once for number in self._rows[row]}.difference(known) if once else set()
-        chatty = {*self._chatty(block, lines), *self._still_missing(known, missing)}
+        chatty = {*self._chatty(block, lines), *self._still_missing(known, missing)}.difference(self._whole)
         if chatty:
             self._replace(chatty)
         if not missing:
@@ -106,7 +106,7 @@ class HyperscanFilter:
         return iter([lines[start] for start in sorted(lines)])
 
     def _chatty(self, block: bytes, lines: Mapping[int, CandidateLine]) -> Iterator[int]:
-        """Yield the expressions that refuse many of the lines that their literals choose.
+        """Yield the expressions whose literals choose many lines in vain: no expression takes them.
 
         After MANY_LINES, then after twice as many each time: the lines of one block decide.
         """
@@ -115,12 +115,12 @@ class HyperscanFilter:
             return
         self._next_look = 2 * self._seen
         sample = list(lines.values())[:SAMPLE]
-        numbers = {number for line in sample for number in line.numbers}.difference(self._whole)
-        relaxed = {number: self._relaxed(number) for number in numbers}
+        relaxed = {number: self._relaxed(number) for number in {n for line in sample for n in line.numbers}}
         refused: Counter[int] = Counter()
-        for start, end, chosen in sample:
+        for start, end, numbers in sample:
             line = block[start : min(end, start + PART)]
-            refused.update(number for number in numbers.intersection(chosen) if not relaxed[number].search(line))
+            if not any(relaxed[number].search(line) for number in numbers):
+                refused.update(numbers)
         yield from (number for number, count in refused.items() if count >= IN_VAIN * len(sample))
 
     def _relaxed(self, number: int) -> re.Pattern[bytes]:
