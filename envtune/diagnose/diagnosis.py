@@ -10,6 +10,7 @@ from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
+from envtune.diagnose.logs.own import Looked
 from envtune.diagnose.past_fixes import PastFix
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground, Judgement, judge
 from envtune.diagnose.rank import NO_JOB, Candidate, Resolution
@@ -56,6 +57,7 @@ class DiagnosisReport:
     target: str = ""  # the options that name the job, as they were given
     job: Verdict = NO_JOB  # which process failed first, of several
     unexplained: bool = False  # without a diagnosis: there are error lines besides harmless ones
+    looked: tuple[Looked, ...] = ()  # where logs were looked for, when none was named
 
 
 def report_diagnoses(

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from envtune.catalog.examples import example_data
 from envtune.cli.app import app
+from envtune.diagnose.logs import own
 from envtune.report.layout import display_width
 
 SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
@@ -94,6 +95,44 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     return Desk(tmp_path, monkeypatch)
+
+
+# ------------------------------------------------------------------------- which log it is
+
+
+def test_without_a_log_the_newest_run_is_read_and_the_places_are_said(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(desk.path / "home"))
+    desk.log(
+        "[ERROR] ERR01007 OPS feature not supported\nRuntimeError: EI0006: Getting socket times out\n", "nohup.out"
+    )
+    done = desk.run("--no-check", "-f", "json")
+    answer = json.loads(done.stdout)
+    assert "nohup.out" in [Path(name).name for name in answer["inputs"]] and answer["diagnoses"]
+    assert ". (nohup, Slurm, msrun): 1 file" in done.stderr and "no log in" in done.stderr
+    assert done.exit_code == 1
+
+
+def test_no_log_at_all_is_a_mistake_with_a_way_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(desk.path / "home"))
+    done = subprocess.run(
+        [sys.executable, "-m", "envtune", "diagnose"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(own.__file__).parents[3]), "TMPDIR": str(desk.path)},
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert f"{desk.path}/home/ascend/log (CANN): no log" in done.stderr and "envtune diagnose train.log" in done.stderr
+
+
+def test_what_the_kernel_prints_is_read_as_it_is_pasted(desk: Desk) -> None:
+    for stamp in ("[ 8123.456789] ", "[Sat Jun  1 10:00:05 2024] ", "Jun 01 10:00:05 node1 kernel: "):
+        log = desk.log(
+            f"{stamp}Out of memory: Killed process 4711 (python) total-vm:123kB, anon-rss:1kB\n", "dmesg.txt"
+        )
+        answer = desk.data(log, "--no-check")
+        assert answer["first_error"]["line"] == 1, stamp
 
 
 # ---------------------------------------------------------------------- which error it is
