@@ -38,9 +38,11 @@ def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOption
 
     Raises UsageError for a file or process that is not on the host: what was mistyped would make every check unknown.
     """
-    if options._replace(peers=()) == UNNAMED:
+    if options.probe and not host.live:
+        raise UsageError(Message("--probe connects to the job's hosts, which a recorded host cannot do"))
+    if options._replace(peers=(), probe=False) == UNNAMED:
         recorded = _recorded_target(host)
-        return recorded._replace(peers=options.peers or recorded.peers)
+        return recorded._replace(peers=options.peers or recorded.peers, probe=options.probe)
     options = options._replace(script=_absolute(options.script), env_file=_absolute(options.env_file))
     for option, path in (("--script", options.script), ("--env-file", options.env_file)):
         if path is not None and _answer(partial(_is_missing, host, path)):

@@ -144,3 +144,16 @@ def test_a_fact_that_fails_costs_itself(tmp_path: Path, monkeypatch: pytest.Monk
     host = recorded(tmp_path / "host.json", "910b-openeuler2203-cann82")
     done = run("--snapshot", host, "--select", "CANN")
     assert done.exit_code in (1, 3) and "envtune itself failed here: UnboundLocalError: device" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("lang", "words"),
+    [
+        ("en", "--probe connects to the job's hosts, which a recorded host cannot do"),
+        ("zh", "--probe 需要连接任务的各主机，录制的主机无法连接"),
+    ],
+)
+def test_a_recorded_host_connects_to_nobody(tmp_path: Path, lang: str, words: str) -> None:
+    done = run("--snapshot", recorded(tmp_path / "vm.json", "vm-ubuntu2204"), "--probe", "--lang", lang)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert words in done.stderr
