@@ -30,7 +30,7 @@ def connect_to(places: Iterable[Place]) -> Mapping[Place, str]:
     LIMIT seconds, or what the operating system says about anything else.
     """
     waiting = list(dict.fromkeys(places))[::-1]
-    told = {place: NOT_TRIED for place in waiting}
+    told = dict.fromkeys(waiting, NOT_TRIED)
     end = time.monotonic() + LIMIT
     with selectors.DefaultSelector() as selector:
         while (waiting or selector.get_map()) and time.monotonic() < end:

@@ -7,12 +7,12 @@ from typing import Any, Iterator
 
 from helpers.entries import entries
 from helpers.examples import ROOT
+from helpers.shipped import ASK_OTHER_HOSTS
 
 from envtune.catalog import load, schema
 from envtune.catalog.compile import compile_rows
 from envtune.catalog.layers import Layer, content, sources
 
-NOT_RECORDED = {"NET102"}  # pass and fail are what other hosts answer: tests/resources/network/test_peers.py
 KNOWN_TAGS = {"preflight", "fleet", "troubleshoot"}
 CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff5e]")  # punctuation, too: some remedies are code
 
@@ -89,7 +89,7 @@ def test_a_check_says_where_it_comes_from() -> None:
 def test_a_stable_check_ships_what_stable_means() -> None:
     for id_, data in shipped("checks"):
         assert data["status"] == "stable", f"{id_}: what is not finished is not shipped"
-        wanted = {"notapplicable"} if data["id"] in NOT_RECORDED else {"pass", "fail", "notapplicable"}
+        wanted = {"notapplicable"} if data["id"] in ASK_OTHER_HOSTS else {"pass", "fail", "notapplicable"}
         assert wanted <= set(data["examples"]), id_
         assert set(data["tags"]) <= KNOWN_TAGS, id_
         assert data.get("remedy"), f"{id_}: a failure comes with what to do"

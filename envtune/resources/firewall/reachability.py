@@ -17,7 +17,7 @@ from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
 from envtune.resources.firewall.listings import TOO_LARGE, RuleSets, remove_dormant, rule_sets
 from envtune.resources.firewall.peers import Ingress, Peers, RequiredPorts, ingresses, peers_of, required_ports
-from envtune.resources.network.names import job_nodes
+from envtune.resources.network.names import single_node
 
 if TYPE_CHECKING:
     from envtune.firewall import Outcome, Region, Rule
@@ -45,8 +45,7 @@ def from_peers(context: Context) -> Iterable[Reading]:
 
 def _closed_to_itself(context: Context) -> list[Reading]:
     """Return the ports of a job on a single node that are closed even over lo, by which its ranks meet."""
-    variables = context.target.environment.variables
-    if variables is None or job_nodes(variables).size != 1:
+    if context.target.environment.variables is None or not single_node(context):
         return []
     own = ((intervals.address_number("127.0.0.1", 4),) * 2,)
     sets, over_lo = rule_sets(context.host, 4), [Ingress("lo", own)]

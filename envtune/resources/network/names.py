@@ -75,7 +75,9 @@ def _other_node(context: Context, address: MasterAddress, port: Optional[int], w
     shown, target = Literal(address.text), address.addresses[0]
     if port is None:
         reason = Message("{why}; MASTER_PORT names no port to try", why=why)
-        return Reading("MASTER_ADDR", None, address.evidence, shown, reason=reason, commands=(f"ping -c 1 -W 2 {target}",))
+        return Reading(
+            "MASTER_ADDR", None, address.evidence, shown, reason=reason, commands=(f"ping -c 1 -W 2 {target}",)
+        )
     look = (connect_command(target, port),)
     if not may_connect(context):
         command = probe_command(context, "NET001")
@@ -227,6 +229,16 @@ def job_nodes(variables: Mapping[str, str]) -> JobNodes:
     if rank is None and number("RANK") == 0:
         rank = 0  # rank 0 runs on the master, whatever RANK counts
     return JobNodes(count, rank, ", ".join(used))
+
+
+def single_node(context: Context) -> str:
+    """Return the variables that say that the job runs on this host alone, empty where none does."""
+    variables = context.target.variables()
+    job, master = job_nodes(variables), master_address(context)
+    if job.size is not None:
+        return job.source if job.size == 1 else ""
+    own = master is not None and bool(master.addresses) and all(map(is_loopback, master.addresses))
+    return f"MASTER_ADDR={master.text}" if own and master is not None else ""
 
 
 def is_host_name(name: str) -> bool:

@@ -70,7 +70,9 @@ def test_a_master_that_is_named_as_a_peer_is_another_node(monkeypatch: pytest.Mo
 
 
 def test_one_address_of_the_master_that_answers_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envtune.resources.network.names.resolve_name", lambda *_: (("192.0.2.11", "192.0.2.12"), Evidence("getent")))
+    monkeypatch.setattr(
+        "envtune.resources.network.names.resolve_name", lambda *_: (("192.0.2.11", "192.0.2.12"), Evidence("getent"))
+    )
     environ = {**TWO, "MASTER_ADDR": "node2"}
     (found,) = findings(monkeypatch, "NET001", environ, {"192.0.2.11": "timeout", "192.0.2.12": "refused"})
     assert found.outcome is Outcome.PASS
