@@ -12,7 +12,7 @@ from envtune.catalog.forms import EXAMPLE_HOST
 from envtune.catalog.yaml import Diagnostics, read_yaml
 from envtune.schema.validate import Validator
 
-# What passes and fails in them is what other hosts answer (tests/resources/network/test_peers.py); no recording holds it.
+# They pass and fail by what other hosts answer, which no recording holds (tests/resources/network/test_peers.py).
 ASK_OTHER_HOSTS = frozenset({"NET102"})
 _HOSTS = ("examples", "hosts")
 

@@ -9,7 +9,14 @@ from envtune.context.registry import probe
 from envtune.errors import NotApplicable, Undetermined
 from envtune.messages import Message, Text
 from envtune.model import Command, Evidence, Reading
-from envtune.resources.network.answers import answer_text, answers, is_undecided, may_connect, probe_command
+from envtune.resources.network.answers import (
+    REACHED,
+    answer_text,
+    answers,
+    is_undecided,
+    may_connect,
+    probe_command,
+)
 from envtune.resources.network.names import connect_command, host_addresses, is_address
 from envtune.resources.network.ports import hccl_ports
 
@@ -63,7 +70,8 @@ def _reading(address: str, port: int, answer: str) -> Reading:
     evidence = Evidence(f"connect {address} {port}", words.en)
     if is_undecided(answer):
         return Reading(address, None, evidence, reason=words)
-    return Reading(address, answer, evidence, words, Message("an answer of the host"), commands=_look(address, port))
+    value = "answers" if answer in REACHED else answer
+    return Reading(address, value, evidence, words, Message("an answer of the host"), commands=_look(address, port))
 
 
 def _look(address: str, port: int) -> tuple[Command, ...]:
