@@ -160,7 +160,9 @@ def _unknown(finding: Finding) -> Text:
 
 def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
     check = finding.check
-    steps = (*([] if check.remedy is None else [check.remedy]), *map(Literal, check.commands))
+    repairs = [command.line for command in finding.commands if command.kind == "fix"]
+    lines = (line if isinstance(line, Text) else Literal(line) for line in repairs)
+    steps = (*([] if check.remedy is None else [check.remedy]), *lines)
     return Message("no playbook repairs it; by hand:"), steps
 
 

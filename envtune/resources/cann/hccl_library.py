@@ -20,7 +20,7 @@ from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined
 from envtune.host import Host, exists
 from envtune.messages import Joined, Message
 from envtune.model import Evidence, Reading
-from envtune.resources.cann.environment import absolute_paths
+from envtune.resources.cann.environment import absolute_paths, environment_script
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install
 
@@ -55,7 +55,9 @@ def library_path(context: Context) -> Iterable[Reading]:
         shown = Message("not found, and {tree} does not hold it", tree=install.real)
     else:
         shown = Message("not found; it is in {directory}", directory=dirname(shipped))
-    return [Reading(HCCL_LIBRARY, False, evidence, shown, expected)]
+    script = environment_script(host, install) if shipped is not None else None
+    fields = {} if script is None else {"script": script}
+    return [Reading(HCCL_LIBRARY, False, evidence, shown, expected, fields=fields)]
 
 
 def _architecture_reading(context: Context, path: str) -> Reading:

@@ -17,7 +17,7 @@ from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
 from envtune.resources.firewall.listings import TOO_LARGE, RuleSets, remove_dormant, rule_sets
 from envtune.resources.firewall.peers import Ingress, Peers, RequiredPorts, ingresses, peers_of, required_ports
-from envtune.resources.network.names import single_node
+from envtune.resources.network.names import address_fault, master_address, single_node
 
 if TYPE_CHECKING:
     from envtune.firewall import Outcome, Region, Rule
@@ -40,7 +40,19 @@ def from_peers(context: Context) -> Iterable[Reading]:
         readings = _readings(context, peers, sets)
         if any(reading.value != "open" for reading in readings) and remove_dormant(context.host, sets):
             readings = _readings(context, peers, sets)
-        yield from (reading._replace(subject=reading.subject + mark) for reading in readings)
+        yield from (_repairable(context, reading._replace(subject=reading.subject + mark)) for reading in readings)
+
+
+def _repairable(context: Context, reading: Reading) -> Reading:
+    """Return the reading without lines that open the ports to a MASTER_ADDR that is none.
+
+    Where the user names more peers than a line should hold, `envtune fix` opens the ports to them.
+    """
+    named = ",".join(context.target.options.peers)
+    if named or not reading.commands:
+        return reading._replace(fields={"peers": named} if named else {})
+    master = master_address(context)
+    return reading._replace(commands=()) if master is not None and address_fault(master) is not None else reading
 
 
 def _closed_to_itself(context: Context) -> list[Reading]:

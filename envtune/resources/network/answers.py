@@ -52,9 +52,9 @@ def is_undecided(answer: str) -> bool:
     return answer == "not-tried" or answer not in _WORDS
 
 
-def probe_command(context: Context, check: str) -> Text:
+def probe_command(context: Context) -> Text:
     """Return the command that asks the other hosts."""
-    words = ("envtune", "check", "--select", check, "--probe")
+    words = ("envtune", "check", "--probe")
     try:
         return Literal(line((*words, *(context.target.options.words if context.host.live else ()))))
     except WithheldError as error:

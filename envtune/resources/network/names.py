@@ -13,7 +13,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text, in_context
-from envtune.model import Evidence, Reading, Source
+from envtune.model import Command, Evidence, Reading, Source
 from envtune.ranges import decimal, whole_number
 from envtune.resources.network.answers import (
     ACCEPTED,
@@ -60,7 +60,21 @@ def master_addr(context: Context) -> Iterable[Reading]:
     right, why = _judge_master(address, job_nodes(variables))
     if right is None:
         return [_other_node(context, address, port_number(variables.get("MASTER_PORT", "")), why)]
-    return [_master_reading(address, right, why)]
+    reading = _master_reading(address, right, why)
+    return [reading if right else reading._replace(fields=_own_address(context))]
+
+
+def _own_address(context: Context) -> Mapping[str, str]:
+    """Return the address that MASTER_ADDR should be, where this host is the master or the only node."""
+    job = job_nodes(context.target.variables())
+    if job.size != 1 and job.rank != 0:
+        return {}
+    try:
+        addresses = [address for address in host_addresses(context.host) if not is_loopback(address)]
+    except HostError:
+        return {}
+    own = next((address for address in addresses if ":" not in address), "127.0.0.1" if job.size == 1 else "")
+    return {"address": own} if own else {}
 
 
 def _master_reading(address: MasterAddress, right: bool, why: Text) -> Reading:
@@ -75,12 +89,11 @@ def _other_node(context: Context, address: MasterAddress, port: Optional[int], w
     shown, target = Literal(address.text), address.addresses[0]
     if port is None:
         reason = Message("{why}; MASTER_PORT names no port to try", why=why)
-        return Reading(
-            "MASTER_ADDR", None, address.evidence, shown, reason=reason, commands=(f"ping -c 1 -W 2 {target}",)
-        )
-    look = (connect_command(target, port),)
+        look = (Command("look", f"ping -c 1 -W 2 {target}"),)
+        return Reading("MASTER_ADDR", None, address.evidence, shown, reason=reason, commands=look)
+    look = (Command("look", connect_command(target, port)),)
     if not may_connect(context):
-        command = probe_command(context, "NET001")
+        command = probe_command(context)
         reason = Message("{why}; {command} asks the master", why=why, command=command)
         return Reading("MASTER_ADDR", None, address.evidence, shown, reason=reason, commands=look)
     places = tuple((one, port) for one in address.addresses)
@@ -151,7 +164,7 @@ def connect_command(address: str, port: int) -> str:
 
 def _judge_master(address: MasterAddress, job: JobNodes) -> tuple[Optional[bool], Text]:
     """Return whether MASTER_ADDR is right (None: unknown), and why."""
-    fault = _address_fault(address)
+    fault = address_fault(address)
     if fault is not None:
         return False, fault
     return _judge_own(address, job) if address.is_own else _judge_other(job)
@@ -181,7 +194,7 @@ def _judge_other(job: JobNodes) -> tuple[Optional[bool], Text]:
     )
 
 
-def _address_fault(address: MasterAddress) -> Optional[Text]:
+def address_fault(address: MasterAddress) -> Optional[Text]:
     """Return why it cannot be the address of any host."""
     if not address.text:
         return in_context("names", "empty")

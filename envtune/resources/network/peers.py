@@ -38,7 +38,7 @@ def peers(context: Context) -> Iterable[Reading]:
     if not may_connect(context):
         reason = Message(
             "nothing here can tell whether the peers answer; {command} asks them",
-            command=probe_command(context, "NET102"),
+            command=probe_command(context),
         )
         return [*readings, *(_unknown(address, port, reason) for address in others)]
     told = answers(context, tuple((address, port) for address in others))
@@ -75,4 +75,4 @@ def _reading(address: str, port: int, answer: str) -> Reading:
 
 
 def _look(address: str, port: int) -> tuple[Command, ...]:
-    return (connect_command(address, port),)
+    return (Command("look", connect_command(address, port)),)
