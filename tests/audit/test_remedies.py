@@ -1,4 +1,4 @@
-"""What a report tells people to paste: each line is a shell's, is about what was found, and repairs it or is called look.
+"""What a report tells people to paste: a line for bash, about what was found, that repairs it or is labelled look.
 
 Every failed finding of every recorded host is gone through; what sets a variable is run by a real bash, and the check
 judges the environment that comes out.
@@ -107,14 +107,8 @@ def test_what_sets_variables_repairs_them(cases: list[Case]) -> None:
 
 
 # Why `envtune fix` does nothing there, though it would on the host itself: what the recording lacks.
-NOT_RECORDED = (
-    "not in the snapshot",
-    "is not there",
-    "recording holds only the beginning",
-    "has no pip",
-    "cc is not on",
-)
-NOT_RECORDED += ("te-0.4.0",)  # a RECORD of which only the digest was recorded
+NOT_RECORDED = ("not in the snapshot", "is not there", "recording holds only the beginning", "has no pip")
+NOT_RECORDED += ("cc is not on PATH", "te-0.4.0")  # a RECORD of which only the digest was recorded
 
 
 def test_where_fix_is_named_a_plan_repairs_it(cases: list[Case]) -> None:

@@ -14,7 +14,7 @@ from envtune.audit import examine
 from envtune.catalog import load
 from envtune.catalog.examples import example_data
 from envtune.context import Context
-from envtune.context.open import open_context
+from envtune.context.open import open_context, recorded_options
 from envtune.model import Finding, Outcome
 from envtune.snapshot.host import SnapshotHost
 
@@ -51,7 +51,8 @@ def _rows(commands: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 def _scene(data: Mapping[str, Any]) -> Context:
     whole = example_data({key: value for key, value in data.items() if key != "commands"}, shared_host)
-    return open_context(SnapshotHost({**whole, "commands": data["commands"]}))
+    options = recorded_options(whole.get("target") or {})
+    return open_context(SnapshotHost({**whole, "commands": data["commands"]}), options)
 
 
 def test_nothing_recorded_is_unknown() -> None:

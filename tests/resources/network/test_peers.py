@@ -121,7 +121,10 @@ def test_without_probe_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     context = example_context({"like": "net", "environ": TWO})
     context.target = context.target._replace(options=context.target.options._replace(peers=("192.0.2.11",)))
     context.host.live = True
-    for check, words in (("NET001", "envtune check --select NET001 --probe"), ("NET102", "--peer 192.0.2.11 asks")):
+    for check, words in (
+        ("NET001", "envtune check --probe --peer 192.0.2.11 asks"),
+        ("NET102", "--peer 192.0.2.11 asks"),
+    ):
         (found,) = examine(next(one for one in load().checks if one.id == check), context)
         assert found.outcome is Outcome.UNKNOWN
         assert found.reason is not None and "nothing here can tell" in found.reason.en and words in found.reason.en
