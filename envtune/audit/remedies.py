@@ -28,7 +28,7 @@ _SUBJECTS = (
 _PYTHON = re.compile(r"(?<![\w./-])python3(?= -[cm] )")
 _MEANS_PYTHON3 = ("torch.interpreter", "python.pip_command")  # there the question is what `python3` means
 _OF_A_SHELL = re.compile(r"(?:export|unset|source) ")
-_OURS = re.compile(r"(?:sudo |\{sudo\})?envtune (?:fix|check) ")
+_ENVTUNE = re.compile(r"(?:sudo |\{sudo\})?envtune (?:fix|check) ")
 
 
 def commands_for(check: Check, context: Context, group: Sequence[Reading]) -> tuple[Command, ...]:
@@ -57,7 +57,7 @@ def _line(check: Check, context: Context, text: str, known: Mapping[str, str]) -
     if check.probe not in _MEANS_PYTHON3 and "python" in known:
         text = _PYTHON.sub("{python}", text)
     filled = _FIELD.sub(lambda field: known["sudo"] if field[1] == "sudo" else quoted(known[field[1]]), text)
-    words = context.target.options._replace(peers=()).words if context.host.live and _OURS.match(text) else ()
+    words = context.target.options._replace(peers=()).words if context.host.live and _ENVTUNE.match(text) else ()
     return f"{filled} {line(words)}" if words else filled
 
 

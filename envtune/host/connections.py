@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import selectors
 import socket
 import struct
@@ -30,19 +31,19 @@ def connect_to(places: Iterable[Place]) -> Mapping[Place, str]:
     LIMIT seconds, or what the operating system says about anything else.
     """
     waiting = list(dict.fromkeys(places))[::-1]
-    told = dict.fromkeys(waiting, NOT_TRIED)
+    found = dict.fromkeys(waiting, NOT_TRIED)
     end = time.monotonic() + LIMIT
     with selectors.DefaultSelector() as selector:
         while (waiting or selector.get_map()) and time.monotonic() < end:
             while waiting and len(selector.get_map()) < PARALLEL:
                 place = waiting.pop()
-                told[place] = _begin(selector, place)
+                found[place] = _begin(selector, place)
             for place, answer in _ended(selector):
-                told[place] = answer
+                found[place] = answer
         for key in list(selector.get_map().values()):
             selector.unregister(key.fileobj)
             key.fileobj.close()  # type: ignore[union-attr]
-    return told
+    return found
 
 
 def _begin(selector: selectors.BaseSelector, place: Place) -> str:
@@ -96,7 +97,7 @@ def _answer(one: socket.socket, code: int) -> str:
         return NO_ROUTE
     if code in (errno.EPERM, errno.EACCES):
         return FORBIDDEN
-    return OSError(code, errno.errorcode.get(code, "")).strerror
+    return os.strerror(code)
 
 
 def _is_unanswered(one: socket.socket) -> bool:

@@ -99,11 +99,11 @@ def _other_node(context: Context, address: MasterAddress, port: Optional[int], w
     places = tuple((one, port) for one in address.addresses)
     (host, _), answer = min(answers(context, places).items(), key=lambda row: _rank(row[1]))
     words = Message("{host} port {port}: {answer}", host=host, port=port, answer=answer_text(answer))
-    told = address._replace(evidence=Evidence(f"connect {host} {port}", words.en))
+    answered = address._replace(evidence=Evidence(f"connect {host} {port}", words.en))
     if is_undecided(answer) or (answer != ACCEPTED and answer in REACHED and not _is_of_the_job(context, address)):
         reason = Message("{why}; {answer}", why=why, answer=words)
-        return Reading("MASTER_ADDR", None, told.evidence, shown, reason=reason, commands=look)
-    return _master_reading(told, answer in REACHED, words)._replace(commands=look)
+        return Reading("MASTER_ADDR", None, answered.evidence, shown, reason=reason, commands=look)
+    return _master_reading(answered, answer in REACHED, words)._replace(commands=look)
 
 
 def _rank(answer: str) -> int:

@@ -41,8 +41,8 @@ def peers(context: Context) -> Iterable[Reading]:
             command=probe_command(context),
         )
         return [*readings, *(_unknown(address, port, reason) for address in others)]
-    told = answers(context, tuple((address, port) for address in others))
-    return [*readings, *(_reading(address, port, answer) for (address, port), answer in told.items())]
+    answered = answers(context, tuple((address, port) for address in others))
+    return [*readings, *(_reading(address, port, answer) for (address, port), answer in answered.items())]
 
 
 def _port(context: Context) -> int:
