@@ -1,8 +1,9 @@
 """What to type on this host about a failed check: the lines of the catalogue filled in, for the job that was judged.
 
 A line has fields in braces: `{id}` of the check; `{subject}` and what a subject such as `npu3` or `port 60003` names
-(`{device}`, `{pci}`, `{pid}`, `{port}`); `{python}` of the job, and `{sudo}` where that Python is root's; and what the
-probe adds (Reading.fields). A line of which a field is unknown is not shown. Every value is quoted for the shell.
+(`{device}`, `{pci}`, `{pid}`, `{port}`); `{python}` of the job, `{pip}` that Python where pip may write, and `{sudo}`
+where it is root's; and what the probe adds (Reading.fields). A line of which a field is unknown is not shown. Every
+value is quoted for the shell.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Iterator, Mapping, Optional, Sequence
 from envtune.audit.applicability import excluded
 from envtune.commandline import WithheldError, checked, line, quoted
 from envtune.context import Context
-from envtune.errors import HostError
-from envtune.messages import Message
+from envtune.errors import HostError, Skipped, Verdict
+from envtune.messages import Message, Text
 from envtune.model import Check, Command, Reading
 
 MAX_SUBJECTS = 6  # of one finding, for which lines are shown
@@ -46,6 +47,10 @@ def _filled(check: Check, context: Context, reading: Reading) -> Iterator[Comman
     for kind, text in _templates(check, context):
         assert isinstance(text, str)
         if all(name in known for name in _FIELD.findall(text)):
+            refusal = _pip_refusal(context) if "{pip}" in text else None
+            if refusal is not None:
+                yield Command(kind, refusal)
+                continue
             try:
                 yield Command(kind, _line(check, context, text, known))
             except WithheldError as error:
@@ -75,8 +80,21 @@ def _fields(check: Check, context: Context, reading: Reading) -> dict[str, str]:
             fields[name] = found[1]
     python = context.target.python
     if python is not None:  # by its path: another shell's `python3` may be another one
-        fields.update(python=python.path, sudo="sudo " if _is_roots(context, python.prefix) else "")
+        fields.update(python=python.path, pip=python.path, sudo="sudo " if _is_roots(context, python.prefix) else "")
     return {**fields, **reading.fields}
+
+
+def _pip_refusal(context: Context) -> Optional[Text]:
+    """Return why pip of the job's Python does not write, with the way out; None where it does or nothing tells."""
+    from envtune.resources.python.site import refuse_without_pip
+
+    try:
+        refuse_without_pip(context)
+    except Skipped as skipped:
+        return skipped.reason
+    except (HostError, Verdict):
+        return None
+    return None
 
 
 def _is_roots(context: Context, path: str) -> bool:

@@ -128,7 +128,7 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
 
 def without_host(check: Check, line: str) -> str:
     """Return a line of a check's commands as it is on any host, empty where it depends on what is found."""
-    for field, value in (("{id}", check.id), ("{python}", "python3"), ("{sudo}", "sudo ")):
+    for field, value in (("{id}", check.id), ("{python}", "python3"), ("{pip}", "python3"), ("{sudo}", "sudo ")):
         line = line.replace(field, value)
     return "" if _FIELD.search(line) else line
 
