@@ -12,7 +12,6 @@ from typing import Any, Callable, Mapping, Optional, Union
 from envtune.messages import Text
 from envtune.records import NamedTuple
 
-Command = Union[str, Text]  # a line to paste, or why none is shown (commandline.py)
 Source = Union[str, Text]  # where a statement comes from: a path or a command, or words such as `this shell`
 
 
@@ -43,6 +42,17 @@ class Severity(str, Enum):
         return list(Severity).index(self)
 
 
+class Command(NamedTuple):
+    """What to type about a finding: a line to paste, or as a text why none is shown (commandline.py).
+
+    `kind` is fix where pasting the line repairs what was found, look where it only shows more. In a check the line is a
+    template (audit/remedies.py).
+    """
+
+    kind: str
+    line: Union[str, Text]
+
+
 class Evidence(NamedTuple):
     """Where a statement comes from, and the raw text found there."""
 
@@ -70,7 +80,8 @@ class Reading(NamedTuple):
     expected: Union[Text, Wording, None] = None
     reason: Optional[Text] = None
     needs_privilege: bool = False  # the only reason is a missing privilege
-    commands: tuple[Command, ...] = ()  # what mends this very subject, where the check's commands do not
+    commands: tuple[Command, ...] = ()  # in place of the check's
+    fields: Mapping[str, str] = {}  # for the lines of the check's commands
 
 
 class Fact(NamedTuple):
@@ -110,8 +121,8 @@ class Check(NamedTuple):
     tags: tuple[str, ...] = ()
     falsepositives: tuple[Text, ...] = ()
     remedy: Optional[Text] = None
-    commands: tuple[str, ...] = ()
-    commands_by: tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...] = ()  # by facts; the first that holds wins
+    commands: tuple[Command, ...] = ()
+    commands_by: tuple[tuple[Mapping[str, Any], tuple[Command, ...]], ...] = ()  # by facts; the first that holds wins
     faq: tuple[str, ...] = ()  # the entries that name the check in `named_by`
     deadline: float = 20.0
 
@@ -249,7 +260,7 @@ class Finding(NamedTuple):
     reason: Optional[Text]
     evidence: Evidence
     needs_privilege: bool = False  # unknown only because of a missing privilege
-    commands: tuple[Command, ...] = ()  # what to type on this host to mend it
+    commands: tuple[Command, ...] = ()  # what to type on this host
 
     @property
     def id(self) -> str:

@@ -13,9 +13,9 @@ from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence, Un
 
 from envtune import expect
 from envtune.audit.applicability import excluded
+from envtune.audit.remedies import commands_for
 from envtune.catalog import Catalogue, load
 from envtune.catalog import select as select_checks
-from envtune.commandline import WithheldError, checked, quoted
 from envtune.context import Context
 from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, describe_target, open_context, resolve_target
 from envtune.context.registry import find_probe
@@ -66,7 +66,6 @@ class FactsRead(NamedTuple):
 Event = Union[TargetRead, Began, Found, FactsRead]
 
 _DIGITS = re.compile(r"\d+")
-_PYTHON = re.compile(r"(?<![\w./-])python3(?= -[cm] )")
 EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
 FACT_DEADLINE = 20.0  # seconds, as for a check
 
@@ -233,34 +232,21 @@ def severity_of(check: Check, context: Context, value: object = None) -> Severit
     return check.severity
 
 
-def commands_of(check: Check, context: Context) -> tuple[Command, ...]:
-    """Return what to type on this host (`commands_by` may say it for a fact)."""
-    rows = (commands for when, commands in check.commands_by if excluded(when, context.facts)[0] is None)
-    commands = next(rows, check.commands)
-    if check.probe in ("torch.interpreter", "python.pip_command"):  # there the question is what `python3` means
-        return commands
-    try:
-        return tuple(_PYTHON.sub(lambda _: _target_python(context), line) for line in commands)
-    except WithheldError as error:
-        return (error.reason,)
-
-
-def _target_python(context: Context) -> str:
-    """How to start the Python that was judged: by its path, since another shell's `python3` may be another one."""
-    python = context.target.python
-    return "python3" if python is None else quoted(python.path)
+def _failed(check: Check, context: Context, group: Sequence[Reading]) -> Finding:
+    severity = severity_of(check, context, group[0].value)
+    return _finding(check, severity, Outcome.FAIL, group, commands_for(check, context, group))
 
 
 def _judge(check: Check, severity: Severity, readings: Sequence[Reading], context: Context) -> tuple[Finding, ...]:
-    commands = commands_of(check, context)
     known = [reading for reading in readings if reading.reason is None]
     unknown = [reading for reading in readings if reading.reason is not None]
     misses = expect.misses(check.expect, known)
-    findings = [
-        _finding(check, severity_of(check, context, group[0].value), Outcome.FAIL, group, commands)
-        for group in _groups(check, misses)
+    findings = [_failed(check, context, group) for group in _groups(check, misses)]
+    plain = check._replace(commands=(), commands_by=())  # what repairs it is shown where it failed
+    findings += [
+        _finding(check, severity, Outcome.UNKNOWN, group, commands_for(plain, context, group[:1]))
+        for group in _alike(unknown)
     ]
-    findings += [_finding(check, severity, Outcome.UNKNOWN, group) for group in _alike(unknown)]
     if findings:
         return tuple(findings)
     if not known:
@@ -301,7 +287,7 @@ def _finding(
         first.reason,
         Evidence(first.evidence.source, _cut(first.evidence.text)),
         first.needs_privilege,
-        tuple(map(checked, first.commands or commands)),
+        commands,
     )
 
 

@@ -200,6 +200,10 @@ def _warnings(entry: _Entry) -> Iterator[Text]:
         if field in entry.row:
             words = Message("the field {field} works for one more release: {instead}", field=field, instead=instead)
             notes.append(words)
+    row = entry.row
+    lines = [*row.get("commands", ()), *(line for by in row.get("commands_by", ()) for line in by["commands"])]
+    if entry.source.kind == "checks" and any(isinstance(line, str) for line in lines):
+        notes.append(Message("a line of `commands` is read as `look`; say which it is: {{fix: ...}} or {{look: ...}}"))
     yield from (Message("{file}: {note}", file=entry.source.shown, note=note) for note in notes)
 
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.messages import Bilingual, Literal, Text
-from envtune.model import Check, Criterion, Expectation, FaqEntry, Playbook, Severity, SeverityRow, Signature, Step
+from envtune.model import (
+    Check,
+    Command,
+    Criterion,
+    Expectation,
+    FaqEntry,
+    Playbook,
+    Severity,
+    SeverityRow,
+    Signature,
+    Step,
+)
 
 Row = Mapping[str, Any]
 
@@ -31,8 +42,8 @@ def check_from(data: Row) -> Check:
         tags=tuple(data.get("tags", ())),
         falsepositives=tuple(_text(t) for t in data.get("falsepositives", ())),
         remedy=_optional(data.get("remedy")),
-        commands=tuple(data.get("commands", ())),
-        commands_by=tuple((row["when"], tuple(row["commands"])) for row in data.get("commands_by", ())),
+        commands=_commands(data.get("commands", ())),
+        commands_by=tuple((row["when"], _commands(row["commands"])) for row in data.get("commands_by", ())),
         faq=tuple(data.get("faq", ())),
         deadline=float(data.get("deadline", 20)),
     )
@@ -40,6 +51,11 @@ def check_from(data: Row) -> Check:
 
 def _severity_row(row: Row) -> SeverityRow:
     return SeverityRow(row.get("when", {}), row.get("value"), Severity(row["severity"]))
+
+
+def _commands(rows: Sequence[Any]) -> tuple[Command, ...]:
+    """Return the lines to type; a plain line, as former catalogues have them, may only look."""
+    return tuple(Command(*(("look", row) if isinstance(row, str) else next(iter(row.items())))) for row in rows)
 
 
 def expectation_of(data: Row) -> Expectation:

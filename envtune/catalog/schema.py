@@ -9,7 +9,7 @@ from typing import Mapping
 
 from envtune.catalog.forms import APPLIES, EXAMPLE, EXPECT, LINES, NAME, PROBE, REGEX, STEPS, TEXT, several
 from envtune.messages import Message
-from envtune.schema.types import Bool, Field, MapOf, Number, Record, Str
+from envtune.schema.types import AnyOf, Bool, Field, MapOf, Number, Record, Str
 
 ID = "[A-Z]{2,9}[0-9]{3}"
 FAQ_ID = "[A-Z][0-9]{2,3}"
@@ -34,6 +34,14 @@ SEED = Str(f"[0-9]{{3}}:{_LINES}([,;] ?([0-9]{{3}}:)?{_LINES})*", "003:1349-1403
 _IDENTITY = (
     Field("name", Str(NAME, "lower-case-words"), "States the defect; used in --select and in the file name.", True),
     Field("title", BILINGUAL, "One line for people.", True),
+)
+
+_LINE = Str(least=1)
+COMMANDS = several(
+    AnyOf(
+        Record(Field("fix", _LINE, "Repairs what was found."), Field("look", _LINE, "Shows more."), least=1, most=1),
+        _LINE,
+    )
 )
 
 CHECK = Record(
@@ -67,10 +75,10 @@ CHECK = Record(
     Field("expect", EXPECT, "What the values read must meet.", True),
     Field("falsepositives", TEXTS, "When a failure is right and yet not a problem."),
     Field("remedy", BILINGUAL, "What to do, and why it is safe."),
-    Field("commands", LINES, "Exact commands to paste."),
+    Field("commands", COMMANDS, "What to type: {fix: ...} repairs what was found, {look: ...} shows more."),
     Field(
         "commands_by",
-        several(Record(Field("when", APPLIES, "", True), Field("commands", LINES, "", True))),
+        several(Record(Field("when", APPLIES, "", True), Field("commands", COMMANDS, "", True))),
         "Other commands where facts say so; the first row that holds wins.",
     ),
     Field("playbook", Str(NAME, "set-cpu-governor"), "Former field: a playbook names its checks in `fixes`."),

@@ -39,6 +39,7 @@ SELECT = typer.Option(None, "--select", "-s", help=N_("Only these: ids, id prefi
 STRICT = typer.Option(False, "--strict", help=N_("What a missing right hides counts as unknown, too."))
 VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("Also list what passed and what does not apply."))
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Judge a recorded host (directory or tar.gz)."))
+PROBE = typer.Option(False, "--probe", help=N_("Connect to MASTER_ADDR and the peers, at the job's ports."))
 CATALOG = typer.Option(None, "--catalog", help=N_("More checks, by id over the shipped ones."))
 
 
@@ -59,6 +60,7 @@ def command(
     env_file: Optional[str] = options.ENV_FILE,
     peer: Optional[List[str]] = options.PEER,
     hostfile: Optional[Path] = options.HOSTFILE,
+    probe: bool = PROBE,
     catalog: Optional[List[Path]] = CATALOG,
 ) -> None:
     from envtune.audit import check_host
@@ -74,7 +76,7 @@ def command(
     catalogue = options.load_catalogue(catalog, lang)
     checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
     host = open_host(options.single_snapshot(snapshot))
-    target = TargetOptions(python, pid, script, env_file, peers)
+    target = TargetOptions(python, pid, script, env_file, peers, probe)
     if host.live:
         report = check_host(host, target, checks, _progress(), catalogue.expectations)
     else:

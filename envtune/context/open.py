@@ -40,9 +40,11 @@ def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOption
     what was recorded. Raises UsageError for a file or process that is not there: what was mistyped would make every
     check unknown.
     """
-    if options._replace(peers=()) == UNNAMED:
+    if options.probe and not host.live:
+        raise UsageError(Message("--probe connects to the job's hosts, which a recorded host cannot do"))
+    if options._replace(peers=(), probe=False) == UNNAMED:
         recorded = _recorded_target(host)
-        return recorded._replace(peers=options.peers or recorded.peers)
+        return recorded._replace(peers=options.peers or recorded.peers, probe=options.probe)
     options = options._replace(script=_absolute(options.script), env_file=_absolute(options.env_file))
     if options.env_file is not None and not host.live:
         _give_file(host, "--env-file", options.env_file)

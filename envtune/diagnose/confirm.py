@@ -17,7 +17,6 @@ from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
 from envtune.model import Fact, Finding
 
-_OPTIONS = (("python", "--python"), ("pid", "--pid"), ("script", "--script"), ("env_file", "--env-file"))
 _VISIBLE = ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
 
 
@@ -52,9 +51,7 @@ class ConfirmingHost:
         """The options that name the job, for a command to type on this host."""
         if not self._host.live:
             return ""
-        named = self._target._asdict()
-        words = ((option, str(named[name])) for name, option in _OPTIONS if named[name] is not None)
-        return shlex.join(word for pair in words for word in pair)
+        return shlex.join(self._target.words)
 
     def findings(self, ids: Sequence[str]) -> Sequence[Finding]:
         """Return what these checks find now; `fixed` for what a run of envtune fixed."""

@@ -161,7 +161,9 @@ def _unknown(finding: Finding) -> Text:
 
 def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
     check = finding.check
-    steps = (*([] if check.remedy is None else [check.remedy]), *map(Literal, check.commands))
+    repairs = [command for command in finding.commands if command.kind == "fix"] or finding.commands
+    lines = (command.line if isinstance(command.line, Text) else Literal(command.line) for command in repairs)
+    steps = (*([] if check.remedy is None else [check.remedy]), *lines)
     return Message("no playbook repairs it; by hand:"), steps
 
 

@@ -25,11 +25,20 @@ class TargetOptions(NamedTuple):
     script: Optional[str] = None
     env_file: Optional[str] = None
     peers: tuple[str, ...] = ()  # addresses and networks of the job's other hosts
+    probe: bool = False  # whether MASTER_ADDR and the peers may be connected to, at ports of the job
 
     @property
     def named(self) -> bool:
         """Whether the user named a job with an environment of its own."""
         return self.pid is not None or self.script is not None or self.env_file is not None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of a command line that name the same job."""
+        values = (self.python, self.pid, self.script, self.env_file, *self.peers)
+        options = ("--python", "--pid", "--script", "--env-file", *("--peer" for _ in self.peers))
+        named = ((option, str(value)) for option, value in zip(options, values) if value is not None)
+        return tuple(word for pair in named for word in pair)
 
 
 class PythonTarget(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional
 from envtune.audit import summary
 from envtune.audit.verdict import verdict
 from envtune.messages import Text
-from envtune.model import Finding, Outcome, Report, Source
+from envtune.model import Command, Finding, Outcome, Report, Source
 from envtune.report.redaction import redacted
 from envtune.trust.characters import json_text
 from envtune.version import __version__
@@ -52,17 +52,26 @@ def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
         "reason": _to(finding.reason, lang),
         "evidence": {"source": redacted(str(finding.evidence.source)), "text": redacted(finding.evidence.text)},
         "remedy": remedy_text(finding, lang),
+        "commands": [_command_data(command, lang) for command in finding.commands],
         "faq": list(finding.check.faq),
     }
 
 
 def remedy_text(finding: Finding, lang: str) -> Optional[str]:
-    """Return what to do, with the commands; None where nothing is to be done."""
+    """Return what to do, with the lines that repair it; None where nothing is to be done."""
     if finding.outcome is not Outcome.FAIL:
         return None
     parts = [] if finding.check.remedy is None else [finding.check.remedy.to(lang)]
-    parts += [line if isinstance(line, str) else line.to(lang) for line in finding.commands]
+    repairs = [command.line for command in finding.commands if command.kind == "fix"]
+    parts += [line if isinstance(line, str) else line.to(lang) for line in repairs]
     return redacted("\n".join(parts)) or None
+
+
+def _command_data(command: Command, lang: str) -> dict[str, Any]:
+    """Return a line to type, or the reason why none is shown."""
+    if isinstance(command.line, str):
+        return {"kind": command.kind, "line": redacted(command.line), "reason": None}
+    return {"kind": command.kind, "line": None, "reason": _to(command.line, lang)}
 
 
 def _to(text: Optional[Text], lang: str) -> Optional[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator, Mapping, Optional, Sequence
+from typing import Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from envtune.audit import summary
 from envtune.audit.verdict import Verdict, verdict
@@ -47,6 +47,7 @@ _LABELS: Mapping[str, Text] = {
     "expected": Message("expected"),
     "why": Message("why"),
     "fix": Message("fix"),
+    "look": in_context("text", "look"),
     "where": Message("where"),
     "wrong": Message("What is wrong"),
     "unknown": Message("What could not be told"),
@@ -108,11 +109,24 @@ class _Renderer:
         yield from self._row("where", ", ".join(dict.fromkeys(self._source(f) for f in shown)))
         yield from self._row("why", self._to(check.rationale))
         yield from self._row("fix", self._to(check.remedy))
-        for command in dict.fromkeys(f.commands[0] for f in shown if f.commands):
-            if isinstance(command, str):
-                yield " " * 22 + self.paint("$ " + printable(command), "green")
-            else:
-                yield from indent(self._to(command), self.width, " " * 22, " " * 22)
+        yield from self._commands(shown)
+
+    def _commands(self, group: Sequence[Finding]) -> Iterator[str]:
+        """Yield what repairs it below the remedy, then the one line for each subject that shows more."""
+        repairs = dict.fromkeys(c.line for f in group for c in f.commands if c.kind == "fix")
+        for line in repairs:
+            yield from self._line(line, "green")
+        looks = [[c.line for c in f.commands if c.kind == "look"][:1] for f in group]
+        for number, line in enumerate(dict.fromkeys(line for lines in looks for line in lines)):
+            rows = list(self._line(line, "cyan"))
+            label = " " * 11 + self.paint(pad(self._to(_LABELS["look"]), 10), "dim") + " "
+            yield from [label + rows[0][22:], *rows[1:]] if number == 0 else rows
+
+    def _line(self, line: Union[str, Text], colour: str) -> Iterator[str]:
+        if isinstance(line, str):
+            yield " " * 22 + self.paint("$ " + printable(line), colour)
+        else:
+            yield from indent(self._to(line), self.width, " " * 22, " " * 22)
 
     def _values(self, group: Sequence[Finding]) -> Iterator[str]:
         """Yield what was found for each subject and what was expected, that once where it is the same for all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
@@ -38,6 +39,7 @@ DISRUPTION: Mapping[str, Text] = {
     "service": Message("a service is restarted"),
     "reboot": Message("the server restarts"),
 }
+_FIELD = re.compile(r"\{[a-z_]+\}")
 _NOT_YET = Message("not yet described")
 
 
@@ -113,13 +115,22 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     )
     yield Section(Message("Severity elsewhere"), "list", tuple(rows))
     yield Section(Message("How to fix it"), "text", (check.remedy,) if check.remedy else ())
-    lines = [*check.commands, *(line for _, commands in check.commands_by for line in commands)]
-    yield Section(Message("Commands"), "code", tuple(Literal(line) for line in lines))
+    lines = [*check.commands, *(command for _, commands in check.commands_by for command in commands)]
+    for kind, heading in (("fix", Message("Commands that fix it")), ("look", Message("Commands that show more"))):
+        shown = dict.fromkeys(without_host(check, str(command.line)) for command in lines if command.kind == kind)
+        yield Section(heading, "code", tuple(Literal(line) for line in shown if line))
     playbooks = [p for p in catalogue.playbooks if check.id in p.fixes]
     yield Section(Message("Playbooks"), "list", tuple(_link(p.id, p.title) for p in playbooks))
     yield Section(Message("When a failure is no problem"), "list", check.falsepositives)
     titles = {id_: entry.title for entry in catalogue.faq for id_ in (entry.id, *entry.aliases)} if check.faq else {}
     yield Section(Message("Known errors"), "list", tuple(_link(i, titles.get(i)) for i in check.faq))
+
+
+def without_host(check: Check, line: str) -> str:
+    """Return a line of a check's commands as it is on any host, empty where it depends on what is found."""
+    for field, value in (("{id}", check.id), ("{python}", "python3"), ("{pip}", "python3"), ("{sudo}", "sudo ")):
+        line = line.replace(field, value)
+    return "" if _FIELD.search(line) else line
 
 
 def _probe(check: Check) -> tuple[Text, ...]:

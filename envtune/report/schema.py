@@ -19,6 +19,11 @@ def _field(name: str, type_: Type, doc: str = "") -> Field:
     return Field(name, type_, doc, required=True)
 
 
+_COMMAND = Record(
+    _field("kind", Str(choices=("fix", "look")), "fix: it repairs what was found; look: it shows more."),
+    _field("line", _OPTIONAL_TEXT, "null where none can be shown."),
+    _field("reason", _OPTIONAL_TEXT, "Why none is shown."),
+)
 FINDING = Record(
     _field("id", _TEXT, "Id of the check."),
     _field("name", _TEXT),
@@ -29,7 +34,8 @@ FINDING = Record(
     _field("expected", _OPTIONAL_TEXT),
     _field("reason", _OPTIONAL_TEXT, "Why it is unknown, not applicable, an error or fixed."),
     _field("evidence", Record(_field("source", _TEXT), _field("text", _TEXT)), "Path or command, and the raw text."),
-    _field("remedy", _OPTIONAL_TEXT),
+    _field("remedy", _OPTIONAL_TEXT, "What to do, and the lines that repair it."),
+    _field("commands", ListOf(_COMMAND), "Lines to paste."),
     _field("faq", _TEXTS),
 )
 REPORT = Record(

@@ -179,3 +179,16 @@ def test_a_launch_script_is_judged_on_a_machine_without_an_npu(tmp_path: Path) -
     script.write_text("export TASK_QUEUE_ENABLE=0\ntorchrun train.py\n")
     done = run("--script", str(script), "--select", "ENV001")
     assert done.exit_code == 1, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("lang", "words"),
+    [
+        ("en", "--probe connects to the job's hosts, which a recorded host cannot do"),
+        ("zh", "--probe 需要连接任务的各主机，录制的主机无法连接"),
+    ],
+)
+def test_a_recorded_host_connects_to_nobody(tmp_path: Path, lang: str, words: str) -> None:
+    done = run("--snapshot", recorded(tmp_path / "vm.json", "vm-ubuntu2204"), "--probe", "--lang", lang)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert words in done.stderr

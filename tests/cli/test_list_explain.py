@@ -130,7 +130,7 @@ def test_explain_tells_everything_about_a_check() -> None:
         "- container: false",
         "low where arch: aarch64",
         "How to fix it",
-        "cpupower frequency-set -g performance",
+        "Commands that fix it\n    sudo envtune fix CPU001 --apply",
         "When a failure is no problem",
         "porting guide, 003:1349-1403",
         "https://docs.kernel.org/admin-guide/pm/cpufreq.html",

@@ -27,7 +27,7 @@ from envtune.fix.plan import Plan, SkippedFinding, make_plan
 from envtune.fix.policy import refusal
 from envtune.fix.shell_commands import commands, shell_lines
 from envtune.messages import Bilingual, Literal
-from envtune.model import Change, Evidence, Finding, FixOptions, Outcome, Playbook, Severity
+from envtune.model import Change, Command, Evidence, Finding, FixOptions, Outcome, Playbook, Severity
 from envtune.report import plan_text as report
 from envtune.schema.json_schema import document
 
@@ -35,11 +35,23 @@ from envtune.schema.json_schema import document
 def finding(id_: str, outcome: Outcome = Outcome.FAIL, severity: Severity = Severity.MEDIUM, **more: Any) -> Finding:
     row = {"id": id_, "name": id_.lower(), "title": {"en": f"defect {id_}", "zh": f"缺陷 {id_}"}, "status": "stable"}
     row.update(severity="medium", rationale={"en": "r", "zh": "由"}, origin="outside", probe={"x.y": {}})
-    row.update(expect={"eq": "x"}, remedy={"en": "Do it by hand.", "zh": "请手动处理。"}, commands=["do-it --now"])
+    row.update(
+        expect={"eq": "x"}, remedy={"en": "Do it by hand.", "zh": "请手动处理。"}, commands=[{"fix": "do-it --now"}]
+    )
     reason = more.pop("reason", None)
     needs_privilege = more.pop("needs_privilege", False)
+    lines = (Command("fix", "do-it --now"), Command("look", "look-at it"))
     return Finding(
-        check_from(row), outcome, severity, "it", Literal("a"), Literal("b"), reason, Evidence("x"), needs_privilege
+        check_from(row),
+        outcome,
+        severity,
+        "it",
+        Literal("a"),
+        Literal("b"),
+        reason,
+        Evidence("x"),
+        needs_privilege,
+        lines,
     )
 
 
@@ -637,7 +649,7 @@ def test_what_a_person_is_told_to_type_destroys_nothing_either() -> None:
             assert not DANGEROUS.search(line.en) and not DANGEROUS.search(line.zh), (book.id, line.en)
     for check in catalogue.checks:
         for command in (*check.commands, *(line for _, lines in check.commands_by for line in lines)):
-            assert not DANGEROUS.search(command), (check.id, command)
+            assert not DANGEROUS.search(str(command.line)), (check.id, command)
 
 
 def words(value: Any) -> Iterator[str]:

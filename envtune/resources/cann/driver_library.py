@@ -72,9 +72,10 @@ def _export_command(directory: str) -> Command:
     home = directory.rpartition("/lib64")[0]
     folders = dict.fromkeys((directory, f"{home}/lib64/common"))
     try:
-        return f"export LD_LIBRARY_PATH={':'.join(map(quoted, folders))}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+        joined = ":".join(map(quoted, folders))
     except WithheldError as error:
-        return error.reason
+        return Command("fix", error.reason)
+    return Command("fix", f"export LD_LIBRARY_PATH={joined}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}")
 
 
 def _smi_answers(context: Context) -> bool:

@@ -48,9 +48,11 @@ def sourced(context: Context) -> Iterable[Reading]:
     if context.target.environment.variables is None:
         yield _unknown(context, "environment")
         return
+    fields = _sourcing(context, install)
     for name in needed_variables(install):
         if context.target.environment.why_unknown(name) is None:
-            yield _below_install(context, install, name, context.target.variables().get(name, ""))
+            reading = _below_install(context, install, name, context.target.variables().get(name, ""))
+            yield reading._replace(fields=fields)
         else:
             yield _unknown(context, name)
 
@@ -81,9 +83,7 @@ def needed_variables(install: Install) -> tuple[str, ...]:
 def _script(host: Host, install: Install) -> Optional[Reading]:
     """Return the reading of the environment script; None for an old tree, whose users write their own."""
     expected = Message("set_env.sh beside or below the install")
-    roots = dict.fromkeys((install.path, install.real))
-    paths = [join(root, name) for root in roots for name in SCRIPTS]
-    paths += [join(dirname(root), "set_env.sh") for root in roots]
+    paths = _script_places(install)
     for path in paths:
         try:
             if exists(host, path):
@@ -100,6 +100,29 @@ def _script(host: Host, install: Install) -> Optional[Reading]:
         return None
     shown = Message("not in {path} nor {parent}", path=install.path, parent=dirname(install.path))
     return Reading("set_env.sh", False, Evidence(paths[0], "not there"), shown, expected)
+
+
+def _script_places(install: Install) -> list[str]:
+    roots = dict.fromkeys((install.path, install.real))
+    below = [join(root, name) for root in roots for name in SCRIPTS]
+    return below + [join(dirname(root), "set_env.sh") for root in roots]
+
+
+def environment_script(host: Host, install: Install) -> Optional[str]:
+    """Return the vendor's script that sets the variables of an install; None for a tree without one."""
+    for path in _script_places(install):
+        try:
+            if exists(host, path):
+                return path
+        except HostError:
+            continue
+    return None
+
+
+def _sourcing(context: Context, install: Install) -> Mapping[str, str]:
+    """Return the script to source, where there is one."""
+    script = environment_script(context.host, install)
+    return {} if script is None else {"script": script}
 
 
 def _below_install(context: Context, install: Install, name: str, value: str) -> Reading:
@@ -192,13 +215,15 @@ def aicpu(context: Context) -> Iterable[Reading]:
     value = context.target.variables().get("ASCEND_AICPU_PATH", "")
     source = context.target.environment.place("ASCEND_AICPU_PATH")
     expected = Message("{path} with {library} in it", path=install.path, library=AICPU_KERNELS)
+    good = _kernels(context.host, install.path, expected, Evidence(source)).value is True
+    fields = {"install": install.path} if good else {}
     if not value:
         shown = Message("not set")
-        return [Reading("ASCEND_AICPU_PATH", False, Evidence(source, "not set"), shown, expected)]
+        return [Reading("ASCEND_AICPU_PATH", False, Evidence(source, "not set"), shown, expected, fields=fields)]
     evidence = Evidence(source, f"ASCEND_AICPU_PATH={value}")
     if not value.startswith("/") or not is_dir(context.host, value):
         shown = Message("{value} is not a directory", value=value)
-        return [Reading("ASCEND_AICPU_PATH", False, evidence, shown, expected)]
+        return [Reading("ASCEND_AICPU_PATH", False, evidence, shown, expected, fields=fields)]
     return [_kernels(context.host, value.rstrip("/"), expected, evidence)]
 
 

@@ -12,6 +12,7 @@ from envtune.errors import HostError, NotApplicable, Undetermined, host_error_te
 from envtune.host import Host
 from envtune.messages import Message, Text
 from envtune.model import Reading
+from envtune.resources.cann.environment import environment_script
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.loader import EXPECTED, NotFound, architecture_reading, find_library, first_match
 from envtune.resources.cann.tree import Install
@@ -34,20 +35,24 @@ def library_path(context: Context) -> Iterable[Reading]:
 
 
 def _missing(context: Context, found: NotFound) -> Reading:
-    return Reading(HCCL_LIBRARY, False, found.evidence, _whereabouts(context), EXPECTED)
+    shown, script = _whereabouts(context)
+    fields = {} if script is None else {"script": script}
+    return Reading(HCCL_LIBRARY, False, found.evidence, shown, EXPECTED, fields=fields)
 
 
-def _whereabouts(context: Context) -> Text:
+def _whereabouts(context: Context) -> tuple[Text, Optional[str]]:
+    """Return what is said of the library in the active install, and the script that has the loader find it there."""
     try:
         install = active_install(context)
     except Undetermined as verdict:
-        return Message("not found; {reason}", reason=verdict.reason)
+        return Message("not found; {reason}", reason=verdict.reason), None
     except HostError as error:
-        return Message("not found; {reason}", reason=host_error_text(error))
+        return Message("not found; {reason}", reason=host_error_text(error)), None
     shipped = shipped_in(context.host, install)
     if shipped is None:
-        return Message("not found, and {tree} does not hold it", tree=install.real)
-    return Message("not found; it is in {directory}", directory=dirname(shipped))
+        return Message("not found, and {tree} does not hold it", tree=install.real), None
+    where = Message("not found; it is in {directory}", directory=dirname(shipped))
+    return where, environment_script(context.host, install)
 
 
 def shipped_in(host: Host, install: Install) -> Optional[str]:

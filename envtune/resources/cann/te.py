@@ -18,7 +18,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
 from envtune.host import Host, exists, is_dir
 from envtune.messages import Literal, Message, Text
-from envtune.model import Command, Evidence, Reading
+from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.python import distributions
@@ -37,8 +37,6 @@ def content(context: Context) -> Iterable[Reading]:
             reading = _package_content(context, install, name)
         except HostError as error:
             reading = Reading(name, None, Evidence(error.path, str(error)), reason=host_error_text(error))
-        if reading is not None and reading.value in (False, UNUSED):
-            reading = reading._replace(commands=(_repair_command(context, install, name),))
         if reading is not None:
             readings.append(reading)
     if not readings:
@@ -64,18 +62,6 @@ def installed_copy(context: Context, name: str) -> Optional[distributions.Distri
     """Return the copy of a package that pip installed outside of every CANN tree, None without one."""
     rows = distributions.every(context, name)
     return next((row for row in rows if install_root(context.host, row.metadata) is None), None)
-
-
-def _repair_command(context: Context, install: Install, name: str) -> Command:
-    """Return the pip command: install the wheel of this CANN, or uninstall the package where it ships none."""
-    from envtune.commandline import WithheldError, quoted
-
-    wheel = newest_wheel(context.host, install, name)
-    try:
-        pip = f"{quoted(distributions.environment(context).python.path)} -m pip"
-        return f"{pip} install --force-reinstall --no-deps {quoted(wheel)}" if wheel else f"{pip} uninstall {name}"
-    except WithheldError as error:
-        return error.reason
 
 
 def newest_wheel(host: Host, install: Install, name: str) -> Optional[str]:

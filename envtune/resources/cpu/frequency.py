@@ -16,7 +16,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text
-from envtune.model import Evidence, Expectation, Reading
+from envtune.model import Command, Evidence, Expectation, Reading
 from envtune.ranges import cpu_numbers, join_subjects, whole_number
 
 ROOT = "/sys/devices/system/cpu"
@@ -181,7 +181,8 @@ def _ceiling_reading(host: Host, policy: Policy) -> Reading:
         return Reading(cpus, None, Evidence(allowed, " ".join(texts)), reason=reason)
     shown = Message("{limit} of {top} kHz", limit=limit, top=top)
     evidence = Evidence(allowed, f"scaling_max_freq {limit}\ncpuinfo_max_freq {top}")
-    return Reading(cpus, limit * 100 // top, evidence, shown, partial(_ceiling_words, top))
+    repair = (Command("fix", f"echo {top} | sudo tee {allowed}"),)
+    return Reading(cpus, limit * 100 // top, evidence, shown, partial(_ceiling_words, top), commands=repair)
 
 
 def _ceiling_words(top: int, expectation: Expectation) -> Text:
@@ -206,4 +207,5 @@ def _pstate_limit(host: Host, name: str) -> Optional[Reading]:
     if number is None:
         return Reading(name, None, Evidence(path, text), reason=Message("{path} is not a number", path=path))
     value, expected = (0 if number else 100, "0") if name == "no_turbo" else (number, "100")
-    return Reading(name, value, Evidence(path, text), Literal(str(number)), Literal(expected))
+    repair = (Command("fix", f"echo {expected} | sudo tee {path}"),)
+    return Reading(name, value, Evidence(path, text), Literal(str(number)), Literal(expected), commands=repair)

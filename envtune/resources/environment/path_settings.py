@@ -15,7 +15,13 @@ from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists, is_dir
 from envtune.messages import Message, Text, clauses, listed
 from envtune.model import Reading
-from envtune.resources.cann.environment import SCRIPTS, aicpu, needed_variables, one_install, sourced
+from envtune.resources.cann.environment import (
+    aicpu,
+    environment_script,
+    needed_variables,
+    one_install,
+    sourced,
+)
 from envtune.resources.cann.hccl_library import library_path, shipped_in
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
@@ -204,20 +210,6 @@ def _finds_a_defect(context: Context, probe: Probe) -> bool:
     except (HostError, NotApplicable, Undetermined):
         return False
     return any(reading.reason is None and reading.value is not True for reading in readings)
-
-
-def environment_script(host: Host, install: Install) -> Optional[str]:
-    """Return the vendor's script that sets the variables of an install; None for a tree without one."""
-    roots = tuple(dict.fromkeys((install.path, install.real)))
-    places = [posixpath.join(root, name) for root in roots for name in SCRIPTS]
-    places += [posixpath.join(posixpath.dirname(root), "set_env.sh") for root in roots]
-    for path in places:
-        try:
-            if exists(host, path):
-                return path
-        except HostError:
-            continue
-    return None
 
 
 def _one_install(context: Context, install: Install, paths: _Paths) -> None:

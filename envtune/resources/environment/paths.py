@@ -11,7 +11,7 @@ from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, Missing, NotApplicable, host_error_text
 from envtune.host import Host
 from envtune.messages import N_, Message, Text
-from envtune.model import Evidence, Reading
+from envtune.model import Command, Evidence, Reading
 from envtune.resources.environment.reference import path_variables
 from envtune.resources.environment.variables import set_variables
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
@@ -54,7 +54,7 @@ def _reading(context: Context, name: str, path: str) -> Reading:
     except HostError as error:
         return unknown(host_error_text(error), isinstance(error, Denied))
     missing = defect is not None and row["kind"] == "dir" and _is_missing(context.host, path)
-    commands = (f"mkdir -p {quoted(path)}",) if missing else ()
+    commands = (Command("fix", f"mkdir -p {quoted(path)}"),) if missing else ()
     shown = defect or Message("{path} is there", path=path)
     return Reading(name, defect is None, evidence, shown, wanted, commands=commands)
 

@@ -10,12 +10,13 @@ import re
 from collections import Counter
 from typing import Iterable, Optional
 
+from envtune.commandline import WithheldError, quoted
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
 from envtune.host import Host, is_dir
 from envtune.messages import Literal, Message, Text, clauses, enumerated
-from envtune.model import Evidence, Reading
+from envtune.model import Command, Evidence, Reading
 
 SEARCHED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 SYSTEM_PATH = (
@@ -67,8 +68,24 @@ def _search_path(context: Context, name: str, value: str) -> Reading:
     if not defects and silent is not None:
         return Reading(name, None, evidence, expected=wanted, reason=host_error_text(silent))
     shown = clauses(defects) if defects else Message("in order")
-    listing = f"printf '%s\\n' \"${name}\" | tr ':' '\\n' | cat -n"  # an empty entry is an empty line
-    return Reading(name, len(defects), evidence, shown, wanted, commands=(listing,))
+    listing = Command("look", f"printf '%s\\n' \"${name}\" | tr ':' '\\n' | cat -n")  # an empty entry is an empty line
+    cleaned = _cleaned(context.host, name, value) if defects else ()
+    return Reading(name, len(defects), evidence, shown, wanted, commands=(*cleaned, listing))
+
+
+def _cleaned(host: Host, name: str, value: str) -> tuple[Command, ...]:
+    """Return the line that sets the search path to its sound entries, each once; none where one cannot be judged."""
+    sound: dict[str, str] = {}
+    try:
+        for part in value.split(":"):
+            if part and not _entry_defects(host, part, name == "PYTHONPATH"):
+                sound.setdefault(posixpath.normpath(part), part)
+        path = ":".join(map(quoted, sound.values()))
+    except HostError:
+        return ()
+    except WithheldError as error:
+        return (Command("fix", error.reason),)
+    return (Command("fix", f"export {name}={path}" if path else f"unset {name}"),)
 
 
 def path_defects(host: Host, value: str, files: bool = False) -> tuple[tuple[Text, ...], Optional[HostError]]:
@@ -135,7 +152,7 @@ def gcc_runtime(context: Context) -> Iterable[Reading]:
         library = home + "/lib64"
         present = library in listed
         words = Message("{path} is in it", path=library) if present else Message("{path} is not in it", path=library)
-        yield Reading(library, present, evidence, words, Literal(library))
+        yield Reading(library, present, evidence, words, Literal(library), fields={"library": library})
     for part in dead:
         shown = Message("{part} does not exist", part=part)
         wanted = Message("{homes}/lib64", homes=homes[0]) if homes else Message("an existing lib64")
@@ -164,4 +181,6 @@ def hdf5(context: Context) -> Iterable[Reading]:
         present = directory in [posixpath.normpath(part) for part in value.split(":") if part]
         evidence = Evidence(context.target.environment.place(name), f"{name}={value}")
         words = Message("{path} is in it", path=directory) if present else Message("{path} is missing", path=directory)
-        yield Reading(name, present, evidence, words, Message("holds {path}", path=directory))
+        yield Reading(
+            name, present, evidence, words, Message("holds {path}", path=directory), fields={"folder": directory}
+        )

@@ -15,7 +15,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host.json import parse_json
 from envtune.messages import Literal, Message, Text, enumerated
-from envtune.model import Evidence, Expectation, Reading, Wording
+from envtune.model import Command, Evidence, Expectation, Reading, Wording
 from envtune.resources.environment.reference import (
     NO_TORCH_NPU,
     TASK_QUEUE_2,
@@ -201,7 +201,10 @@ def debug_settings(context: Context) -> Iterable[Reading]:
         debugs = value in debugging or ("*" in debugging and value != UNSET)
         left_on = debugs and not (wanted is not None and wanted.accepts(value))
         expected = None if wanted is None else wanted.text
-        yield Reading(name, left_on, _evidence(context, name, value), value_text(value), expected)
+        preferred = UNSET if wanted is None or wanted.accepts(UNSET) else wanted.preferred
+        line = f"unset {name}" if preferred == UNSET else f"export {name}={preferred}"
+        repair = () if preferred is None else (Command("fix", line),)
+        yield Reading(name, left_on, _evidence(context, name, value), value_text(value), expected, commands=repair)
 
 
 @probe("environment.launch_blocking")

@@ -19,7 +19,7 @@ from envtune.model import Interface
 from envtune.ranges import decimal
 from envtune.records import NamedTuple
 from envtune.resources.network.interfaces import selects
-from envtune.resources.network.names import is_loopback, job_nodes, master_address
+from envtune.resources.network.names import is_loopback, job_nodes, master_address, single_node
 from envtune.resources.network.ports import HcclPorts, hccl_ports
 
 if TYPE_CHECKING:
@@ -102,10 +102,10 @@ def peers_of(context: Context) -> tuple[Peers, ...]:
         known = master_address(context)
     except Undetermined:
         return (Peers(4, intervals.unicast_addresses(4), (), False),)
-    job = job_nodes(variables)
-    if job.size == 1:
-        reason = Message("a job on a single node has no peers ({source})", source=job.source)
-        raise NotApplicable(reason, context.target.environment.source, job.source)
+    job, alone = job_nodes(variables), single_node(context)
+    if alone:
+        reason = Message("a job on a single node has no peers ({source})", source=alone)
+        raise NotApplicable(reason, context.target.environment.source, alone)
     addresses = known.addresses if known is not None else ()
     version = 6 if addresses and all(":" in address for address in addresses) else 4
     listed = _whitelist(context.host, variables, version)

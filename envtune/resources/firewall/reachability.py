@@ -17,7 +17,7 @@ from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
 from envtune.resources.firewall.listings import TOO_LARGE, RuleSets, remove_dormant, rule_sets
 from envtune.resources.firewall.peers import Ingress, Peers, RequiredPorts, ingresses, peers_of, required_ports
-from envtune.resources.network.names import job_nodes
+from envtune.resources.network.names import address_fault, master_address, single_node
 
 if TYPE_CHECKING:
     from envtune.firewall import Outcome, Region, Rule
@@ -40,13 +40,24 @@ def from_peers(context: Context) -> Iterable[Reading]:
         readings = _readings(context, peers, sets)
         if any(reading.value != "open" for reading in readings) and remove_dormant(context.host, sets):
             readings = _readings(context, peers, sets)
-        yield from (reading._replace(subject=reading.subject + mark) for reading in readings)
+        yield from (_repairable(context, reading._replace(subject=reading.subject + mark)) for reading in readings)
+
+
+def _repairable(context: Context, reading: Reading) -> Reading:
+    """Return the reading without lines that open the ports to a MASTER_ADDR that is none.
+
+    Where the user names more peers than a line should hold, `envtune fix` opens the ports to them.
+    """
+    named = ",".join(context.target.options.peers)
+    if named or not reading.commands:
+        return reading._replace(fields={"peers": named} if named else {})
+    master = master_address(context)
+    return reading._replace(commands=()) if master is not None and address_fault(master) is not None else reading
 
 
 def _closed_to_itself(context: Context) -> list[Reading]:
     """Return the ports of a job on a single node that are closed even over lo, by which its ranks meet."""
-    variables = context.target.environment.variables
-    if variables is None or job_nodes(variables).size != 1:
+    if context.target.environment.variables is None or not single_node(context):
         return []
     own = ((intervals.address_number("127.0.0.1", 4),) * 2,)
     sets, over_lo = rule_sets(context.host, 4), [Ingress("lo", own)]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from envtune.firewall import Rule, Table
 
 MULTIPORT = 15  # ports one rule of iptables or ufw may name; a range counts as two
-PLACEHOLDER = "<peer>"  # where no peer is known, people put the address of each peer here
 WIDEST = 8  # bits of the widest network that can still be a cluster's
 _MOST = 8  # peers that get a command each
 _ZONE_CHAIN = re.compile(r"(?:filter_)?IN_(?!policy_)(.+?)(?:_(?:pre|log|deny|allow|post))?")
@@ -125,12 +124,13 @@ def lines_to_type(
     chain = closing.where.split(" ", 2)[2]
     if any(base.chain.name == chain and base.hook not in ("input", "prerouting") for base in table.bases):
         return ()
-    if not 0 < len(rule.sources) <= _MOST:
-        rule = rule._replace(sources=(PLACEHOLDER,))
+    if not 0 < len(rule.sources) <= _MOST:  # whom to let in is not known, or would not fit on a line
+        return ()
     try:
-        return tuple(" ".join(["sudo", *map(_quoted, argv)]) for argv in _commands(table, chain, front_end, rule))
+        lines = (" ".join(["sudo", *map(_quoted, argv)]) for argv in _commands(table, chain, front_end, rule))
+        return tuple(Command("fix", line) for line in lines)
     except WithheldError as error:
-        return (error.reason,)
+        return (Command("fix", error.reason),)
 
 
 def _commands(table: Table, chain: str, front_end: str, rule: AcceptRule) -> Iterator[list[str]]:
@@ -151,11 +151,11 @@ def _commands(table: Table, chain: str, front_end: str, rule: AcceptRule) -> Ite
 
 
 def _quoted(word: str) -> str:
-    """Return a word for the shell, the value of an option quoted by itself; the placeholder stays as it is."""
+    """Return a word for the shell, the value of an option quoted by itself."""
     option, equals, value = word.partition("=")
     if equals and option.startswith("--"):
         return f"{option}={_quoted(value)}"
-    return word if word == PLACEHOLDER else quote(word)
+    return quote(word)
 
 
 def table_of(tables: Sequence[Table], rule: Optional[Rule]) -> Optional[Table]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
+from envtune import intervals
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
 from envtune.host import Host
 from envtune.host.json import parse_json
 from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
-from envtune.resources.network.names import host_addresses, is_address, variables_source
+from envtune.resources.network.names import host_addresses, is_address, is_loopback, job_nodes, variables_source
 
 NAMES = ("HCCL_IF_IP", "HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "RANK_TABLE_FILE")
 # Keys of a rank table whose value names a host. Source: rank table 1.0 and 1.2 of the HCCL user guide.
@@ -49,32 +50,60 @@ def selects(pattern: str, name: str) -> bool:
 def _reading(context: Context, name: str, value: str) -> Reading:
     setting = Evidence(variables_source(context), f"{name}={value}")
     try:
-        fault, expected = _fault(context.host, name, value)
+        fault, expected = _fault(context, name, value)
+    except Undetermined as error:
+        return Reading(name, None, setting, reason=error.reason)
     except HostError as error:
         return Reading(name, None, setting, reason=host_error_text(error))
+    shown = value if value == value.strip() else repr(value)
     if fault is None:
-        return Reading(name, "right", setting, Message("{value}: on this host", value=value), expected)
-    return Reading(name, "wrong", setting, Message("{value}: {why}", value=value, why=fault), expected)
+        return Reading(name, "right", setting, Message("{value}: on this host", value=shown), expected)
+    return Reading(name, "wrong", setting, Message("{value}: {why}", value=shown, why=fault), expected)
 
 
-def _fault(host: Host, name: str, value: str) -> tuple[Optional[Text], Text]:
-    """Return why the value cannot be right on this host, and what would be."""
+def _fault(context: Context, name: str, value: str) -> tuple[Optional[Text], Text]:
+    """Return why the value cannot be right on this host, and what would be; raises Undetermined."""
+    host = context.host
     if name == "RANK_TABLE_FILE":
         return _rank_table_fault(host, value), Message("a rank table that names this host")
     if name == "HCCL_IF_IP":
         own = host_addresses(host)
-        fault = None if value in own else Message("not an address of this host")
-        return fault, Message("one of {names}", names=", ".join(own))
-    names = [interface.name for interface in host.interfaces()]
-    expected = Message("one of {names}", names=", ".join(names))
+        return _address_fault(context, value, own), Message("one of {names}", names=", ".join(own))
+    interfaces = host.interfaces()
+    expected = Message("one of {names}", names=", ".join(interface.name for interface in interfaces))
     if name == "HCCL_SOCKET_IFNAME":
-        taken = any(selects(value, one) for one in names if one != "lo" or value in ("lo", "=lo"))
-        return (None if taken else Message("no interface of this host")), expected
-    gone = ", ".join(repr(part) for part in value.split(",") if part not in names)
-    return (Message("{names}: no such interface", names=gone) if gone else None), expected
+        taken = [one for one in interfaces if selects(value, one.name) and (one.name != "lo" or value in ("lo", "=lo"))]
+        gone = "" if taken else value
+        fault: Text = Message("no interface of this host")
+    else:
+        wanted = value.split(",") if name == "GLOO_SOCKET_IFNAME" else [value]  # TensorPipe takes one name
+        taken = [one for one in interfaces if one.name in wanted]
+        gone = ", ".join(repr(part) for part in wanted if part not in [one.name for one in taken])
+        fault = Message("{names}: no such interface", names=gone)
+    if gone:
+        return fault, expected
+    if any(one.addresses for one in taken):
+        return None, expected
+    return Message("{names}: without an address", names=", ".join(one.name for one in taken)), expected
+
+
+def _address_fault(context: Context, value: str, own: Sequence[str]) -> Optional[Text]:
+    if not is_address(value) or not any(_is_same(value, one) for one in own):
+        return Message("not an address of this host")
+    if is_loopback(value) and (job_nodes(context.target.variables()).size or 1) > 1:
+        return Message("a loopback address, which the other nodes cannot reach")
+    return None
+
+
+def _is_same(one: str, other: str) -> bool:
+    family = intervals.address_family(one)
+    if family != intervals.address_family(other):
+        return False
+    return intervals.address_number(one, family) == intervals.address_number(other, family)
 
 
 def _rank_table_fault(host: Host, path: str) -> Optional[Text]:
+    """Return what is wrong with the rank table; raises Undetermined where it names hosts by words of its own."""
     if not path.startswith("/"):
         path = f"{host.cwd.rstrip('/')}/{path}"
     try:
@@ -87,8 +116,11 @@ def _rank_table_fault(host: Host, path: str) -> Optional[Text]:
         return Message("is not JSON")
     named = list(dict.fromkeys(_hosts(table)))
     own: Sequence[str] = (*host_addresses(host), host.uname.get("nodename", ""))
-    if any(one in own for one in named) or not any(is_address(one) for one in named):
+    if any(one in own for one in named):
         return None
+    if not any(is_address(one) for one in named):
+        reason = Message("the rank table names no address and not this host; nothing here can tell whether it is meant")
+        raise Undetermined(reason, path, ", ".join(named))
     return Message("names {hosts}, not this host", hosts=", ".join(named[:8]))
 
 

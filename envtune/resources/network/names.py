@@ -13,9 +13,18 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text, in_context
-from envtune.model import Evidence, Reading, Source
-from envtune.ranges import whole_number
+from envtune.model import Command, Evidence, Reading, Source
+from envtune.ranges import decimal, whole_number
 from envtune.records import NamedTuple
+from envtune.resources.network.answers import (
+    ACCEPTED,
+    REACHED,
+    answer_text,
+    answers,
+    is_undecided,
+    may_connect,
+    probe_command,
+)
 
 # Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
 PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")
@@ -49,14 +58,65 @@ def master_addr(context: Context) -> Iterable[Reading]:
     if address.reason is not None and address.is_own is None and not _is_impossible(address):
         return [Reading("MASTER_ADDR", None, address.evidence, reason=address.reason)]
     variables = context.target.variables()
-    right, why = _judge_master(address, job_nodes(variables), variables.get("MASTER_PORT", ""))
+    right, why = _judge_master(address, job_nodes(variables))
     if right is None:
-        lines = _reach_commands(address, variables.get("MASTER_PORT", ""))
-        return [Reading("MASTER_ADDR", None, address.evidence, Literal(address.text), reason=why, commands=lines)]
+        return [_other_node(context, address, port_number(variables.get("MASTER_PORT", "")), why)]
+    reading = _master_reading(address, right, why)
+    return [reading if right else reading._replace(fields=_own_address(context))]
+
+
+def _own_address(context: Context) -> Mapping[str, str]:
+    """Return the address that MASTER_ADDR should be, where this host is the master or the only node."""
+    job = job_nodes(context.target.variables())
+    if job.size != 1 and job.rank != 0:
+        return {}
+    try:
+        addresses = [address for address in host_addresses(context.host) if not is_loopback(address)]
+    except HostError:
+        return {}
+    own = next((address for address in addresses if ":" not in address), "127.0.0.1" if job.size == 1 else "")
+    return {"address": own} if own else {}
+
+
+def _master_reading(address: MasterAddress, right: bool, why: Text) -> Reading:
     value = address.text if address.text == address.text.strip() else repr(address.text)
     shown = Message("{value}: {why}", value=value, why=why)
     expected = Message("an address of this host (single node, master) or the master's (workers)")
-    return [Reading("MASTER_ADDR", "right" if right else "wrong", address.evidence, shown, expected)]
+    return Reading("MASTER_ADDR", "right" if right else "wrong", address.evidence, shown, expected)
+
+
+def _other_node(context: Context, address: MasterAddress, port: Optional[int], why: Text) -> Reading:
+    """Return what MASTER_ADDR of another node is: what answers there, where that may be asked; else unknown."""
+    shown, target = Literal(address.text), address.addresses[0]
+    if port is None:
+        reason = Message("{why}; MASTER_PORT names no port to try", why=why)
+        look = (Command("look", f"ping -c 1 -W 2 {target}"),)
+        return Reading("MASTER_ADDR", None, address.evidence, shown, reason=reason, commands=look)
+    look = (Command("look", connect_command(target, port)),)
+    if not may_connect(context):
+        command = probe_command(context)
+        reason = Message("{why}; {command} asks the master", why=why, command=command)
+        return Reading("MASTER_ADDR", None, address.evidence, shown, reason=reason, commands=look)
+    places = tuple((one, port) for one in address.addresses)
+    (host, _), answer = min(answers(context, places).items(), key=lambda row: _rank(row[1]))
+    words = Message("{host} port {port}: {answer}", host=host, port=port, answer=answer_text(answer))
+    answered = address._replace(evidence=Evidence(f"connect {host} {port}", words.en))
+    if is_undecided(answer) or (answer != ACCEPTED and answer in REACHED and not _is_of_the_job(context, address)):
+        reason = Message("{why}; {answer}", why=why, answer=words)
+        return Reading("MASTER_ADDR", None, answered.evidence, shown, reason=reason, commands=look)
+    return _master_reading(answered, answer in REACHED, words)._replace(commands=look)
+
+
+def _rank(answer: str) -> int:
+    """Order answers: one address that is reached is enough; one that says nothing leaves it open."""
+    return (*REACHED, "").index(answer if answer in REACHED else "") * 2 - is_undecided(answer)
+
+
+def _is_of_the_job(context: Context, address: MasterAddress) -> bool:
+    """Return whether the address is known to be another node of the job: the job has several, or it was named."""
+    job = job_nodes(context.target.variables())
+    named = any(one in context.target.options.peers for one in address.addresses)
+    return named or job.size is not None or job.rank is not None
 
 
 def master_address(context: Context) -> Optional[MasterAddress]:
@@ -92,20 +152,23 @@ def _is_impossible(address: MasterAddress) -> bool:
     return not address.text or (not address.addresses and not is_host_name(address.text))
 
 
-def _reach_commands(address: MasterAddress, port: str) -> tuple[str, ...]:
-    """Return the command that shows whether the master answers; without a port, whether the host does."""
-    target = address.addresses[0] if address.addresses else address.text
-    if whole_number(port) is None:
-        return (f"ping -c 1 -W 2 {target}",)
-    return (f"timeout 2 bash -c '</dev/tcp/{target}/{port}' && echo open",)
+def port_number(text: str) -> Optional[int]:
+    """Return the port that a variable names, None for anything else."""
+    port = decimal(text.strip())
+    return port if port is not None and 0 < port < 65536 else None
 
 
-def _judge_master(address: MasterAddress, job: JobNodes, port: str = "") -> tuple[Optional[bool], Text]:
+def connect_command(address: str, port: int) -> str:
+    """Return the command that shows whether something answers there."""
+    return f"timeout 2 bash -c '</dev/tcp/{address}/{port}' && echo open"
+
+
+def _judge_master(address: MasterAddress, job: JobNodes) -> tuple[Optional[bool], Text]:
     """Return whether MASTER_ADDR is right (None: unknown), and why."""
-    fault = _address_fault(address)
+    fault = address_fault(address)
     if fault is not None:
         return False, fault
-    return _judge_own(address, job) if address.is_own else _judge_other(address, job, port)
+    return _judge_own(address, job) if address.is_own else _judge_other(job)
 
 
 def _judge_own(address: MasterAddress, job: JobNodes) -> tuple[bool, Text]:
@@ -119,24 +182,20 @@ def _judge_own(address: MasterAddress, job: JobNodes) -> tuple[bool, Text]:
     return True, Message("an address of this host")
 
 
-def _judge_other(address: MasterAddress, job: JobNodes, port: str) -> tuple[Optional[bool], Text]:
+def _judge_other(job: JobNodes) -> tuple[Optional[bool], Text]:
     if job.size == 1:
         return False, Message("not an address of this single node ({source})", source=job.source)
     if job.rank == 0:
         return False, Message("this host is the master ({source}) and does not have it", source=job.source)
     if job.size is not None or job.rank is not None:
-        return None, Message(
-            "an address of another node; nothing here can tell whether the master answers there; with the job started, "
-            "try: {command}",
-            command=" ".join(_reach_commands(address, port)),
-        )
+        return None, Message("an address of another node; nothing here can tell whether the master answers there")
     return None, Message(
         "not an address of this host: right on a worker of several nodes, wrong on a single node or on the "
         "master; NNODES and NODE_RANK would tell, and are not set"
     )
 
 
-def _address_fault(address: MasterAddress) -> Optional[Text]:
+def address_fault(address: MasterAddress) -> Optional[Text]:
     """Return why it cannot be the address of any host."""
     if not address.text:
         return in_context("names", "empty")
@@ -184,6 +243,16 @@ def job_nodes(variables: Mapping[str, str]) -> JobNodes:
     if rank is None and number("RANK") == 0:
         rank = 0  # rank 0 runs on the master, whatever RANK counts
     return JobNodes(count, rank, ", ".join(used))
+
+
+def single_node(context: Context) -> str:
+    """Return the variables that say that the job runs on this host alone, empty where none does."""
+    variables = context.target.variables()
+    job, master = job_nodes(variables), master_address(context)
+    if job.size is not None:
+        return job.source if job.size == 1 else ""
+    own = master is not None and bool(master.addresses) and all(map(is_loopback, master.addresses))
+    return f"MASTER_ADDR={master.text}" if own and master is not None else ""
 
 
 def is_host_name(name: str) -> bool:

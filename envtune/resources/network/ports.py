@@ -6,7 +6,7 @@ HCCL_HOST_SOCKET_PORT_RANGE; Documentation/networking/ip-sysctl of the kernel; p
 
 from __future__ import annotations
 
-from typing import Iterable, Optional, Union
+from typing import Iterable, Mapping, Optional, Union
 
 from envtune import intervals
 from envtune.context import Context
@@ -15,7 +15,7 @@ from envtune.errors import HostError, NotApplicable, Undetermined, host_error_te
 from envtune.host import Host, descendants
 from envtune.intervals import Intervals
 from envtune.messages import Literal, Message, Text
-from envtune.model import Evidence, Listener, Reading, Source
+from envtune.model import Command, Evidence, Listener, Reading, Source
 from envtune.ranges import checked_int, decimal
 from envtune.records import NamedTuple
 from envtune.resources.network.names import job_nodes, master_address, variables_source
@@ -24,6 +24,7 @@ BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
 EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
 RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 SHOWN_PORTS = 8
+FREE_PORTS = range(29500, 30500)  # from torchrun's default port on
 
 
 class HcclPorts(NamedTuple):
@@ -188,7 +189,9 @@ def _reservation_reading(host: Host, ports: HcclPorts) -> Reading:
         )
     shown = Message("{state} ({why})", state=state, why=ports.why)
     evidence = Evidence(RESERVED, f"{RESERVED}: {intervals.port_text(kept) or '(empty)'}\n{EPHEMERAL}: {span}")
-    commands = _reserve_commands(intervals.union((*kept, *exposed))) if exposed else ()
+    commands: tuple[Command, ...] = ()
+    if exposed and ports.ports[0][0] != BASE_PORT:  # root's shell would not know of them
+        commands = _reserve_commands(intervals.union((*kept, *exposed)))
     return Reading(ports.subject, value, evidence, shown, Message("reserved"), commands=commands)
 
 
@@ -198,10 +201,11 @@ def _unknown(subject: str, error: Union[HostError, Undetermined]) -> Reading:
     return Reading(subject, None, Evidence(error.path, str(error)), reason=host_error_text(error))
 
 
-def _reserve_commands(ports: Intervals) -> tuple[str, ...]:
+def _reserve_commands(ports: Intervals) -> tuple[Command, ...]:
     """Return what reserves ports now and at the next boot; the list includes those reserved already, as it replaces."""
     setting = f"net.ipv4.ip_local_reserved_ports={intervals.port_text(ports).replace(' ', '')}"
-    return f"sudo sysctl -w {setting}", f"echo {setting} | sudo tee /etc/sysctl.d/95-envtune.conf"
+    lines = f"sudo sysctl -w {setting}", f"echo {setting} | sudo tee /etc/sysctl.d/95-envtune.conf"
+    return tuple(Command("fix", line) for line in lines)
 
 
 def _listener_readings(context: Context, ports: Intervals) -> list[Reading]:
@@ -220,7 +224,7 @@ def _listener_readings(context: Context, ports: Intervals) -> list[Reading]:
             Evidence("/proc/net/tcp", sockets),
             owner_text(owners),
             free,
-            commands=(f"sudo ss -ltnp 'sport = :{port}'",),
+            commands=(Command("look", f"sudo ss -ltnp 'sport = :{port}'"),),
         )
         for port, sockets, owners in rows[:SHOWN_PORTS]
     ]
@@ -277,12 +281,26 @@ def master_port(context: Context) -> Iterable[Reading]:
     port = decimal(value)
     if port is None or not 1024 <= port <= 65535:
         shown = Message("{value}: not a number from 1024 to 65535", value=text or Message("(empty)"))
-        return [Reading("MASTER_PORT", "impossible", setting, shown, expected)]
+        return [Reading("MASTER_PORT", "impossible", setting, shown, expected, fields=_free_port(context))]
     address = master_address(context)
     if (address is not None and address.is_own is False) or (job_nodes(variables).rank or 0) > 0:
         shown = Message("{port}; bound by the master, which is another host", port=value)
         return [Reading("MASTER_PORT", "right", setting, shown, expected)]
-    return [_bindable_reading(context, port, expected)]
+    reading = _bindable_reading(context, port, expected)
+    bad = reading.reason is None and reading.value != "right"
+    return [reading._replace(fields={"port": value, **_free_port(context)}) if bad else reading]
+
+
+def _free_port(context: Context) -> Mapping[str, str]:
+    """Return a port that is free here and that the kernel gives to nobody; none where that cannot be told."""
+    try:
+        taken = {row.port for row in context.host.listeners()}
+        given = intervals.union((*ephemeral_ports(context.host), *hccl_ports(context).ports))
+    except (HostError, Undetermined):
+        return {}
+    ports = (port for port in FREE_PORTS if port not in taken)
+    found = next((port for port in ports if not intervals.intersection(((port, port),), given)), None)
+    return {} if found is None else {"free": str(found)}
 
 
 def _bindable_reading(context: Context, port: int, expected: Text) -> Reading:

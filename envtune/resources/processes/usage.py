@@ -11,7 +11,7 @@ from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, descendants
 from envtune.job.environment import process_environment
 from envtune.messages import N_, Literal, Message, Text, clauses, in_context, listed
-from envtune.model import Evidence, Process, Reading
+from envtune.model import Command, Evidence, Process, Reading
 from envtune.records import NamedTuple
 from envtune.resources.npu.devices import (
     NODES,
@@ -197,7 +197,7 @@ def _residual_reading(context: Context, usage: DeviceUsage, job: frozenset[int])
             usage.evidence,
             clauses(texts),
             Message("no process whose job has ended"),
-            commands=(f"ps -o pid,ppid,user,lstart,etime,stat,args -p {pids}",),
+            fields={"pids": pids},
         )
     if uncertain:
         return Reading(usage.subject, None, usage.evidence, reason=clauses(uncertain))
@@ -430,7 +430,9 @@ def profilers(context: Context) -> Iterable[Reading]:
     on = value.strip().lower() not in ("", "false", "0")
     text = f"PROFILING_MODE={value}" if value else "PROFILING_MODE is not set"
     evidence = Evidence(context.target.environment.source, text)
-    return [*readings, Reading("PROFILING_MODE", (value,) if on else (), evidence, Literal(value) if on else NONE)]
+    unset = (Command("fix", "unset PROFILING_MODE"),)
+    shown = Literal(value) if on else NONE
+    return [*readings, Reading("PROFILING_MODE", (value,) if on else (), evidence, shown, commands=unset)]
 
 
 def _tool_reading(name: str, rows: Sequence[Process], hidden: Optional[Text]) -> Reading:

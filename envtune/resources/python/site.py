@@ -67,6 +67,13 @@ def find_site_packages(context: Context, entry: str) -> SitePackages:
     return SitePackages(program, entry, root, site, user, owner == 0, _variables(context, user))
 
 
+def refuse_without_pip(context: Context) -> None:
+    """Raise Skipped, with the way out, where pip of the job's Python cannot or must not write."""
+    python = interpreter(context)
+    _refuse_foreign(context.host, python, main_entry(context))
+    _refuse_old_pip(context, python)
+
+
 def is_own(python: PythonTarget, entry: str) -> bool:
     """Return whether a directory is a site directory of that very installation or virtual environment."""
     return entry in python.sites and (python.kind != "venv" or entry.startswith(python.prefix.rstrip("/") + "/"))

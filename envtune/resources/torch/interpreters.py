@@ -44,7 +44,9 @@ def torch(context: Context) -> Iterable[Reading]:
         reason = Message("torch is none in {path} and in every other Python found here", path=job.path)
         raise NotApplicable(reason, source)
     shown = Message("{line} has no torch; {others} has", line=line, others=", ".join(others))
-    yield Reading("python3", False, Evidence(source, line), shown, Literal(" | ".join(others)))
+    folder, _, name = others[0].rpartition("/")
+    fields = {"directory": folder} if name == "python3" else {}
+    yield Reading("python3", False, Evidence(source, line), shown, Literal(" | ".join(others)), fields=fields)
 
 
 def _started_python(context: Context) -> PythonTarget:

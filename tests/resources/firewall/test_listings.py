@@ -14,7 +14,7 @@ from envtune.audit import examine
 from envtune.catalog import load
 from envtune.catalog.examples import example_data
 from envtune.context import Context
-from envtune.context.open import open_context
+from envtune.context.open import open_context, recorded_options
 from envtune.model import Finding, Outcome
 from envtune.snapshot.host import SnapshotHost
 
@@ -51,7 +51,8 @@ def _rows(commands: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 def _scene(data: Mapping[str, Any]) -> Context:
     whole = example_data({key: value for key, value in data.items() if key != "commands"}, shared_host)
-    return open_context(SnapshotHost({**whole, "commands": data["commands"]}))
+    options = recorded_options(whole.get("target") or {})
+    return open_context(SnapshotHost({**whole, "commands": data["commands"]}), options)
 
 
 def test_nothing_recorded_is_unknown() -> None:
@@ -160,18 +161,19 @@ def test_front_ends_prove_closed_and_never_open() -> None:
     found = finding(closed)
     assert found.outcome is Outcome.FAIL
     assert found.expected is not None and "ufw" in found.expected.en
-    assert (found.evidence.source, found.commands) == (
-        "ufw status verbose",
-        ("sudo ufw allow proto tcp from <peer> to any port 60000:60031",),
-    )
+    assert (found.evidence.source, found.commands) == ("ufw status verbose", ()), "nobody is named to let in"
+    named = finding(closed, target={"peers": ["192.0.2.11"]})
+    assert [str(one.line) for one in named.commands] == [
+        "sudo ufw allow proto tcp from 192.0.2.11 to any port 60000:60031"
+    ]
     assert finding({"ufw status verbose": recorded("ufw-any.status")}).outcome is Outcome.UNKNOWN
     assert finding({"ufw status verbose": "Status: inactive\n"}).outcome is Outcome.UNKNOWN
     zone = "public (active)\n  target: default\n  interfaces: eth0\n  services: ssh\n  ports: %s\n  rich rules: \n"
     state = {"firewall-cmd --state": "running\n"}
-    found = finding({**state, "firewall-cmd --list-all": zone % ""})
+    found = finding({**state, "firewall-cmd --list-all": zone % ""}, target={"peers": ["192.0.2.11"]})
     assert found.outcome is Outcome.FAIL
     assert found.evidence.source == "firewall-cmd --list-all"
-    assert [line.split(" --add")[0] for line in found.commands] == [
+    assert [str(one.line).split(" --add")[0] for one in found.commands] == [
         "sudo firewall-cmd --zone=public",
         "sudo firewall-cmd --permanent --zone=public",
     ]

@@ -92,7 +92,9 @@ COMMENT = r'( -m comment --comment| comment) "?envtune:[0-9a-f]+"?'
 def test_people_type_the_rule_that_a_fix_runs(name: str, start: str) -> None:
     """But for the comment by which envtune finds its rule again."""
     case = planned(the_case(f"firewall/allow/{name}"))
-    typed = [" ".join(shlex.split(line)) for finding in case.findings for line in finding.commands]
+    typed = [
+        " ".join(shlex.split(line)) for finding in case.findings for line in (str(one.line) for one in finding.commands)
+    ]
     operations = [operation for change in case.plan.changes for operation in change.operations]
     run = [re.sub(COMMENT, "", " ".join(operation["argv"])) for operation in operations]
     assert typed and all(line.startswith("sudo ") for line in typed)

@@ -20,8 +20,9 @@ from envtune.audit import examine
 from envtune.catalog import load
 from envtune.context.open import open_context
 from envtune.firewall.iptables.save import parse_save
+from envtune.job.target import TargetOptions
 from envtune.model import Finding, Outcome
-from envtune.resources.firewall.rules import PLACEHOLDER, AcceptRule, lines_to_type, nft_rule, port_groups, zone_of
+from envtune.resources.firewall.rules import AcceptRule, lines_to_type, nft_rule, port_groups, zone_of
 from envtune.snapshot.host import SnapshotHost
 
 PORTS = ((29688, 29688), (60000, 60031))
@@ -33,7 +34,7 @@ def typed(saved: str, rule: AcceptRule, front_end: str = "") -> tuple[str, ...]:
     (table,) = parse_save(saved, 4)
     table.source = "iptables-save"
     closing = next(rule for chain in table.chains.values() for rule in chain.rules)
-    return lines_to_type([table], closing, front_end, rule)
+    return tuple(str(command.line) for command in lines_to_type([table], closing, front_end, rule))
 
 
 def test_several_peers_and_many_ports() -> None:
@@ -42,9 +43,9 @@ def test_several_peers_and_many_ports() -> None:
     first, second = typed(saved, AcceptRule(many, ("192.0.2.1", "192.0.2.8/31"), 4))
     assert first.startswith("sudo iptables -I INPUT -p tcp -s 192.0.2.1,192.0.2.8/31 -m multiport --dports 1000,")
     assert first.count(",") == 15 and second.count(",") == 5, "15 ports a rule, and the comma between the peers"
-    assert typed(saved, AcceptRule(PORTS, [f"192.0.2.{n}" for n in range(1, 20, 2)], 4)) == (
-        f"sudo iptables -I INPUT -p tcp -s {PLACEHOLDER} -m multiport --dports 29688,60000:60031 -j ACCEPT",
-    ), "more peers than anybody would paste"
+    many_peers = [f"192.0.2.{n}" for n in range(1, 20, 2)]
+    assert typed(saved, AcceptRule(PORTS, many_peers, 4)) == (), "more peers than anybody would paste"
+    assert typed(saved, AcceptRule(PORTS, (), 4)) == (), "nobody to let in"
     assert len(typed(saved, AcceptRule(PORTS, ("192.0.2.1", "192.0.2.3"), 4), "ufw")) == 2
 
 
@@ -55,8 +56,8 @@ def test_a_rule_on_the_way_out_is_not_undone_by_one_on_the_way_in() -> None:
 
 def test_the_words_for_the_shell() -> None:
     saved = SAVED % ("ACCEPT", "-A INPUT -j REJECT\n")
-    lines = typed(saved, AcceptRule(((22, 22),), (), 4), "firewalld")
-    rule = f'rule family="ipv4" source address="{PLACEHOLDER}" port port="22" protocol="tcp" accept'
+    lines = typed(saved, AcceptRule(((22, 22),), ("192.0.2.1",), 4), "firewalld")
+    rule = 'rule family="ipv4" source address="192.0.2.1" port port="22" protocol="tcp" accept'
     assert lines == tuple(f"sudo firewall-cmd {mode}--add-rich-rule='{rule}'" for mode in ("", "--permanent "))
     assert " ".join(nft_rule(AcceptRule(PORTS, ("2001:db8::7",), 6, "envtune:1"))) == (
         'ip6 saddr 2001:db8::7 tcp dport { 29688, 60000-60031 } accept comment "envtune:1"'
@@ -113,7 +114,8 @@ def ufw(pair: Pair, tmp_path: Path) -> Iterator[Run]:
 
 def findings(pair: Pair) -> tuple[Finding, ...]:
     host = SnapshotHost({**pair.recorded().data, "environ": {"MASTER_PORT": "29688"}})
-    return examine(next(check for check in load().checks if check.id == "NET004"), open_context(host))
+    context = open_context(host, TargetOptions(peers=(PEERS[0],)))
+    return examine(next(check for check in load().checks if check.id == "NET004"), context)
 
 
 def mend(pair: Pair, run: Run, owner: str) -> list[str]:
@@ -126,7 +128,7 @@ def mend(pair: Pair, run: Run, owner: str) -> list[str]:
         (Outcome.FAIL, "HCCL 60000-60031"),
     ]
     assert all(one.expected is not None and owner in one.expected.en for one in found)
-    lines = [line.replace("sudo ", "").replace("<peer>", PEERS[0]) for one in found for line in one.commands]
+    lines = [str(command.line).replace("sudo ", "") for one in found for command in one.commands]
     for line in lines:
         run(line)
     reached = pair.reach()
@@ -175,11 +177,13 @@ def test_the_commands_of_a_finding_open_the_ports_and_no_others(pair: Pair, comm
     before = pair.reach()
     assert not any(before[peer, 60000] for peer in PEERS)
     host = SnapshotHost({**pair.recorded().data, "environ": {}})
-    (found,) = examine(next(one for one in load().checks if one.id == "NET004"), open_context(host))
+    context = open_context(host, TargetOptions(peers=(PEERS[0],)))
+    (found,) = examine(next(one for one in load().checks if one.id == "NET004"), context)
     assert (found.outcome, found.subject) == (Outcome.FAIL, "HCCL 60000-60031")
-    (line,) = found.commands
-    assert line.startswith(f"sudo {command} ")
-    pair.run(["sh", "-c", line.replace("sudo ", "").replace("<peer>", PEERS[0])])
+    (typed_line,) = found.commands
+    line = str(typed_line.line)
+    assert typed_line.kind == "fix" and line.startswith(f"sudo {command} ")
+    pair.run(["sh", "-c", line.replace("sudo ", "")])
     opened = {PEERS[0]: {60000, 60015, 60031}}
     after = pair.reach()
     assert after == {key: was or key[1] in opened.get(key[0], ()) for key, was in before.items()}

@@ -114,7 +114,11 @@ def test_only_the_ports_in_danger_are_named_and_the_command_keeps_the_list() -> 
     context = host(files={RANGE: "32768 60015\n", RESERVED: "8080,60000-60003\n"})
     (found,) = (one for one in check("NET005", context) if one.outcome is Outcome.FAIL)
     assert found.actual is not None and found.actual.en.startswith("60004-60015 in ip_local_port_range 32768-60015")
-    assert found.commands[0] == "sudo sysctl -w net.ipv4.ip_local_reserved_ports=8080,60000-60015"
+    assert [str(command.line) for command in found.commands] == ["sudo envtune fix NET005 --apply"]
+    moved = host(files={RANGE: "32768 60015\n", RESERVED: "8080,40000-40003\n"}, environ={"HCCL_IF_BASE_PORT": "40000"})
+    (found,) = (one for one in check("NET005", moved) if one.outcome is Outcome.FAIL)
+    assert [command.kind for command in found.commands] == ["fix", "fix"], "sudo would not know of the variable"
+    assert found.commands[0].line == "sudo sysctl -w net.ipv4.ip_local_reserved_ports=8080,40000-40031"
 
 
 def test_the_jobs_own_ports_are_no_conflict() -> None:
@@ -157,11 +161,12 @@ def test_ports_of_a_network_namespace() -> None:
         for before in ("", "8080,30000-30010"):
             pair.run(["sh", "-c", f"echo {before} > {RESERVED}"])
             files = {path: pair.run(["cat", path]).stdout for path in (RESERVED, RANGE)}
-            (found,) = (one for one in check("NET005", host(files=files)) if one.outcome is Outcome.FAIL)
-            pair.run(["sh", "-c", found.commands[0].replace("sudo ", "")])
+            moved = {"HCCL_IF_BASE_PORT": "50000"}
+            (found,) = (x for x in check("NET005", host(files=files, environ=moved)) if x.outcome is Outcome.FAIL)
+            pair.run(["sh", "-c", str(found.commands[0].line).replace("sudo ", "")])
             files = {path: pair.run(["cat", path]).stdout for path in (RESERVED, RANGE)}
-            assert {one.outcome for one in check("NET005", host(files=files))} == {Outcome.PASS}
+            assert {one.outcome for one in check("NET005", host(files=files, environ=moved))} == {Outcome.PASS}
             assert set(filter(None, before.split(","))) <= set(files[RESERVED].strip().split(","))
         code = "import socket; s = socket.socket(); s.bind(('10.77.0.2', 0)); print(s.getsockname()[1])"
         taken = {int(pair.run([sys.executable, "-c", code]).stdout) for _ in range(5)}
-        assert not taken & set(range(60000, 60032))
+        assert not taken & set(range(50000, 50032))

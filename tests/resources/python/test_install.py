@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Sequence
 
 import pytest
 from helpers.cases import planned, the_case
-from helpers.examples import example_context
 
-from envtune.audit import examine
 from envtune.catalog import load
 from envtune.errors import Skipped
 from envtune.executor.operations.trees import is_covered
@@ -96,30 +94,6 @@ def rows(*texts: str) -> Sequence[Distribution]:
 )
 def test_the_opencv_that_is_kept(installed: Sequence[str], imported: str, keep: str) -> None:
     assert best(rows(*installed), imported).name == keep
-
-
-# ---------------------------------------------------------------------- te and topi
-
-
-def test_the_commands_that_are_printed_do_the_same_by_hand() -> None:
-    """A wheel where this CANN ships one, taking away where it ships none: never both."""
-    stale = {f"{SITE}/te-0.4.0.dist-info/RECORD": "te/__init__.py,sha256=AAAAAAAA,1204\n"}
-    (line,) = typed({"like": "cann-old", "arch": "aarch64", "files": stale})
-    wheel = "/usr/local/Ascend/ascend-toolkit/5.0.2/fwkacllib/lib64/te-0.4.0-py3-none-any.whl"
-    assert line == f"{P}/bin/python3 -m pip install --force-reinstall --no-deps {wheel}"
-    site = "/usr/local/python3.10.13/lib/python3.10/site-packages"
-    left = {
-        f"{site}/te/__init__.py": "",
-        f"{site}/te-0.4.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: te\nVersion: 0.4.0\n",
-        f"{site}/te-0.4.0.dist-info/RECORD": "te/__init__.py,sha256=AAAA,1\n",
-    }
-    (line,) = typed({"like": "cann-mid", "arch": "aarch64", "files": left})
-    assert line.startswith("/usr/local/python3.10.13/bin/python3") and line.endswith(" -m pip uninstall te")
-
-
-def typed(example: Mapping[str, Any]) -> list[str]:
-    (check,) = [check for check in load().checks if check.id == "CANN003"]
-    return [line for finding in examine(check, example_context(example)) for line in finding.commands]
 
 
 # ---------------------------------------------------------------------- names

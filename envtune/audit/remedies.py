@@ -1,0 +1,121 @@
+"""What to type on this host about a failed check: the lines of the catalogue filled in, for the job that was judged.
+
+A line has fields in braces: `{id}` of the check; `{subject}` and what a subject such as `npu3` or `port 60003` names
+(`{device}`, `{pci}`, `{pid}`, `{port}`); `{python}` of the job, `{pip}` that Python where pip may write, and `{sudo}`
+where it is root's; and what the probe adds (Reading.fields). A line of which a field is unknown is not shown. Every
+value is quoted for the shell.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterator, Mapping, Optional, Sequence
+
+from envtune.audit.applicability import excluded
+from envtune.commandline import WithheldError, checked, line, quoted
+from envtune.context import Context
+from envtune.errors import HostError, Skipped, Verdict
+from envtune.messages import Message, Text
+from envtune.model import Check, Command, Reading
+
+MAX_SUBJECTS = 6  # of one finding, for which lines are shown
+_FIELD = re.compile(r"\{([a-z_]+)\}")
+_SUBJECTS = (
+    ("device", re.compile(r"npu(\d{1,4})(?:\b.*)?")),
+    ("pci", re.compile(r"pci ([0-9a-fA-F:.]+)")),
+    ("pid", re.compile(r"process (\d{1,10})")),
+    ("port", re.compile(r"port (\d{1,5})")),
+)
+_PYTHON = re.compile(r"(?<![\w./-])python3(?= -[cm] )")
+_MEANS_PYTHON3 = ("torch.interpreter", "python.pip_command")  # there the question is what `python3` means
+_OF_A_SHELL = re.compile(r"(?:export|unset|source) ")
+_ENVTUNE = re.compile(r"(?:sudo |\{sudo\})?envtune (?:fix|check) ")
+
+
+def commands_for(check: Check, context: Context, group: Sequence[Reading]) -> tuple[Command, ...]:
+    """Return the lines for readings of one finding, those that repair first."""
+    made: list[Command] = []
+    for reading in group[:MAX_SUBJECTS]:
+        made += reading.commands or _filled(check, context, reading)
+    fitting = (_for_the_job(command, context) for command in made)
+    shown = dict.fromkeys(command for command in fitting if command is not None)
+    return tuple(sorted(shown, key=lambda command: command.kind != "fix"))
+
+
+def _filled(check: Check, context: Context, reading: Reading) -> Iterator[Command]:
+    known = _fields(check, context, reading)
+    for kind, text in _templates(check, context):
+        assert isinstance(text, str)
+        if all(name in known for name in _FIELD.findall(text)):
+            refusal = _pip_refusal(context) if "{pip}" in text else None
+            if refusal is not None:
+                yield Command(kind, refusal)
+                continue
+            try:
+                yield Command(kind, _line(check, context, text, known))
+            except WithheldError as error:
+                yield Command(kind, error.reason)
+
+
+def _line(check: Check, context: Context, text: str, known: Mapping[str, str]) -> str:
+    """Return a line with its fields filled in, for the job's Python. Raises WithheldError."""
+    if check.probe not in _MEANS_PYTHON3 and "python" in known:
+        text = _PYTHON.sub("{python}", text)
+    filled = _FIELD.sub(lambda field: known["sudo"] if field[1] == "sudo" else quoted(known[field[1]]), text)
+    words = context.target.options._replace(peers=()).words if context.host.live and _ENVTUNE.match(text) else ()
+    return f"{filled} {line(words)}" if words else filled
+
+
+def _templates(check: Check, context: Context) -> tuple[Command, ...]:
+    """Return the lines of the catalogue (`commands_by` may say them for a fact)."""
+    rows = (commands for when, commands in check.commands_by if excluded(when, context.facts)[0] is None)
+    return next(rows, check.commands)
+
+
+def _fields(check: Check, context: Context, reading: Reading) -> dict[str, str]:
+    fields = {"id": check.id, "subject": reading.subject}
+    for name, pattern in _SUBJECTS:
+        found = pattern.fullmatch(reading.subject)
+        if found is not None:
+            fields[name] = found[1]
+    python = context.target.python
+    if python is not None:  # by its path: another shell's `python3` may be another one
+        fields.update(python=python.path, pip=python.path, sudo="sudo " if _is_roots(context, python.prefix) else "")
+    return {**fields, **reading.fields}
+
+
+def _pip_refusal(context: Context) -> Optional[Text]:
+    """Return why pip of the job's Python does not write, with the way out; None where it does or nothing tells."""
+    from envtune.resources.python.site import refuse_without_pip
+
+    try:
+        refuse_without_pip(context)
+    except Skipped as skipped:
+        return skipped.reason
+    except (HostError, Verdict):
+        return None
+    return None
+
+
+def _is_roots(context: Context, path: str) -> bool:
+    try:
+        return context.host.stat(path).uid == 0
+    except HostError:
+        return False
+
+
+def _for_the_job(command: Command, context: Context) -> Optional[Command]:
+    """Return what the line is for the job that was judged; None where it does nothing for it.
+
+    What sets variables of a shell repairs the jobs that this shell will start. Those of a launch script or an env file
+    are repaired in it, and those of a running process not at all.
+    """
+    if isinstance(command.line, str):
+        command = command._replace(line=checked(command.line))
+    options = context.target.options
+    if command.kind != "fix" or not isinstance(command.line, str) or not _OF_A_SHELL.match(command.line):
+        return command
+    if options.pid is not None:
+        return None
+    file = options.script or options.env_file
+    return command if file is None else Command("fix", Message("in {file}: {line}", file=file, line=command.line))

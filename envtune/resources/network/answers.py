@@ -1,0 +1,61 @@
+"""What answers at the hosts of the job, where the user allowed to ask them (`check --probe`).
+
+Nothing but TCP connections to ports of the job (host/connections.py); not one byte is sent over them.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from envtune.commandline import WithheldError, line
+from envtune.context import Context
+from envtune.messages import Literal, Message, Text
+
+ACCEPTED, REFUSED = "accepted", "refused"
+REACHED = (ACCEPTED, REFUSED)  # the host itself answered
+Place = tuple[str, int]  # address, port
+
+_WORDS: Mapping[str, Text] = {
+    ACCEPTED: Message("accepts connections"),
+    REFUSED: Message("connection refused: the host is reachable, nobody listens there yet"),
+    "rejected": Message("rejected by a packet filter on the way"),
+    "timeout": Message("no answer in 2 s: a packet filter drops it, or the host is down"),
+    "no-route": Message("no route to the host: it is down, in no network of this host, or a packet filter rejects it"),
+    "forbidden": Message("this host's own packet filter does not let it out"),
+    "not-tried": Message("not tried: the connections to the other hosts took 12 s"),
+}
+
+
+def may_connect(context: Context) -> bool:
+    """Return whether the user allowed connections to the hosts of the job."""
+    return context.target.options.probe and context.host.live
+
+
+def answers(context: Context, places: tuple[Place, ...]) -> Mapping[Place, str]:
+    """Return what answers at each place: a key of `answer_text`, tried once in a run."""
+    return context.cached(_connect, places)
+
+
+def _connect(_: Context, places: tuple[Place, ...]) -> Mapping[Place, str]:
+    from envtune.host.connections import connect_to
+
+    return connect_to(places)
+
+
+def answer_text(answer: str) -> Text:
+    """Return what the answer means; what the operating system said about anything else as it is."""
+    return _WORDS.get(answer) or Literal(answer)
+
+
+def is_undecided(answer: str) -> bool:
+    """Return whether the answer says nothing about the other host: not tried, or this host could not."""
+    return answer == "not-tried" or answer not in _WORDS
+
+
+def probe_command(context: Context) -> Text:
+    """Return the command that asks the other hosts."""
+    words = ("envtune", "check", "--probe")
+    try:
+        return Literal(line((*words, *(context.target.options.words if context.host.live else ()))))
+    except WithheldError as error:
+        return error.reason
