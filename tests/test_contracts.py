@@ -89,8 +89,11 @@ def statements(schema: Any, place: str = "") -> Iterator[str]:
 
 @pytest.mark.parametrize("path", sorted((CONTRACTS / "schemas").glob("*.json")), ids=lambda path: path.stem)
 def test_a_schema_only_gains(path: Path) -> None:
-    """What was the only form may be one of several."""
+    """What was the only form may be one of several; what an author had to write may be left out."""
     then, now = (json.loads(p.read_text("utf-8")) for p in (path, ROOT / "docs" / "schema" / path.name))
     stated = set(statements(now))
     alternatives = {re.sub(r"/anyOf\[\d+\]", "", statement) for statement in stated}
-    assert set(statements(then)) - stated - alternatives == set()
+    lost = set(statements(then)) - stated - alternatives
+    if path.stem in ("check", "faq", "playbook"):  # what we read; of what we print everything stays
+        lost = {statement for statement in lost if "/required=" not in statement}
+    assert lost == set()

@@ -53,7 +53,7 @@ before = read()
 made = fixing.plan(context, "CPU001", "CPU002")
 opened = os.open
 def busy(path, flags, *more, **named):
-    folder = os.readlink("/proc/self/fd/%d" % named["dir_fd"]) if "dir_fd" in named else ""
+    folder = os.readlink("/proc/self/fd/%d" % named["dir_fd"]) if named.get("dir_fd") is not None else ""
     if f"{folder}/{path}".endswith("policy13/scaling_governor") and flags & os.O_WRONLY:
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
     return opened(path, flags, *more, **named)
