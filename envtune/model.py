@@ -116,6 +116,7 @@ class Signature(NamedTuple):
     """How an FAQ entry's error looks in a log; a `strong` one is that entry's alone, a `weak` one needs a second sign.
 
     `requires` must all occur in the same log, `unless` must not; `origin` is seed where the porting guide shows it.
+    `regex` of one that is given by `tokens` (catalog/tokens.py) is made from them.
     """
 
     regex: str
@@ -124,6 +125,7 @@ class Signature(NamedTuple):
     multiline: bool = False
     requires: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
 
 
 class Criterion(NamedTuple):

@@ -10,6 +10,7 @@ from helpers.examples import ROOT
 
 from envtune.catalog import load, schema
 from envtune.catalog.compile import compile_rows
+from envtune.catalog.entries import faq_from
 from envtune.catalog.layers import Layer, content, sources
 
 KNOWN_TAGS = {"preflight", "fleet", "troubleshoot"}
@@ -94,7 +95,7 @@ def test_a_stable_check_ships_what_stable_means() -> None:
 
 
 def hits(data: Any, text: str) -> bool:
-    return any(re.search(s["regex"], text, re.MULTILINE | re.DOTALL) for s in data["signatures"])
+    return any(re.search(s.regex, text, re.MULTILINE | re.DOTALL) for s in faq_from(data).signatures)
 
 
 def test_the_signatures_of_an_faq_entry_hit_and_miss() -> None:
