@@ -8,6 +8,7 @@ from typing import Mapping, Optional, Sequence
 
 from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.confirm import ConfirmingHost
+from envtune.diagnose.events.mentions import Mentioned
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
 from envtune.diagnose.past_fixes import PastFix
@@ -55,6 +56,7 @@ class DiagnosisReport:
     codes: tuple[FoundCode, ...] = ()  # in the order in which they happened
     target: str = ""  # the options that name the job, as they were given
     job: Verdict = NO_JOB  # which process failed first, of several
+    mentions: tuple[Mentioned, ...] = ()  # what was found and is no event
 
 
 def report_diagnoses(

@@ -33,6 +33,11 @@ class Pattern:
     harmless: bool = False  # a line that matches reports no error
 
 
+def is_symptom(owner: str) -> bool:
+    """Return whether an entry is about a run that goes on: the guide's symptoms have the letter X."""
+    return owner.startswith("X")
+
+
 class Prefilter(Protocol):
     """Finds candidate lines in a block of whole lines."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
-from typing import Iterable, Optional, Sequence
+from typing import Callable, Iterable, Optional, Sequence
 
 from envtune.catalog import Catalogue, load
 from envtune.context.open import UNNAMED
@@ -13,6 +13,7 @@ from envtune.diagnose.code_forms import PATTERNS
 from envtune.diagnose.codes import found_codes, with_codes
 from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.diagnosis import DiagnosisReport, report_diagnoses
+from envtune.diagnose.events.mentions import of_entries, without_mentions
 from envtune.diagnose.logs.files import LogFile, find_logs
 from envtune.diagnose.logs.lines import time_of
 from envtune.diagnose.patterns import Matcher, patterns_of, process_patterns, select_prefilter
@@ -84,11 +85,29 @@ def diagnose_files(
     forms = PATTERNS if dictionary is not None else ()
     patterns = (*patterns_of(entries), *process_patterns(), *forms)
     found = scan(files, Matcher(patterns), select_prefilter(patterns, files), window)
+    found, mentions = without_mentions(found)
     resolution = resolve(found, entries, no_environment if host is None else host.environment)
     codes = found_codes(found, dictionary.codes) if dictionary is not None and found.codes else ()
     resolution = with_codes(resolution, codes, found, entries) if codes else resolution
     result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None, codes)
-    return redacted_report(replace(result, target="" if host is None else host.target_options))
+    reported = {
+        d.candidate.entry.id for d in (*result.diagnoses, *result.hints, *result.harmless, *result.consequences)
+    }
+    spoken = of_entries(mentions, _entry_finder(entries, dictionary), reported)
+    return redacted_report(replace(result, target="" if host is None else host.target_options, mentions=spoken))
+
+
+def _entry_finder(entries: Sequence[FaqEntry], dictionary: Optional[Catalogue]) -> Callable[[str], Optional[FaqEntry]]:
+    """Return the function that finds the entry of an id, or of an error code."""
+    by_id = {entry.id: entry for entry in entries}
+
+    def find(owner: str) -> Optional[FaqEntry]:
+        if owner in by_id or dictionary is None:
+            return by_id.get(owner)
+        code = dictionary.codes.find(owner)
+        return None if code is None else by_id.get(code.faq) or code.entry()
+
+    return find
 
 
 def time_window(since: Optional[str], until: Optional[str]) -> TimeWindow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from envtune.diagnose.proof import VERDICTS
 from envtune.model import Outcome, Severity
 from envtune.report.check_json import SCHEMA as REPORT_SCHEMA
+from envtune.report.diagnosis.content import MENTIONS
 from envtune.report.diagnosis.json import SCHEMAS, SIDES
 from envtune.schema.types import AnyOf, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
 
@@ -98,6 +99,16 @@ _JUDGED_2 = (
 )
 
 
+_MENTION = Record(
+    _field("id", _TEXT, "Id of the FAQ entry, or the code."),
+    _field("name", _TEXT),
+    *_LINE.fields,
+    _field("why", Str(choices=tuple(MENTIONS)), "Why it is no event, or did not end the run."),
+    _field("reason", _TEXT, "The same in words."),
+    _field("count", _LINE_NUMBER, "Lines that are known."),
+)
+
+
 def _diagnosis(schema: int, judged: tuple[Field, ...]) -> Record:
     row = Record(
         _field(
@@ -127,6 +138,7 @@ def _diagnosis(schema: int, judged: tuple[Field, ...]) -> Record:
         _field("hints", ListOf(row), "Weak signs only."),
         _field("harmless", ListOf(row), "Known lines that mean nothing."),
         _field("consequences", ListOf(row), "What followed from it, and ranks that only waited."),
+        _field("mentions", ListOf(_MENTION), "Lines that hold a signature and report no event."),
         _field("first_error", AnyOf(_LINE, Null()), "The first line that looks like an error, known or not."),
         *_JOB,
     )

@@ -21,6 +21,7 @@ from envtune.report.diagnosis.content import (
     file_line,
     here,
     labelled,
+    mentions,
     nothing_known,
     others,
     proof,
@@ -68,6 +69,7 @@ class _Renderer:
         yield from self._list("consequences", consequences)
         yield from self._list("harmless", report.harmless)
         yield from self._list("hints", report.hints)
+        yield from self._mentions(report)
         yield f"<sub>envtune {__version__} diagnose</sub>"
 
     def _diagnosis(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
@@ -124,6 +126,14 @@ class _Renderer:
         if found:
             yield from (self._prose(HEADINGS["codes"]), "")
             yield from (f"- {self._prose(code_line(one))}" for one in found)
+            yield ""
+
+    def _mentions(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.mentions:
+            yield from (self._prose(HEADINGS["mentions"]), "")
+            for id_, title, place, why in mentions(report):
+                error = Joined([id_, self._prose(title), code(place.to(self.lang))], " ")
+                yield f"- {labelled(error, Literal(self._prose(why))).to(self.lang)}"
             yield ""
 
     def _list(self, key: str, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:

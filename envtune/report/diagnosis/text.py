@@ -20,6 +20,7 @@ from envtune.report.diagnosis.content import (
     file_line,
     here,
     labelled,
+    mentions,
     nothing_known,
     others,
     proof,
@@ -69,6 +70,7 @@ class _Renderer:
         yield from self._list("consequences", consequences)
         yield from self._list("harmless", report.harmless)
         yield from self._list("hints", report.hints)
+        yield from self._mentions(report)
 
     def _paragraph(self, text: Text, first: str = "", others: str = "") -> list[str]:
         return indent(printable(text.to(self.lang)), self.width, first, others)
@@ -171,6 +173,15 @@ class _Renderer:
             yield self.paint(HEADINGS["codes"].to(self.lang), "bold")
             for one in found:
                 yield from self._paragraph(code_line(one), "  ", "    ")
+            yield ""
+
+    def _mentions(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.mentions:
+            yield self.paint(HEADINGS["mentions"].to(self.lang), "bold")
+            for id_, title, place, why in mentions(report):
+                yield from self._paragraph(
+                    labelled(Joined([id_, "  ", title, "  [", place, "]"], ""), why), "  ", "    "
+                )
             yield ""
 
     def _list(self, key: str, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
