@@ -90,9 +90,8 @@ def diagnose_files(
     codes = found_codes(found, dictionary.codes) if dictionary is not None and found.codes else ()
     resolution = with_codes(resolution, codes, found, entries) if codes else resolution
     result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None, codes)
-    reported = {
-        d.candidate.entry.id for d in (*result.diagnoses, *result.hints, *result.harmless, *result.consequences)
-    }
+    lists = (result.diagnoses, result.hints, result.harmless, result.consequences)
+    reported = {diagnosis.candidate.entry.id for diagnoses in lists for diagnosis in diagnoses}
     spoken = of_entries(mentions, _entry_finder(entries, dictionary), reported)
     return redacted_report(replace(result, target="" if host is None else host.target_options, mentions=spoken))
 
