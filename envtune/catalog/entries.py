@@ -112,6 +112,7 @@ def _signature(row: Row) -> Signature:
         requires=tuple(row.get("requires", ())),
         unless=tuple(row.get("unless", ())),
         tokens=tuple(row.get("tokens", ())),
+        frame=row.get("frame", ""),
     )
 
 

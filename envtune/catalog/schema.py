@@ -97,6 +97,7 @@ _SIGNATURE = Record(
     Field("strength", Str(choices=("strong", "weak")), "strong: only this entry; weak: needs a second sign.", True),
     Field("origin", ORIGIN, "Whether the porting guide shows this text.", True),
     Field("multiline", Bool(), "The expression spans lines."),
+    Field("frame", REGEX, "Must match a line of the Python traceback that ends there: whose code was importing, say."),
     Field(
         "requires",
         several(REGEX),

@@ -31,6 +31,7 @@ class Pattern:
     multiline: bool = False
     index: int = 0  # of the signature within its entry, of the row in its table
     harmless: bool = False  # a line that matches reports no error
+    frame: str = ""  # must match a line of the traceback above
 
 
 def is_symptom(owner: str) -> bool:
@@ -115,6 +116,7 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
                 multiline=signature.multiline,
                 index=index,
                 harmless=entry.side == "ignore",
+                frame=signature.frame,
             )
             patterns[pattern] = None
             for role, others in (("requires", signature.requires), ("unless", signature.unless)):

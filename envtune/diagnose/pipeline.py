@@ -14,6 +14,7 @@ from envtune.diagnose.codes import found_codes, with_codes
 from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.diagnosis import DiagnosisReport, report_diagnoses
 from envtune.diagnose.events.mentions import of_entries, without_mentions
+from envtune.diagnose.evidence import with_weak_signs
 from envtune.diagnose.logs.files import LogFile, find_logs
 from envtune.diagnose.logs.lines import time_of
 from envtune.diagnose.patterns import Matcher, patterns_of, process_patterns, select_prefilter
@@ -89,6 +90,7 @@ def diagnose_files(
     resolution = resolve(found, entries, no_environment if host is None else host.environment)
     codes = found_codes(found, dictionary.codes) if dictionary is not None and found.codes else ()
     resolution = with_codes(resolution, codes, found, entries) if codes else resolution
+    resolution = with_weak_signs(resolution, found)
     result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None, codes)
     lists = (result.diagnoses, result.hints, result.harmless, result.consequences)
     reported = {diagnosis.candidate.entry.id for diagnoses in lists for diagnosis in diagnoses}

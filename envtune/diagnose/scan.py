@@ -274,7 +274,8 @@ class _FileScan:
         for number, match in self._matcher.match(numbers, message, lambda: self._windows(lines, text, place[1])):
             pattern = self._matcher.patterns[number]
             if pattern.role == "signature":
-                matches.append((number, match, text))
+                if not pattern.frame or _has_frame(lines, place[0], pattern.frame):
+                    matches.append((number, match, text))
             elif pattern.role == "code":
                 matches += [(number, code, text) for code in codes_in(match)]
             elif pattern.role in ONCE:
@@ -405,6 +406,17 @@ def _neighbours(parts: Iterator[Block]) -> Iterator[tuple[bytes, Block, bytes]]:
 
 def _before(lines: LineWindow, start: int, number: int = CONTEXT) -> tuple[str, ...]:
     return tuple(islice(lines.preceding(start), number))[::-1]
+
+
+def _has_frame(lines: LineWindow, start: int, frame: str) -> bool:
+    """Return whether a line of the Python traceback that ends with a line matches an expression."""
+    for line in islice(lines.preceding(start), MAX_TRACEBACK):
+        message = split_stream(line)[1]
+        if TRACEBACK in message or not message.startswith((" ", "\t")):
+            return False
+        if re.search(frame, message):
+            return True
+    return False
 
 
 def _traceback(lines: LineWindow, text: str, end: int) -> list[str]:

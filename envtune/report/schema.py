@@ -119,6 +119,7 @@ def _diagnosis(schema: int, judged: tuple[Field, ...]) -> Record:
         _field("name", _TEXT),
         _field("rank", _LINE_NUMBER, "Place in this list; 1 is the most likely."),
         _field("strength", Str(choices=("strong", "weak"))),
+        _field("confidence", Str(choices=("high", "low")), "low: only weak signs speak for it."),
         _field("count", _LINE_NUMBER, "Lines of the inputs that say so."),
         _field("lines", ListOf(_LINE, least=1), "The first of them."),
         _field("groups", _WORDS, "What the signatures' groups say."),

@@ -95,7 +95,11 @@ def test_a_stable_check_ships_what_stable_means() -> None:
 
 
 def hits(data: Any, text: str) -> bool:
-    return any(re.search(s.regex, text, re.MULTILINE | re.DOTALL) for s in faq_from(data).signatures)
+    """Whether a signature is in the text, and its frame where it has one."""
+    flags = re.MULTILINE | re.DOTALL
+    return any(
+        re.search(s.regex, text, flags) and (not s.frame or re.search(s.frame, text)) for s in faq_from(data).signatures
+    )
 
 
 def test_the_signatures_of_an_faq_entry_hit_and_miss() -> None:

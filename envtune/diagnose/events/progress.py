@@ -10,6 +10,7 @@ from envtune.diagnose.events.forms import is_mention
 from envtune.diagnose.logs.lines import ERROR, is_error
 
 STEPS = 10  # lines of steps after an error that show that the run went on
+END = 12  # lines at the end of a file
 NEVER = 1 << 62
 MAX_LINE = 2000  # characters of a line that are looked at
 NEAR = 40  # lines after an error in which its retry is looked for
@@ -47,6 +48,11 @@ class Progress(NamedTuple):
     succeeded: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
     errors: tuple[int, ...] = ()
+    lines: int = 0  # the number of the last one
+
+    def ends_with(self, line: int) -> bool:
+        """Return whether the error in a line is the last one, at the end of the file."""
+        return line in self.errors and line == self.errors[-1] and self.lines - line <= END
 
     def why_outlived(self, line: int) -> str:
         """Return why the error in a line did not end the run: steps, recovered, caught, succeeded; or nothing."""
@@ -81,7 +87,7 @@ def progress_of(text: bytes, first: int) -> Progress:
             if kind != "steps" or line not in seen:
                 found.setdefault(kind, []).append(number)
         seen.add(line)
-    return Progress(**{kind: tuple(numbers) for kind, numbers in found.items()})
+    return Progress(**{kind: tuple(numbers) for kind, numbers in found.items()}, lines=first + text.count(b"\n"))
 
 
 _KINDS = (

@@ -56,6 +56,7 @@ MENTIONS: Mapping[str, Text] = {
     "caught": Message("the run went on: the error was caught"),
     "succeeded": Message("the run ended well afterwards"),
 }
+LOW_CONFIDENCE = Message("low confidence: only weak signs speak for it, and nothing else answers")
 UNDECIDED_ORDER = Message(
     "The first two happened on different hosts, and nothing tells how far their clocks are apart: look at both."
 )

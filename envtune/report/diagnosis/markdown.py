@@ -13,6 +13,7 @@ from envtune.report.diagnosis.commonmark import code, fenced, prose
 from envtune.report.diagnosis.content import (
     FIRST_ERROR,
     HEADINGS,
+    LOW_CONFIDENCE,
     SEND,
     SNAPSHOT,
     UNDECIDED_ORDER,
@@ -77,6 +78,8 @@ class _Renderer:
         entry, shown, place = candidate.entry, proof(candidate), where(candidate)
         yield from (f"### {entry.id} {self._prose(entry.title)}", "")
         yield from (self._prose(clauses([shown.place, *([] if place is None else [place])])), "")
+        if not candidate.confident:
+            yield from (self._prose(LOW_CONFIDENCE), "")
         yield from fenced([*shown.before, shown.line, *shown.after])
         values = [f"{self._prose(label)} {code(value)}" for label, value in labelled_values(candidate.groups)]
         yield from self._item(HEADINGS["says"], listed(values).to(self.lang))

@@ -11,6 +11,7 @@ from envtune.report.diagnosis.content import (
     ALL_WAITED,
     FIRST_ERROR,
     HEADINGS,
+    LOW_CONFIDENCE,
     NO_ERROR_LINE,
     SEND,
     SNAPSHOT,
@@ -81,6 +82,8 @@ class _Renderer:
         candidate = diagnosis.candidate
         entry = candidate.entry
         yield from (self.paint(line, "bold") for line in self._paragraph(entry.title, f"{entry.id}  ", "     "))
+        if not candidate.confident:
+            yield from self._paragraph(LOW_CONFIDENCE, "     ", "     ")
         yield ""
         yield from self._proof(diagnosis)
         yield from self._field(HEADINGS["where"], where(candidate))
