@@ -15,6 +15,7 @@ from envtune.diagnose.past_fixes import PastFix
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground, Judgement, judge
 from envtune.diagnose.rank import NO_JOB, Candidate, Resolution
 from envtune.diagnose.scan import FirstError, Scan
+from envtune.diagnose.tables import State
 from envtune.model import Finding, Outcome
 from envtune.ranks.records import Verdict
 
@@ -57,6 +58,7 @@ class DiagnosisReport:
     target: str = ""  # the options that name the job, as they were given
     job: Verdict = NO_JOB  # which process failed first, of several
     mentions: tuple[Mentioned, ...] = ()  # what was found and is no event
+    states: tuple[State, ...] = ()  # what checks find in the tables of the logs
 
 
 def report_diagnoses(

@@ -27,7 +27,7 @@ class Pattern:
     owner: str
     regex: str
     strength: str = "strong"  # strong | weak
-    role: str = "signature"  # signature | requires | unless | code | process (a row of ranks/lines.py)
+    role: str = "signature"  # signature | requires | unless | code | table | process (a row of ranks/lines.py)
     multiline: bool = False
     index: int = 0  # of the signature within its entry, of the row in its table
     harmless: bool = False  # a line that matches reports no error
@@ -122,6 +122,15 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
             for role, others in (("requires", signature.requires), ("unless", signature.unless)):
                 patterns.update(dict.fromkeys(Pattern("", regex, "weak", role) for regex in others))
     return tuple(patterns)
+
+
+# The heads of the tables that npu-smi and `ps -ef` print.
+_TABLES = (r"\|\s?npu-smi\s+[\w.-]+\s+Version:", r"^\s*(?:UID|USER)\s+PID\s+PPID\b")
+
+
+def table_patterns() -> tuple[Pattern, ...]:
+    """Return the expressions for the heads of tables that are judged as a host (tables.py)."""
+    return tuple(Pattern("", regex, "weak", "table", index=number) for number, regex in enumerate(_TABLES))
 
 
 def process_patterns() -> tuple[Pattern, ...]:

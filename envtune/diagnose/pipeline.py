@@ -17,10 +17,11 @@ from envtune.diagnose.events.mentions import of_entries, without_mentions
 from envtune.diagnose.evidence import with_weak_signs
 from envtune.diagnose.logs.files import LogFile, find_logs
 from envtune.diagnose.logs.lines import time_of
-from envtune.diagnose.patterns import Matcher, patterns_of, process_patterns, select_prefilter
+from envtune.diagnose.patterns import Matcher, patterns_of, process_patterns, select_prefilter, table_patterns
 from envtune.diagnose.rank import no_environment, resolve
 from envtune.diagnose.redaction import redacted_report
 from envtune.diagnose.scan import TimeWindow, scan
+from envtune.diagnose.tables import states_of, with_states
 from envtune.errors import UsageError
 from envtune.host import Host
 from envtune.job.target import TargetOptions
@@ -84,9 +85,12 @@ def diagnose_files(
     """
     entries = tuple(entries)
     forms = PATTERNS if dictionary is not None else ()
-    patterns = (*patterns_of(entries), *process_patterns(), *forms)
+    tables = table_patterns() if dictionary is not None else ()
+    patterns = (*patterns_of(entries), *process_patterns(), *forms, *tables)
     found = scan(files, Matcher(patterns), select_prefilter(patterns, files), window)
     found, mentions = without_mentions(found)
+    states = states_of(found, dictionary) if found.tables and dictionary is not None else ()
+    found = with_states(found, states) if states else found
     resolution = resolve(found, entries, no_environment if host is None else host.environment)
     codes = found_codes(found, dictionary.codes) if dictionary is not None and found.codes else ()
     resolution = with_codes(resolution, codes, found, entries) if codes else resolution
@@ -95,7 +99,9 @@ def diagnose_files(
     lists = (result.diagnoses, result.hints, result.harmless, result.consequences)
     reported = {diagnosis.candidate.entry.id for diagnoses in lists for diagnosis in diagnoses}
     spoken = of_entries(mentions, _entry_finder(entries, dictionary), reported)
-    return redacted_report(replace(result, target="" if host is None else host.target_options, mentions=spoken))
+    return redacted_report(
+        replace(result, target="" if host is None else host.target_options, mentions=spoken, states=states)
+    )
 
 
 def _entry_finder(entries: Sequence[FaqEntry], dictionary: Optional[Catalogue]) -> Callable[[str], Optional[FaqEntry]]:

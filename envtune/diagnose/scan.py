@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from envtune.diagnose.code_forms import code_of, codes_in
 from envtune.diagnose.events.forms import QUOTED, form_of, is_mention
@@ -38,6 +38,8 @@ TAIL = 64 << 10  # bytes at the end of a file in which errors are always looked 
 BEFORE_ERROR = 6  # lines before the first error that are kept
 AROUND = 1 << 15  # bytes around a line that tell what kind of page it is on
 LOOK_AHEAD, MAX_LOOKS = 1 << 16, 16  # bytes after a hit in which steps are looked for; hits of a big file for which
+MAX_TABLES, MAX_TABLE = 8, 600  # tables of all inputs; rows of one
+_TABLE_ROW = re.compile(r"\s*[+|]|\S+\s+\d{1,9}\s+\d{1,9}\s")
 MAX_TRACEBACK = 400  # lines after the head of a Python traceback in which its exception is looked for
 
 _Counted = Sequence[Tuple[str, str]]  # keys of Scan.counts
@@ -60,6 +62,14 @@ class Hit:
     def rank(self) -> Optional[int]:
         """The rank that printed it, by the line or else by the file's name."""
         return self.line.rank if self.line.rank is not None else self.file.rank
+
+
+class Table(NamedTuple):
+    """A table of npu-smi or ps in a log: the number of its first line, and its rows from the head on."""
+
+    file: LogFile
+    line: int
+    rows: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,7 @@ class Scan:
 
     hits: list[Hit] = field(default_factory=list)
     codes: list[Hit] = field(default_factory=list)  # lines with an error code, which owns the pattern
+    tables: list[Table] = field(default_factory=list)  # the first ones
     mentions: list[Hit] = field(default_factory=list)  # lines that report no event
     progress: dict[str, Progress] = field(default_factory=dict)  # path -> how a file ends in which anything was found
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
@@ -278,12 +289,26 @@ class _FileScan:
                     matches.append((number, match, text))
             elif pattern.role == "code":
                 matches += [(number, code, text) for code in codes_in(match)]
+            elif pattern.role == "table":
+                self._keep_table(lines, place, message)
             elif pattern.role in ONCE:
                 self._known.add(number)
                 self._result.present.add((pattern.regex, self._file.path))
             else:
                 self._note(lines, place[0], number, match, text)
         return matches
+
+    def _keep_table(self, lines: LineWindow, place: tuple[int, int], head: str) -> None:
+        if len(self._result.tables) >= MAX_TABLES:
+            return
+        rows = [head]
+        for text in islice(lines.following(place[1]), MAX_TABLE):
+            row = split_stream(text)[1]
+            if not _TABLE_ROW.match(row):
+                break
+            rows.append(row)
+        self._found = True
+        self._result.tables.append(Table(self._file, lines.number(place[0]), tuple(rows)))
 
     def _note(self, lines: LineWindow, start: int, number: int, match: re.Match[str], text: str) -> None:
         """Keep a line that says something about processes."""

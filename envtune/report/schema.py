@@ -99,6 +99,11 @@ _JUDGED_2 = (
 )
 
 
+_STATE = Record(
+    _field("file", _TEXT),
+    _field("line", _LINE_NUMBER, "Where the table begins."),
+    _field("finding", FINDING),
+)
 _MENTION = Record(
     _field("id", _TEXT, "Id of the FAQ entry, or the code."),
     _field("name", _TEXT),
@@ -139,6 +144,7 @@ def _diagnosis(schema: int, judged: tuple[Field, ...]) -> Record:
         _field("hints", ListOf(row), "Weak signs only."),
         _field("harmless", ListOf(row), "Known lines that mean nothing."),
         _field("consequences", ListOf(row), "What followed from it, and ranks that only waited."),
+        _field("states", ListOf(_STATE), "What checks find in tables of npu-smi and ps that the inputs hold."),
         _field("mentions", ListOf(_MENTION), "Lines that hold a signature and report no event."),
         _field("first_error", AnyOf(_LINE, Null()), "The first line that looks like an error, known or not."),
         *_JOB,

@@ -39,6 +39,7 @@ HEADINGS: Mapping[str, Text] = {
     "consequences": Message("Followed from it, not the cause:"),
     "harmless": Message("Harmless, nothing to do:"),
     "hints": Message("Weak signs only; perhaps worth a look:"),
+    "states": Message("What the tables of npu-smi in these logs say:"),
     "mentions": Message("Found, and not taken for an event:"),
 }
 MENTIONS: Mapping[str, Text] = {
@@ -96,6 +97,14 @@ def code_line(found: FoundCode) -> Text:
     more = f" ({code.faq})" if code.faq else ""
     place = file_line(first.file.path, first.line.number)
     return Joined([code.code, "  ", code.meaning, more, "  [", place, "]"], "")
+
+
+def states(report: DiagnosisReport) -> tuple[Text, ...]:
+    """Return what checks find in the tables of the logs, a line each."""
+    return tuple(
+        Joined([finding_text(one.finding), "  [", file_line(one.table.file.path, one.table.line), "]"], "")
+        for one in report.states[:MAX_MENTIONS]
+    )
 
 
 def mentions(report: DiagnosisReport) -> tuple[tuple[str, Text, Text, Text], ...]:

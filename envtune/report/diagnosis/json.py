@@ -39,7 +39,16 @@ def diagnosis_data(report: DiagnosisReport, lang: str, schema: int = 2) -> dict[
     error = None if first is None else {"file": first[0].path, "line": first[1].number, "text": first[1].text}
     codes = [_code(found, lang) for found in report.codes]
     document = {"schema": SCHEMAS[schema], "inputs": list(report.inputs), **rows, "codes": codes, "first_error": error}
-    return {**document, "mentions": [_mention(one, lang) for one in report.mentions], **_job(report.job)}
+    states = [
+        {"file": state.table.file.path, "line": state.table.line, "finding": finding_data(state.finding, lang)}
+        for state in report.states
+    ]
+    return {
+        **document,
+        "states": states,
+        "mentions": [_mention(one, lang) for one in report.mentions],
+        **_job(report.job),
+    }
 
 
 def _mention(mention: Mentioned, lang: str) -> dict[str, Any]:

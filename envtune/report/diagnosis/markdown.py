@@ -29,6 +29,7 @@ from envtune.report.diagnosis.content import (
     says_something,
     split_consequences,
     statements,
+    states,
     todo,
     where,
     who_waited,
@@ -64,6 +65,7 @@ class _Renderer:
         if report.undecided_order:
             yield from (self._prose(UNDECIDED_ORDER), "")
         yield from self._codes(report)
+        yield from self._states(report)
         yield from self._also(report)
         waiting, consequences = split_consequences(report)
         yield from self._list("waited", waiting)
@@ -129,6 +131,12 @@ class _Renderer:
         if found:
             yield from (self._prose(HEADINGS["codes"]), "")
             yield from (f"- {self._prose(code_line(one))}" for one in found)
+            yield ""
+
+    def _states(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.states:
+            yield from (self._prose(HEADINGS["states"]), "")
+            yield from (f"- {self._prose(line)}" for line in states(report))
             yield ""
 
     def _mentions(self, report: DiagnosisReport) -> Iterator[str]:

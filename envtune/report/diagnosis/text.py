@@ -28,6 +28,7 @@ from envtune.report.diagnosis.content import (
     says_something,
     split_consequences,
     statements,
+    states,
     todo,
     where,
     who_waited,
@@ -65,6 +66,7 @@ class _Renderer:
         else:
             yield from self._nothing(report)
         yield from self._codes(report)
+        yield from self._states(report)
         yield from self._also(report)
         waiting, consequences = split_consequences(report)
         yield from self._list("waited", waiting)
@@ -176,6 +178,13 @@ class _Renderer:
             yield self.paint(HEADINGS["codes"].to(self.lang), "bold")
             for one in found:
                 yield from self._paragraph(code_line(one), "  ", "    ")
+            yield ""
+
+    def _states(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.states:
+            yield self.paint(HEADINGS["states"].to(self.lang), "bold")
+            for line in states(report):
+                yield from self._paragraph(line, "  ", "    ")
             yield ""
 
     def _mentions(self, report: DiagnosisReport) -> Iterator[str]:
