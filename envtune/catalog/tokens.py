@@ -13,6 +13,7 @@ from typing import Sequence
 
 _TIMEOUT = re.compile(r"(?i)\btime[ds]?[ _-]?out\b")
 _WORDS = re.compile(r"[A-Za-z0-9]+|[^\s\x00-\x7f]+")
+_TIMED_OUT = r"(?<!with)time[ds]?[^A-Za-z0-9\n]?out"  # the function SynchronizeStreamWithTimeout is none
 _BETWEEN = r"[^A-Za-z0-9\n]{0,3}"
 _WORD_BEGINS = r"(?<![A-Za-z0-9](?=[a-z0-9]))(?<![A-Z](?=[A-Z](?![a-z])))"  # also within CamelCase
 # The lines that continue a message: indented ones, and the second of torch_npu's.
@@ -45,5 +46,5 @@ def _token(token: str) -> str:
 
 
 def _spelling(words: Sequence[str]) -> str:
-    spelled = [r"time[ds]?[^A-Za-z0-9\n]?out" if word.lower() == "timeout" else re.escape(word) for word in words]
+    spelled = [_TIMED_OUT if word.lower() == "timeout" else re.escape(word) for word in words]
     return _BETWEEN.join(spelled) + (r"(?![0-9])" if words[-1][-1].isdecimal() else "")

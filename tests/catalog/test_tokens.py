@@ -39,6 +39,7 @@ def test_one_spelling_stands_for_others(tokens: list[str], text: str) -> None:
         (["port"], "report of transport 4"),
         (["507015"], "took 5070153 us"),
         (["hccl timeout"], "hccl link 4 timeout"),
+        (["core", "timeout"], "rtDeviceSynchronizeWithTimeout: vector core exception"),
     ],
 )
 def test_other_words_and_other_messages_are_no_match(tokens: list[str], text: str) -> None:
