@@ -260,8 +260,11 @@ class _FileScan:
             return ""
         match = min((match for _, match, _ in matches), key=lambda match: match.start())
         text = match.string.partition("\n")[0]
+        at = (
+            match.start() or min(match.end(), len(text)) - 1
+        )  # one of tokens begins with the line, and ends with a token
         printed = not any(is_symptom(self._matcher.patterns[number].owner) for number, _, _ in matches)
-        return form_of(text, match.start(), lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
+        return form_of(text, at, lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
 
     def _search(self, lines: LineWindow, start: int, end: int, numbers: Sequence[int]) -> list[_Match]:
         parts = lines.parts(start, end)

@@ -32,7 +32,7 @@ class Mentioned(NamedTuple):
     entry: FaqEntry
     hit: Hit
     why: str
-    count: int
+    lines: int
 
 
 def of_entries(

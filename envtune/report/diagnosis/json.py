@@ -54,7 +54,7 @@ def diagnosis_data(report: DiagnosisReport, lang: str, schema: int = 2) -> dict[
 def _mention(mention: Mentioned, lang: str) -> dict[str, Any]:
     line = mention.hit.line
     place = {"file": mention.hit.file.path, "line": line.number, "text": line.text}
-    reason = {"why": mention.why, "reason": MENTIONS[mention.why].to(lang), "count": mention.count}
+    reason = {"why": mention.why, "reason": MENTIONS[mention.why].to(lang), "count": mention.lines}
     return {"id": mention.entry.id, "name": mention.entry.name, **place, **reason}
 
 
