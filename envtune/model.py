@@ -81,6 +81,14 @@ class Fact(NamedTuple):
     reason: Optional[Text] = None
 
 
+class SeverityRow(NamedTuple):
+    """Another severity of a check: where these facts hold and, unless it is None, the value that was read is this."""
+
+    when: Mapping[str, Any]
+    value: Any
+    severity: Severity
+
+
 class Check(NamedTuple):
     """One entry of `checks/<family>/`; see docs/catalogue.md for the fields."""
 
@@ -95,7 +103,7 @@ class Check(NamedTuple):
     arguments: Mapping[str, Any]
     expect: Expectation
     applies: Mapping[str, Any] = {}
-    severity_by: tuple[tuple[Mapping[str, Any], Severity], ...] = ()
+    severity_by: tuple[SeverityRow, ...] = ()
     seed: str = ""
     references: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()

@@ -39,9 +39,14 @@ def changes(data: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[dict[str, 
             yield path, lambda new, unit, at=path: new["files"].update({at: long(new["files"][at], unit)})
     for name in data.get("environ", {}):
         yield name, lambda new, unit, at=name: new["environ"].update({at: long(str(new["environ"][at]), unit)})
-    for line, output in (data.get("commands") or {}).items() if isinstance(data.get("commands"), dict) else ():
+    for line, output in data.get("commands", {}).items():
         if isinstance(output, str):
             yield line, lambda new, unit, at=line: new["commands"].update({at: long(new["commands"][at], unit)})
+        elif output.get("stdout"):
+            yield (
+                line,
+                lambda new, unit, at=line: new["commands"][at].update(stdout=long(new["commands"][at]["stdout"], unit)),
+            )
 
 
 @pytest.mark.slow

@@ -197,13 +197,13 @@ def examine(check: Check, context: Context) -> tuple[Finding, ...]:
 def _examined(check: Check, context: Context) -> tuple[Finding, ...]:
     severity = check.severity
     try:
-        severity = severity_of(check, context)
+        severity = severity_of(check, context)  # of what is not about one value
         fact, reason, known = excluded(check.applies, context.facts)
         if fact is not None:
             outcome = Outcome.NOTAPPLICABLE if known else Outcome.UNKNOWN
             return (_single(check, severity, outcome, reason, Evidence(fact.source, fact.value or "")),)
         readings = tuple(find_probe(check.probe)(context, **check.arguments))
-        return _judge(check, severity, readings, commands_of(check, context))
+        return _judge(check, severity, readings, context)
     except NotApplicable as verdict:
         evidence = Evidence(verdict.source, _cut(verdict.text))
         return (_single(check, severity, Outcome.NOTAPPLICABLE, verdict.reason, evidence),)
@@ -224,11 +224,11 @@ def _examined(check: Check, context: Context) -> tuple[Finding, ...]:
         )
 
 
-def severity_of(check: Check, context: Context) -> Severity:
-    """Return the severity on this host (`severity_by` may lower or raise it by a fact)."""
-    for when, severity in check.severity_by:
-        if excluded(when, context.facts)[0] is None:
-            return severity
+def severity_of(check: Check, context: Context, value: object = None) -> Severity:
+    """Return the severity on this host (`severity_by` may lower or raise it by a fact, or by the value read)."""
+    for row in check.severity_by:
+        if row.value in (None, value) and excluded(row.when, context.facts)[0] is None:
+            return row.severity
     return check.severity
 
 
@@ -250,13 +250,15 @@ def _target_python(context: Context) -> str:
     return "python3" if python is None else quoted(python.path)
 
 
-def _judge(
-    check: Check, severity: Severity, readings: Sequence[Reading], commands: tuple[Command, ...]
-) -> tuple[Finding, ...]:
+def _judge(check: Check, severity: Severity, readings: Sequence[Reading], context: Context) -> tuple[Finding, ...]:
+    commands = commands_of(check, context)
     known = [reading for reading in readings if reading.reason is None]
     unknown = [reading for reading in readings if reading.reason is not None]
     misses = expect.misses(check.expect, known)
-    findings = [_finding(check, severity, Outcome.FAIL, group, commands) for group in _groups(check, misses)]
+    findings = [
+        _finding(check, severity_of(check, context, group[0].value), Outcome.FAIL, group, commands)
+        for group in _groups(check, misses)
+    ]
     findings += [_finding(check, severity, Outcome.UNKNOWN, group) for group in _alike(unknown)]
     if findings:
         return tuple(findings)

@@ -42,6 +42,7 @@ from envtune.model import Check, Fact, Report
 MEMORY = 1 << 30  # bytes of address space besides those in use at the fork
 CPU = 60  # seconds of one process
 GRACE = 5.0  # seconds on top of a check's own deadline: what holds the interpreter's lock cannot be left behind
+NO_MEMORY = 71  # exit status, EX_OSERR of sysexits.h
 PROCESSES = 3  # started for one report; after that the rest is unknown
 MAX_EVENT = 64 << 20  # bytes
 _SIZE = 8  # bytes of the length before each event
@@ -173,9 +174,7 @@ class _Process:
     def _why_ended(self) -> Text:
         _, status = os.waitpid(self._pid, 0)
         self._pid = 0
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
-            return Message("judging it took more than {seconds} s or too much memory", seconds=CPU)
-        return Message("there is not enough memory to read it")
+        return why_ended(status, CPU)
 
     def _end(self) -> None:
         os.close(self._reading)
@@ -189,12 +188,14 @@ def _judge_here(judge: Judge, checks: Sequence[Check], writing: int) -> NoReturn
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        _limit()
+        limit_process(CPU)
         for event in _or_failed(judge(checks)):
             data = _packed(event)
             with open(writing, "wb", closefd=False) as pipe:
                 pipe.write(len(data).to_bytes(_SIZE, "big") + data)
         os._exit(0)
+    except MemoryError:
+        os._exit(NO_MEMORY)
     finally:  # never back into the caller's code, nor into what it has registered for its own end
         os._exit(1)
 
@@ -210,13 +211,30 @@ def _or_failed(judged: Iterator[Event]) -> Iterator[Any]:
         yield _Failed(False, internal_error_text(error))
 
 
-def _limit() -> None:
+def limit_process(seconds: Optional[int]) -> None:
+    """Limit what this process may still take: MEMORY, and `seconds` of CPU if given; it leaves no core file."""
     with open("/proc/self/statm", encoding="ascii") as pages:
         used = int(pages.read().split()[0]) * resource.getpagesize()
-    for which, amount in ((resource.RLIMIT_AS, used + MEMORY), (resource.RLIMIT_CPU, CPU), (resource.RLIMIT_CORE, 0)):
+    wanted = [(resource.RLIMIT_AS, used + MEMORY, 0), (resource.RLIMIT_CORE, 0, 0)]
+    if seconds is not None:
+        wanted.append((resource.RLIMIT_CPU, seconds, 5))  # SIGXCPU says why it ends; the SIGKILL behind it would not
+    for which, soft, more in wanted:
         hard = resource.getrlimit(which)[1]
-        amount = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
-        resource.setrlimit(which, (amount, amount))
+        if hard != resource.RLIM_INFINITY:
+            soft, more = min(soft, hard), min(more, hard - min(soft, hard))
+        resource.setrlimit(which, (soft, soft + more))
+
+
+def why_ended(status: int, seconds: Optional[int]) -> Text:
+    """Return why a process with these limits came to an end that is not its own; `status` is that of waitpid."""
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == NO_MEMORY:
+        return Message("there is not enough memory to read it")
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU and seconds is not None:
+        return Message("it takes more than {seconds} s of CPU", seconds=seconds)
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        return Message("the process that judged it was ended by {signal}", signal=name)
+    return Message("the process that judged it ended with status {status}", status=os.WEXITSTATUS(status))
 
 
 class _Pickler(pickle.Pickler):

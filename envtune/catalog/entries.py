@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.messages import Bilingual, Literal, Text
-from envtune.model import Check, Criterion, Expectation, FaqEntry, Playbook, Severity, Signature, Step
+from envtune.model import Check, Criterion, Expectation, FaqEntry, Playbook, Severity, SeverityRow, Signature, Step
 
 Row = Mapping[str, Any]
 
@@ -25,7 +25,7 @@ def check_from(data: Row) -> Check:
         arguments=arguments or {},
         expect=expectation_of(data),
         applies=data.get("applies", {}),
-        severity_by=tuple((row["when"], Severity(row["severity"])) for row in data.get("severity_by", ())),
+        severity_by=tuple(_severity_row(row) for row in data.get("severity_by", ())),
         seed=data.get("seed", ""),
         references=tuple(data.get("references", ())),
         tags=tuple(data.get("tags", ())),
@@ -36,6 +36,10 @@ def check_from(data: Row) -> Check:
         faq=tuple(data.get("faq", ())),
         deadline=float(data.get("deadline", 20)),
     )
+
+
+def _severity_row(row: Row) -> SeverityRow:
+    return SeverityRow(row.get("when", {}), row.get("value"), Severity(row["severity"]))
 
 
 def expectation_of(data: Row) -> Expectation:

@@ -56,8 +56,14 @@ CHECK = Record(
     Field("severity", SEVERITY, "How much a failure matters.", True),
     Field(
         "severity_by",
-        several(Record(Field("when", APPLIES, "", True), Field("severity", SEVERITY, "", True))),
-        "Another severity where facts say so; the first row that holds wins.",
+        several(
+            Record(
+                Field("when", APPLIES, "Facts the host must have."),
+                Field("value", Str(), "The value that was read."),
+                Field("severity", SEVERITY, "", True),
+            )
+        ),
+        "Another severity by facts or by the value that was read; the first row that holds wins.",
     ),
     Field(
         "origin",

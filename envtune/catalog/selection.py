@@ -45,7 +45,7 @@ def select(
 
 def _highest(check: Check) -> int:
     """Return the rank that a failure of the check can have on some host."""
-    return max(severity.rank for severity in (check.severity, *(raised for _, raised in check.severity_by)))
+    return max(severity.rank for severity in (check.severity, *(row.severity for row in check.severity_by)))
 
 
 def unknown(word: str, known: Iterable[str]) -> UsageError:

@@ -37,9 +37,11 @@ def main() -> None:
 
 def _run() -> int:
     """Run the command line; return its exit status. Raises OutputError."""
+    from envtune.cli import options
     from envtune.cli.app import COMPLETION_VARIABLE, app
     from envtune.report.output import OutputError
 
+    options.is_own_process = True
     try:
         app(complete_var=COMPLETION_VARIABLE)
     except SystemExit as end:
@@ -48,9 +50,20 @@ def _run() -> int:
         return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     except OutputError:
         raise
+    except MemoryError:
+        return _report_no_memory()
     except Exception as error:
         return _report_internal_error(error)
     return 0
+
+
+def _report_no_memory() -> int:
+    from envtune.cli.app import language_of
+    from envtune.cli.options import NOT_READ, print_error
+    from envtune.messages import Message
+
+    print_error(Message("there is not enough memory"), language_of(sys.argv[1:]))
+    return NOT_READ
 
 
 def _report_lost_output(error: OutputError) -> int:

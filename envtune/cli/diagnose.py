@@ -63,7 +63,9 @@ def command(
 
     lang = options.language(lang)
     options.require_choice("--format", format_, FORMATS)
-    host = open_host(options.single_snapshot(snapshot))
+    recorded = options.single_snapshot(snapshot)
+    options.limit_reading(recorded, lang, cpu=False)  # logs may be large, and have limits of their own
+    host = open_host(recorded)
     target = TargetOptions(python, pid, script, env_file)
     catalogue = load(tuple(catalog or ()))
     try:

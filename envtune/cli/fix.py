@@ -100,6 +100,7 @@ def command(
     recorded = options.single_snapshot(snapshot)
     if apply and recorded is not None:
         raise UsageError(Message("--apply writes to this host; a recorded one cannot be changed"))
+    options.limit_reading(recorded, dialogue.lang)
     if plan is not None:
         _refuse_with_plan(context)
     if finish is not None:
@@ -136,10 +137,8 @@ def _refuse_with_plan(context: typer.Context) -> None:
     """Raise UsageError where something was given that a saved plan does not listen to."""
     from envtune.errors import UsageError
 
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        is_none = context.params.get(parameter.name or "") in (None, (), [])  # click 8.1 calls no words given ones
-        if parameter.name in _CHOOSING and not is_none and source is not None and source.name == "COMMANDLINE":
+    for parameter in options.given_parameters(context):
+        if parameter.name in _CHOOSING:
             given = "WORDS" if parameter.name == "words" else max(parameter.opts, key=len)
             raise UsageError(
                 Message("{given} does not go with --plan, which says what to do; --change picks from it", given=given)

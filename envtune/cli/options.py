@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from envtune.model import Severity
 
 USAGE = 2
+NOT_READ = 3
 INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
 FORMATS = ("text", "json")
+is_own_process = False  # `envtune` was started as a program, and not called within another one
 default_language: Optional[str] = None  # `envtune --lang zh check` names it before the verb
 
 LANG: Any = typer.Option(None, "--lang", help=N_("en or zh (default: your locale)."))
@@ -76,6 +78,43 @@ def single_snapshot(paths: Optional[Sequence[Path]]) -> Optional[Path]:
 
         raise UsageError(Message("--snapshot names one recorded host; it was given {count} times", count=len(paths)))
     return paths[0] if paths else None
+
+
+def limit_reading(snapshot: Optional[Path], lang: str, cpu: bool = True) -> None:
+    """Go on in a forked process with limits where a recorded host is read, and end as that one ends.
+
+    The CPU is limited only where `cpu` says so. `check` has limits for each check instead (audit/limited.py).
+    """
+    if snapshot is None or not is_own_process:
+        return
+    import signal
+    import threading
+
+    from envtune.audit.limited import CPU, limit_process, why_ended
+
+    passed_on = (signal.SIGTERM, signal.SIGHUP)
+    if threading.active_count() > 1:  # a fork would copy locks that nobody gives back
+        return
+    seconds = CPU if cpu else None
+    try:
+        child = os.fork()
+    except OSError:  # no more processes: it is read here
+        return
+    if child == 0:
+        limit_process(seconds)
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both
+    for number in passed_on:
+        signal.signal(number, lambda number, _: os.kill(child, number))
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status):
+        raise typer.Exit(os.WEXITSTATUS(status))
+    ended_by = os.WTERMSIG(status)
+    if ended_by in passed_on:
+        signal.signal(ended_by, signal.SIG_DFL)
+        os.kill(os.getpid(), ended_by)
+    print_error(Message("{path}: {reason}", path=str(snapshot), reason=why_ended(status, seconds)), lang)
+    raise typer.Exit(NOT_READ)
 
 
 def load_catalogue(directories: Optional[Sequence[Path]], lang: str) -> Catalogue:
@@ -142,11 +181,19 @@ _FILES = frozenset(("script", "env_file", "hostfile", "wheels", "catalog", "pyth
 def given_options(context: typer.Context) -> list[str]:
     """Return the options that say what is looked at and how, as they were given; paths are made absolute."""
     words: list[str] = []
-    for parameter in context.command.params:
-        name, source = parameter.name or "", context.get_parameter_source(parameter.name or "")
-        if name not in _CHOICES and source is not None and source.name == "COMMANDLINE":
-            words += _words(parameter, context.params[name])
+    for parameter in given_parameters(context):
+        if parameter.name not in _CHOICES:
+            words += _words(parameter, context.params[parameter.name])
     return words
+
+
+def given_parameters(context: typer.Context) -> Iterator[Any]:
+    """Yield the options and arguments that were given on the command line."""
+    for parameter in context.command.params:
+        source, value = context.get_parameter_source(parameter.name or ""), context.params.get(parameter.name or "")
+        # click 8.1, the last for Python 3.9, calls no words given ones
+        if source is not None and source.name == "COMMANDLINE" and value not in (None, (), []):
+            yield parameter
 
 
 def _words(option: Any, value: Any) -> Iterator[str]:

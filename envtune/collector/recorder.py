@@ -220,6 +220,9 @@ class Recorder:
     def _list(self, real: str) -> List[str]:
         if real not in self._names:
             status = self._status(real)
+            if status.kind != "dir":  # a pattern went through a file, whose content may be kept already
+                self._note(real, status)
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), real)
             self.machine.users = self.users | self._way
             names = self._attempt(real, lambda: self.machine.listdir(real), status)
             self._spend(real, len(names))

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 from envtune.catalog import Catalogue
 from envtune.expect import describe, value_text
 from envtune.messages import Joined, Literal, Message, Text, clauses, in_context, listed
-from envtune.model import Check, Criterion, FaqEntry, Outcome, Playbook
+from envtune.model import Check, Criterion, FaqEntry, Outcome, Playbook, SeverityRow
 from envtune.report.check_text import OUTCOMES, SEVERITIES
 from envtune.report.diagnosis.placeholders import fill
 from envtune.report.layout import Paint, indent, printable, wrap
@@ -108,8 +108,8 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     yield Section(Message("Expected"), "text", (describe(check.expect),))
     yield Section(Message("Applies to"), "list", tuple(_facts(check.applies)))
     rows = (
-        Message("{severity} where {facts}", severity=SEVERITIES[severity], facts=listed(_facts(facts)))
-        for facts, severity in check.severity_by
+        Message("{severity} where {facts}", severity=SEVERITIES[row.severity], facts=listed(_conditions(row)))
+        for row in check.severity_by
     )
     yield Section(Message("Severity elsewhere"), "list", tuple(rows))
     yield Section(Message("How to fix it"), "text", (check.remedy,) if check.remedy else ())
@@ -142,6 +142,12 @@ class _Probe(Text):
     def to(self, lang: str) -> str:
         """Return the call, and its summary where `lang` is the language of the code."""
         return f"{self.call}: {self.summary}" if self.summary and lang == "en" else self.call
+
+
+def _conditions(row: SeverityRow) -> Iterator[Text]:
+    yield from _facts(row.when)
+    if row.value is not None:
+        yield Message("the value read is {value}", value=value_text(row.value))
 
 
 def _facts(applies: Mapping[str, Any]) -> Iterator[Text]:

@@ -18,6 +18,7 @@ from envtune.model import Finding
 B = "910b-openeuler2203-cann82"
 A = "910a-openeuler2003-cann502"
 N = "a3-openeuler2203-cann85"
+C = "container-without-driver"
 TOOLKIT = "/usr/local/Ascend/ascend-toolkit"
 FREQ = "/sys/devices/system/cpu/cpufreq"
 SITE_B = "/usr/local/python3.10.13/lib/python3.10/site-packages"
@@ -26,6 +27,14 @@ SITE_A = "/usr/local/python3.7.5/lib/python3.7/site-packages"
 
 ATTESTED_OTHERWISE = '{"bios.power_policy": {"value": "Efficiency", "by": "lab", "date": "2025-11-03"}}'
 OTHER_FIRMWARE = "Version=1.2.3.4\nfirmware_version=1.0\npackage_version=19.0\ncompatible_version_drv=[19.0,19.0.]\n"
+HAL = "/usr/local/Ascend/driver/lib64/driver/libascend_hal.so"
+X86 = "7f454c4602010100000000000000000003003e00"
+UOS = "ID=uos\nVERSION_ID=20\n"
+IDLE_3 = "| No running processes found in NPU 3                                                            |"
+RANK_3 = "| 3       0                 | 4242          | python3                  | 37709                   |"
+NO_DEVICES: Mapping[str, Any] = {
+    "files": {**{f"/dev/davinci{n}": None for n in range(4)}, "/dev/davinci_manager": None}
+}
 HEADLESS = "Name: opencv-python-headless\nVersion: 3.4.10.37\n"
 
 ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
@@ -250,7 +259,95 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
         },
         "IMG005 IMG101",
     ),
+    # --- hosts: the driver, containers, other Pythons, distributions
+    (B, "the driver's library gone", {"files": {HAL: None, HAL.rpartition("/")[0]: {"dir": []}}}, "CANN104"),
+    (B, "the driver's library of x86", {"files": {HAL: {"size": 9000, "head": X86}}}, "CANN104"),
+    (
+        B,
+        "the driver's directories in no search path",
+        {
+            "environ": {"LD_LIBRARY_PATH": f"{TOOLKIT}/latest/lib64"},
+            "files": {"/etc/ld.so.conf.d/ascend_driver_so.conf": None},
+        },
+        "CANN104",
+    ),
+    (
+        B,
+        "npu-smi does not answer",
+        {"commands": {"npu-smi info": {"error": "timeout"}}},
+        "CANN007 CANN103 CANN105 PROC001 PROC002",
+    ),
+    (
+        B,
+        "a directory of the driver that is not there",
+        {"environ": {"LD_LIBRARY_PATH": f"{TOOLKIT}/latest/lib64:/usr/local/Ascend/driver/lib64/gone"}},
+        "ENV014",
+    ),
+    (
+        B,
+        "a directory of a CANN that is not there",
+        {"environ": {"LD_LIBRARY_PATH": f"{TOOLKIT}/latest/lib64:{TOOLKIT}/7.0.0/lib64"}},
+        "ENV014",
+    ),
+    (
+        B,
+        "a directory that set_env.sh names and no package brought",
+        {"environ": {"LD_LIBRARY_PATH": f"{TOOLKIT}/latest/lib64:{TOOLKIT}/latest/tools/aml/lib64"}},
+        "",
+    ),
+    (
+        B,
+        "AICPU kernels three directories deeper",
+        {
+            "files": {
+                f"{TOOLKIT}/8.2.RC1/opp/Ascend/aicpu/Ascend-aicpu_syskernels.tar.gz": None,
+                f"{TOOLKIT}/8.2.RC1/opp/built-in/op_impl/aicpu/a/b/c/libpt_kernels.so": {"size": 5100000},
+            }
+        },
+        "",
+    ),
+    (C, "no device, no driver", NO_DEVICES, "CANN104 PROC001"),
+    (C, "no device, and a job with ranks", {**NO_DEVICES, "environ": {"RANK": "0"}}, "CANN007 CANN104 PROC001"),
+    (B, "UOS Server", {"files": {"/etc/os-release": UOS + 'PLATFORM_ID="platform:uelc20"\n'}}, ""),
+    (B, "UOS with the package manager of the other edition", {"files": {"/etc/os-release": UOS}}, "SYS002"),
+    (B, "a distribution that nobody knows", {"files": {"/etc/os-release": "ID=example\nVERSION_ID=1\n"}}, ""),
+    (
+        A,
+        "CentOS 7.6, told by /etc/redhat-release",
+        {
+            "files": {
+                "/etc/os-release": 'ID="centos"\nVERSION_ID="7"\n',
+                "/etc/redhat-release": "CentOS Linux release 7.6.1810 (Core)\n",
+            }
+        },
+        "SYS003",
+    ),
+    (
+        B,
+        "torch_npu of a release that nobody knows",
+        {
+            "files": {
+                f"{SITE_B}/torch_npu-2.5.1.post1.dist-info/METADATA": None,
+                f"{SITE_B}/torch_npu-2.5.1.post1.dist-info/RECORD": None,
+                f"{SITE_B}/torch_npu-2.2.9.dist-info/METADATA": "Name: torch-npu\nVersion: 2.2.9\n",
+            }
+        },
+        "CANN009 ENV007 ENV009 ENV102 PY004",
+    ),
     # --- PROC
+    (
+        B,
+        "a rank whose launcher init adopted",
+        {
+            "processes": [
+                {"pid": 1, "ppid": 0, "user": "root", "name": "systemd", "argv": ["/sbin/init"]},
+                {"pid": 4200, "ppid": 1, "user": "li", "name": "torchrun", "argv": ["python3", "/usr/bin/torchrun"]},
+                {"pid": 4242, "ppid": 4200, "user": "li", "name": "python3", "argv": ["python3", "train.py"]},
+            ],
+            "npu-smi": (IDLE_3, RANK_3),
+        },
+        "PROC001 PROC002",
+    ),
     (
         B,
         "a profiler runs",

@@ -18,7 +18,7 @@ except ImportError:
     import sre_constants as _constants  # type: ignore[no-redef]
     import sre_parse as _parser  # type: ignore[no-redef]
 
-PATIENCE = 0.25  # seconds of CPU for a line of LINE_LIMIT; a bounded expression needs a few milliseconds
+PATIENCE = 0.5  # seconds of CPU for a line of LINE_LIMIT; a bounded expression needs at most 0.1
 FILLERS = (" ", "a", "0", "a/", "[0")
 
 

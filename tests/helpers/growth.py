@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, Callable
 
-FACTOR = 4  # by which the input grows
-GENEROUS = 9  # by which the cost may grow; a quadratic reader costs 16 times as much
+FACTOR = 16  # by which the input grows
+GENEROUS = 64  # by which the cost may grow: a busy machine costs some, a quadratic reader 256 times as much
 NOTHING = 0.03  # seconds of CPU that are lost in the noise
 TRIES = 3
 
@@ -24,9 +24,10 @@ def cpu(read: Callable[[Any], Any], value: Any) -> float:
 
 
 def growth(make: Callable[[int], Any], read: Callable[[Any], Any], size: int) -> tuple[float, float]:
-    """Return the seconds for an input of `size`, and for one FACTOR times as large."""
+    """Return the seconds for an input of a quarter of `size`, and for one FACTOR times as large."""
     read(make(16))  # imports, caches of regular expressions
-    return cpu(read, make(size)), cpu(read, make(FACTOR * size))
+    small = size // 4
+    return cpu(read, make(small)), cpu(read, make(FACTOR * small))
 
 
 def is_linear(seconds: tuple[float, float]) -> bool:

@@ -19,6 +19,7 @@ from .wrappers import PYTHON_NAME, interpreter_behind
 
 # Where a second Python usually lives on these hosts: source builds as the porting guide makes them, conda.
 USUAL_PYTHONS = ("/opt/conda", "/opt/miniconda3", "/usr/local/miniconda3", "/usr/local/anaconda3", "/root/miniconda3")
+HOME_PYTHONS = ("miniconda3", "anaconda3", "miniforge3", ".conda")  # ~/.conda/envs: of a conda that others installed
 
 
 def find_interpreter(
@@ -169,12 +170,23 @@ def other_interpreters(host: Any, variables: Mapping[str, str], cwd: str) -> Lis
     roots = list(USUAL_PYTHONS)
     roots += ["/usr/local/" + n for n in names_in(host, "/usr/local") if n.startswith("python")]
     if variables.get("HOME"):
-        roots += [variables["HOME"] + "/" + name for name in ("miniconda3", "anaconda3")]
-    for root in roots:
+        roots += [variables["HOME"] + "/" + name for name in HOME_PYTHONS]
+    # `conda`, and what it activates, is on PATH as PREFIX/condabin and PREFIX/bin.
+    condas = roots + [os.path.dirname(f) for f in search_path(variables, cwd) if f.endswith(("/bin", "/condabin"))]
+    environments = [root + "/envs/" + name for root in dict.fromkeys(condas) for name in _environments(host, root)]
+    for root in roots + environments:
         path = environment_python(host, root)
         if path is not None:
             paths[path] = None
     return list(paths)
+
+
+def _environments(host: Any, root: str) -> List[str]:
+    """Return the names of the environments of a conda, none when they cannot be read."""
+    try:
+        return names_in(host, root + "/envs")
+    except OSError:
+        return []
 
 
 def holds_torch(host: Any, sites: Sequence[str]) -> bool:

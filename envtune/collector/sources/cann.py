@@ -57,6 +57,9 @@ INSTALL_STATS = (
 HCCL_LIBRARY = "libhccl.so"
 # Where the trees of each generation keep it. Source: porting guide 003:3002 and facts on fwkacllib/lib64, lib64.
 HCCL_PLACES = ("fwkacllib/lib64", "lib64", "hccl/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64")
+DRIVER_LIBRARY = "libascend_hal.so"
+# Below <base>/driver. Source: the driver's installer, which lists them in /etc/ld.so.conf.d/ascend_driver_so.conf.
+DRIVER_LIBRARY_PLACES = ("lib64/driver", "lib64", "lib64/common")
 # Where the operator package keeps its AICPU kernels. Source: the path names in the source of CANN's AICPU engine
 # (ops/op_impl and opp/built-in/op_impl), the message of porting guide 003:3285 (aicpu_kernels/).
 AICPU_PLACES = (
@@ -66,7 +69,7 @@ AICPU_PLACES = (
     "opp/aicpu",
     "aicpu_kernels",
 )
-AICPU_DEPTH = ("", "aicpu_kernel/", "aicpu_kernel/lib/", "aicpu_kernel/lib/*/", "*/")
+AICPU_DEPTH = ("", "aicpu_kernel/", "aicpu_kernel/lib/", "aicpu_kernel/lib/*/", "*/", "*/*/", "*/*/*/")
 AICPU_KERNELS = "libpt_kernels.so"
 # The archives in which the kernels travel to the device. Source: container build files of Ascend's own documentation
 # (opp/Ascend/aicpu/Ascend-aicpu_syskernels.tar.gz), installer of the operator package (opp/Ascend310/aicpu).
@@ -85,7 +88,6 @@ def record_cann(recorder: Any) -> None:
     for entry in dict.fromkeys(entries):
         quietly(recorder.stat, entry)
     quietly(_record_driver, recorder)
-    quietly(recorder.stat, CANN_BASE + "/driver")
     roots = [os.path.join(base, root) for base in _bases(recorder, entries) for root in INSTALL_ROOTS]
     for root in roots + _unusual_roots(recorder, entries):
         if recorder.glob(root):
@@ -94,13 +96,24 @@ def record_cann(recorder: Any) -> None:
 
 
 def _record_driver(recorder: Any) -> None:
-    """Record driver and firmware where the installer says they are."""
-    noted = key_values(recorder.read(DRIVER_INFO))
+    """Record driver and firmware where they are by default, and where the installer says they are."""
+    try:
+        noted = key_values(recorder.read(DRIVER_INFO))
+    except OSError:
+        noted = {}
     for kind in ("driver", "firmware"):
-        base = noted.get(kind + "_install_path_param", "").rstrip("/")
-        if base.startswith("/"):
-            quietly(recorder.stat, base + "/driver")
-            quietly(recorder.read_bytes, "%s/%s/version.info" % (base, kind))
+        for base in (CANN_BASE, noted.get(kind + "_install_path_param", "").rstrip("/")):
+            if base.startswith("/"):
+                quietly(recorder.stat, base + "/driver")
+                quietly(recorder.read_bytes, "%s/%s/version.info" % (base, kind))
+                _record_driver_library(recorder, base + "/driver")
+
+
+def _record_driver_library(recorder: Any, home: str) -> None:
+    for place in DRIVER_LIBRARY_PLACES:
+        quietly(recorder.stat, home + "/" + place)
+        recorder.glob("%s/%s/%s" % (home, place, DRIVER_LIBRARY))
+        quietly(recorder.head, "%s/%s/%s" % (home, place, DRIVER_LIBRARY))
 
 
 def key_values(text: str) -> Dict[str, str]:
@@ -191,12 +204,13 @@ def _record_aicpu(recorder: Any, root: str) -> None:
 
 
 def _record_loader(recorder: Any, entries: Sequence[str]) -> None:
-    """Record ld.so.conf with what it includes, and libhccl.so in every directory that is searched."""
+    """Record ld.so.conf with what it includes, and the libraries that are asked for in every directory searched."""
     folders = list(entries) + _conf_directories(recorder, LOADER_CONF, LOADER_CONF_DEPTH, set())
-    for folder in dict.fromkeys(folders):
-        quietly(recorder.head, folder + "/" + HCCL_LIBRARY)
-    for folder in LOADER_DIRECTORIES:
-        _keep_heads(recorder, folder.format(arch="*") + "/" + HCCL_LIBRARY)
+    for library in (HCCL_LIBRARY, DRIVER_LIBRARY):
+        for folder in dict.fromkeys(folders):
+            quietly(recorder.head, folder + "/" + library)
+        for folder in LOADER_DIRECTORIES:
+            _keep_heads(recorder, folder.format(arch="*") + "/" + library)
 
 
 def _conf_directories(recorder: Any, path: str, depth: int, seen: Set[str]) -> List[str]:

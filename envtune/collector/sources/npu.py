@@ -1,7 +1,7 @@
 """What the NPU and process checks read: devices, npu-smi, and the processes that hold a device."""
 
 import re
-from typing import Any
+from typing import Any, Mapping, Set
 
 from .tables import Table, quietly, record_command
 
@@ -29,7 +29,22 @@ def record_npu(recorder: Any) -> None:
     text = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")
     listed = set(re.findall(r"(?m)^\|\s*\d+(?:\s+\d+)?\s*\|\s*(\d+)\s*\|", text))
     processes = recorder.machine.processes()
-    for row in processes if isinstance(processes, list) else ():
+    rows = processes if isinstance(processes, list) else []
+    parents = {row["pid"]: row["ppid"] for row in rows}
+    launchers: Set[int] = set()
+    for row in rows:
         if row.get("devices") or str(row["pid"]) in listed:
             for name in ("cgroup", "stat", "environ"):
                 quietly(recorder.read_bytes, "/proc/%d/%s" % (row["pid"], name))
+            launchers |= _ancestors(row["ppid"], parents)
+    for pid in launchers:
+        quietly(recorder.read_bytes, "/proc/%d/cgroup" % pid)
+
+
+def _ancestors(pid: int, parents: Mapping[int, int]) -> Set[int]:
+    """Return a process and what is above it, without the first process."""
+    found: Set[int] = set()
+    while pid > 1 and pid in parents and pid not in found:
+        found.add(pid)
+        pid = parents[pid]
+    return found

@@ -12,7 +12,7 @@ from envtune.host import Host, is_dir
 from envtune.messages import Message
 from envtune.model import Evidence, Fact, Reading
 from envtune.resources.cann.version_files import in_ranges, same_version, selected_fields
-from envtune.resources.npu.devices import smi_output
+from envtune.resources.npu.devices import in_container, smi_output
 
 DEFAULT_BASE = "/usr/local/Ascend"
 DEVICES = ("/dev/davinci_manager", "/dev/davinci[0-9]*")
@@ -140,7 +140,7 @@ def driver_running(context: Context) -> Iterable[Reading]:
 
 @fact("driver")
 def fact_driver(context: Context) -> Fact:
-    """Return the driver's version; none where neither the driver nor a device is visible."""
+    """Return the driver's version; none without a driver or device, where it cannot only be unmounted."""
     return _package_fact(context, "driver")
 
 
@@ -155,8 +155,11 @@ def _package_fact(context: Context, kind: str) -> Fact:
         package = context.cached(read_package, kind)
     except Missing as error:
         trace = context.cached(driver_trace)
-        if trace is None:
+        if trace is None and not _may_be_unmounted(context):
             return Fact(kind, "none", error.path)
+        if trace is None:
+            reason = Message("{path} is not mounted into this container: ask the host", path=error.path)
+            return Fact(kind, None, error.path, reason)
         reason = Message(
             "{path} is not there although {trace} is (a container sees it only when it is mounted)",
             path=error.path,
@@ -164,6 +167,11 @@ def _package_fact(context: Context, kind: str) -> Fact:
         )
         return Fact(kind, None, error.path, reason)
     return Fact(kind, package.shown, package.path)
+
+
+def _may_be_unmounted(context: Context) -> bool:
+    """Return whether this is a container for Ascend, which sees no driver of the host unless it is mounted."""
+    return in_container(context) and context.facts.value("ascend") == "true"
 
 
 def driver_trace(context: Context) -> Optional[str]:

@@ -2,113 +2,54 @@
 
 from __future__ import annotations
 
-import struct
-from posixpath import dirname, join
-from typing import Iterable, Mapping, Optional
+from posixpath import dirname
+from typing import Iterable, Optional
 
-from envtune.collector.sources.cann import (
-    HCCL_LIBRARY,
-    HCCL_PLACES,
-    LOADER_CONF,
-    LOADER_CONF_DEPTH,
-    LOADER_DIRECTORIES,
-    loader_conf,
-)
+from envtune.collector.sources.cann import CANN_BASE, HCCL_LIBRARY, HCCL_PLACES
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined, host_error_text
-from envtune.host import Host, exists
-from envtune.messages import Joined, Message
-from envtune.model import Evidence, Reading
-from envtune.resources.cann.environment import absolute_paths
+from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
+from envtune.host import Host
+from envtune.messages import Message, Text
+from envtune.model import Reading
 from envtune.resources.cann.installs import active_install
+from envtune.resources.cann.loader import EXPECTED, NotFound, architecture_reading, find_library, first_match
 from envtune.resources.cann.tree import Install
-
-# e_machine of the ELF specification.
-MACHINES: Mapping[int, str] = {62: "x86_64", 183: "aarch64", 3: "i386", 40: "arm"}
 
 
 @probe("cann.hccl_library", formerly="hccl_library.found")
 def library_path(context: Context) -> Iterable[Reading]:
     """Read where the loader finds libhccl.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
 
-    Source: porting guide 003:2992-3002. Of /etc/ld.so.cache only the configuration it is made from is read.
+    It is looked for whether or not CANN itself can be made out. Source: porting guide 003:2992-3002.
     """
-    host, install = context.host, active_install(context)
-    why_unknown = context.target.environment.why_unknown("LD_LIBRARY_PATH")
-    value = "" if why_unknown is not None else context.target.variables().get("LD_LIBRARY_PATH", "")
-    try:
-        for folder in (*absolute_paths(value), *loader_directories(host, context)):
-            path = join(folder, HCCL_LIBRARY)
-            if exists(host, path):
-                return [_architecture_reading(context, path)]
-    except (Denied, NotRecorded) as error:
-        reason, privilege = host_error_text(error), isinstance(error, Denied)
-        return [Reading(HCCL_LIBRARY, None, Evidence(error.path), reason=reason, needs_privilege=privilege)]
-    place = context.target.environment.place("LD_LIBRARY_PATH")
-    if why_unknown is not None:
-        raise Undetermined(why_unknown, place, needs_privilege=context.target.environment.needs_privilege)
-    shipped = shipped_in(host, install)
-    expected = Message("found through LD_LIBRARY_PATH or ld.so.conf")
-    evidence = Evidence(Joined([place, LOADER_CONF], ", "), f"LD_LIBRARY_PATH={value}")
-    if shipped is None:
-        shown = Message("not found, and {tree} does not hold it", tree=install.real)
-    else:
-        shown = Message("not found; it is in {directory}", directory=dirname(shipped))
-    return [Reading(HCCL_LIBRARY, False, evidence, shown, expected)]
+    if context.facts.value("cann") == "none":
+        raise NotApplicable(Message("CANN is not installed"), CANN_BASE)
+    found = find_library(context, HCCL_LIBRARY)
+    if isinstance(found, str):
+        return [architecture_reading(context, found, HCCL_LIBRARY)]
+    if isinstance(found, Reading):
+        return [found]
+    return [_missing(context, found)]
 
 
-def _architecture_reading(context: Context, path: str) -> Reading:
-    arch = context.facts.value("arch") or ""
-    expected = Message("{library} for {arch}", library=HCCL_LIBRARY, arch=arch)
+def _missing(context: Context, found: NotFound) -> Reading:
+    return Reading(HCCL_LIBRARY, False, found.evidence, _whereabouts(context), EXPECTED)
+
+
+def _whereabouts(context: Context) -> Text:
     try:
-        machine = elf_machine(context.host.head(path))
+        install = active_install(context)
+    except Undetermined as verdict:
+        return Message("not found; {reason}", reason=verdict.reason)
     except HostError as error:
-        why = host_error_text(error)
-        shown = Message("{path} (architecture not checked: {why})", path=path, why=why)
-        return Reading(HCCL_LIBRARY, True, Evidence(path), shown, expected)
-    except ValueError:
-        shown = Message("{path} is not an ELF library", path=path)
-        return Reading(HCCL_LIBRARY, False, Evidence(path, "no ELF header"), shown, expected)
-    shown = Message("{path}, {machine}", path=path, machine=machine)
-    return Reading(HCCL_LIBRARY, machine == arch or not arch, Evidence(path, f"e_machine: {machine}"), shown, expected)
-
-
-def elf_machine(head: bytes) -> str:
-    """Return the machine an ELF file is built for, as uname names it; ValueError when it is no ELF file."""
-    if len(head) < 20 or head[:4] != b"\x7fELF" or head[5] not in (1, 2):
-        raise ValueError("no ELF header")
-    (number,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
-    return MACHINES.get(number, f"e_machine {number}")
-
-
-def loader_directories(host: Host, context: Context) -> Iterable[str]:
-    """Yield the directories of ld.so.conf in order, then the system's own."""
-    yield from _conf_directories(host, LOADER_CONF, LOADER_CONF_DEPTH)
-    arch = context.facts.value("arch") or ""
-    for folder in LOADER_DIRECTORIES:
-        yield folder.format(arch=arch)
-
-
-def _conf_directories(host: Host, path: str, depth: int) -> Iterable[str]:
-    try:
-        text = host.read(path)
-    except (Missing, NotRecorded):
-        return
-    for kind, value in loader_conf(text):
-        if kind == "directory":
-            yield value
-        elif depth > 0:
-            for file in host.glob(value if value.startswith("/") else join(dirname(path), value)):
-                yield from _conf_directories(host, file, depth - 1)
+        return Message("not found; {reason}", reason=host_error_text(error))
+    shipped = shipped_in(context.host, install)
+    if shipped is None:
+        return Message("not found, and {tree} does not hold it", tree=install.real)
+    return Message("not found; it is in {directory}", directory=dirname(shipped))
 
 
 def shipped_in(host: Host, install: Install) -> Optional[str]:
     """Return where the active install keeps the library, None when it has none."""
-    for pattern in install.places(*(f"{place}/{HCCL_LIBRARY}" for place in HCCL_PLACES)):
-        try:
-            for path in host.glob(pattern):
-                return path
-        except NotRecorded:
-            continue
-    return None
+    return first_match(host, install.places(*(f"{place}/{HCCL_LIBRARY}" for place in HCCL_PLACES)))

@@ -23,6 +23,8 @@ from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.python import distributions
 
+UNUSED = "left over, not imported"
+
 
 @probe("cann.te_content", formerly="te.content")
 def content(context: Context) -> Iterable[Reading]:
@@ -35,7 +37,7 @@ def content(context: Context) -> Iterable[Reading]:
             reading = _package_content(context, install, name)
         except HostError as error:
             reading = Reading(name, None, Evidence(error.path, str(error)), reason=host_error_text(error))
-        if reading is not None and reading.value is False:
+        if reading is not None and reading.value in (False, UNUSED):
             reading = reading._replace(commands=(_repair_command(context, install, name),))
         if reading is not None:
             readings.append(reading)
@@ -180,13 +182,14 @@ def _left_over(context: Context, install: Install, name: str, copy: distribution
     copy_text = Message(
         "{name} {version} of an older CANN left in {entry}", name=name, version=copy.version, entry=copy.entry
     )
+    value: object = False
     effect = Message("it is the one that is imported")
     if path is not None and install_root(context.host, path) == install.real:
-        effect = Message("imported wherever PYTHONPATH does not name the tree first, as it does now")
+        value, effect = UNUSED, Message("imported wherever PYTHONPATH does not name the tree first, as it does now")
     elif context.target.environment.why_unknown("PYTHONPATH") is not None:
         effect = Message("imported unless PYTHONPATH names the tree")
     shown = Message("{copy}: {effect}", copy=copy_text, effect=effect)
-    return Reading(name, False, evidence, shown, expected)
+    return Reading(name, value, evidence, shown, expected)
 
 
 @probe("cann.te_origin", formerly="te.origin")

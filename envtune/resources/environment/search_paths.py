@@ -33,6 +33,11 @@ GCC_HOMES = ("/usr/local/*gcc*", "/opt/*gcc*")
 HDF5 = "/usr/local/hdf5"
 HDF5_ENTRIES = {"PATH": "bin", "LD_LIBRARY_PATH": "lib", "LIBRARY_PATH": "lib", "CPATH": "include"}
 
+# The directory of one version of CANN, or of another of the vendor's packages except the driver.
+_INSTALL_ROOT = re.compile(
+    r"(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?!driver(?:/|$)|ascend-toolkit|nnae|nnrt)[^/]+))/"
+)
+
 LISTS = frozenset((*SEARCHED, *HDF5_ENTRIES))  # search paths, which a launcher has a value of its own for
 
 
@@ -93,19 +98,22 @@ def _entry_defects(host: Host, part: str, files: bool) -> tuple[Text, ...]:
     try:
         kind = host.stat(part).kind
     except Missing:
-        return () if _supplied(part) else (Message("{part} does not exist", part=part),)
+        return () if _supplied(host, part) else (Message("{part} does not exist", part=part),)
     if kind == "dir" or (files and kind == "file"):
         return ()
     return (Message("{part} is not a directory", part=part),)
 
 
-def _supplied(part: str) -> bool:
+def _supplied(host: Host, part: str) -> bool:
     """Return whether it is nobody's mistake: a directory of the default PATH, or one that a vendor script lists anyway.
 
-    set_env.sh of CANN names directories that only some of its packages bring; whether CANN itself is where the
-    variables say is checked elsewhere.
+    set_env.sh of CANN (and of nnal) names directories below its own that only some of the packages bring. The driver's
+    are no such: an installation has all of them.
     """
-    return part in SYSTEM_PATH or "/Ascend/" in part
+    if part in SYSTEM_PATH:
+        return True
+    root = _INSTALL_ROOT.match(part)
+    return root is not None and root[1] != part and is_dir(host, root[1])
 
 
 @probe("environment.gcc_runtime", formerly="search_paths.gcc_runtime")

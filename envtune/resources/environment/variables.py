@@ -44,23 +44,30 @@ def variable(context: Context, *, name: str) -> Iterable[Reading]:
 
 @probe("environment.torch_npu_variable")
 def torch_npu_variable(context: Context, *, name: str) -> Iterable[Reading]:
-    """One variable that only torch_npu reads; not applicable where the job's torch_npu does not read it."""
+    """One variable that only torch_npu reads; not applicable where the job's torch_npu does not read it.
+
+    Where it has the value that training wants, it does not matter which torch_npu it is.
+    """
     found = torch_npu_of(context)
     if found is NO_TORCH_NPU:
         raise NotApplicable(NO_TORCH_NPU, context.facts["torch_npu"].source)
     if not read_everywhere(name):
-        if isinstance(found, Text):
-            raise Undetermined(found, context.facts["torch_npu"].source)
-        known = reads(found, name)
-        if known is None:
-            raise Undetermined(_unplaced(found, name), found.source)
-        if not known:
+        known = reads(found, name) if isinstance(found, TorchNpu) else None
+        if known is None and not _as_wanted(context, name):
+            reason = _unplaced(found, name) if isinstance(found, TorchNpu) else found
+            raise Undetermined(reason, context.facts["torch_npu"].source)
+        if isinstance(found, TorchNpu) and known is False:
             raise NotApplicable(
                 Message("{words} does not read {name} (obsolete)", words=found.words, name=name),
                 found.source,
                 found.words,
             )
     return [reading_of(context, name)]
+
+
+def _as_wanted(context: Context, name: str) -> bool:
+    wanted = training_value(context, name)
+    return wanted is not None and wanted.accepts(value_of(context, name))
 
 
 @probe("environment.task_queue")

@@ -21,10 +21,12 @@ SINGLE = ("ASCEND_DEVICE_ID", "DEVICE_ID")
 LOCAL_SIZE = "LOCAL_WORLD_SIZE"
 SIZES = ("RANK_SIZE", "WORLD_SIZE")
 OPTION = "--device-list"
+RANKS = ("RANK", "LOCAL_RANK", "RANK_ID", "RANK_TABLE_FILE")  # of a rank, as torchrun and HCCL name them
 IDS_LIMIT = 65536  # characters of a list, and ids that its ranges stand for; a server has 16 devices
 ALL = (RT_VISIBLE, VISIBLE, *SINGLE, LOCAL_SIZE, *SIZES, OPTION)
 
 _IN_SCRIPT = re.compile(r"--device[-_]list[=\s]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)")
+_RANKS_STARTED = re.compile(r"--nproc[-_]per[-_]node[=\s]+[\"']?([\w${}]+)")  # option of torchrun
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -71,6 +73,33 @@ def ids(context: Context) -> Iterable[Reading]:
     if not readings:
         raise NotApplicable(Message("the job names no devices ({names})", names=", ".join(ALL)), source)
     return readings
+
+
+def named_ranks(context: Context) -> Optional[str]:
+    """Return the setting with which the job says that ranks of it run on NPUs here, None where it says nothing."""
+    variables = context.target.environment.variables or {}
+    for name in (*ALL, *RANKS):
+        if variables.get(name, "").strip() not in ("", "void"):
+            return f"{name}={variables[name]}"
+    started = _RANKS_STARTED.search(_command_text(context))
+    if started is not None:
+        return f"--nproc_per_node={started[1]}"
+    option = _device_list_option(context, variables)
+    return None if option is None else f"{OPTION}={option[0]}"
+
+
+def _command_text(context: Context) -> str:
+    """Return the command line of the named process, or the lines of the named script that are no comments."""
+    options = context.target.options
+    if options.pid is not None:
+        return " ".join(next((p.argv for p in context.host.processes() if p.pid == options.pid), ()))
+    if options.script is None:
+        return ""
+    try:
+        lines = context.host.read(posixpath.join(context.host.cwd, options.script)).splitlines()
+    except HostError:
+        return ""  # the checks of the environment say that the script cannot be read
+    return "\n".join(line for line in lines if not line.lstrip().startswith("#"))
 
 
 def _limits(context: Context) -> Limits:

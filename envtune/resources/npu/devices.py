@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # importing it costs some milliseconds, which a host without 
 
 SMI = ("npu-smi", "info")
 SMI_PATHS = ("/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi", "/usr/bin/npu-smi", "/usr/sbin/npu-smi")
-SMI_TIMEOUT = 20.0  # seconds; eight cards take some, a driver in trouble takes far more
+SMI_TIMEOUT = 15.0  # seconds, less than a check has; eight cards take some, a driver in trouble takes far more
 NODES = "/dev/davinci[0-9]*"
 MANAGER = "/dev/davinci_manager"
 PCI = "/sys/bus/pci/devices"

@@ -6,12 +6,14 @@ from typing import Iterable, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, Undetermined
+from envtune.errors import HostError, Missing, NotApplicable, TimedOut, Undetermined
 from envtune.messages import Message, Text
-from envtune.model import Evidence, Reading
+from envtune.model import Evidence, Reading, Source
+from envtune.resources.npu.assigned import named_ranks
 from envtune.resources.npu.devices import (
     NODES,
     PCI,
+    SMI_TIMEOUT,
     Accelerator,
     SmiOutput,
     accelerators,
@@ -27,6 +29,21 @@ NO_DEVICE = Message(
     "this container was given no NPU (no /dev/davinciN): start it with its devices, or judge the NPUs on the host"
 )
 TRUNCATED = Message("not among the devices npu-smi printed, but its output breaks off")
+
+
+@probe("npu.smi_answer")
+def smi_answer(context: Context) -> Iterable[Reading]:
+    """Read whether npu-smi answers at all, with a table or with an error; one that does not hangs in the driver."""
+    expected = Message("an answer within {seconds} s", seconds=int(SMI_TIMEOUT))
+    try:
+        output = smi_output(context)
+    except Missing as error:
+        raise NotApplicable(Message("npu-smi is not here"), error.path) from None
+    except TimedOut as error:
+        shown = Message("no answer within {seconds} s: the driver hangs", seconds=int(SMI_TIMEOUT))
+        return [Reading("npu-smi", "no answer", Evidence(error.path, str(error)), shown, expected)]
+    answer = output.failure.meaning if output.failure is not None else Message("answers")
+    return [Reading("npu-smi", "answers", Evidence(output.source, output.text), answer, expected)]
 
 
 @probe("npu.health", formerly="npu_health.devices")
@@ -72,17 +89,26 @@ def _without_smi(
         reason = Message("{count} device nodes are here, but npu-smi, which tells their health, is not", count=count)
         raise Undetermined(reason, error.path)
     if in_container(context):
-        raise Undetermined(NO_DEVICE, NODES)
+        return [_none_given(context, NODES)]
     if not on_bus:
         raise NotApplicable(Message("no NPU: no device node, nothing on PCI"), NODES)
     shown = Message("on PCI, but no driver serves it: no device node, no npu-smi")
     return [_unlisted(card, shown, Evidence(f"{PCI}/{card.address}", card.device)) for card in on_bus]
 
 
+def _none_given(context: Context, source: Source, text: str = "") -> Reading:
+    """Judge a container without a device by the job: one with ranks fails there; else Undetermined is raised."""
+    setting = named_ranks(context)
+    if setting is None:
+        raise Undetermined(NO_DEVICE, source, text)
+    shown = Message("this container was given no NPU (no /dev/davinciN), and the job has {setting}", setting=setting)
+    return Reading("npu", "none", Evidence(source, text), shown, LISTED)
+
+
 def _failed(context: Context, nodes: Sequence[int], output: SmiOutput) -> Reading:
     assert output.failure is not None
     if in_container(context) and not nodes:
-        raise Undetermined(NO_DEVICE, output.source, output.text)
+        return _none_given(context, output.source, output.text)
     undetermined = smi_undetermined(context, output)
     if undetermined.needs_privilege or output.failure.code == "library":
         raise undetermined

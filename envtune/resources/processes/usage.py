@@ -34,6 +34,11 @@ SERVICES = ("slogd", "dmp_daemon", "log-daemon", "npu-exporter", "device-plugin"
 LOGIN_UNITS = ("sshd.service", "ssh.service", "crond.service", "cron.service", "atd.service", "docker.service")
 MOUNTS = "/proc/self/mountinfo"
 _HIDING = r"hidepid=(?!0$|off$).+"
+INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel's proc_ns.h: every process is in its /proc
+# What starts the ranks of a job; torch renames its main thread and its agent.
+LAUNCHERS = re.compile(
+    r"python[\d.]*|pt_main_thread|pt_elastic|torchrun|msrun|mpirun|mpiexec|orterun|deepspeed|accelerate"
+)
 RANK_MARK = "TORCHELASTIC_RUN_ID"  # torchrun sets it for its workers, which it may start in sessions of their own
 
 
@@ -116,7 +121,25 @@ def _usage_by_descriptor(context: Context, subject: str, node: Optional[int]) ->
         why = Message(
             "npu-smi prints no process table here, and the open files of other users' processes may not be read"
         )
+    if not processes and _sees_one_container(context):
+        return DeviceUsage(subject, None, evidence, _ONE_CONTAINER)
     return DeviceUsage(subject, processes or None if why else processes, evidence, why, needs_privilege=why is not None)
+
+
+_ONE_CONTAINER = Message(
+    "no process of this container has it open; those of the host and of other containers cannot be seen from here: "
+    "ask the host"
+)
+
+
+def _sees_one_container(context: Context) -> bool:
+    """Return whether /proc holds the processes of one container only, not those of the host (`--pid=host`)."""
+    if not in_container(context):
+        return False
+    try:
+        return context.host.readlink("/proc/self/ns/pid") != INITIAL_PID_NAMESPACE
+    except HostError:
+        return True
 
 
 def hidden_processes(context: Context) -> Optional[Text]:
@@ -259,7 +282,31 @@ def orphan_sign(context: Context, process: Process) -> tuple[Optional[Text], boo
         return _adoption_sign(context, process, parent)
     if parent.pid == 1:
         return Message("pid 1 ({name}) started or adopted it", name=parent.name), False
+    launcher = _adopted_launcher(context, parent)
+    if launcher is not None:
+        return Message(_LAUNCHER_LEFT, pid=launcher.pid, name=launcher.name), False
     return None, True
+
+
+_LAUNCHER_LEFT = N_(
+    "its launcher (pid {pid}, {name}) runs, but the launcher's parent has ended, as under nohup: it may be a job that "
+    "still computes; ask its owner"
+)
+
+
+def _adopted_launcher(context: Context, process: Process) -> Optional[Process]:
+    """Return the launcher above a rank where init adopted it and it is no service of its own; None otherwise."""
+    by_pid = context.cached(processes_by_pid)
+    seen: set[int] = set()
+    while process.pid not in seen and LAUNCHERS.fullmatch(process.name):
+        seen.add(process.pid)
+        parent = by_pid.get(process.ppid)
+        if parent is None:
+            return None
+        if parent.name in ADOPTERS:
+            return None if _is_service(context, process) else process
+        process = parent
+    return None
 
 
 def processes_by_pid(context: Context) -> Mapping[int, Process]:

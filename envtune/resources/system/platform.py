@@ -7,20 +7,22 @@ from typing import Iterable, Mapping, Optional
 
 from envtune.context import Context
 from envtune.context.registry import fact, probe
-from envtune.errors import Missing, NotApplicable, Undetermined
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.messages import Literal, Message
 from envtune.model import Evidence, Fact, Reading
 from envtune.ranges import cpu_numbers
 
 # Words of `ID` and `ID_LIKE` in os-release, per package family. Source: porting guide 003:1391-1399, 2814-2820, 2905;
-# SUSE has zypper, whatever the guide says.
+# SUSE has zypper, whatever the guide says. UOS has two editions with one ID: see RPM_PLATFORMS.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "debian": ("debian", "ubuntu", "uos", "deepin"),
     "suse": ("suse", "sles", "opensuse"),
-    "rhel": ("rhel", "centos", "fedora", "euleros", "openeuler", "kylin", "bclinux", "tlinux", "tencentos", "anolis"),
-}
-
+    "rhel": ("rhel", "centos", "fedora", "euleros", "openeuler", "kylin", "bclinux", "tlinux", "tencentos", "anolis",
+             "hce", "ctyunos"),
+}  # fmt: skip
+# PLATFORM_ID of UOS Server, which is rpm-based; the desktop is of the debian family. Source: ansible#86957.
+RPM_PLATFORMS = re.compile(r"platform:uelc?\d+")
 
 RELEASE_FILES = (
     "/etc/euleros-release",
@@ -134,13 +136,27 @@ def fact_os_version(context: Context) -> Fact:
 
 @fact("os_family")
 def fact_os_family(context: Context) -> Fact:
-    """debian, rhel or suse: which package manager speaks here."""
+    """debian, rhel or suse: which package manager speaks here; of an unknown system the one that is there decides."""
     fields, path = context.cached(os_release)
     words = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".lower().split()
+    if "uos" in words and RPM_PLATFORMS.fullmatch(fields.get("PLATFORM_ID", "")):
+        return Fact("os_family", "rhel", path)
     for family, names in FAMILIES.items():
         if any(word.startswith(names) for word in words):
             return Fact("os_family", family, path)
+    found = {family: manager for family in MANAGERS for manager in [_family_manager(context.host, family)] if manager}
+    if len(found) == 1:
+        ((family, manager),) = found.items()
+        return Fact("os_family", family, manager)
     return Fact("os_family", "other", path)
+
+
+def _family_manager(host: Host, family: str) -> Optional[str]:
+    """Return the path of the family's package manager, None when there is none or it was not recorded."""
+    try:
+        return next((path for name in MANAGERS[family] for path in [find_binary(host, name)] if path), None)
+    except HostError:
+        return None
 
 
 @fact("cpus")
@@ -228,14 +244,14 @@ def find_binary(host: Host, name: str) -> Optional[str]:
 def distribution(context: Context) -> Iterable[Reading]:
     """`id major.minor` of the distribution in lower case, for example `centos 7.6`, `euleros 2.8`, `ubuntu 18.04`.
 
-    CentOS 7 gives its minor version in /etc/centos-release only; EulerOS 2.8 calls itself 2.0 (SP8).
+    CentOS 7 gives its minor version in /etc/centos-release (or /etc/redhat-release, a link to it) only; EulerOS 2.8
+    calls itself 2.0 (SP8).
     """
     fields, path = context.cached(os_release)
     name, version = fields.get("ID", "").lower(), fields.get("VERSION_ID", "")
     text = f"{fields.get('VERSION', '')} {fields.get('PRETTY_NAME', '')}"
     if name == "centos" and "." not in version:
-        path = "/etc/centos-release"
-        text = context.host.read(path)
+        path, text = _centos_release(context.host)
         version = parse_release_line(text).get("VERSION_ID", version)
     pack = re.search(r"\(SP(\d+)\)", text)
     if name == "euleros" and pack is not None:
@@ -243,6 +259,13 @@ def distribution(context: Context) -> Iterable[Reading]:
     short = ".".join(version.split(".")[:2])
     shown = Literal(fields.get("PRETTY_NAME") or f"{name} {version}")
     return [Reading("os", f"{name} {short}", Evidence(path, text.strip()), shown)]
+
+
+def _centos_release(host: Host) -> tuple[str, str]:
+    """Return the path and text of the file that names CentOS with its minor version; Missing when there is none."""
+    path = "/etc/redhat-release"
+    text = _text(host, "/etc/centos-release")
+    return ("/etc/centos-release", text) if text is not None else (path, host.read(path))
 
 
 @probe("system.transplant_os", formerly="platform.transplant_os")

@@ -20,7 +20,8 @@ from envtune.model import Evidence, Reading, Source
 from envtune.ranges import checked_int
 from envtune.resources.python.distributions import NONE, absent, environment, locate
 
-BUILT_IN, PLUGIN, PLAIN, MISMATCHED = "built-in torch.npu", "torch_npu plugin", "no NPU support", "mismatched"
+BUILT_IN, PLUGIN, PLAIN = "built-in torch.npu", "torch_npu plugin", "no NPU support"
+OTHER_PATCH, OTHER_RELEASE = "another patch release", "another release"
 PLUGIN_SINCE = (1, 8)  # 002:49-51, 003:146: torch.npu is part of torch 1.5.0, torch_npu a package of its own since
 APEX_UNTIL = (1, 8, 1)  # 003:38-39: mixed precision by apex; torch_npu has torch.npu.amp from v1.11.0 on
 
@@ -59,14 +60,20 @@ def torch_flavour(context: Context) -> tuple[str, Source]:
     built_in = f"{directory}/npu/__init__.py"
     if plugin != NONE:
         torch = version_fact(context, "torch")
-        kind = PLUGIN if release(torch) == release(plugin) else MISMATCHED
-        return kind, context.facts["torch_npu"].source
+        return _plugin_kind(torch, plugin), context.facts["torch_npu"].source
     if exists(context.host, built_in):
         return BUILT_IN, built_in
     torch = version_fact(context, "torch")
     if "+ascend" in torch and release_numbers(torch) < PLUGIN_SINCE:  # the vendor's wheels of that line are called so
         return BUILT_IN, context.facts["torch"].source
     return PLAIN, directory
+
+
+def _plugin_kind(torch: str, plugin: str) -> str:
+    """Return whether the plugin is of torch's release; libtorch_npu.so links to the C++ symbols of one X.Y of torch."""
+    if release(torch) == release(plugin):
+        return PLUGIN
+    return OTHER_PATCH if release_numbers(torch)[:2] == release_numbers(plugin)[:2] else OTHER_RELEASE
 
 
 def npu_torch_directory(context: Context) -> str:

@@ -20,8 +20,8 @@ from envtune.audit import audit
 from envtune.catalog.examples import example_data
 from envtune.collector.sources.cann import loader_conf
 from envtune.context.open import open_context
-from envtune.resources.cann.hccl_library import elf_machine
 from envtune.resources.cann.installs import discover
+from envtune.resources.cann.loader import elf_machine
 from envtune.resources.cann.tree import install_root, resolve_existing
 from envtune.resources.cann.version_files import version_cfg
 from envtune.snapshot.host import SnapshotHost

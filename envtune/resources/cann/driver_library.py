@@ -1,0 +1,84 @@
+"""libascend_hal.so, the driver's library below everything that talks to an NPU: whether the loader finds it."""
+
+from __future__ import annotations
+
+from posixpath import dirname
+from typing import Iterable
+
+from envtune.collector.sources.cann import DRIVER_LIBRARY, DRIVER_LIBRARY_PLACES
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, NotApplicable
+from envtune.host import is_dir
+from envtune.messages import Message
+from envtune.model import Command, Evidence, Reading
+from envtune.resources.cann.driver import DEVICES, driver_trace, package_bases
+from envtune.resources.cann.loader import EXPECTED, NotFound, architecture_reading, find_library, first_match
+from envtune.resources.npu.devices import smi_output
+
+# Directories of CANN with a libascend_hal.so to link against where there is no driver; a process that loads it ends
+# with 500000 at aclInit. Source: public build files (devlib/ since 8.5, runtime/lib64/stub/ before).
+STUBS = ("/devlib", "/stub")
+
+
+@probe("cann.driver_library")
+def library_path(context: Context) -> Iterable[Reading]:
+    """Read where the loader finds libascend_hal.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
+
+    The driver's installer writes its directories to /etc/ld.so.conf.d/ascend_driver_so.conf; a container has neither
+    unless both were mounted, and sets LD_LIBRARY_PATH instead.
+    """
+    if driver_trace(context) is None:
+        raise NotApplicable(Message("neither a driver nor an NPU device is here"), ", ".join(DEVICES))
+    found = find_library(context, DRIVER_LIBRARY)
+    if isinstance(found, Reading):
+        return [found]
+    if isinstance(found, NotFound):
+        return [_missing(context, found)]
+    if dirname(found).endswith(STUBS):
+        shown = Message("{path} is a stub of CANN for linking, not the driver's", path=found)
+        expected = Message("the driver's {name}", name=DRIVER_LIBRARY)
+        return [Reading(DRIVER_LIBRARY, False, Evidence(found), shown, expected)]
+    return [architecture_reading(context, found, DRIVER_LIBRARY)]
+
+
+def _missing(context: Context, found: NotFound) -> Reading:
+    """Judge a library that the loader does not find: by where it is, and by whether npu-smi, which needs it, runs."""
+    host = context.host
+    homes = [f"{base}/driver" for base in package_bases(host, "driver")]
+    shipped = first_match(
+        host, (f"{home}/{place}/{DRIVER_LIBRARY}" for home in homes for place in DRIVER_LIBRARY_PLACES)
+    )
+    home = next((home for home in homes if is_dir(host, f"{home}/lib64")), None)
+    if shipped is not None:
+        shown = Message("not found; it is in {directory}", directory=dirname(shipped))
+        commands = (_export_command(dirname(shipped)),)
+        return Reading(DRIVER_LIBRARY, False, found.evidence, shown, EXPECTED, commands=commands)
+    if home is not None:
+        shown = Message("not found, and {tree} does not hold it", tree=home)
+    elif _smi_answers(context):
+        reason = Message("npu-smi runs, so the driver's libraries are in a directory that envtune does not know")
+        return Reading(DRIVER_LIBRARY, None, found.evidence, None, EXPECTED, reason=reason)
+    else:
+        folder = f"{homes[0]}/lib64"
+        shown = Message("not found, and {directory} is not there: not installed, or not mounted", directory=folder)
+    return Reading(DRIVER_LIBRARY, False, found.evidence, shown, EXPECTED)
+
+
+def _export_command(directory: str) -> Command:
+    """Return the line that puts the directory, and the one with what the library needs itself, on the search path."""
+    from envtune.commandline import WithheldError, quoted
+
+    home = directory.rpartition("/lib64")[0]
+    folders = dict.fromkeys((directory, f"{home}/lib64/common"))
+    try:
+        return f"export LD_LIBRARY_PATH={':'.join(map(quoted, folders))}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+    except WithheldError as error:
+        return error.reason
+
+
+def _smi_answers(context: Context) -> bool:
+    try:
+        return bool(smi_output(context).table.devices)
+    except HostError:
+        return False
