@@ -12,11 +12,11 @@ from envtune.diagnose.logs.lines import ERROR, is_error
 STEPS = 10  # lines of steps after an error that show that the run went on
 END = 12  # lines at the end of a file
 NEVER = 1 << 62
-MAX_LINE = 2000  # characters of a line that are looked at
+MAX_LINE = 500  # characters of a line that are looked at
 NEAR = 40  # lines after an error in which its retry is looked for
 
 _STEP = re.compile(
-    r"(?i)(?=.*(?:loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time|fps|ms\b|grad))"
+    r"(?i)^(?=.*(?:loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time|fps|ms\b|grad))"
     r"(?:.*\b(?:global_?step|step|iter(?:ation)?|epoch|batch)\b\W{0,5}\d|.*\d+/\d+ ?\[|.*\{'(?:train_)?loss')"
 )
 _RECOVERED = re.compile(
