@@ -163,6 +163,19 @@ def internal_error_text(error: Exception) -> Text:
     return Message("envtune itself failed here: {kind}: {error}", kind=type(error).__name__, error=error)
 
 
+def failure_text(error: Exception) -> Text:
+    """Return why something that was to be read is unknown, whatever was raised while it was read."""
+    if isinstance(error, HostError):
+        return host_error_text(error)
+    if isinstance(error, Verdict):
+        return error.reason
+    if isinstance(error, NumberTooLongError):
+        return long_number_text(error)
+    if isinstance(error, MemoryError):
+        return Message("there is not enough memory to read it")
+    return internal_error_text(error)
+
+
 SYSTEM_ERRORS: Mapping[str, str] = {  # what the system says, by the name of errno
     "EACCES": N_("Permission denied"),
     "EPERM": N_("Operation not permitted"),

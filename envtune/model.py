@@ -7,9 +7,10 @@ of `check` that may cost 200 ms makes some fifty of them.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
 from envtune.messages import Text
+from envtune.records import NamedTuple
 
 Command = Union[str, Text]  # a line to paste, or why none is shown (commandline.py)
 Source = Union[str, Text]  # where a statement comes from: a path or a command, or words such as `this shell`
@@ -157,7 +158,8 @@ class FaqEntry(NamedTuple):
     """One entry of `checks/faq/`: a known error, its cause, what proves it on a host, and who has to act (`side`).
 
     `proves`: this is what the message says; `favours`: this makes it likelier; `rules_out`: with this it is not so.
-    `run` is the command that helps where no repair does, with its arguments.
+    `run` is the command that helps where no repair does, with its arguments; `settings` are variables that the job
+    needs, each with the captured numbers that its value may come from (`{needed}`, `{above+1}`).
     """
 
     id: str
@@ -174,6 +176,7 @@ class FaqEntry(NamedTuple):
     favours: tuple[Criterion, ...] = ()
     rules_out: tuple[Criterion, ...] = ()
     run: str = ""
+    settings: Mapping[str, tuple[str, ...]] = {}
     named_by: tuple[str, ...] = ()
     versions: Mapping[str, str] = {}
     seed: str = ""

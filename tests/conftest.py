@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
-from typing import Generator
+from typing import Any, Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +24,20 @@ def pytest_configure() -> None:
     """A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(50_000)  # instead of 700 new objects; parsing all modules takes half the time
+    if settings().derandomize:
+        _draw_no_constants_of_ours()
+
+
+def _draw_no_constants_of_ours() -> None:
+    """Have examples not depend on what this process has imported.
+
+    Hypothesis parses every module of the project that is imported and draws its constants now and then: other examples
+    in each process and order of tests, and seconds for the parsing. There is no setting for it.
+    """
+    providers: Any = importlib.import_module("hypothesis.internal.conjecture.providers")
+    if hasattr(providers, "_get_local_constants"):
+        empty = providers._local_constants
+        providers._get_local_constants = lambda: empty
 
 
 def pytest_collection_finish() -> None:

@@ -19,6 +19,7 @@ MODULES = {
 }
 # Lowest first: a package imports from those before it only. What is named here are packages and single modules.
 LAYERS = (
+    ("records",),
     ("messages", "version", "ranges", "trust"),
     ("model", "errors", "intervals", "assemble", "commandline"),
     ("collector", "executor", "schema", "shell", "firewall", "ranks"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from functools import partial
-from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from envtune import expect
 from envtune.audit.applicability import excluded
@@ -34,6 +34,7 @@ from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
 from envtune.model import Check, Command, Evidence, Fact, Finding, Outcome, Reading, Report, Severity, Source
 from envtune.ranges import NumberTooLongError, join_subjects
+from envtune.records import NamedTuple
 
 Progress = Callable[[Check], None]
 
@@ -330,27 +331,3 @@ def summary(findings: Iterable[Finding]) -> Mapping[str, int]:
     for finding in findings:
         counts[finding.outcome.value] += 1
     return counts
-
-
-def nothing_applies(findings: Iterable[Finding]) -> bool:
-    """Return whether no check concerned this host, so that nothing is known about it."""
-    return all(finding.outcome is Outcome.NOTAPPLICABLE for finding in findings)
-
-
-def exit_code(findings: Sequence[Finding], fail_on: Severity, strict: bool = False) -> int:
-    """Return 1 for findings at or above `fail_on`, 3 where something there is unknown or nothing applies, else 0.
-
-    What is unknown only for want of a privilege counts with `strict`.
-    """
-    serious = [finding for finding in findings if finding.severity.rank >= fail_on.rank]
-    if any(finding.outcome is Outcome.FAIL for finding in serious):
-        return 1
-    if nothing_applies(findings) or any(_is_unknown(finding, strict) for finding in serious):
-        return 3
-    return 0
-
-
-def _is_unknown(finding: Finding, strict: bool) -> bool:
-    if finding.outcome is Outcome.UNKNOWN:
-        return strict or not finding.needs_privilege
-    return finding.outcome is Outcome.ERROR

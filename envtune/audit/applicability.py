@@ -18,11 +18,11 @@ def excluded(applies: Mapping[str, Any], facts: Facts) -> tuple[Optional[Fact], 
         fact = facts[name]
         if fact.value is None:
             reason = fact.reason or Literal("-")
-            return fact, Message("cannot tell {name}: {reason}", name=name, reason=reason), False
+            return fact, Message("cannot tell {name}: {reason}", name=fact.name, reason=reason), False
         if not _meets(required, fact.value):
             reason = Message(
                 "{name} is {value}; this check is for {required}",
-                name=name,
+                name=fact.name,
                 value=fact.value,
                 required=_required_text(required),
             )

@@ -11,8 +11,9 @@ import json
 import os
 import stat
 import zlib
-from typing import NamedTuple, Optional
+from typing import Optional
 
+from envtune.records import NamedTuple
 from envtune.version import __version__
 
 FORMAT = 3

@@ -76,6 +76,7 @@ def faq_from(data: Row) -> FaqEntry:
         favours=_criteria(data, "favours"),
         rules_out=_criteria(data, "rules_out"),
         run=data.get("run", ""),
+        settings={name: tuple(values) for name, values in data.get("set", {}).items()},
         named_by=tuple(data.get("named_by", ())),
         versions=data.get("versions", {}),
         seed=data.get("seed", ""),

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Iterator, NamedTuple, Optional, Sequence
+from typing import Iterator, Optional, Sequence
 
 from envtune import version
 from envtune.errors import CatalogError, UsageError
 from envtune.messages import Joined, Message, Text
+from envtune.records import NamedTuple
 from envtune.trust.ownership import who_can_change
 
 PACKAGE = os.path.dirname(os.path.abspath(version.__file__))

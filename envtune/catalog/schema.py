@@ -126,6 +126,9 @@ _CRITERION = Record(
     form="{check: ..., subject: ..., when: {...}}",
 )
 
+_NUMBER = Str("\\{[a-z_]+(\\+[0-9]+)?\\}", "{needed}")
+_SETTINGS = MapOf(several(_NUMBER), Str("[A-Z][A-Z0-9_]*", "HCCL_BUFFSIZE"), least=1)
+
 FAQ = Record(
     Field("id", Str(FAQ_ID, "F06"), "F: the porting guide's FAQ chapter; X: a symptom told elsewhere.", True),
     *_IDENTITY,
@@ -143,6 +146,7 @@ FAQ = Record(
     Field("favours", several(_CRITERION), "What makes the cause likelier, and proves nothing."),
     Field("rules_out", several(_CRITERION), "What is so on the host only when the message is not right (any more)."),
     Field("run", TEXT, "The command that helps where no repair of the host does; the job's command follows it."),
+    Field("set", _SETTINGS, "Variables of the job that the message asks for, and the captured number each is set to."),
     Field("confirm", several(Str(ID, "CANN005")), "Former field, for one more release: read as `favours`."),
     Field("named_by", several(Str(ID, "CANN005")), "Checks whose findings name this entry, the most telling first."),
     Field("side", Str(choices=("host", "code", "escalate", "ignore")), "Who has to act.", True),

@@ -12,12 +12,13 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 from envtune import version
 from envtune.catalog import cache, layers
 from envtune.errors import UsageError
 from envtune.messages import Bilingual, Message, Text
+from envtune.records import NamedTuple
 
 KINDS = ("checks", "faq", "playbooks", "codes")
 LINES = (*KINDS, "warnings", "registry")

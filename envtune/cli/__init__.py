@@ -5,9 +5,11 @@ from __future__ import annotations
 import envtune.trust.import_path  # noqa: F401 (before any other import)
 
 # isort: split
+import gc
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,10 +19,23 @@ NOT_WRITTEN = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h: no verb ends with it on purpose
 INTERRUPTED = 130
 READER_LEFT = 141  # what a shell shows for SIGPIPE
+GARBAGE_THRESHOLD = 50_000  # objects, instead of 700: starting makes thousands, and none of them is garbage
 
 
 def main() -> None:
     """Entry point of the `envtune` command: every end of it becomes an exit status here."""
+    gc.set_threshold(GARBAGE_THRESHOLD)
+    try:
+        status = _ended()
+    except KeyboardInterrupt:
+        _end_running_commands()
+        status = INTERRUPTED
+    except Exception as error:
+        status = _report_internal_error(error)
+    sys.exit(status)
+
+
+def _ended() -> int:
     from envtune.report.output import OutputError, open_standard_streams
 
     open_standard_streams()
@@ -32,14 +47,13 @@ def main() -> None:
         sys.stdout.flush()
     except OutputError as error:
         status = _report_lost_output(error)
-    sys.exit(status)
+    return status
 
 
 def _run() -> int:
     """Run the command line; return its exit status. Raises OutputError."""
     from envtune.cli import options
     from envtune.cli.app import COMPLETION_VARIABLE, app
-    from envtune.report.output import OutputError
 
     options.is_own_process = True
     try:
@@ -47,13 +61,9 @@ def _run() -> int:
     except SystemExit as end:
         if end.code == INTERRUPTED:
             _end_running_commands()
-        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    except OutputError:
-        raise
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else INTERNAL_ERROR
     except MemoryError:
         return _report_no_memory()
-    except Exception as error:
-        return _report_internal_error(error)
     return 0
 
 
@@ -95,7 +105,19 @@ def _end_running_commands() -> None:
 
 
 def _report_internal_error(error: Exception) -> int:
-    """Write the traceback to a file that only its owner can read, say where it is; return the exit status."""
+    """Say in one line what failed, and where the traceback is: in a file that only its owner can read.
+
+    Whatever fails meanwhile, too, is passed over: the exit status says it all the same. Returns it.
+    """
+    try:
+        _describe(error)
+    except Exception:  # the disk is full, nobody reads stderr, a module cannot be imported
+        with suppress(Exception):
+            os.write(2, f"envtune: internal error ({type(error).__name__})\n".encode())
+    return INTERNAL_ERROR
+
+
+def _describe(error: Exception) -> None:
     import traceback
 
     from envtune.cli.app import language_of
@@ -103,20 +125,18 @@ def _report_internal_error(error: Exception) -> int:
     from envtune.messages import Message
     from envtune.report.redaction import redacted
 
-    details = redacted("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+    frames = traceback.extract_tb(error.__traceback__)
     try:
-        place = _write_details(details)
+        place = _write_details(redacted("".join(traceback.format_exception(type(error), error, error.__traceback__))))
     except OSError:
-        sys.stderr.write(details)
-        place = "stderr"
+        place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "-"
     message = Message(
         "internal error ({kind}: {error}); please report it, details in {place}",
         kind=type(error).__name__,
-        error=str(error),
+        error=redacted(str(error)),
         place=place,
     )
     print_error(message, language_of(sys.argv[1:]))
-    return INTERNAL_ERROR
 
 
 def _write_details(details: str) -> str:

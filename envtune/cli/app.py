@@ -81,7 +81,10 @@ class LazyGroup(TyperGroup):
 
 @contextmanager
 def _errors(lang: str) -> Iterator[None]:
-    """Report what envtune raises on purpose on stderr, and exit with 2; translate usage errors of typer."""
+    """Report what envtune raises on purpose on stderr, and exit with 2; translate usage errors of typer.
+
+    A defect passes: it is reported where the program ends.
+    """
     try:
         yield
     except EnvtuneError as error:
@@ -97,6 +100,8 @@ def _errors(lang: str) -> Iterator[None]:
 
             translate_error(error, lang)
         raise
+    except (EOFError, BrokenPipeError) as error:  # which typer would end with 1, as if something had been found
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 def language_of(args: Sequence[str]) -> str:

@@ -31,7 +31,8 @@ Reads only; needs no root (what needs a right you lack is said so). Examples:
   envtune check --select CPU,NET        two families
   envtune check --snapshot host.tar.gz  a recorded host
 
-Exit status: 0 clean, 1 findings at or above --fail-on, 2 usage, 3 something there could not be told.
+Exit status: 0 clean, 1 findings at or above --fail-on, 2 usage, 3 something there could not be told, or nothing was
+checked.
 """
 )
 SELECT = typer.Option(None, "--select", "-s", help=N_("Only these: ids, id prefixes, names (comma or repeat)."))
@@ -60,7 +61,8 @@ def command(
     hostfile: Optional[Path] = options.HOSTFILE,
     catalog: Optional[List[Path]] = CATALOG,
 ) -> None:
-    from envtune.audit import check_host, exit_code
+    from envtune.audit import check_host
+    from envtune.audit.verdict import exit_code
     from envtune.catalog import select as select_checks
     from envtune.context.open import open_host
     from envtune.job.target import TargetOptions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, List, Optional
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Message
+from envtune.messages import N_, Message, enumerated
 
 if TYPE_CHECKING:
     from envtune.diagnose.diagnosis import DiagnosisReport
@@ -17,6 +17,7 @@ HELP = N_(
     """Which known error is in this log, what causes it, and is that so on this host?
 
 \b
+  envtune diagnose                                the logs of your newest run, where they are usually written
   envtune diagnose train.log                      one log
   envtune diagnose rank*.log                      several ranks: which one failed first?
   envtune diagnose hostA/ hostB/                  log trees of several hosts
@@ -26,13 +27,15 @@ HELP = N_(
   envtune diagnose train.log --snapshot h.tar.gz  checked on a recorded host
   envtune diagnose train.log -f markdown          to paste into an issue
 
-Exit status: 0 nothing found, 1 something found, 2 usage, 3 a log could not be read.
+Exit status: 0 nothing found, 1 something found, 2 usage, 3 a log could not be read, 4 errors that no entry explains.
 """
 )
 FORMATS = ("text", "json", "markdown")
-UNREADABLE = 3
+KNOWN, UNREADABLE, UNEXPLAINED = 1, 3, 4
 
-LOGS = typer.Argument(..., help=N_("Files, directories (plog trees too), .gz, or - for standard input."))
+LOGS = typer.Argument(
+    None, help=N_("Files, directories (plog trees too), .gz, or - for standard input; none: your newest run.")
+)
 SINCE = typer.Option(None, "--since", help=N_("Only from this time on: 2024-03-28 10:25 or ...:48."))
 UNTIL = typer.Option(None, "--until", help=N_("Only up to this time."))
 CHECK = typer.Option(True, "--check/--no-check", help=N_("Run the confirming checks on this host."))
@@ -42,7 +45,7 @@ SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Confirm on a recorded host.
 
 
 def command(
-    logs: List[str] = LOGS,
+    logs: Optional[List[str]] = LOGS,
     since: Optional[str] = SINCE,
     until: Optional[str] = UNTIL,
     check: bool = CHECK,
@@ -69,14 +72,31 @@ def command(
     target = TargetOptions(python, pid, script, env_file)
     catalogue = load(tuple(catalog or ()))
     try:
-        result = diagnose(logs, host, target, catalogue=catalogue, since=since, until=until, check=check)
+        result = diagnose(logs or (), host, target, catalogue=catalogue, since=since, until=until, check=check)
     except OSError as error:
         options.print_error(_unreadable(error), lang)
         raise typer.Exit(UNREADABLE) from None
+    _print_looked(result, lang)
     for path, reason in result.unreadable:
         options.print_error(Message("{path}: {reason}", path=path, reason=reason), lang)
     _print(result, format_, lang, schema)
-    raise typer.Exit(UNREADABLE if result.unreadable and not result.diagnoses else 1 if result.diagnoses else 0)
+    raise typer.Exit(_status(result))
+
+
+def _status(result: DiagnosisReport) -> int:
+    if result.diagnoses:
+        return KNOWN
+    return UNREADABLE if result.unreadable else UNEXPLAINED if result.unexplained else 0
+
+
+def _print_looked(result: DiagnosisReport, lang: str) -> None:
+    """Say on standard error where logs were looked for: standard output is the document."""
+    for place in result.looked:
+        if not place.empty:
+            options.print_error(place.text, lang)
+    empty = [place.path for place in result.looked if place.empty]
+    if empty:
+        options.print_error(Message("no log in {paths}", paths=enumerated(empty)), lang)
 
 
 def _unreadable(error: OSError) -> Message:

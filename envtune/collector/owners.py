@@ -18,28 +18,30 @@ from .paths import LINK_LIMIT, resolve
 # Sources: setfsuid(2), nptl(7) "C library/kernel differences", asm/unistd.h.
 _CALLS = {"x86_64": (116, 122, 123), "aarch64": (159, 151, 152)}
 # Of the system, and needed by checks: root may read them for everybody. Not secret beside what is recorded anyway.
-_SYSTEM_FILES = re.compile(
+_SYSTEM_FILES = (  # compiled when a job names a file, as are the others here
     r"/sys/|/proc/(?:net|sys)/|/proc/(?:[0-9]+|self)/(?:stat|status|cmdline|cgroup|comm|limits|mountinfo|net/.*)$"
     r"|/etc/(?:ufw|firewalld|nftables|iptables|sysconfig|sysctl\.d|tuned|default|modprobe\.d)/|/etc/(?:nftables|sysctl)\.conf$"
     r"|/boot/|/(?:usr/)?lib/modules/|/var/lib/dpkg/"
 )
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_IDS = re.compile(rb"^(Uid|Gid|Groups):([\s0-9]*)$", re.M)
+_IDS = rb"(?m)^(Uid|Gid|Groups):([\s0-9]*)$"
 NOBODY = 65534  # who may read what everybody may read
 _groups: Dict[int, Tuple[int, List[int]]] = {}  # user -> main group, all groups
 
 
 def users_on_the_way(path: str) -> FrozenSet[int]:
     """Return who owns the directories and links on the way to `path`, without root; raises OSError."""
+    if path.startswith("/proc/") and "/.." not in path:
+        return frozenset()  # all of it is the kernel's
     users: Set[int] = set()
 
     def link_at(step: str, last: bool) -> Optional[str]:
+        if step.startswith("/proc/"):
+            return None  # of the kernel: the text of a link is no path
         status = os.lstat(step)
         is_link = stat_module.S_ISLNK(status.st_mode)
-        if (is_link or stat_module.S_ISDIR(status.st_mode)) and not step.startswith("/proc/"):
+        if is_link or stat_module.S_ISDIR(status.st_mode):
             users.add(status.st_uid)
-        if is_link and step.startswith("/proc/"):
-            return None  # of the kernel: its text is no path
         return os.readlink(step) if is_link else None
 
     resolve(os.path.abspath(path) if not path.startswith("/") else path, link_at)
@@ -54,10 +56,12 @@ def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
     if os.geteuid() != 0:
         return frozenset()
     way, named = users_on_the_way(path), frozenset(users) - {0}
+    if not named:
+        return way
     process = re.match(r"/proc/[0-9]+(?=/[a-z_]+$)", path)
     if process is not None:  # its owner may read all of it; the kernel asks for the same group, too
         named -= frozenset(_process_ids(process.group(), b"Uid"))
-    return way | (frozenset() if not way and _SYSTEM_FILES.match(path) else named)
+    return way | (frozenset() if not way and re.match(_SYSTEM_FILES, path) else named)
 
 
 def names_as(path: str, users: Iterable[int]) -> None:
@@ -69,9 +73,11 @@ def names_as(path: str, users: Iterable[int]) -> None:
 
 def open_as(path: str, flags: int, users: Iterable[int]) -> int:
     """Open a file that every one of `users` may open; raises OSError, EACCES where one of them may not."""
+    if not users:
+        return os.open(path, flags)
     opened: List[int] = []
     try:
-        for user in sorted(users) or [0]:
+        for user in sorted(users):
             try:
                 with acting_as(user):
                     opened.append(os.open(path, flags))
@@ -238,7 +244,7 @@ def _process_ids(folder: str, name: bytes) -> List[int]:
     """Return a line of numbers of /proc/PID/status; none where the process is gone."""
     try:
         with open(folder + "/status", "rb") as stream:
-            rows = dict(_IDS.findall(stream.read(1 << 16)))
+            rows = dict(re.findall(_IDS, stream.read(1 << 16)))
     except OSError:
         return []
     return [int(word) for word in rows.get(name, b"").split()]

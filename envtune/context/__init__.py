@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
 
 from envtune.context import registry
-from envtune.errors import HostError, Verdict, host_error_text, internal_error_text, long_number_text
+from envtune.errors import HostError, Verdict, failure_text
 from envtune.host import Host
 from envtune.job.target import Target
 from envtune.model import Expectation, Fact
-from envtune.ranges import NumberTooLongError
 
 T = TypeVar("T")
 
@@ -30,18 +29,20 @@ class Facts:
     def __getitem__(self, name: str) -> Fact:
         """Return the fact; KeyError when there is no such fact."""
         if name not in self._known:
-            read = registry.find_fact(name)
-            try:
-                self._known[name] = read(self._context)
-            except HostError as error:
-                self._known[name] = Fact(name, None, error.path, host_error_text(error))
-            except Verdict as verdict:
-                self._known[name] = Fact(name, None, verdict.source, verdict.reason)
-            except NumberTooLongError as error:
-                self._known[name] = Fact(name, None, read.__module__, long_number_text(error))
-            except Exception as error:  # our fault: it costs this fact, not the report
-                self._known[name] = Fact(name, None, read.__module__, internal_error_text(error))
+            self._known[name] = self._read(name)
         return self._known[name]
+
+    def _read(self, name: str) -> Fact:
+        if name not in self.names():
+            raise KeyError(name)
+        try:
+            return registry.find_fact(name)(self._context)
+        except HostError as error:
+            return Fact(name, None, error.path, failure_text(error))
+        except Verdict as verdict:
+            return Fact(name, None, verdict.source, failure_text(verdict))
+        except Exception as error:  # ours, or a module that cannot be imported: it costs this fact, not the report
+            return Fact(name, None, name, failure_text(error))
 
     def value(self, name: str) -> Optional[str]:
         """Return the value, None when it is unknown."""

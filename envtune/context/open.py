@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 from envtune.context import Context
 from envtune.context.worker import Worker, no_answer
-from envtune.errors import HostError, Missing, UsageError
+from envtune.errors import HostError, Missing, UsageError, failure_text
 from envtune.host import Host, LocalHost
 from envtune.job.environment import read_environment
 from envtune.job.interpreter import find_python
@@ -36,12 +36,16 @@ def open_host(snapshot: Optional[Path]) -> Host:
 def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOptions:
     """Return the job to check on `host`, paths made absolute: the named one, else the one a snapshot was taken for.
 
-    Raises UsageError for a file or process that is not on the host: what was mistyped would make every check unknown.
+    An env file that is named for a recorded host is one of this machine: what the user has in hand is judged against
+    what was recorded. Raises UsageError for a file or process that is not there: what was mistyped would make every
+    check unknown.
     """
     if options._replace(peers=()) == UNNAMED:
         recorded = _recorded_target(host)
         return recorded._replace(peers=options.peers or recorded.peers)
     options = options._replace(script=_absolute(options.script), env_file=_absolute(options.env_file))
+    if options.env_file is not None and not host.live:
+        _give_file(host, "--env-file", options.env_file)
     for option, path in (("--script", options.script), ("--env-file", options.env_file)):
         if path is not None and _answer(partial(_is_missing, host, path)):
             raise UsageError(Message("{option} {path}: no such file", option=option, path=path))
@@ -50,6 +54,16 @@ def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOption
     if options.python is not None and _answer(partial(_is_missing_program, host, options)):
         raise UsageError(Message("--python {python}: no such program", python=options.python))
     return options
+
+
+def _give_file(host: Host, option: str, path: str) -> None:
+    """Have a recorded host answer for a file with what this machine holds at that path; raises UsageError."""
+    from envtune.collector.files import FILE_LIMIT
+    from envtune.host.text_file import read_file
+    from envtune.snapshot.host import SnapshotHost
+
+    if isinstance(host, SnapshotHost):
+        host.give(path, read_file(option, Path(path), FILE_LIMIT))
 
 
 def _recorded_target(host: Host) -> TargetOptions:
@@ -101,14 +115,21 @@ def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Exp
     """
     if isinstance(host, LocalHost):
         host.name_readers(options._asdict())
-    environment = _answer(partial(read_environment, host, options)) or _unanswered(options)
-    found = _answer(partial(_python_of, host, options, environment)) or no_answer(DEADLINE)
+    environment = _read_or_reason(partial(read_environment, host, options))
+    if isinstance(environment, Text):
+        environment = JobEnvironment(None, options.script or options.env_file or THIS_SHELL, environment)
+    found = _read_or_reason(partial(_python_of, host, options, environment))
     python, reason = (None, found) if isinstance(found, Text) else (found, None)
     return Context(host, Target(options, python, reason, environment), expectations=expectations)
 
 
-def _unanswered(options: TargetOptions) -> JobEnvironment:
-    return JobEnvironment(None, options.script or options.env_file or THIS_SHELL, no_answer(DEADLINE))
+def _read_or_reason(read: Callable[[], Union[T, Text]]) -> Union[T, Text]:
+    """Return what is read about the job, or why it is unknown: whatever goes wrong costs this, not the report."""
+    try:
+        found = _answer(read)
+    except Exception as error:
+        return failure_text(error)
+    return no_answer(DEADLINE) if found is None else found
 
 
 def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:

@@ -59,4 +59,5 @@ def code_of(match: re.Match[str]) -> str:
 def codes_in(match: re.Match[str]) -> Iterator[re.Match[str]]:
     """Yield every code in the form that was found; none in a line marked INFO or WARNING, which prints a setting."""
     if level_of(match.string) not in BENIGN:
-        yield from match.re.finditer(match.string)
+        yield match
+        yield from match.re.finditer(match.string, match.end())

@@ -11,6 +11,7 @@ from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.events.mentions import Mentioned
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
+from envtune.diagnose.logs.own import Looked
 from envtune.diagnose.past_fixes import PastFix
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground, Judgement, judge
 from envtune.diagnose.rank import NO_JOB, Candidate, Resolution
@@ -59,6 +60,8 @@ class DiagnosisReport:
     job: Verdict = NO_JOB  # which process failed first, of several
     mentions: tuple[Mentioned, ...] = ()  # what was found and is no event
     states: tuple[State, ...] = ()  # what checks find in the tables of the logs
+    unexplained: bool = False  # without a diagnosis: there are error lines besides harmless ones
+    looked: tuple[Looked, ...] = ()  # where logs were looked for, when none was named
 
 
 def report_diagnoses(
@@ -86,7 +89,14 @@ def report_diagnoses(
         size=scan.size,
         job=resolution.job,
         codes=codes,
+        unexplained=not resolution.diagnoses and _has_other_errors(scan, resolution),
     )
+
+
+def _has_other_errors(scan: Scan, resolution: Resolution) -> bool:
+    """Return whether a line looks like an error besides those that an entry calls harmless."""
+    harmless = {(hit.file.path, hit.line.number) for candidate in resolution.harmless for hit in candidate.hits}
+    return any((error.file.path, error.line.number) not in harmless for error in scan.errors)
 
 
 def _first_error(scan: Scan, resolution: Resolution) -> Optional[FirstError]:

@@ -28,6 +28,7 @@ MAX_TEXT = 2000  # characters of a line that are kept
 _STEP = re.compile(rb"(?i)step|iter|\d/\d")
 _TOO_LONG = re.compile(r"-?\d{19,}")  # a number that names nothing; Python refuses to convert thousands of digits
 _DIGITS = str.maketrans("0123456789", "0000000000")
+_NUMBER = re.compile(r"[a-f]{0,16}[0-9][0-9a-f]*")  # decimal or hexadecimal
 
 
 @dataclass
@@ -54,6 +55,7 @@ class FileNotes:
         self._looked: dict[int, tuple[int, int]] = {}  # row -> lines, and those since the last that was kept
         self._like: dict[tuple[int, Identity, tuple[object, ...]], int] = {}
         self._errors: set[tuple[Identity, str]] = set()
+        self._error_templates: set[tuple[Identity, str]] = set()  # the same, whatever the length of numbers
         self._old_errors = self._error_lines = self._seen = 0
         self._ranks: set[int] = set()
         self._head = b""
@@ -86,9 +88,14 @@ class FileNotes:
         key = own, text[:200].translate(_DIGITS)
         new = key not in self._errors
         self._errors.add(key)
+        self._error_templates.add((own, _NUMBER.sub("0", text[:400])[:120]))
         self._old_errors = 0 if new else self._old_errors + 1
         most = MAX_ERRORS + MAX_ERRORS_OF_RANK * len(self._ranks)
         return new, self._error_lines < most and self._old_errors < MAX_OLD
+
+    def knows_error(self, text: str) -> bool:
+        """Return whether an error line differs from one that was seen only in numbers and addresses."""
+        return (identity_of(text), _NUMBER.sub("0", text[:400])[:120]) in self._error_templates
 
     def add_error(self, line: Line) -> None:
         """Keep an error line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import replace
@@ -17,13 +18,14 @@ from envtune.diagnose.events.mentions import of_entries, without_mentions
 from envtune.diagnose.evidence import with_weak_signs
 from envtune.diagnose.logs.files import LogFile, find_logs
 from envtune.diagnose.logs.lines import time_of
+from envtune.diagnose.logs.own import find_own_logs
 from envtune.diagnose.patterns import Matcher, patterns_of, process_patterns, select_prefilter, table_patterns
 from envtune.diagnose.rank import no_environment, resolve
 from envtune.diagnose.redaction import redacted_report
 from envtune.diagnose.scan import TimeWindow, scan
 from envtune.diagnose.tables import states_of, with_states
 from envtune.errors import UsageError
-from envtune.host import Host
+from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
 from envtune.messages import Message
 from envtune.model import FaqEntry
@@ -32,7 +34,7 @@ _TIME = r"\d{4}-\d\d-\d\d[- T]\d\d:\d\d(?::\d\d(?:[.,]\d{1,6})?)?"
 
 
 def diagnose(
-    logs: Sequence[str],
+    logs: Sequence[str] = (),
     host: Optional[Host] = None,
     target: TargetOptions = UNNAMED,
     *,
@@ -44,7 +46,8 @@ def diagnose(
     """Find the known errors in logs, and check their causes on a host.
 
     Args:
-        logs: Files, directories (trees of plog, too), gzip files, or `-` for standard input.
+        logs: Files, directories (trees of plog, too), gzip files, or `-` for standard input. None at all: those of
+            this user's newest run, where CANN, frameworks and launchers write them.
         host: Where to confirm the causes; None means this machine.
         target: The job that failed, for its Python and its environment.
         catalogue: The known errors and their checks; None means the shipped ones with the site's changes.
@@ -56,7 +59,8 @@ def diagnose(
         The diagnoses, the likeliest first, with the lines that prove them and what the host says to each.
 
     Raises:
-        UsageError: A time is malformed, a log does not exist, or `target` names what is not on the host.
+        UsageError: A time is malformed, a log does not exist, none is named where none is found or the host is
+            recorded, or `target` names what is not on the host.
         OSError: Standard input is closed.
 
     Example:
@@ -68,7 +72,15 @@ def diagnose(
         raise OSError(0, "standard input is closed", "-")
     catalogue = catalogue or load()
     confirming = ConfirmingHost(host, target, catalogue, check=check)
-    return diagnose_files(logs, find_logs(logs), catalogue.faq, time_window(since, until), confirming, catalogue)
+    window = time_window(since, until)
+    if logs:
+        return diagnose_files(logs, find_logs(logs), catalogue.faq, window, confirming, catalogue)
+    if host is not None and not isinstance(host, LocalHost):
+        raise UsageError(Message("name a log: a recorded host holds none"))
+    own = find_own_logs(os.environ)
+    names = [file.path for file in own.files]
+    found = diagnose_files(names, own.files, catalogue.faq, window, confirming, catalogue)
+    return replace(found, looked=own.looked)
 
 
 def diagnose_files(

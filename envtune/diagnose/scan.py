@@ -188,6 +188,7 @@ class _FileScan:
         self._enough: dict[tuple[object, ...], _Counted] = {}  # rank, patterns -> what is counted
         self._last = b"\n"  # the last line of which there are enough, and what is counted for it
         self._last_owners: _Counted = ()
+        self._of_code: dict[tuple[int, str], Pattern] = {}  # patterns owned by codes
         self._multiline = {number for number, pattern in enumerate(matcher.patterns) if pattern.multiline}
         self._clock: Optional[float] = None  # the time of the last line whose time was needed, and its place
         self._clock_place: tuple[Optional[LineWindow], int] = (None, 0)
@@ -218,7 +219,10 @@ class _FileScan:
         self._result.lines = None if count is None or total is None else total + count + unended
 
     def _look_at_tail(self, tail: bytes, ends: LineEnds) -> None:
-        """Look for errors at the end of a file in which so many were found that the rest was not looked at."""
+        """Look for errors at the end of a file in which so many were found that the rest was not looked at.
+
+        For the number of a line, the lines of the whole file have to be counted: only for what is new.
+        """
         tail = tail[tail.find(b"\n") + 1 :]
         lines = LineWindow(b"", tail, b"", lambda: ends.before() - tail.count(b"\n"))
         start = 0
@@ -228,7 +232,8 @@ class _FileScan:
             end = len(tail) if end < 0 else end
             text = lines.text(start, end)
             in_window = self._window.open or self._in_window(lines, start, end)
-            if in_window and is_error(text) and not self._matcher.match(harmless, text, lambda: ()):
+            new = in_window and is_error(text) and not self._notes.knows_error(text)
+            if new and not self._matcher.match(harmless, text, lambda: ()):
                 self._look_for_error(lines, start, end)
             start = end + 1
 
@@ -245,7 +250,7 @@ class _FileScan:
         if raw == self._last and not any_error:
             self._count(self._last_owners)
             return
-        matches = self._search(lines, start, end, numbers)
+        matches = self._search(lines, start, end, numbers) if numbers else []
         form = self._form(lines, start, end, matches) if matches else ""
         owners = self._record(lines, start, end, matches, form) if matches else None
         if owners is not None and self._multiline.isdisjoint(numbers):
@@ -260,9 +265,8 @@ class _FileScan:
             return ""
         match = min((match for _, match, _ in matches), key=lambda match: match.start())
         text = match.string.partition("\n")[0]
-        at = (
-            match.start() or min(match.end(), len(text)) - 1
-        )  # one of tokens begins with the line, and ends with a token
+        # One of tokens begins with the line, and ends with the first token.
+        at = match.start() or min(match.end(), len(text)) - 1
         printed = not any(is_symptom(self._matcher.patterns[number].owner) for number, _, _ in matches)
         return form_of(text, at, lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
 
@@ -360,7 +364,13 @@ class _FileScan:
     def _owned(self, number: int, match: re.Match[str]) -> Pattern:
         """Return the pattern that was found, that of an error code owned by the code."""
         pattern = self._matcher.patterns[number]
-        return pattern if pattern.role != "code" else replace(pattern, owner=code_of(match))
+        if pattern.role != "code":
+            return pattern
+        code = code_of(match)
+        owned = self._of_code.get((number, code))
+        if owned is None:
+            owned = self._of_code[number, code] = replace(pattern, owner=code)
+        return owned
 
     def _count(self, owners: _Counted) -> None:
         counts = self._result.counts

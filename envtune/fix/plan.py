@@ -7,6 +7,7 @@ reason or with the steps that a person does.
 
 from __future__ import annotations
 
+import os
 import posixpath
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional, Sequence
@@ -133,7 +134,7 @@ def named_options(host: Host, named: Mapping[str, Any]) -> tuple[TargetOptions, 
 
 def _may_exist(host: Host, path: str) -> bool:
     try:
-        return exists(host, path)
+        return exists(host, path) if host.live else os.path.lexists(path)  # of this machine, as `resolve_target` says
     except HostError:
         return True  # what keeps it from being read is told by whoever reads it
 

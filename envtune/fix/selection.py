@@ -55,13 +55,22 @@ def _pieces(words: Sequence[str]) -> list[str]:
 def _refuse_run(entry: str, catalogue: Catalogue) -> None:
     """Raise UsageError where the entry wants the job run in another way, and no repair of the host."""
     for known in catalogue.faq:
-        if known.run and (entry == known.id or entry in known.aliases):
+        if entry != known.id and entry not in known.aliases:
+            continue
+        if known.run:
             nothing = Message(
                 "--faq {entry}: nothing is to be repaired; to find the cause, run the job once with {command}",
                 entry=entry,
                 command=f"{known.run} CMD",
             )
             raise UsageError(nothing)
+        if known.settings:
+            variables = Message(
+                "--faq {entry}: the job needs another {variables}, and the log says which; see envtune diagnose LOG",
+                entry=entry,
+                variables=", ".join(known.settings),
+            )
+            raise UsageError(variables)
 
 
 def _about(entry: str, catalogue: Catalogue) -> Iterator[str]:

@@ -17,22 +17,30 @@ from envtune.trust.ownership import who_can_change
 
 def read_text_file(option: str, path: Path, limit: int) -> str:
     """Return the text of a file or pipe (`<(...)`), at most `limit` bytes. Raises UsageError, naming the option."""
+    return _text(option, path, read_file(option, path, limit), limit)
+
+
+def read_file(option: str, path: Path, limit: int) -> bytes:
+    """Return the content of a file or pipe (`<(...)`), at most `limit` bytes. Raises UsageError, naming the option."""
     try:
         with io.BufferedReader(open_input(path)) as file:
-            data = file.read(limit + 1)
+            return _limited(option, path, file.read(limit + 1), limit)
     except OSError as error:
         reason = system_error_text(error)
         raise UsageError(Message("{option} {path}: {reason}", option=option, path=path, reason=reason)) from None
-    return _text(option, path, data, limit)
 
 
-def _text(option: str, path: Path, data: bytes, limit: int) -> str:
+def _limited(option: str, path: Path, data: bytes, limit: int) -> bytes:
     if len(data) > limit:
         raise UsageError(
             Message("{option} {path}: larger than {limit} MiB", option=option, path=path, limit=limit >> 20)
         )
+    return data
+
+
+def _text(option: str, path: Path, data: bytes, limit: int) -> str:
     try:
-        return data.decode("utf-8")
+        return _limited(option, path, data, limit).decode("utf-8")
     except ValueError:
         raise UsageError(Message("{option} {path}: not UTF-8 text", option=option, path=path)) from None
 

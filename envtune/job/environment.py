@@ -1,8 +1,9 @@
 """The environment the job gets: a running process's, a launch script's, an env file's, or else this shell's.
 
-A process's environment is what it was started with and is taken as it is. A script is read over an env file, that over
-this shell's variables. sudo and a non-interactive ssh clear or replace the shell's variables: without a named job they
-are not judged at all, and a named script or env file is then judged alone, and what it inherits is unknown.
+A process's environment is what it was started with and is taken as it is; so is what a finished job's profiler noted
+(finished.py), which is named like an env file. A script is read over an env file, that over this shell's variables.
+sudo and a non-interactive ssh clear or replace the shell's variables: without a named job they are not judged at all,
+and a named script or env file is then judged alone, and what it inherits is unknown.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Mapping, Optional
 
 from envtune.errors import Denied, HostError, Missing, host_error_text
 from envtune.host import Host
+from envtune.job.finished import finished_environment, is_json
 from envtune.job.target import THIS_SHELL, JobEnvironment, TargetOptions, alone, layered, process_source
 from envtune.messages import Message, Text
 
@@ -117,7 +119,9 @@ def is_for_a_shell(text: str) -> bool:
 
 
 def env_file_environment(host: Host, path: str, text: str, base: JobEnvironment) -> JobEnvironment:
-    """Return the job's variables if the env file at `path` held `text`."""
+    """Return the job's variables if the env file at `path` held `text`; also for profiler_metadata.json."""
+    if is_json(text):
+        return finished_environment(path, text)
     if is_for_a_shell(text):
         from envtune.job.script import text_environment
 

@@ -6,11 +6,12 @@ shell would get. Nothing is started: interpreters are resolved by reading links,
 
 from __future__ import annotations
 
-from typing import Iterator, Mapping, NamedTuple, Optional
+from typing import Iterator, Mapping, Optional
 
 from envtune.errors import Undetermined
 from envtune.messages import N_, Message, Text
 from envtune.model import Source
+from envtune.records import NamedTuple
 
 THIS_SHELL = Message("this shell")
 _LAYERED = N_("{path} over {base}")
@@ -72,12 +73,14 @@ class JobEnvironment(NamedTuple):
     unknown: Mapping[str, Text] = {}
     unknown_by_default: Optional[Text] = None
     places: Mapping[str, str] = {}  # variable -> file:line that set it, where one did
+    unset: frozenset[str] = frozenset()  # known not to be set, whatever holds by default
 
     def why_unknown(self, name: str) -> Optional[Text]:
         """Return why the variable is unknown; None when it is known (or known not to be set)."""
         if self.variables is None:
             return self.reason or Message("the job's environment was not read")
-        return None if name in self.variables else self.unknown.get(name, self.unknown_by_default)
+        known = name in self.variables or name in self.unset
+        return None if known else self.unknown.get(name, self.unknown_by_default)
 
     def place(self, name: str) -> Source:
         """Return where the variable's value comes from: `train.sh:12`, or the environment as a whole."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional
 
 from envtune.audit import summary
+from envtune.audit.verdict import verdict
 from envtune.messages import Text
 from envtune.model import Finding, Outcome, Report, Source
 from envtune.report.redaction import redacted
@@ -26,6 +27,7 @@ def report_data(report: Report, lang: str) -> dict[str, Any]:
         "facts": {fact.name: fact.value if fact.value is not None else "unknown" for fact in report.facts},
         "findings": [finding_data(finding, lang) for finding in report.findings],
         "summary": dict(summary(report.findings)),
+        "verdict": verdict(report.findings).value,
     }
 
 

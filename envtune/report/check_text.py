@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
-from envtune.audit import nothing_applies, summary
+from envtune.audit import summary
+from envtune.audit.verdict import Verdict, verdict
 from envtune.catalog.families import family_title
 from envtune.messages import Joined, Literal, Message, Text, enumerated, in_context, listed, plural
 from envtune.model import Fact, Finding, Outcome, Report, Severity, Source
@@ -179,26 +180,33 @@ def _subject_id(finding: Finding) -> str:
     return f"{finding.id} [{printable(finding.subject)}]" if finding.subject else finding.id
 
 
+_VERDICTS: Mapping[Verdict, Text] = {
+    Verdict.READY: Message("READY"),
+    Verdict.ADVICE: Message("READY, with advice"),
+    Verdict.NOT_READY: Message("NOT READY"),
+    Verdict.NOT_SURE: Message("NOT SURE"),
+}
+
+
 def verdict_text(report: Report) -> tuple[Text, str]:
     """Return the one line that sums it up, and its colour."""
     findings = report.findings
-    if nothing_applies(findings):
+    reached = verdict(findings)
+    if reached is Verdict.NOTHING_CHECKED:
         return _nothing_checked(report), "yellow"
     failed = [f for f in findings if f.outcome in (Outcome.FAIL, Outcome.ERROR)]
     unknown = [f for f in findings if f.outcome is Outcome.UNKNOWN]
     privileged = sum(1 for f in unknown if f.needs_privilege)
     passed = sum(1 for f in findings if f.outcome is Outcome.PASS)
-    serious = any(_is_serious(f) for f in failed)
-    uncertain = any(_is_serious(f) for f in unknown) or not (passed or failed)
     root = Message(" ({count} for want of a right: run as root)", count=privileged) if privileged else Literal("")
     return Message(
         "{verdict}: {problems}; {passed} passed; {unknown} could not be told{root}",
-        verdict=_verdict(serious, bool(failed), uncertain),
+        verdict=_VERDICTS[reached],
         problems=_problems(failed),
         passed=passed,
         unknown=len(unknown),
         root=root,
-    ), "red" if serious else "yellow" if failed or unknown else "green"
+    ), {Verdict.READY: "yellow" if unknown else "green", Verdict.NOT_READY: "red"}.get(reached, "yellow")
 
 
 def _nothing_checked(report: Report) -> Text:
@@ -210,18 +218,6 @@ def _nothing_checked(report: Report) -> Text:
         len({finding.id for finding in report.findings}),
         kind=kind,
     )
-
-
-def _is_serious(finding: Finding) -> bool:
-    return finding.severity.rank >= Severity.MEDIUM.rank
-
-
-def _verdict(serious: bool, failed: bool, uncertain: bool) -> Text:
-    if serious:
-        return Message("NOT READY")
-    if uncertain:
-        return Message("NOT SURE")
-    return Message("READY, with advice") if failed else Message("READY")
 
 
 def _problems(failed: Sequence[Finding]) -> Text:

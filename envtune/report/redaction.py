@@ -5,19 +5,32 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# What every secret has at least one of: a word in its name, its shape, or its length.
+# What every secret has at least one of: a word in its name, its shape, or its length. Of a folded text, with the
+# alternatives under their first letter: without regard to case the expression takes ten times as long.
 _MAY_HOLD = re.compile(
-    r"(?i)pass|pw|secret|tok|cred|key|cookie|jwt|auth|sig[=:]|bearer|basic|sess|licen[sc]e|[as]k[=:\s]|sas|salt|pin[=:\s]|otp"
-    r"|pat[=:]|psk|hook|bot|dsn|login|pword|://[^/\s]*@|eyJ|hf_[a-z0-9]{8}|sk-|gh[pousr]_|gl[a-z]{2,5}-|LTAI|HST3|AK[IL]|ASIA|xox|AIza"
-    r"|npm_|pypi-|ssh-|[sr]k_|hv[sbr]\.|SG\."
-    r"|\s-(?!brief )[a-zA-Z][^\s)]|[\u4e00-\u9fff][=:\uff1a]|:[^\s:@]{6,64}@|oy2|dp\.|AKCp"
-    r"|(?=[a-z+/]{0,80}[0-9][a-z+/]{0,80}[0-9])[a-z0-9+/]{24}"  # a path of letters is none
+    r"p(?:ass|w|in[=:\s]|at[=:]|sk|ypi-)|s(?:ecret|ig[=:]|ess|as|alt|sh-|g\.|k[-_=:\s])|tok|c(?:red|ookie)|key|jwt"
+    r"|a(?:uth|k[=:\sil]|sia|iza)|b(?:earer|asic|ot)|l(?:icen[sc]e|ogin|tai)|otp|oy2|h(?:ook|f_[a-z0-9]{8}|st3|v[sbr]\.)"
+    r"|d(?:sn|p\.)|eyj|g(?:h[pousr]_|l[a-z]{2,5}-)|xox|npm_|rk_|://[^/\s]*@|:[^\s:@]{6,64}@"
+    r"|\s-(?!brief |w net\.)(?:[a-z][^\s)]|[apuw]\s)|--(?:user|cert)\b|/p:"
+    r"|\b[a-z]+/[^\s/@]+@|:[0-9]{1,5}:[^\s:]+:[^\s:]+:"
+    r"|(?=[a-z0-9+/]{24})[a-z+/]{0,80}[0-9][a-z+/]{0,80}[0-9]"  # a path of letters is none
 )
+# Compiled when a text is not plain ASCII, which costs a millisecond.
+_CHINESE_NAME = r"[\u4e00-\u9fff](?:[=:\uff1a]|\u4e3a\s*[!-~])"
+_DOTTED = {0x130: "i", 0x131: "i"}  # which `re` takes for an i without regard to case, and folding does not
+
+
+def _may_hold_secret(text: str) -> bool:
+    """Return whether the redactor has to look at a text."""
+    if text.isascii():
+        return _MAY_HOLD.search(text.lower()) is not None
+    folded = text.translate(_DOTTED).casefold()
+    return (_MAY_HOLD.search(folded) or re.search(_CHINESE_NAME, folded)) is not None
 
 
 def redacted(text: str) -> str:
     """Return the text without secrets."""
-    if not _MAY_HOLD.search(text):
+    if not _may_hold_secret(text):
         return text
     from envtune.collector.redact import redact_text
 
@@ -34,7 +47,7 @@ def redacted_data(value: Any) -> Any:
 
 
 def _member(name: Any, value: Any) -> Any:
-    if isinstance(value, str) and isinstance(name, str) and _MAY_HOLD.search(name):
+    if isinstance(value, str) and isinstance(name, str) and _may_hold_secret(name):
         from envtune.collector.redact import redact_value
 
         return redact_value(name, value)

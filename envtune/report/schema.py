@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envtune.audit.verdict import Verdict
 from envtune.diagnose.proof import VERDICTS
 from envtune.model import Outcome, Severity
 from envtune.report.check_json import SCHEMA as REPORT_SCHEMA
@@ -43,6 +44,12 @@ REPORT = Record(
     _field("findings", ListOf(FINDING)),
     _field(
         "summary", Record(*(_field(outcome.value, _COUNT) for outcome in Outcome)), "Outcome -> number of findings."
+    ),
+    Field(
+        "verdict",
+        Str(choices=tuple(word.value for word in Verdict)),
+        "ready: at least one check passed, and none of at least medium severity failed or is unknown; "
+        "ready_with_advice: so, and what failed is low; not_sure: nothing passed, or what matters is unknown.",
     ),
 )
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))

@@ -174,7 +174,34 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
         },
         "ENV014",
     ),
+    (B, "a misspelt name", {"environ": {"TASK_QUEUE_ENBLE": "1"}}, "ENV106"),
+    (
+        B,
+        "a misspelt name for the right one",
+        {"environ": {"HCCL_CONNECT_TIMEOUT": None, "HCCL_CONECT_TIMEOUT": "600"}},
+        "ENV106",
+    ),
+    (B, "the variable of another library", {"environ": {"NCCL_BUFFSIZE": "8", "NCCL_SOCKET_IFNAME": "eth9"}}, ""),
+    (B, "tuning results nowhere", {"environ": {"TUNE_BANK_PATH": "/data/bank"}}, "ENV105"),
+    (
+        B,
+        "tuning results in a directory",
+        {"environ": {"TUNE_BANK_PATH": "/data/bank"}, "files": {"/data/bank": {"dir": []}}},
+        "ENV105",
+    ),
+    (B, "a cache of operators nowhere", {"environ": {"ACL_OP_COMPILER_CACHE_DIR": "/data/cache"}}, "ENV105"),
+    (B, "an acl.json nowhere", {"environ": {"TORCH_ACL_INIT_CONFIG_PATH": "/data/acl.json"}}, "ENV105"),
     (B, "combined off", {"environ": {"COMBINED_ENABLE": "0"}}, "ENV008"),
+    # --- a job that is named; elsewhere than on its host: test_named_jobs.py
+    (
+        B,
+        "a launch script is named",
+        {
+            "target": {"script": "/home/train/train.sh"},
+            "files": {"/home/train/train.sh": "export TASK_QUEUE_ENABLE=0\npython t.py\n"},
+        },
+        "ENV001 ENV015",
+    ),
     # --- NET
     (B, "ports not reserved", {"files": {"/proc/sys/net/ipv4/ip_local_reserved_ports": "\n"}}, "NET005"),
     (

@@ -12,7 +12,7 @@ import pytest
 from helpers.recorded import host_data, host_names, report
 from helpers.rows import sampled
 
-from envtune.audit import exit_code
+from envtune.audit.verdict import exit_code
 from envtune.model import Outcome, Report, Severity
 from envtune.report import check_json as json
 from envtune.report import check_text as text

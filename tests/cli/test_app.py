@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers.program import program
 from helpers.rows import sampled
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -139,6 +141,50 @@ def test_a_defect_of_envtune_has_a_status_of_its_own(lang: str, tmp_path: Path) 
     assert "Traceback" in path.read_text() and "no device" in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert ("internal error" in done.stderr) == (lang == "en")
+
+
+# what may go wrong in a verb, and where
+DEFECTS = {
+    "a key": lambda: {}["x"],
+    "the end of a stream": lambda: raises(EOFError("ended before the end-of-stream marker")),
+    "a pipe of a child": lambda: raises(BrokenPipeError(errno.EPIPE, "Broken pipe")),
+    "depth": lambda: raises(RecursionError("maximum recursion depth exceeded")),
+    "a text as exit status": lambda: raises(SystemExit("no")),
+}
+
+
+def raises(error: BaseException) -> None:
+    raise error
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_no_defect_ends_as_if_something_had_been_found(defect: str, tmp_path: Path) -> None:
+    def broken() -> None:
+        from envtune.cli import list_
+
+        list_.table = lambda *_: DEFECTS[defect]()  # type: ignore[assignment]
+
+    ended = program("list", "checks", before=broken, variables={"TMPDIR": str(tmp_path)})
+    assert ended.status == 70 and b"Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("part", ["the file", "the message"])
+def test_a_defect_that_cannot_be_reported_in_full_is_still_one(part: str, tmp_path: Path) -> None:
+    """The disk is full, or the message's own module is broken: one line, and the status."""
+
+    def broken() -> None:
+        from envtune import cli
+        from envtune.cli import list_
+
+        list_.table = lambda *_: DEFECTS["a key"]()  # type: ignore[assignment]
+        if part == "the file":
+            cli._write_details = lambda _: raises(OSError(errno.ENOSPC, "full"))  # type: ignore[assignment]
+        else:
+            cli._describe = lambda _: raises(ImportError("envtune.messages"))  # type: ignore[assignment]
+
+    ended = program("list", "checks", before=broken, variables={"TMPDIR": str(tmp_path)})
+    assert ended.status == 70 and ended.err.count(b"\n") == 1 and b"internal error" in ended.err
+    assert (b"test_app.py:" in ended.err) == (part == "the file")
 
 
 @pytest.mark.slow

@@ -144,3 +144,38 @@ def test_a_fact_that_fails_costs_itself(tmp_path: Path, monkeypatch: pytest.Monk
     host = recorded(tmp_path / "host.json", "910b-openeuler2203-cann82")
     done = run("--snapshot", host, "--select", "CANN")
     assert done.exit_code in (1, 3) and "envtune itself failed here: UnboundLocalError: device" in done.stdout
+
+
+# ---------------------------------------------------------------------- a job of this machine, a recorded host
+
+
+def test_an_env_file_for_a_recorded_host_is_read_here(tmp_path: Path) -> None:
+    host = recorded(tmp_path / "npu.json", "910b-openeuler2203-cann82")
+    job = tmp_path / "job.env"
+    job.write_text("TASK_QUEUE_ENABLE=0\n")
+    done = run("--snapshot", host, "--env-file", str(job), "--select", "ENV001", "--format", "json")
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert (finding["outcome"], finding["evidence"]["source"]) == ("fail", f"{job}:1"), done.stderr
+    assert done.exit_code == 1
+
+
+def test_an_env_file_that_only_the_recorded_host_has_is_not_here(tmp_path: Path) -> None:
+    there = f"{tmp_path}/there.env"
+    host = recorded(tmp_path / "npu.json", "910b-openeuler2203-cann82", **{there: "TASK_QUEUE_ENABLE=0\n"})
+    done = run("--snapshot", host, "--env-file", there)
+    assert done.exit_code == 2 and f"--env-file {there}: No such file or directory" in done.stderr
+
+
+def test_the_job_that_a_host_was_recorded_for_is_read_there(tmp_path: Path) -> None:
+    data = host_data("910b-openeuler2203-cann82")
+    data["files"]["/home/train/job.env"] = "TASK_QUEUE_ENABLE=0\n"
+    data["target"] = {"env_file": "/home/train/job.env"}
+    (tmp_path / "npu.json").write_text(json.dumps({**data, "schema": "envtune.snapshot/1"}), "utf-8")
+    assert run("--snapshot", str(tmp_path / "npu.json"), "--select", "ENV001").exit_code == 1
+
+
+def test_a_launch_script_is_judged_on_a_machine_without_an_npu(tmp_path: Path) -> None:
+    script = tmp_path / "train.sh"
+    script.write_text("export TASK_QUEUE_ENABLE=0\ntorchrun train.py\n")
+    done = run("--script", str(script), "--select", "ENV001")
+    assert done.exit_code == 1, done.stdout

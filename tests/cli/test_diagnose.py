@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from envtune.catalog.examples import example_data
 from envtune.cli.app import app
+from envtune.diagnose.logs import own
 from envtune.report.layout import display_width
 
 SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
@@ -96,6 +97,44 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     return Desk(tmp_path, monkeypatch)
 
 
+# ------------------------------------------------------------------------- which log it is
+
+
+def test_without_a_log_the_newest_run_is_read_and_the_places_are_said(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(desk.path / "home"))
+    desk.log(
+        "[ERROR] ERR01007 OPS feature not supported\nRuntimeError: EI0006: Getting socket times out\n", "nohup.out"
+    )
+    done = desk.run("--no-check", "-f", "json")
+    answer = json.loads(done.stdout)
+    assert "nohup.out" in [Path(name).name for name in answer["inputs"]] and answer["diagnoses"]
+    assert ". (nohup, Slurm, msrun): 1 file" in done.stderr and "no log in" in done.stderr
+    assert done.exit_code == 1
+
+
+def test_no_log_at_all_is_a_mistake_with_a_way_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(desk.path / "home"))
+    done = subprocess.run(
+        [sys.executable, "-m", "envtune", "diagnose"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(own.__file__).parents[3]), "TMPDIR": str(desk.path)},
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert f"{desk.path}/home/ascend/log (CANN): no log" in done.stderr and "envtune diagnose train.log" in done.stderr
+
+
+def test_what_the_kernel_prints_is_read_as_it_is_pasted(desk: Desk) -> None:
+    for stamp in ("[ 8123.456789] ", "[Sat Jun  1 10:00:05 2024] ", "Jun 01 10:00:05 node1 kernel: "):
+        log = desk.log(
+            f"{stamp}Out of memory: Killed process 4711 (python) total-vm:123kB, anon-rss:1kB\n", "dmesg.txt"
+        )
+        answer = desk.data(log, "--no-check")
+        assert answer["first_error"]["line"] == 1, stamp
+
+
 # ---------------------------------------------------------------------- which error it is
 
 
@@ -121,7 +160,7 @@ def test_a_code_that_many_errors_share_says_only_where_it_failed(desk: Desk) -> 
 
 def test_weak_signs_are_hints_and_no_finding(desk: Desk) -> None:
     done = desk.run(desk.log("Error in atexit._run_exitfuncs:\n" + "loading the next part\n" * 20))
-    assert done.exit_code == 0 and "Weak signs only" in done.stdout and "F03" in done.stdout
+    assert done.exit_code == 4 and "Weak signs only" in done.stdout and "F03" in done.stdout
 
 
 def test_a_weak_sign_with_which_a_log_ends_is_an_answer_of_low_confidence(desk: Desk) -> None:
@@ -282,12 +321,28 @@ def test_markdown_says_what_the_text_says(desk: Desk) -> None:
 # ---------------------------------------------------------------------- nothing known
 
 
+# what a log holds, and how `diagnose` ends
+ENDS = {
+    "step 10 loss 6.9 error 0.0\nsaved checkpoint (timeout 0, retries 0)\n": 0,
+    "GetInputConstDataOut: ErrorNo: -1(failed)\n": 0,  # F12: harmless
+    "GetInputConstDataOut: ErrorNo: -1(failed)\nKeyError: 'x'\n": 4,
+    "KeyError: 'x'\n": 4,
+    "[ERROR] HCCL(1,python): a text that nobody knows\n": 4,
+    "RuntimeError: ExchangeDevice:\n": 1,
+}
+
+
+@pytest.mark.parametrize(("text", "status"), ENDS.items(), ids=repr)
+def test_errors_that_no_entry_explains_are_no_clean_log(desk: Desk, text: str, status: int) -> None:
+    assert desk.run(desk.log(text), "--no-check").exit_code == status
+
+
 def test_of_an_unknown_failure_the_error_is_shown_and_how_to_report_it(desk: Desk) -> None:
     log = desk.log(
         'step 1\nstep 2\nTraceback (most recent call last):\n  File "t.py", line 3, in <module>\nKeyError: "x"\n'
     )
     done = desk.run(log)
-    assert done.exit_code == 0 and done.stdout.startswith("No known error in train.log (5 lines).")
+    assert done.exit_code == 4 and done.stdout.startswith("No known error in train.log (5 lines).")
     assert 'KeyError: "x"' in done.stdout and "step 2" in done.stdout
     assert "$ envtune snapshot -o host.tar.gz" in done.stdout
     zh = desk.says(log, "--lang", "zh")

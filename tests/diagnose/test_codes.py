@@ -143,7 +143,7 @@ FAMILIES: Mapping[str, Optional[str]] = {
     "507013": "sdma-task-exception",
     "507049": "sdma-task-exception",
     "EI0012": "sdma-task-exception",
-    "EI0013": "network-port-down",
+    "EI0013": "ei0013-cqe-error",
     "EJ0002": "network-port-down",
     "EL0001": "device-lost",
     "507010": "device-lost",

@@ -26,7 +26,7 @@ def signal_operation(pid: int, **more: Any) -> dict[str, Any]:
 def test_a_process_is_ended_by_its_number_and_cannot_come_back(state: str) -> None:
     child = sleeper()
     run = apply(state, signal_operation(child.pid))["run"]
-    assert child.wait(5) == -signal.SIGTERM
+    assert child.wait(60) == -signal.SIGTERM
     (result,) = undo_run(state, run)
     assert result["status"] == "refused" and "cannot be brought back" in result["error"]
 

@@ -15,6 +15,13 @@ JOB = Table(
     ),
     listings=("/usr/local",),
 )
+# Variables that lead to a directory or file, and a file that must be in one (envtune/data/variables.json, `paths`).
+PATH_VARIABLES = (
+    "ACL_OP_COMPILER_CACHE_DIR", "ASCEND_CACHE_PATH", "ASCEND_WORK_PATH", "HCCL_RDMA_QP_PORT_CONFIG_PATH",
+    "NPU_COLLECT_PATH", "OOM_SNAPSHOT_PATH", "TORCH_ACL_INIT_CONFIG_PATH", "TORCH_HCCL_STATUS_SAVE_PATH",
+    "TUNE_BANK_PATH",
+)  # fmt: skip
+CONTAINED = "MultiQpSrcPort.cfg"
 SCRIPT_DEPTH = 8  # scripts that source scripts
 FOLLOWED_LIMIT = 200  # files that scripts name
 VALUES_LIMIT = 4 * 1024 * 1024  # characters of all values that scripts assign
@@ -34,6 +41,17 @@ def record_job(recorder: Any) -> None:
     whitelist = recorder.variables.get("HCCL_WHITELIST_FILE", "")
     if whitelist.startswith("/"):
         quietly(recorder.read_bytes, whitelist)
+    for name in PATH_VARIABLES:
+        _record_place(recorder, recorder.variables.get(name, ""))
+
+
+def _record_place(recorder: Any, path: str) -> None:
+    """Record whether something is at `path`, and below which directory it would be made where nothing is."""
+    path = os.path.normpath(path)
+    quietly(recorder.stat, path + "/" + CONTAINED)
+    while path.startswith("/") and path != "/":
+        quietly(recorder.stat, path)
+        path = os.path.dirname(path)
 
 
 def _record_process(recorder: Any, pid: int) -> None:

@@ -55,7 +55,7 @@ def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
                 raise UsageError(Message("{path}: no log file in this directory", path=argument))
             found.extend(inside)
         elif os.path.exists(argument):
-            found.append(_log_file(argument, ""))
+            found.append(log_file(argument, ""))
         else:
             raise UsageError(Message("{path}: no such file", path=argument))
     distinct = {os.path.realpath(file.path) if file.path != "-" else "-": file for file in reversed(found)}
@@ -76,9 +76,14 @@ def _hosts(folders: Sequence[str]) -> Mapping[str, str]:
 def find_plogs(environ: Mapping[str, str], since: float) -> tuple[LogFile, ...]:
     """Return the plog files written since a moment (seconds since the epoch); none where there is no log tree.
 
-    Source of the paths: facts D9, ASCEND_PROCESS_LOG_PATH before $HOME/ascend/log.
+    Source of the paths: CANN 8.5, envref_07_0007.
     """
-    roots = [environ.get("ASCEND_PROCESS_LOG_PATH"), os.path.join(environ.get("HOME", "/root"), "ascend", "log")]
+    work = environ.get("ASCEND_WORK_PATH")
+    roots = [
+        environ.get("ASCEND_PROCESS_LOG_PATH"),
+        os.path.join(work, "log") if work else None,
+        os.path.join(environ.get("HOME", "/root"), "ascend", "log"),
+    ]
     found: list[LogFile] = []
     for root in roots:
         if root and os.path.isdir(root):
@@ -92,12 +97,17 @@ def _in_directory(folder: str, host: str) -> list[LogFile]:
         names.sort()
         for name in leaves:
             path = os.path.join(base, name)
-            if _LOG_NAME.search(name) and os.path.isfile(path):
-                files.append(_log_file(path, host))
-    return sorted(files, key=lambda f: (-_run_time(f), f.path))
+            if is_log_name(name) and os.path.isfile(path):
+                files.append(log_file(path, host))
+    return sorted(files, key=lambda f: (-run_time(f), f.path))
 
 
-def _run_time(file: LogFile) -> float:
+def is_log_name(name: str) -> bool:
+    """Return whether a file of that name is a log."""
+    return _LOG_NAME.search(name) is not None
+
+
+def run_time(file: LogFile) -> float:
     """Return seconds; a plog's name holds the start of its process, which a copy keeps while its mtime is lost."""
     named = _PLOG_NAME.match(os.path.basename(file.path))
     if named is None:
@@ -112,7 +122,8 @@ def _run_time(file: LogFile) -> float:
         return file.modified
 
 
-def _log_file(path: str, host: str) -> LogFile:
+def log_file(path: str, host: str) -> LogFile:
+    """Return the file with what its name says; raises OSError."""
     name = os.path.basename(path)
     rank, plog = _RANK_IN_NAME.search(name), _PLOG_NAME.match(name)
     if rank is None:

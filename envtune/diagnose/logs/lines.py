@@ -7,6 +7,7 @@ Formats (facts D9 of the project's sources; one file may mix all of them):
     [rank3]: Traceback ...          [default0]:[rank0]: ...                              torchrun
     (Worker_TP0 pid=948496) ERROR 11-06 11:21:05 [multiproc_executor.py:699] ...         vLLM
     2025-10-15 11:11:50.834 ERROR ...      [2024-09-18 11:14:25] ...                     Python logging
+    Jun  1 10:00:05 host kernel: ...      [Sat Jun  1 10:00:05 2024] ...                 syslog, journalctl; dmesg -T
     EI0006: [PID: 15618] 2025-10-11-11:32:29.335.888 Getting socket times out.           CANN error text
 """
 
@@ -40,6 +41,12 @@ _DEVICE = re.compile(r"\bDevice:(\d+)|\bdevice_id=(\d+)|\bdeviceId:\s?(\d+)|\blo
 _TIME = re.compile(
     r"(?<!\d)(20\d\d)-(\d\d)-(\d\d)[- T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3})(?:[.,]?(\d{1,3}))?)?"
     r"|(?<![\d-])(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3}))?(?!\d)"
+)
+# rsyslog, `journalctl -k`, `dmesg -T`; seconds since the boot, as `dmesg` prints them, tell no time of day.
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_SYSLOG = re.compile(
+    rf"(?:<\d+>)?\[?(?:[A-Z][a-z]{{2}} )?({'|'.join(_MONTHS)}) {{1,2}}(\d{{1,2}}) (\d\d):(\d\d):(\d\d)"
+    r"(?:\.(\d{1,6}))?(?: (20\d\d)\])?"
 )
 # Any error, known or not, also `error` in Chinese. Case matters: "error" within an ordinary line says nothing.
 ERROR = (
@@ -95,7 +102,7 @@ def split_stream(text: str) -> tuple[str, str]:
 
 def is_error(text: str) -> bool:
     """Return whether a line reports an error, known or not; a line that is marked INFO or WARNING does not."""
-    return _ERROR.search(text) is not None and level_of(text) not in BENIGN
+    return level_of(text) not in BENIGN and _ERROR.search(text) is not None
 
 
 def parse(number: int, text: str) -> Line:
@@ -129,18 +136,31 @@ def time_of(text: str) -> Optional[float]:
     """Return the first timestamp in seconds, None when there is none or it is no date."""
     found = _TIME.search(text[:400])
     if found is None:
-        return None
+        return _syslog_time(text)
     year, month, day, hour, minute, second = (found[i] for i in range(1, 7))
     milli, micro = found[7], found[8]
     if year is None:
         year, micro = str(NO_YEAR), None
         month, day, hour, minute, second, milli = (found[i] for i in range(9, 15))
     moment = int(year), int(month), int(day), int(hour), int(minute), int(second)
+    return _seconds(moment, _fraction(milli) / 1e3 + _fraction(micro) / 1e6)
+
+
+def _syslog_time(text: str) -> Optional[float]:
+    found = _SYSLOG.match(text)
+    if found is None:
+        return None
+    month, day, hour, minute, second, fraction, year = found.groups()
+    moment = int(year or NO_YEAR), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), int(second)
+    return _seconds(moment, int((fraction or "0").ljust(6, "0")) / 1e6)
+
+
+def _seconds(moment: tuple[int, int, int, int, int, int], fraction: float) -> Optional[float]:
     try:
         datetime(*moment[:5], min(moment[5], 59))  # 60 is a leap second
     except ValueError:
         return None
-    return calendar.timegm(moment) + _fraction(milli) / 1e3 + _fraction(micro) / 1e6
+    return calendar.timegm(moment) + fraction
 
 
 def _fraction(digits: Optional[str]) -> int:

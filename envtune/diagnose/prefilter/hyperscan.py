@@ -10,10 +10,12 @@ import hashlib
 import json
 import platform
 import re
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
+from collections import Counter
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.catalog import cache
 from envtune.catalog.layers import why_untrusted
+from envtune.diagnose.logs.window import PART
 from envtune.diagnose.prefilter.literals import ORDINARY, Literals, ordinary, required_literals, shortest
 from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
 from envtune.diagnose.prefilter.templates import ANY_ERROR, CandidateLine, Expression, Numbers, TemplateFilter
@@ -21,10 +23,15 @@ from envtune.diagnose.prefilter.templates import ANY_ERROR, CandidateLine, Expre
 NAME = "signatures.hyperscan"
 SHORTEST_LITERAL = 3  # bytes of a literal that, where it is not ordinary, replaces its expression
 HEXADECIMAL = set("0123456789abcdef")
-FORMAT = 1  # to be raised when other rows are made from the same expressions
+FORMAT = 2  # to be raised when other rows are made from the same expressions
 ONCE = 1 << 20  # added to the number of a row of which one match per block is reported
 TAIL = 8  # bytes by which hyperscan decides whether to confirm a match
 MAX_ROWS, MAX_ROW_SETS = 40, 4096  # rows of one line that are remembered as a set; such sets
+# When an expression takes the place of its literals (HyperscanFilter._chatty): compiling anew takes 0.25 s, a candidate
+# line about 10 us, the pure-Python prefilter about 2 ms a block.
+MANY_LINES, MANY_BLOCKS = 20_000, 100
+SAMPLE, FEWEST = 400, 20  # candidate lines of one block by which it is decided
+IN_VAIN = 0.05  # share of them that the literals of an expression choose, and no expression takes
 
 
 class Row(NamedTuple):
@@ -44,6 +51,9 @@ class HyperscanFilter:
 
     Of an expression of which one match in a file is enough, hyperscan reports one per block; the pure-Python prefilter
     finds where in the block it is, and whether it is one.
+
+    Where the literals of an expression turn out to be frequent in these logs without a match of it, the expression
+    itself takes their place: a database is compiled without them.
     """
 
     def __init__(self, expressions: Sequence[Expression]) -> None:
@@ -52,16 +62,22 @@ class HyperscanFilter:
             import hyperscan
         except Exception as error:  # a package for another processor fails in its own ways
             raise UnusableError(str(error)) from error
+        self._hyperscan = hyperscan
         everything = (*expressions, ANY_ERROR)
         self._once = [number for number, expression in enumerate(everything) if expression.once]
         self._once_filter: Optional[TemplateFilter] = None
         self._expressions = everything
         self._numbers: dict[tuple[int, ...], tuple[int, ...]] = {}  # rows that matched -> expressions to try
         self._known: tuple[int, frozenset[int]] = (0, frozenset())  # how much was known, and the rows that are
+        self._whole: set[int] = set()  # expressions that took the place of their literals
+        self._seen, self._next_look = 0, MANY_LINES  # candidate lines, and how many of them before the next look
+        self._missed: tuple[Numbers, Numbers] = (set(), set())  # what was known of the last file, and what was missing
+        self._misses: Counter[int] = Counter()  # blocks in which it was still missing
         try:
-            self._database, self._rows = _database(hyperscan, everything)
+            self._database, self._looked_for = _database(hyperscan, everything)
         except (hyperscan.error, MemoryError) as error:
             raise UnusableError(str(error)) from error
+        self._rows = list(self._looked_for.values())
 
     def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[CandidateLine]:
         """Return the candidate lines of a block of whole lines, in order; none for what is known of the file."""
@@ -78,13 +94,62 @@ class HyperscanFilter:
 
         self._database.scan(block, match_event_handler=record)
         lines = self._lines(block, matches) if matches else {}
-        missing = {number for row in once for number in self._rows[row]}.difference(known) if once else ()
+        missing = {number for row in once for number in self._rows[row]}.difference(known) if once else set()
+        chatty = {*self._chatty(block, lines), *self._still_missing(known, missing)}.difference(self._whole)
+        if chatty:
+            self._replace(chatty)
         if not missing:
             return iter(lines.values())
-        for start, end, numbers in self._once_in(block, set(missing)):
+        for start, end, numbers in self._once_in(block, missing):
             line = lines.get(start)
             lines[start] = CandidateLine(start, end, tuple(sorted({*numbers, *(line.numbers if line else ())})))
         return iter([lines[start] for start in sorted(lines)])
+
+    def _chatty(self, block: bytes, lines: Mapping[int, CandidateLine]) -> Iterator[int]:
+        """Yield the expressions whose literals choose many lines in vain: no expression takes them.
+
+        After MANY_LINES, then after twice as many each time: the lines of one block decide.
+        """
+        self._seen += len(lines)
+        if self._seen < self._next_look or len(lines) < FEWEST:
+            return
+        self._next_look = 2 * self._seen
+        sample = list(lines.values())[:SAMPLE]
+        relaxed = {number: self._relaxed(number) for number in {n for line in sample for n in line.numbers}}
+        refused: Counter[int] = Counter()
+        for start, end, numbers in sample:
+            line = block[start : min(end, start + PART)]
+            if not any(relaxed[number].search(line) for number in numbers):
+                refused.update(numbers)
+        yield from (number for number, count in refused.items() if count >= IN_VAIN * len(sample))
+
+    def _relaxed(self, number: int) -> re.Pattern[bytes]:
+        regex, multiline, _ = self._expressions[number]
+        return re.compile(relax_regex(regex, multiline), re.IGNORECASE if ignores_case(regex) else 0)
+
+    def _still_missing(self, known: Numbers, missing: set[int]) -> Iterator[int]:
+        """Yield what one match in a file is enough of, and was not found in MANY_BLOCKS with its literals."""
+        file, before = self._missed
+        self._missed = known, set(missing)
+        if known is file:
+            self._misses.update(before.intersection(missing))
+            yield from (number for number in missing - self._whole if self._misses[number] >= MANY_BLOCKS)
+
+    def _replace(self, numbers: Iterable[int]) -> None:
+        """Look for these expressions themselves from now on."""
+        nearly = (number for number, count in self._misses.items() if count >= MANY_BLOCKS // 4)
+        self._whole.update(numbers, nearly)  # compiled once for both
+        rows = {row: [n for n in others if n not in self._whole] for row, others in self._looked_for.items()}
+        for number in self._whole:
+            rows.setdefault(_whole(self._hyperscan, self._expressions[number]), []).append(number)
+        rows = {row: numbers for row, numbers in rows.items() if numbers}
+        try:
+            self._database = _compiled(self._hyperscan, rows)
+        except (self._hyperscan.error, MemoryError):
+            return  # the literals do, too
+        self._looked_for, self._rows = rows, list(rows.values())
+        self._numbers = {}
+        self._known = (0, frozenset())
 
     def _rows_of(self, known: Numbers) -> frozenset[int]:
         """Return the rows of nothing but known expressions."""
@@ -133,13 +198,14 @@ def _line(block: bytes, at: int) -> tuple[int, int]:
     return start, end if part < 0 else part
 
 
-def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> Mapping[Row, list[int]]:
+def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> dict[Row, list[int]]:
     """Return what hyperscan looks for -> the expressions for which it does.
 
     Literals alone are found at twice the speed, so only expressions whose literals are ordinary go in as such.
     """
     rows: dict[Row, list[int]] = {}
-    for number, (regex, multiline, once) in enumerate(expressions):
+    for number, expression in enumerate(expressions):
+        regex, multiline, once = expression
         flags = hyperscan.HS_FLAG_SINGLEMATCH if once else 0
         needs = required_literals(regex, multiline)
         if needs and all(_rare(first, once) for first, *_ in needs):
@@ -148,10 +214,15 @@ def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> Mapping[Row, lis
                 text = re.escape(_rare_end(literal.text).encode("utf-8"))
                 rows.setdefault(Row(text, flags | case, once), []).append(number)
         else:
-            case = hyperscan.HS_FLAG_CASELESS if ignores_case(regex) else 0
-            text = relax_regex(regex, multiline) or rb"[^\n]"
-            rows.setdefault(Row(text, flags | case, once), []).append(number)
+            row = _whole(hyperscan, expression)
+            rows.setdefault(Row(row.text, row.flags | flags, once), []).append(number)
     return rows
+
+
+def _whole(hyperscan: Any, expression: Expression) -> Row:
+    """Return the row of an expression as such, each match of which is reported."""
+    case = hyperscan.HS_FLAG_CASELESS if ignores_case(expression.regex) else 0
+    return Row(relax_regex(expression.regex, expression.multiline) or rb"[^\n]", case, False)
 
 
 def _rare(option: Literals, once: bool) -> bool:
@@ -175,10 +246,10 @@ def _grams(tail: str) -> int:
     return sum(tail[at : at + 3] in ORDINARY for at in range(len(tail) - 2)) + 4 * (tail[-4:] in ORDINARY)
 
 
-def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, Sequence[Sequence[int]]]:
-    """Return the compiled database and the expressions of each of its rows.
+def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, dict[Row, list[int]]]:
+    """Return the compiled database and its rows.
 
-    It is read from the cache if possible; compiling it takes 0.2 to 0.5 s.
+    It is read from the cache if possible; making the rows and compiling them takes 0.3 s each.
     """
     stamp = _stamp(hyperscan, expressions)
     path = _cache_path()
@@ -188,18 +259,25 @@ def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, S
         try:
             database = hyperscan.loadb(text, hyperscan.HS_MODE_BLOCK)
             database.scratch = hyperscan.Scratch(database)
-            return database, json.loads(head)
+            rows = {Row(shown.encode("latin-1"), *others): numbers for (shown, *others), numbers in json.loads(head)}
+            return database, rows
         except hyperscan.error:
             pass  # of another processor after all: compiled again
     rows = _rows(hyperscan, expressions)
+    database = _compiled(hyperscan, rows)
+    if path is not None:
+        shown = [((row.text.decode("latin-1"), *row[1:]), numbers) for row, numbers in rows.items()]
+        text = json.dumps(shown).encode("ascii") + b"\n" + hyperscan.dumpb(database)
+        cache.write(path, cache.Cached(stamp, hashlib.sha256(text).hexdigest(), text))
+    return database, rows
+
+
+def _compiled(hyperscan: Any, rows: Iterable[Row]) -> Any:
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     ids = [number + ONCE if row.once else number for number, row in enumerate(rows)]
     flags = [row.flags for row in rows]
     database.compile(expressions=[row.text for row in rows], ids=ids, elements=len(ids), flags=flags)
-    if path is not None:
-        text = json.dumps(list(rows.values())).encode("ascii") + b"\n" + hyperscan.dumpb(database)
-        cache.write(path, cache.Cached(stamp, hashlib.sha256(text).hexdigest(), text))
-    return database, list(rows.values())
+    return database
 
 
 def _cache_path() -> Optional[str]:

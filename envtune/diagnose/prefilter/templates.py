@@ -229,7 +229,7 @@ class TemplateFilter:
     ) -> Iterator[tuple[_Literal, list[int]]]:
         """Yield the first literals of queries that occur anywhere, and the numbers of the lines in which they do."""
         literals: Iterable[_Literal] = self._uses
-        if len(exact) > SMALL:
+        if len(exact) > (SMALL if self._seen <= GROWN else SMALL >> 7):  # what literals consist of is found out once
             self._grams = self._grams or {key: _grams(_collapsed(_folded(key.collapsed))) for key in self._uses}
             present = _grams(folded)
             literals = [literal for literal, needed in self._grams.items() if needed <= present]

@@ -15,6 +15,7 @@ from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated
 from envtune.model import FaqEntry, Finding, Outcome
 from envtune.report.check_text import OUTCOMES
 from envtune.report.diagnosis.placeholders import fill
+from envtune.report.diagnosis.settings import exports
 from envtune.report.layout import printable
 
 MAX_LINE = 420  # characters of a log line that are shown
@@ -344,6 +345,7 @@ _LABELS: Mapping[str, Text] = {
 _RUN_ONCE = Message("Runs the job once with other settings, for this run only; no file is changed:")
 
 
+_EXPORT = Message("In the shell that starts the job, or in its launch script, on every host:")
 _SHOW_HERE = Message("Shows the repair; --apply makes it, envtune undo takes it back:")
 _SHOW_THERE = Message(
     "On the host where it failed, this shows what can be repaired; --apply does it, envtune undo takes it back:"
@@ -362,6 +364,9 @@ def todo(diagnosis: Diagnosis, target: str) -> Todo:
     if entry.run and diagnosis.verdict != RULED_OUT:
         label = _LABELS["look" if entry.side == "host" else entry.side]
         return Todo(label, remedy, f"{entry.run} CMD", _RUN_ONCE)
+    setting = exports(diagnosis.candidate)
+    if setting:
+        return Todo(_LABELS[entry.side], remedy, setting, _EXPORT)
     if entry.side == "host" and entry.checks and diagnosis.verdict != RULED_OUT:
         command = checked(" ".join(word for word in ("envtune fix --faq", entry.id, target) if word))
         if isinstance(command, Text):

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Iterable, Mapping, NamedTuple, Optional
+from typing import Iterable, Mapping, Optional
 
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
+from envtune.records import NamedTuple
 from envtune.resources.cann.version_files import canonical, same_release, same_version, version_key
 
 

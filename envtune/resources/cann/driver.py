@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, NamedTuple, Optional
+from typing import Iterable, Optional
 
 from envtune.collector.sources.cann import DRIVER_INFO, key_values
 from envtune.context import Context
@@ -11,6 +11,7 @@ from envtune.errors import HostError, Missing, Undetermined, Unreadable
 from envtune.host import Host, is_dir
 from envtune.messages import Message
 from envtune.model import Evidence, Fact, Reading
+from envtune.records import NamedTuple
 from envtune.resources.cann.version_files import in_ranges, same_version, selected_fields
 from envtune.resources.npu.devices import in_container, smi_output
 

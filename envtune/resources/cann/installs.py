@@ -11,7 +11,7 @@ porting guide 003:1567, 2688, 3048, 3297.
 from __future__ import annotations
 
 from posixpath import join
-from typing import Iterable, Mapping, NamedTuple, Optional
+from typing import Iterable, Mapping, Optional
 
 from envtune.collector.sources.cann import CANN_BASE, install_bases
 from envtune.context import Context
@@ -20,6 +20,7 @@ from envtune.errors import Denied, HostError, Missing, Undetermined, host_error_
 from envtune.host import Host, is_dir
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Fact, Reading
+from envtune.records import NamedTuple
 from envtune.resources.cann.tree import BrokenInstall, Install, find_install, has_components, install_root, read_install
 
 LINKS = ("cann", "ascend-toolkit/latest", "nnae/latest", "latest")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from posixpath import basename, dirname, join
-from typing import NamedTuple, Optional, Union
+from typing import Optional, Union
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Unreadable
 from envtune.host import Host, exists, is_dir, realpath
 from envtune.messages import Message, Text
+from envtune.records import NamedTuple
 from envtune.resources.cann.version import VersionEvidence, read_version
 
 COMPONENTS = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "hccl")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from posixpath import basename, join
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from envtune.collector.sources.cann import key_values
 from envtune.errors import HostError, Missing, host_error_text
 from envtune.host import Host
 from envtune.messages import Message, Text
+from envtune.records import NamedTuple
 from envtune.resources.cann.compatibility import cann_of_internal
 from envtune.resources.cann.version_files import same_version, selected_fields, version_cfg
 

@@ -15,6 +15,7 @@ from envtune.context.registry import action
 from envtune.errors import Skipped
 from envtune.host import Host
 from envtune.job.environment import env_file_environment, is_for_a_shell, parse_env_file, shell_environment
+from envtune.job.finished import is_json
 from envtune.job.foreign import not_for_a_shell
 from envtune.job.language import foreign_language
 from envtune.job.script import read_script, text_environment
@@ -182,6 +183,8 @@ def _file(context: Context, options: FixOptions) -> EnvFile:
     text = None if data is None else data.decode("utf-8", "surrogateescape")
     if script is not None:
         return EnvFile(path, "script", text)
+    if is_json(text or ""):
+        raise Skipped(Message("{path} notes what a finished job had; name its launch script with --script", path=path))
     docker = bool(text) and not is_for_a_shell(text or "") and bool(parse_env_file(text or "", path)[0])
     return EnvFile(path, "docker" if docker else "file", text)
 

@@ -10,11 +10,13 @@ import json
 import pkgutil
 import re
 from functools import cache
-from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
+from typing import Any, Iterable, Mapping, Optional, Union
 
 from envtune.context import Context
 from envtune.messages import Message, Text
 from envtune.ranges import checked_int
+from envtune.records import NamedTuple
+from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 from envtune.resources.python.distributions import NONE
 
 TASK_QUEUE_ON = "TASK_QUEUE_ENABLE unset is 1"
@@ -39,6 +41,18 @@ def about(name: str) -> Mapping[str, Any]:
 def names() -> tuple[str, ...]:
     """Return every described variable."""
     return tuple(table()["variables"])
+
+
+def path_variables() -> Mapping[str, Mapping[str, Any]]:
+    """Return by name the variables that lead to a directory or a file: kind, whether their reader makes it, source."""
+    rows: Mapping[str, Mapping[str, Any]] = table()["paths"]
+    return rows
+
+
+def documented() -> frozenset[str]:
+    """Return the name of every variable that somebody documents for jobs on NPUs."""
+    further = (name for listed in table()["names"].values() for name in listed)
+    return frozenset((*names(), *path_variables(), *further))
 
 
 def only_torch_npu(name: str) -> bool:
@@ -80,13 +94,14 @@ def _torch_npu(context: Context) -> Union[TorchNpu, Text]:
         torch = context.facts["torch"]
         version, source = released_as(torch.value or "") or "", torch.source
         if not version:
-            return NO_TORCH_NPU
+            return NOT_HERE if runs_elsewhere(context) else NO_TORCH_NPU
     found = branches_around(version, _branches())
     if found is None:
         return Message("torch_npu {version} is not in the compatibility matrix", version=version)
     return TorchNpu(version, *found, str(source))
 
 
+NOT_HERE = Message("the job's torch_npu is not known: {why}", why=ELSEWHERE)
 NO_TORCH_NPU = Message("torch_npu is none in the job's Python, and nothing else reads the variable")
 
 

@@ -7,12 +7,13 @@ playbook that sets variables, and the checks about debugging settings and runnin
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune import expect
 from envtune.context import Context
 from envtune.messages import Literal, Message, Text, clauses, in_context
 from envtune.model import Check, Expectation
+from envtune.records import NamedTuple
 from envtune.resources.environment.reference import about, names
 
 UNSET = "unset"  # the value of a variable that is not set

@@ -31,6 +31,7 @@ from envtune.resources.environment.reference import (
 )
 from envtune.resources.environment.training_values import QUEUE, UNSET, training_value, value_words
 from envtune.resources.environment.value_formats import judge
+from envtune.resources.npu.devices import runs_elsewhere
 
 WHITELIST = "HCCL_WHITELIST_DISABLE"
 BLOCKING = "ASCEND_LAUNCH_BLOCKING"
@@ -264,6 +265,7 @@ def ranges(context: Context) -> Iterable[Reading]:
             context.target.environment.description,
         )
     npu = context.facts.value("npu") if any("by" in about(name)["form"] for name in present) else None
+    npu = None if runs_elsewhere(context) else npu
     for name, value in present.items():
         found = judge(about(name)["form"], value, npu, present)
         yield Reading(name, found.good, _evidence(context, name, value), value_text(value), found.wanted, found.why)

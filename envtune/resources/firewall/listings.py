@@ -15,13 +15,14 @@ firewall-cmd (a Python program, 300 ms) and ufw are never started: what they set
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Optional, Sequence, Union
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded, host_error_text
 from envtune.host import Host, exists
 from envtune.host.json import parse_json
 from envtune.messages import Message, Text
 from envtune.model import CommandResult
+from envtune.records import NamedTuple
 
 if TYPE_CHECKING:
     from envtune.firewall import Table

@@ -6,7 +6,7 @@ The peers are those the user named (`--peer`, a hostfile, Slurm's node list), el
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterable, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Iterable, Mapping, Optional, Sequence
 
 from envtune import intervals
 from envtune.context import Context
@@ -17,6 +17,7 @@ from envtune.intervals import Intervals
 from envtune.messages import Message
 from envtune.model import Interface
 from envtune.ranges import decimal
+from envtune.records import NamedTuple
 from envtune.resources.network.interfaces import selects
 from envtune.resources.network.names import is_loopback, job_nodes, master_address
 from envtune.resources.network.ports import HcclPorts, hccl_ports

@@ -8,7 +8,7 @@ guide 003:1431-1454).
 from __future__ import annotations
 
 import re
-from typing import Iterable, NamedTuple, Optional
+from typing import Iterable, Optional
 
 from envtune.collector.sources.images import RECORDED_PILLOW_FILES
 from envtune.context import Context
@@ -18,6 +18,7 @@ from envtune.host import Host, exists
 from envtune.messages import Literal, Message, Text, in_context
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
+from envtune.records import NamedTuple
 from envtune.resources.python.distributions import Distribution, absent, every, locate
 
 NATIVE = "pillow"

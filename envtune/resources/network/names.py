@@ -5,7 +5,7 @@ Source: porting guide 003:275, 301, 594, 3417.
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, NamedTuple, Optional
+from typing import Iterable, Mapping, Optional
 
 from envtune import intervals
 from envtune.context import Context
@@ -15,6 +15,7 @@ from envtune.host import Host
 from envtune.messages import Literal, Message, Text, in_context
 from envtune.model import Evidence, Reading, Source
 from envtune.ranges import whole_number
+from envtune.records import NamedTuple
 
 # Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
 PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")

@@ -6,7 +6,7 @@ HCCL_HOST_SOCKET_PORT_RANGE; Documentation/networking/ip-sysctl of the kernel; p
 
 from __future__ import annotations
 
-from typing import Iterable, NamedTuple, Optional, Union
+from typing import Iterable, Optional, Union
 
 from envtune import intervals
 from envtune.context import Context
@@ -17,6 +17,7 @@ from envtune.intervals import Intervals
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Listener, Reading, Source
 from envtune.ranges import checked_int, decimal
+from envtune.records import NamedTuple
 from envtune.resources.network.names import job_nodes, master_address, variables_source
 
 BASE_PORT, BASE_RANGE = 60000, (1024, 65520)

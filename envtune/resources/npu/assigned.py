@@ -13,7 +13,7 @@ from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.messages import Message, Text, clauses
 from envtune.model import Evidence, Reading, Source
 from envtune.ranges import decimal
-from envtune.resources.npu.devices import NODES, device_nodes, in_container
+from envtune.resources.npu.devices import ELSEWHERE, NODES, device_nodes, in_container, runs_elsewhere
 
 RT_VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 VISIBLE = "ASCEND_VISIBLE_DEVICES"
@@ -37,6 +37,7 @@ class Limits(NamedTuple):
     model: Optional[str]
     container: bool
     ascending: bool  # CANN 8 and later take ASCEND_RT_VISIBLE_DEVICES in ascending order only
+    here: bool = True  # whether the job runs on this host, so that its devices are those of the job
 
 
 class Problem(NamedTuple):
@@ -104,6 +105,8 @@ def _command_text(context: Context) -> str:
 
 def _limits(context: Context) -> Limits:
     nodes = device_nodes(context)
+    if runs_elsewhere(context):
+        return Limits(tuple(range(IDS_LIMIT)), None, False, False, here=False)
     if not nodes:
         count = context.facts["npu_count"]
         if count.value in (None, "0"):
@@ -227,7 +230,10 @@ def _reading(name: str, value: str, evidence: Evidence, problems: Sequence[Probl
     if uncertain and not certain:
         reason = Message("the NPU model is not known: {problem}", problem=uncertain[0])
         return Reading(name, None, evidence, reason=reason)
+    if not limits.here and not certain:
+        return Reading(name, None, evidence, reason=ELSEWHERE)
     expected = Message("existing devices ({count} here), each once", count=len(limits.nodes))
+    expected = expected if limits.here else Message("existing devices, each once")
     return Reading(name, tuple(text.en for text in certain), evidence, clauses([value, *certain]), expected)
 
 

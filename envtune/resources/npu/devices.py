@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Mapping, Optional
 
 from envtune.context import Context
 from envtune.context.registry import fact
@@ -10,6 +10,7 @@ from envtune.errors import HostError, Missing, NotRecorded, Undetermined, host_e
 from envtune.host import exists
 from envtune.messages import Message
 from envtune.model import Fact
+from envtune.records import NamedTuple
 
 if TYPE_CHECKING:  # importing it costs some milliseconds, which a host without npu-smi need not pay
     from envtune.resources.npu.smi import Failure, NpuTable
@@ -237,6 +238,29 @@ def fact_ascend(context: Context) -> Fact:
     if failure is not None:
         return Fact("ascend", None, searched, host_error_text(failure))
     return Fact("ascend", "false", searched)
+
+
+@fact("ascend_job")
+def fact_ascend_job(context: Context) -> Fact:
+    """Return true when a job for NPUs is judged: a named one wherever it stands, else where anything of Ascend is here.
+
+    Where it is not, the fact is `ascend` itself: that is what a check then does not apply for.
+    """
+    if context.target.options.named:
+        return Fact("ascend_job", "true", context.target.environment.description)
+    return context.facts["ascend"]
+
+
+def runs_elsewhere(context: Context) -> bool:
+    """Return whether the job's files are judged on a host without anything of Ascend, where it cannot run.
+
+    What is not here (a device, a package, a directory) then says nothing about the job. A process runs where it is.
+    """
+    options = context.target.options
+    return options.named and options.pid is None and context.facts.value("ascend") != "true"
+
+
+ELSEWHERE = Message("nothing of Ascend is on this host, and the one that the job runs on is not read")
 
 
 def _node_sign(context: Context) -> str:

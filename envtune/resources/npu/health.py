@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Optional, Sequence
+from typing import TYPE_CHECKING, Iterable, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import probe
@@ -22,7 +22,9 @@ from envtune.resources.npu.devices import (
     smi_output,
     smi_undetermined,
 )
-from envtune.resources.npu.smi import NpuDevice, NpuTable
+
+if TYPE_CHECKING:
+    from envtune.resources.npu.smi import NpuDevice, NpuTable
 
 LISTED = Message("listed by npu-smi with Health OK")
 NO_DEVICE = Message(

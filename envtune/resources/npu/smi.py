@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Mapping, NamedTuple, Optional, Sequence
+from typing import Mapping, Optional, Sequence
 
 from envtune.messages import Message, Text
 from envtune.ranges import checked_int
+from envtune.records import NamedTuple
 
 PROCESS_TABLE_SINCE = 23  # major version of npu-smi; older ones print the devices only
 

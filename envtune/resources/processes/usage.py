@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Iterable, Mapping, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import probe
@@ -12,6 +12,7 @@ from envtune.host import Host, descendants
 from envtune.job.environment import process_environment
 from envtune.messages import N_, Literal, Message, Text, clauses, in_context, listed
 from envtune.model import Evidence, Process, Reading
+from envtune.records import NamedTuple
 from envtune.resources.npu.devices import (
     NODES,
     SmiOutput,
@@ -22,7 +23,9 @@ from envtune.resources.npu.devices import (
     smi_undetermined,
 )
 from envtune.resources.npu.health import device_label
-from envtune.resources.npu.smi import NpuDevice, NpuProcess
+
+if TYPE_CHECKING:
+    from envtune.resources.npu.smi import NpuDevice, NpuProcess
 
 TOOLS = ("msprof", "aoe")
 NONE = Message("none")

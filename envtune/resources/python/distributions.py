@@ -7,7 +7,7 @@ METADATA is read only for those a check asks for. Damage is a named problem, nev
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, NamedTuple, Optional, Union
+from typing import Iterable, Mapping, Optional, Union
 
 from envtune.collector.paths import on_path, search_path
 from envtune.collector.python.distributions import import_path, normal_name
@@ -18,6 +18,7 @@ from envtune.host import Host, exists, is_dir
 from envtune.job.target import PythonTarget
 from envtune.messages import Message, Text, clauses
 from envtune.model import Evidence, Fact, Reading
+from envtune.records import NamedTuple
 from envtune.resources.python.metadata import Distribution as Distribution
 from envtune.resources.python.metadata import metadata_file, named_in, parse_finder, parse_metadata, parse_requirements
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, NamedTuple, Optional
+from typing import Iterable, Mapping, Optional
 
 from envtune.collector.python.distributions import distribution_of
 from envtune.host import Host, is_dir
+from envtune.records import NamedTuple
 
 MAPPING_LIMIT = 65536  # characters of the mapping in the finder of an editable installation
 METADATA = (".dist-info", ".egg-info", ".egg-link")  # an egg is on the path itself

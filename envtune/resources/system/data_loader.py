@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Iterable, Iterator, NamedTuple, Optional, Sequence
+from typing import Iterable, Iterator, Optional, Sequence
 
 from envtune import expect
 from envtune.context import Context
@@ -14,6 +14,7 @@ from envtune.host import Host
 from envtune.messages import Message, Text, in_context
 from envtune.model import Evidence, Expectation, Reading
 from envtune.ranges import cpu_numbers, whole_number
+from envtune.records import NamedTuple
 from envtune.resources.system.platform import online_cpus
 
 # The launch scripts of the porting guide say `--workers 40` and `--workers=160` (003:588, 003:596).

@@ -19,20 +19,21 @@ from helpers.shipped import parsed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envtune.diagnose import patterns
+from envtune.diagnose import code_forms, patterns
 from envtune.diagnose.logs.files import LogFile
-from envtune.diagnose.patterns import Matcher, Pattern, Prefilter, patterns_of, select_prefilter
+from envtune.diagnose.patterns import Matcher, Pattern, Prefilter, patterns_of, process_patterns, select_prefilter
 from envtune.diagnose.prefilter import hyperscan as hyperscan_filter
 from envtune.diagnose.prefilter.hyperscan import HyperscanFilter, UnusableError
 from envtune.diagnose.prefilter.literals import required_literals
 from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
-from envtune.diagnose.prefilter.templates import DIGITS, GROWN, Expression, TemplateFilter
+from envtune.diagnose.prefilter.templates import DIGITS, GROWN, CandidateLine, Expression, TemplateFilter
 from envtune.diagnose.scan import Scan, scan
 
-PATTERNS = patterns_of(entries())
-EXPRESSIONS = [Expression(p.regex, p.multiline, p.role != "signature") for p in PATTERNS]
+PATTERNS = (*patterns_of(entries()), *process_patterns(), *code_forms.PATTERNS)
+EXPRESSIONS = [Expression(p.regex, p.multiline, p.role in patterns.ONCE) for p in PATTERNS]
 FEW = [expression for expression in EXPRESSIONS if "EI" in expression.regex]  # compiled in no time
 SLICES = 48  # of the patterns: the fast tests try one
+CHATTY_LITERALS = 8  # of 1,000
 MATCHER = Matcher(PATTERNS)
 
 
@@ -59,8 +60,6 @@ class Everything:
     """A prefilter that chooses nothing away: what it finds is what there is to be found."""
 
     def candidates(self, block: bytes, known: object = None) -> Iterator[object]:
-        from envtune.diagnose.prefilter.templates import CandidateLine
-
         for start, end in every_line_is_a_candidate(block):
             yield CandidateLine(start, end, tuple(range(len(PATTERNS) + 1)))
 
@@ -115,6 +114,106 @@ def test_the_closer_look_of_a_log_that_has_grown_loses_nothing(monkeypatch: pyte
     prefilter = TemplateFilter(EXPRESSIONS)
     for log in generated_logs(number):
         assert outcome(log, prefilter) == outcome(log, Everything())  # type: ignore[arg-type]
+
+
+# ------------------------------------------------ literals that are frequent in a log, and refused
+
+
+def literal_rows() -> list[tuple[str, tuple[int, ...]]]:
+    """Return what hyperscan looks for instead of expressions, and the numbers of these."""
+    rows = hyperscan_filter._rows(hyperscan, EXPRESSIONS)
+    literal = re.compile(rb"(?:[^\\\[(.*+?{|]|\\.)+")
+    return [
+        (re.sub(rb"\\(.)", rb"\1", row.text).decode("utf-8"), tuple(numbers))
+        for row, numbers in rows.items()
+        if literal.fullmatch(row.text)
+    ]
+
+
+def chatty_log(literal: str, rng: random.Random, examples: list[str], length: int = 400) -> bytes:
+    """Return a log in which every other line holds the literal, and a few hold known errors."""
+    lines = []
+    for number in range(length):
+        kind = rng.random()
+        if kind < 0.5:
+            lines.append(f"[INFO] GE(7,python): op {number} {literal} of node {rng.random()}")
+        elif kind < 0.52:
+            lines.append(f"[WARNING] GE(7,python): op {number} {literal}")
+        elif kind < 0.55:
+            lines += rng.choice(examples).splitlines()
+        else:
+            lines.append(f"step {number} loss {rng.random()}")
+    return ("\n".join(lines) + "\n").encode("utf-8")
+
+
+def scanned(logs: list[bytes], prefilter: Prefilter, size: int) -> tuple[object, ...]:
+    """Scan logs in blocks of that size, with one prefilter as a run does."""
+    found = scan([LogFile(f"log{n}", content=log) for n, log in enumerate(logs)], MATCHER, InBlocks(prefilter, size))
+    errors = [(error.file.path, error.line, error.before, error.after) for error in found.errors]
+    hits = [(h.file.path, h.pattern, h.line, dict(h.groups), h.context) for h in (*found.hits, *found.codes)]
+    return hits, found.counts, found.present, errors, found.notes.notes
+
+
+class InBlocks:
+    """A prefilter that is fed smaller blocks."""
+
+    def __init__(self, prefilter: Prefilter, size: int) -> None:
+        self._prefilter, self._size = prefilter, size
+
+    def candidates(self, block: bytes, known: object = frozenset()) -> Iterator[object]:
+        at = 0
+        while at < len(block):
+            end = block.find(b"\n", at + self._size) + 1 or len(block)
+            for start, stop, numbers in self._prefilter.candidates(block[at:end], known):  # type: ignore[arg-type]
+                yield CandidateLine(at + start, at + stop, numbers)
+            at = end
+
+
+@pytest.mark.slow
+def test_what_takes_the_place_of_frequent_literals_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Literals of signatures, of what they require or exclude, of blocks, process lines and codes."""
+    monkeypatch.setattr(hyperscan_filter, "MANY_LINES", 100)
+    monkeypatch.setattr(hyperscan_filter, "MANY_BLOCKS", 8)
+    rng = random.Random(4)
+    rows, examples = literal_rows(), list(example_lines())
+    replaced = 0
+    for literal, numbers in rng.sample(rows, CHATTY_LITERALS):
+        logs = [chatty_log(literal, rng, examples) for _ in range(2)]
+        prefilter = HyperscanFilter(EXPRESSIONS)
+        plain = HyperscanFilter(EXPRESSIONS)
+        monkeypatch.setattr(plain, "_replace", lambda numbers: None)
+        assert scanned(logs, prefilter, 3000) == scanned(logs, plain, 3000), literal
+        replaced += not prefilter._whole.isdisjoint(numbers)
+    assert replaced >= CHATTY_LITERALS // 2
+
+
+def test_a_frequent_literal_costs_no_candidates_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hyperscan_filter, "MANY_LINES", 100)
+    prefilter = HyperscanFilter([Expression(r"cannot import name '\w+'"), Expression("device \\d+ is lost")])
+    chatty = b"".join(b"%d cannot import name of that, %d\n" % (n, n) for n in range(200))
+    found = b"cannot import name 'a'\ndevice 3 is lost\n"
+    assert len(list(prefilter.candidates(chatty + found))) == 202
+    assert [candidate.numbers for candidate in prefilter.candidates(chatty + found)] == [(0,), (1,)]
+
+
+def test_literals_of_lines_that_match_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hyperscan_filter, "MANY_LINES", 100)
+    prefilter = HyperscanFilter(FEW)
+    for _ in range(3):
+        assert len(list(prefilter.candidates(b"EI0006: Getting socket times out\n" * 200))) == 200
+    assert not prefilter._whole
+
+
+def test_a_word_that_is_required_and_frequent_is_found_in_the_next_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hyperscan_filter, "MANY_BLOCKS", 4)
+    prefilter = HyperscanFilter([Expression("torch_npu version \\d", once=True)])
+    first: set[int] = set()
+    for _ in range(10):
+        prefilter.candidates(b"torch_npu version unknown\n" * 3, first)
+    assert prefilter._whole == {0}
+    assert not list(prefilter.candidates(b"torch_npu version unknown\n" * 3, first))
+    assert len(list(prefilter.candidates(b"torch_npu version 2\n", set()))) == 1
+    assert not list(prefilter.candidates(b"torch_npu version 2\n", {0}))
 
 
 # ----------------------------------------------------------------- what both build on

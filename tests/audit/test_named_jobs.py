@@ -1,0 +1,60 @@
+"""A job that is named is judged wherever it stands: on a login node, in CI, on a laptop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from helpers.recorded import host_data, report
+
+from envtune.model import Finding, Outcome
+
+LAPTOP = "plain-debian12"
+SCRIPT, ENV_FILE = "/home/li/train.sh", "/home/li/job.env"
+# what the launch script holds, and the checks that it fails by that alone
+LINES = [
+    ("export TASK_QUEUE_ENABLE=0", "ENV001 ENV015"),
+    ("export ASCEND_SLOG_PRINT_TO_STDOUT=1", "ENV002 ENV015"),
+    ("export ASCEND_GLOBAL_LOG_LEVEL=1", "ENV003 ENV015"),
+    ("export DUMP_GE_GRAPH=2", "ENV004 ENV015"),
+    ("export DUMP_GRAPH_LEVEL=2", "ENV005 ENV015"),
+    ("export ASCEND_GLOBAL_EVENT_ENABLE=1", "ENV006 ENV015"),
+    ("export COMBINED_ENABLE=0", "ENV008"),
+    ("export HCCL_WHITELIST_DISABLE=0", "ENV010 ENV104"),
+    ("export ACL_DUMP_DATA=1", "ENV013 ENV015"),
+    ("export HCCL_CONNECT_TIMEOUT=60", "ENV103"),
+    ("export HCCL_EXEC_TIMEOUT=100 HCCL_EVENT_TIMEOUT=90", "ENV104"),
+    ("export ASCEND_RT_VISIBLE_DEVICES=0,1,1", "NET006"),
+]
+ABOUT_VARIABLES = tuple({check for _, checks in LINES for check in checks.split()})
+
+
+def findings(line: str, target: dict[str, Any]) -> tuple[Finding, ...]:
+    data = host_data(LAPTOP)
+    data["target"] = target
+    script = f"export COMBINED_ENABLE=1\n{line}\ntorchrun train.py\n"
+    data["files"] = {**data["files"], SCRIPT: script, ENV_FILE: f"COMBINED_ENABLE=1\n{line}\n"}
+    return report(data, ABOUT_VARIABLES).findings
+
+
+def failed(line: str, target: dict[str, Any]) -> set[str]:
+    return {finding.id for finding in findings(line, target) if finding.outcome is Outcome.FAIL}
+
+
+@pytest.mark.parametrize(("line", "ids"), LINES)
+def test_a_script_is_judged_where_no_npu_is(line: str, ids: str) -> None:
+    assert failed(line, {"script": SCRIPT}) == set(ids.split())
+
+
+def test_an_env_file_is_judged_where_no_npu_is() -> None:
+    assert failed("TASK_QUEUE_ENABLE=0", {"env_file": ENV_FILE}) == {"ENV001", "ENV015"}
+
+
+def test_without_a_named_job_nothing_is_judged_there() -> None:
+    assert {finding.outcome for finding in findings("export TASK_QUEUE_ENABLE=0", {})} == {Outcome.NOTAPPLICABLE}
+
+
+def test_what_the_packages_of_another_host_decide_is_unknown() -> None:
+    (finding,) = [f for f in findings("export HCCL_BUFFSIZE=200", {"script": SCRIPT}) if f.id == "ENV001"]
+    assert finding.outcome is Outcome.UNKNOWN
+    assert "the one that the job runs on is not read" in (finding.reason.en if finding.reason else "")

@@ -1,0 +1,22 @@
+"""A short log in the wording of public threads leads to its family (tests/cases/families/logs.yaml)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from helpers.examples import ROOT
+from helpers.rows import sampled
+
+from envtune.diagnose import diagnose
+
+LOGS = yaml.safe_load((ROOT / "tests" / "cases" / "families" / "logs.yaml").read_text("utf-8"))
+ROWS = [(name, text) for name, texts in LOGS.items() for text in texts]
+
+
+@pytest.mark.parametrize(("name", "text"), sampled(ROWS, 6))
+def test_the_first_answer(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(text, "utf-8")
+    found = diagnose([str(tmp_path / "train.log")], check=False)
+    assert [d.candidate.entry.name for d in found.diagnoses][:1] == ([] if name == "nothing" else [name])
