@@ -49,7 +49,7 @@ _FAILS = re.compile(
 )
 _STAMPED = re.compile(
     r"\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|ERROR|WARN|CRITICAL|FATAL|rank\s?\d|[EW] )|E[A-Z\d]\d{4}[:\[]"
-    r"|(?:[\w.]+\.)?\w*(?:Error|Exception)(?::|$|\()|(?:fatal )?error: |E\d{4} |terminate called|\s*what\(\)"
+    r"|(?:[\w.]+\.)?\w*(?:Error|Exception)(?::|$|\()|(?:fatal )?error: |loc\(|E\d{4} |terminate called|\s*what\(\)"
 )
 _QUOTING = re.compile(
     r"\s{0,8}(?:#{1,6}\s|[-*+\u2022]\s|\d{1,2}[.)\u3001]\s|>|\|)"  # a heading, an item, a quotation, a row
