@@ -136,6 +136,8 @@ class Signature(NamedTuple):
     """How an FAQ entry's error looks in a log; a `strong` one is that entry's alone, a `weak` one needs a second sign.
 
     `requires` must all occur in the same log, `unless` must not; `origin` is seed where the porting guide shows it.
+    `frame` must match a line of the Python traceback that ends with the line that was found. `regex` of one that is
+    given by `tokens` (catalog/tokens.py) is made from them.
     """
 
     regex: str
@@ -144,6 +146,8 @@ class Signature(NamedTuple):
     multiline: bool = False
     requires: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
+    frame: str = ""
 
 
 class Criterion(NamedTuple):

@@ -126,13 +126,21 @@ def _criteria(data: Row, effect: str) -> tuple[Criterion, ...]:
 
 def _signature(row: Row) -> Signature:
     return Signature(
-        regex=row["regex"],
+        regex=row["regex"] if "regex" in row else _expression(row),
         strength=row["strength"],
         origin=row["origin"],
         multiline=row.get("multiline", False),
         requires=tuple(row.get("requires", ())),
         unless=tuple(row.get("unless", ())),
+        tokens=tuple(row.get("tokens", ())),
+        frame=row.get("frame", ""),
     )
+
+
+def _expression(row: Row) -> str:
+    from envtune.catalog.tokens import expression_of
+
+    return expression_of(row["tokens"], row.get("multiline", False))
 
 
 def _step(row: Row) -> Step:

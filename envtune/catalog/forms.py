@@ -8,9 +8,10 @@ import typing
 from typing import Any, Callable, Mapping, Union
 
 from envtune import expect as matchers
+from envtune.catalog.tokens import is_token
 from envtune.catalog.yaml import Node
 from envtune.context import registry
-from envtune.messages import Message
+from envtune.messages import Message, enumerated
 from envtune.schema.types import (
     AnyOf,
     Anything,
@@ -34,6 +35,7 @@ from envtune.snapshot.schema import SNAPSHOT
 NAME = "[a-z0-9]+([.-][a-z0-9]+)*"
 TEXT = Str(least=1)
 REGEX = Str(name=Message("a regular expression"), check=regular_expression, keywords={"format": "regex"})
+TOKEN = Str(name=Message("words such as notify wait, alternatives between |"), check=is_token)
 STEP_KINDS: Mapping[str, str] = {
     "cpu.set_governor": "Set the governor of every CPU frequency policy, until the next boot.",
     "sysctl.set": "Set a kernel parameter now and for the next boot.",
@@ -56,6 +58,18 @@ STEP_KINDS: Mapping[str, str] = {
 def several(item: Type) -> ListOf:
     """Return a list that is not empty."""
     return ListOf(item, least=1)
+
+
+def either(record: Record, *names: str) -> Special:
+    """Return the record in which exactly one of these fields is given."""
+
+    def judge(validator: Validator, node: Node) -> Any:
+        given = [name for name in names if node.kind == "mapping" and node.get(name) is not None]
+        if node.kind == "mapping" and len(given) != 1:
+            return validator.report(node, Message("write one of {names}", names=enumerated(names)))
+        return validator.judge(node, record)
+
+    return Special(judge, lambda: record)
 
 
 LINES = several(TEXT)

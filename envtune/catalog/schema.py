@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from envtune.catalog.forms import APPLIES, EXAMPLE, EXPECT, LINES, NAME, PROBE, REGEX, STEPS, TEXT, several
+from envtune.catalog.forms import (
+    APPLIES,
+    EXAMPLE,
+    EXPECT,
+    LINES,
+    NAME,
+    PROBE,
+    REGEX,
+    STEPS,
+    TEXT,
+    TOKEN,
+    either,
+    several,
+)
 from envtune.messages import Message
 from envtune.schema.types import AnyOf, Bool, Field, MapOf, Number, Record, Str
 
@@ -92,11 +105,13 @@ CHECK = Record(
     ),
 )
 
-SIGNATURE = Record(
-    Field("regex", REGEX, "Python regular expression; named groups become evidence.", True),
+_SIGNATURE = Record(
+    Field("regex", REGEX, "Python regular expression; named groups become evidence."),
+    Field("tokens", several(TOKEN), "Instead of it: what one message holds, in any order and spelling; rarest first."),
     Field("strength", Str(choices=("strong", "weak")), "strong: only this entry; weak: needs a second sign.", True),
     Field("origin", ORIGIN, "Whether the porting guide shows this text.", True),
     Field("multiline", Bool(), "The expression spans lines."),
+    Field("frame", REGEX, "Must match a line of the Python traceback that ends there: whose code was importing, say."),
     Field(
         "requires",
         several(REGEX),
@@ -104,6 +119,7 @@ SIGNATURE = Record(
     ),
     Field("unless", several(REGEX), "None may be told: by the same file or those variables."),
 )
+SIGNATURE = either(_SIGNATURE, "regex", "tokens")
 
 _SUBJECT = Field("subject", TEXT, "Of the finding; `npu{device}` names what a signature captured, `*` is anything.")
 _ACTUAL = Field("actual", TEXT, "A regular expression for what was found, in English; it may name groups, too.")

@@ -8,6 +8,7 @@ from typing import Mapping, Optional, Sequence
 
 from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.confirm import ConfirmingHost
+from envtune.diagnose.events.mentions import Mentioned
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import Line
 from envtune.diagnose.logs.own import Looked
@@ -15,6 +16,7 @@ from envtune.diagnose.past_fixes import PastFix
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground, Judgement, judge
 from envtune.diagnose.rank import NO_JOB, Candidate, Resolution
 from envtune.diagnose.scan import FirstError, Scan
+from envtune.diagnose.tables import State
 from envtune.model import Finding, Outcome
 from envtune.ranks.records import Verdict
 
@@ -56,6 +58,8 @@ class DiagnosisReport:
     codes: tuple[FoundCode, ...] = ()  # in the order in which they happened
     target: str = ""  # the options that name the job, as they were given
     job: Verdict = NO_JOB  # which process failed first, of several
+    mentions: tuple[Mentioned, ...] = ()  # what was found and is no event
+    states: tuple[State, ...] = ()  # what checks find in the tables of the logs
     unexplained: bool = False  # without a diagnosis: there are error lines besides harmless ones
     looked: tuple[Looked, ...] = ()  # where logs were looked for, when none was named
 

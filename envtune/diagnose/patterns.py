@@ -27,10 +27,16 @@ class Pattern:
     owner: str
     regex: str
     strength: str = "strong"  # strong | weak
-    role: str = "signature"  # signature | requires | unless | code | process (a row of ranks/lines.py)
+    role: str = "signature"  # signature | requires | unless | code | table | process (a row of ranks/lines.py)
     multiline: bool = False
     index: int = 0  # of the signature within its entry, of the row in its table
     harmless: bool = False  # a line that matches reports no error
+    frame: str = ""  # must match a line of the traceback above
+
+
+def is_symptom(owner: str) -> bool:
+    """Return whether an entry is about a run that goes on: the guide's symptoms have the letter X."""
+    return owner.startswith("X")
 
 
 class Prefilter(Protocol):
@@ -110,11 +116,21 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
                 multiline=signature.multiline,
                 index=index,
                 harmless=entry.side == "ignore",
+                frame=signature.frame,
             )
             patterns[pattern] = None
             for role, others in (("requires", signature.requires), ("unless", signature.unless)):
                 patterns.update(dict.fromkeys(Pattern("", regex, "weak", role) for regex in others))
     return tuple(patterns)
+
+
+# The heads of the tables that npu-smi and `ps -ef` print.
+_TABLES = (r"\|\s?npu-smi\s+[\w.-]+\s+Version:", r"^\s*(?:UID|USER)\s+PID\s+PPID\b")
+
+
+def table_patterns() -> tuple[Pattern, ...]:
+    """Return the expressions for the heads of tables that are judged as a host (tables.py)."""
+    return tuple(Pattern("", regex, "weak", "table", index=number) for number, regex in enumerate(_TABLES))
 
 
 def process_patterns() -> tuple[Pattern, ...]:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from dataclasses import replace
-from typing import Iterable, Optional, Sequence
+from typing import Callable, Iterable, Optional, Sequence
 
 from envtune.catalog import Catalogue, load
 from envtune.context.open import UNNAMED
@@ -14,13 +14,16 @@ from envtune.diagnose.code_forms import PATTERNS
 from envtune.diagnose.codes import found_codes, with_codes
 from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.diagnosis import DiagnosisReport, report_diagnoses
+from envtune.diagnose.events.mentions import of_entries, without_mentions
+from envtune.diagnose.evidence import with_weak_signs
 from envtune.diagnose.logs.files import LogFile, find_logs
 from envtune.diagnose.logs.lines import time_of
 from envtune.diagnose.logs.own import find_own_logs
-from envtune.diagnose.patterns import Matcher, patterns_of, process_patterns, select_prefilter
+from envtune.diagnose.patterns import Matcher, patterns_of, process_patterns, select_prefilter, table_patterns
 from envtune.diagnose.rank import no_environment, resolve
 from envtune.diagnose.redaction import redacted_report
 from envtune.diagnose.scan import TimeWindow, scan
+from envtune.diagnose.tables import states_of, with_states
 from envtune.errors import UsageError
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
@@ -94,13 +97,36 @@ def diagnose_files(
     """
     entries = tuple(entries)
     forms = PATTERNS if dictionary is not None else ()
-    patterns = (*patterns_of(entries), *process_patterns(), *forms)
+    tables = table_patterns() if dictionary is not None else ()
+    patterns = (*patterns_of(entries), *process_patterns(), *forms, *tables)
     found = scan(files, Matcher(patterns), select_prefilter(patterns, files), window)
+    found, mentions = without_mentions(found)
+    states = states_of(found, dictionary) if found.tables and dictionary is not None else ()
+    found = with_states(found, states) if states else found
     resolution = resolve(found, entries, no_environment if host is None else host.environment)
     codes = found_codes(found, dictionary.codes) if dictionary is not None and found.codes else ()
     resolution = with_codes(resolution, codes, found, entries) if codes else resolution
+    resolution = with_weak_signs(resolution, found)
     result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None, codes)
-    return redacted_report(replace(result, target="" if host is None else host.target_options))
+    lists = (result.diagnoses, result.hints, result.harmless, result.consequences)
+    reported = {diagnosis.candidate.entry.id for diagnoses in lists for diagnosis in diagnoses}
+    spoken = of_entries(mentions, _entry_finder(entries, dictionary), reported)
+    return redacted_report(
+        replace(result, target="" if host is None else host.target_options, mentions=spoken, states=states)
+    )
+
+
+def _entry_finder(entries: Sequence[FaqEntry], dictionary: Optional[Catalogue]) -> Callable[[str], Optional[FaqEntry]]:
+    """Return the function that finds the entry of an id, or of an error code."""
+    by_id = {entry.id: entry for entry in entries}
+
+    def find(owner: str) -> Optional[FaqEntry]:
+        if owner in by_id or dictionary is None:
+            return by_id.get(owner)
+        code = dictionary.codes.find(owner)
+        return None if code is None else by_id.get(code.faq) or code.entry()
+
+    return find
 
 
 def time_window(since: Optional[str], until: Optional[str]) -> TimeWindow:

@@ -16,7 +16,7 @@ Moment = tuple[float, str, int]  # seconds (infinite where unknown), file, line
 Place = tuple[str, int]
 _MEANINGS = {"cause": OWN, "waiting": WAIT, "wrapper": UNSURE, "consequence": AFTER}
 _ORDER = (OWN, UNSURE, WAIT, AFTER)
-_EXPLAINED = (
+EXPLAINED = (
     "notify",
     "socket",
     "p2p",
@@ -103,7 +103,7 @@ def _lines(scan: Scan) -> Iterable[Note]:
 
 def _errors(scan: Scan, hits: Iterable[Hit], entries: Mapping[str, FaqEntry]) -> list[Note]:
     """Return error lines and hits, each once, with what they mean for their process."""
-    explained = {note.place for note in _lines(scan) if note.kind.partition(".")[0] in _EXPLAINED}
+    explained = {note.place for note in _lines(scan) if note.kind.partition(".")[0] in EXPLAINED}
     known: dict[Place, list[str]] = {}
     proven: set[Place] = set()
     notes: dict[Place, Note] = {}

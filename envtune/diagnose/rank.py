@@ -54,6 +54,11 @@ class Candidate:
         return any(hit.pattern.strength == "strong" for hit in self.hits)
 
     @property
+    def confident(self) -> bool:
+        """Whether more than weak signs speak for it."""
+        return self.strong or any(hit.pattern.role == "code" for hit in self.hits)
+
+    @property
     def first(self) -> Hit:
         """The hit that proves it best: the earliest strong one."""
         return next((hit for hit in self.hits if hit.pattern.strength == "strong"), self.hits[0])

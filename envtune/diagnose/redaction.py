@@ -41,6 +41,7 @@ def redacted_report(report: DiagnosisReport) -> DiagnosisReport:
         hints=redacted_all(report.hints),
         harmless=redacted_all(report.harmless),
         consequences=redacted_all(report.consequences),
+        mentions=tuple(mention._replace(hit=redacted_hit(mention.hit)) for mention in report.mentions),
     )
 
 

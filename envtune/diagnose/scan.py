@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from envtune.diagnose.code_forms import code_of, codes_in
+from envtune.diagnose.events.forms import QUOTED, form_of, is_mention
+from envtune.diagnose.events.progress import Progress, progress_of
 from envtune.diagnose.logs.blocks import Block, LineEnds, blocks
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import (
@@ -23,7 +25,7 @@ from envtune.diagnose.logs.lines import (
 )
 from envtune.diagnose.logs.window import BACK, PART, LineWindow
 from envtune.diagnose.notes import FileNotes, Notes
-from envtune.diagnose.patterns import ONCE, Matcher, Pattern, Prefilter
+from envtune.diagnose.patterns import ONCE, Matcher, Pattern, Prefilter, is_symptom
 from envtune.diagnose.prefilter.templates import CandidateLine
 
 MAX_KEPT = 5  # lines kept per entry, file, rank and strength
@@ -34,6 +36,10 @@ MAX_NEIGHBOUR = 2000  # characters of a line next to a hit
 MAX_INTERLEAVED = 1000  # multi-line signatures of a file that are looked for among lines of other processes
 TAIL = 64 << 10  # bytes at the end of a file in which errors are always looked for
 BEFORE_ERROR = 6  # lines before the first error that are kept
+AROUND = 1 << 15  # bytes around a line that tell what kind of page it is on
+LOOK_AHEAD, MAX_LOOKS = 1 << 16, 16  # bytes after a hit in which steps are looked for; hits of a big file for which
+MAX_TABLES, MAX_TABLE = 8, 600  # tables of all inputs; rows of one
+_TABLE_ROW = re.compile(r"\s*[+|]|\S+\s+\d{1,9}\s+\d{1,9}\s")
 MAX_TRACEBACK = 400  # lines after the head of a Python traceback in which its exception is looked for
 
 _Counted = Sequence[Tuple[str, str]]  # keys of Scan.counts
@@ -49,11 +55,21 @@ class Hit:
     line: Line
     groups: Mapping[str, str]
     context: tuple[str, ...] = ()
+    form: str = ""  # events/forms.py: why it is a mention, or that it is quoted
+    outlived: str = ""  # why the error did not end the run, where the lines after it show that
 
     @property
     def rank(self) -> Optional[int]:
         """The rank that printed it, by the line or else by the file's name."""
         return self.line.rank if self.line.rank is not None else self.file.rank
+
+
+class Table(NamedTuple):
+    """A table of npu-smi or ps in a log: the number of its first line, and its rows from the head on."""
+
+    file: LogFile
+    line: int
+    rows: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -93,6 +109,9 @@ class Scan:
 
     hits: list[Hit] = field(default_factory=list)
     codes: list[Hit] = field(default_factory=list)  # lines with an error code, which owns the pattern
+    tables: list[Table] = field(default_factory=list)  # the first ones
+    mentions: list[Hit] = field(default_factory=list)  # lines that report no event
+    progress: dict[str, Progress] = field(default_factory=dict)  # path -> how a file ends in which anything was found
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
     present: set[tuple[str, str]] = field(default_factory=set)  # (regex, file) of requires and unless
     errors: list[FirstError] = field(default_factory=list)  # the first of each kind, in the order of each file
@@ -125,7 +144,8 @@ class Scan:
         """Keep a hit while there is room for it."""
         self._room -= sum(map(len, hit.context)) + len(hit.line.text)
         if self._room > 0:
-            (self.codes if hit.pattern.role == "code" else self.hits).append(hit)
+            mention = hit.form not in ("", QUOTED)
+            (self.mentions if mention else self.codes if hit.pattern.role == "code" else self.hits).append(hit)
 
     def keep_error(self, error: FirstError) -> None:
         """Keep the first error of a file, and further ones while there is room for them."""
@@ -172,6 +192,8 @@ class _FileScan:
         self._multiline = {number for number, pattern in enumerate(matcher.patterns) if pattern.multiline}
         self._clock: Optional[float] = None  # the time of the last line whose time was needed, and its place
         self._clock_place: tuple[Optional[LineWindow], int] = (None, 0)
+        self._looks = MAX_LOOKS  # hits after which may still be looked for steps
+        self._found = False  # a hit or an error that is kept
         self._interleaved = MAX_INTERLEAVED  # how often lines of other processes may still be skipped
 
     def run(self) -> None:
@@ -188,8 +210,11 @@ class _FileScan:
             self._result.size += block.size
             unended = not block.text.endswith(b"\n")
         self._notes.end()
+        tail = (last[0] + last[1])[-TAIL:]
         if self._any_error[0] in self._known:
-            self._look_at_tail((last[0] + last[1])[-TAIL:], ends)
+            self._look_at_tail(tail, ends)
+        if self._found and self._file.pid is None and ends.lines is not None:
+            self._result.progress[self._file.path] = progress_of(tail, ends.lines - tail.count(b"\n") + 1)
         count, total = ends.lines, self._result.lines
         self._result.lines = None if count is None or total is None else total + count + unended
 
@@ -226,11 +251,24 @@ class _FileScan:
             self._count(self._last_owners)
             return
         matches = self._search(lines, start, end, numbers) if numbers else []
-        owners = self._record(lines, start, end, matches) if matches else None
+        form = self._form(lines, start, end, matches) if matches else ""
+        owners = self._record(lines, start, end, matches, form) if matches else None
         if owners is not None and self._multiline.isdisjoint(numbers):
             self._last, self._last_owners = raw, owners
-        if any_error and not any(self._matcher.patterns[number].harmless for number, _, _ in matches):
+        mention = form not in ("", QUOTED)
+        if any_error and not mention and not any(self._matcher.patterns[n].harmless for n, _, _ in matches):
             self._look_for_error(lines, start, end)
+
+    def _form(self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match]) -> str:
+        """Return why the line is a mention, or QUOTED; nothing for an event and for what is known as harmless."""
+        if any(self._matcher.patterns[number].harmless for number, _, _ in matches):
+            return ""
+        match = min((match for _, match, _ in matches), key=lambda match: match.start())
+        text = match.string.partition("\n")[0]
+        # One of tokens begins with the line, and ends with the first token.
+        at = match.start() or min(match.end(), len(text)) - 1
+        printed = not any(is_symptom(self._matcher.patterns[number].owner) for number, _, _ in matches)
+        return form_of(text, at, lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
 
     def _search(self, lines: LineWindow, start: int, end: int, numbers: Sequence[int]) -> list[_Match]:
         parts = lines.parts(start, end)
@@ -254,9 +292,12 @@ class _FileScan:
         for number, match in self._matcher.match(numbers, message, lambda: self._windows(lines, text, place[1])):
             pattern = self._matcher.patterns[number]
             if pattern.role == "signature":
-                matches.append((number, match, text))
+                if not pattern.frame or _has_frame(lines, place[0], pattern.frame):
+                    matches.append((number, match, text))
             elif pattern.role == "code":
                 matches += [(number, code, text) for code in codes_in(match)]
+            elif pattern.role == "table":
+                self._keep_table(lines, place, message)
             elif pattern.role in ONCE:
                 self._known.add(number)
                 self._result.present.add((pattern.regex, self._file.path))
@@ -264,11 +305,24 @@ class _FileScan:
                 self._note(lines, place[0], number, match, text)
         return matches
 
+    def _keep_table(self, lines: LineWindow, place: tuple[int, int], head: str) -> None:
+        if len(self._result.tables) >= MAX_TABLES:
+            return
+        rows = [head]
+        for text in islice(lines.following(place[1]), MAX_TABLE):
+            row = split_stream(text)[1]
+            if not _TABLE_ROW.match(row):
+                break
+            rows.append(row)
+        self._found = True
+        self._result.tables.append(Table(self._file, lines.number(place[0]), tuple(rows)))
+
     def _note(self, lines: LineWindow, start: int, number: int, match: re.Match[str], text: str) -> None:
         """Keep a line that says something about processes."""
         row, fields = self._matcher.patterns[number].index, match.groupdict()
         kept, more = self._notes.wants(row, text, fields)
-        if kept:
+        message = match.string.partition("\n")[0]
+        if kept and form_of(message, match.start(), lambda: b"", printed=False) in ("", QUOTED):
             said = text if match.string in text else f"{text[: len(text) - len(split_stream(text)[1])]}{match.string}"
             line = Line(lines.number(start), text, time=lines.time_at(text, start))
             self._notes.add(row, line, said, fields)
@@ -279,8 +333,10 @@ class _FileScan:
         self._interleaved -= 1
         return lines.windows(text, end, self._interleaved > 0)
 
-    def _record(self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match]) -> Optional[_Counted]:
-        """Count the line once for each entry and keep it while there are few like it.
+    def _record(
+        self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match], form: str
+    ) -> Optional[_Counted]:
+        """Count the line once for each entry and keep it while there are few like it; a mention is not counted.
 
         Return None for a line that is kept, else what is counted. Where one hit of a line is kept all are, because what
         else matches the same line tells entries apart.
@@ -288,17 +344,18 @@ class _FileScan:
         rank = rank_of(matches[0][2] if end - start <= PART else lines.text(start, end))
         rank = self._file.rank if rank is None else rank
         found = [self._owned(number, match) for number, match, _ in matches]
-        kind = (rank, *[(number, pattern.owner) for pattern, (number, _, _) in zip(found, matches)])
+        kind = (rank, form, *[(number, pattern.owner) for pattern, (number, _, _) in zip(found, matches)])
         owners = self._enough.get(kind)
         if owners is not None:
             self._count(owners)
             return owners
-        owners = [(owner, self._file.path) for owner in {pattern.owner for pattern in found}]
+        mention = form not in ("", QUOTED)
+        owners = [] if mention else [(owner, self._file.path) for owner in {pattern.owner for pattern in found}]
         self._count(owners)
-        strengths = sorted({(pattern.owner, pattern.strength) for pattern in found})
+        strengths = sorted({(pattern.owner, form if mention else pattern.strength) for pattern in found})
         few = [self._result.count(owner, self._file, rank, strength) for owner, strength in strengths]
         if any(few):
-            self._keep(lines, start, end, matches)
+            self._keep(lines, start, end, matches, form)
             return None
         if len(self._enough) < MAX_COMBINATIONS:
             self._enough[kind] = owners
@@ -320,21 +377,31 @@ class _FileScan:
         for key in owners:
             counts[key] = counts.get(key, 0) + 1
 
-    def _keep(self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match]) -> None:
+    def _keep(self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match], form: str) -> None:
+        self._found = True
         head = lines.text(start, end)
         line = replace(parse(lines.number(start), head), time=lines.time_at(head, start))
         before = [neighbour[:MAX_NEIGHBOUR] for neighbour in _before(lines, start)]
         after = [neighbour[:MAX_NEIGHBOUR] for neighbour in islice(lines.following(end), CONTEXT)]
+        outlived = self._outlived(lines, line.number, end)
         for number, match, text in matches:
             groups = {key: value for key, value in match.groupdict().items() if value is not None}
             context = (*before, text, *after)
-            hit = Hit(self._owned(number, match), self._file, replace(line, text=text), groups, context)
-            self._result.keep(hit)
+            pattern, own = self._owned(number, match), replace(line, text=text)
+            self._result.keep(Hit(pattern, self._file, own, groups, context, form, outlived))
+
+    def _outlived(self, lines: LineWindow, number: int, end: int) -> str:
+        """Return `steps` where a run goes on after a line of a file of which only the end is looked at."""
+        if self._file.size <= TAIL or self._file.pid is not None or self._looks <= 0:
+            return ""
+        self._looks -= 1
+        return "steps" if progress_of(lines.ahead(end, LOOK_AHEAD), number + 1).why_outlived(number) == "steps" else ""
 
     def _look_for_error(self, lines: LineWindow, start: int, end: int) -> None:
         text = lines.text(start, end)
-        if not is_error(text):
+        if not is_error(text) or is_mention(text):
             return
+        self._found = True
         new, more = self._notes.wants_error(text)
         if not more:
             self._known.update(self._any_error)
@@ -377,6 +444,17 @@ def _neighbours(parts: Iterator[Block]) -> Iterator[tuple[bytes, Block, bytes]]:
 
 def _before(lines: LineWindow, start: int, number: int = CONTEXT) -> tuple[str, ...]:
     return tuple(islice(lines.preceding(start), number))[::-1]
+
+
+def _has_frame(lines: LineWindow, start: int, frame: str) -> bool:
+    """Return whether a line of the Python traceback that ends with a line matches an expression."""
+    for line in islice(lines.preceding(start), MAX_TRACEBACK):
+        message = split_stream(line)[1]
+        if TRACEBACK in message or not message.startswith((" ", "\t")):
+            return False
+        if re.search(frame, message):
+            return True
+    return False
 
 
 def _traceback(lines: LineWindow, text: str, end: int) -> list[str]:

@@ -195,8 +195,10 @@ def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
     repairable = entry.side == "host" and entry.checks and not entry.run
     repair = (Literal(f"envtune fix --faq {entry.id}"),) if repairable else ()
     yield Section(Message("What can be repaired, on the host"), "code", repair)
-    regexes = tuple(Literal(signature.regex) for signature in entry.signatures)
+    regexes = tuple(Literal(signature.regex) for signature in entry.signatures if not signature.tokens)
     yield Section(Message("How it looks in a log (regular expressions)"), "code", regexes)
+    words = tuple(Literal(" + ".join(signature.tokens)) for signature in entry.signatures if signature.tokens)
+    yield Section(Message("What one message of a log holds, in any order and spelling"), "list", words)
     versions = tuple(Literal(f"{name} {wanted}") for name, wanted in entry.versions.items())
     yield Section(Message("Versions"), "list", versions)
     yield Section(Message("Also known as"), "list", tuple(Literal(alias) for alias in entry.aliases))

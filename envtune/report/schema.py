@@ -6,6 +6,7 @@ from envtune.audit.verdict import Verdict
 from envtune.diagnose.proof import VERDICTS
 from envtune.model import Outcome, Severity
 from envtune.report.check_json import SCHEMA as REPORT_SCHEMA
+from envtune.report.diagnosis.content import MENTIONS
 from envtune.report.diagnosis.json import SCHEMAS, SIDES
 from envtune.schema.types import AnyOf, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
 
@@ -111,6 +112,21 @@ _JUDGED_2 = (
 )
 
 
+_STATE = Record(
+    _field("file", _TEXT),
+    _field("line", _LINE_NUMBER, "Where the table begins."),
+    _field("finding", FINDING),
+)
+_MENTION = Record(
+    _field("id", _TEXT, "Id of the FAQ entry, or the code."),
+    _field("name", _TEXT),
+    *_LINE.fields,
+    _field("why", Str(choices=tuple(MENTIONS)), "Why it is no event, or did not end the run."),
+    _field("reason", _TEXT, "The same in words."),
+    _field("count", _LINE_NUMBER, "Lines that are known."),
+)
+
+
 def _diagnosis(schema: int, judged: tuple[Field, ...]) -> Record:
     row = Record(
         _field(
@@ -121,6 +137,7 @@ def _diagnosis(schema: int, judged: tuple[Field, ...]) -> Record:
         _field("name", _TEXT),
         _field("rank", _LINE_NUMBER, "Place in this list; 1 is the most likely."),
         _field("strength", Str(choices=("strong", "weak"))),
+        _field("confidence", Str(choices=("high", "low")), "low: only weak signs speak for it."),
         _field("count", _LINE_NUMBER, "Lines of the inputs that say so."),
         _field("lines", ListOf(_LINE, least=1), "The first of them."),
         _field("groups", _WORDS, "What the signatures' groups say."),
@@ -140,6 +157,8 @@ def _diagnosis(schema: int, judged: tuple[Field, ...]) -> Record:
         _field("hints", ListOf(row), "Weak signs only."),
         _field("harmless", ListOf(row), "Known lines that mean nothing."),
         _field("consequences", ListOf(row), "What followed from it, and ranks that only waited."),
+        _field("states", ListOf(_STATE), "What checks find in tables of npu-smi and ps that the inputs hold."),
+        _field("mentions", ListOf(_MENTION), "Lines that hold a signature and report no event."),
         _field("first_error", AnyOf(_LINE, Null()), "The first line that looks like an error, known or not."),
         *_JOB,
     )

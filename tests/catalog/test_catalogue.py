@@ -11,6 +11,7 @@ from helpers.shipped import ASK_OTHER_HOSTS
 
 from envtune.catalog import load, schema
 from envtune.catalog.compile import compile_rows
+from envtune.catalog.entries import faq_from
 from envtune.catalog.layers import Layer, content, sources
 
 KNOWN_TAGS = {"preflight", "fleet", "troubleshoot"}
@@ -96,7 +97,11 @@ def test_a_stable_check_ships_what_stable_means() -> None:
 
 
 def hits(data: Any, text: str) -> bool:
-    return any(re.search(s["regex"], text, re.MULTILINE | re.DOTALL) for s in data["signatures"])
+    """Whether a signature is in the text, and its frame where it has one."""
+    flags = re.MULTILINE | re.DOTALL
+    return any(
+        re.search(s.regex, text, flags) and (not s.frame or re.search(s.frame, text)) for s in faq_from(data).signatures
+    )
 
 
 def test_the_signatures_of_an_faq_entry_hit_and_miss() -> None:

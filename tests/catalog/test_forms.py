@@ -233,6 +233,9 @@ def test_a_mistake_is_told_with_its_place_and_the_way_out(case: str, tmp_path: P
 
 FAQ_WRONG = {
     "bad regex": ("regex: odd error", "regex: 'odd ('", f"{FAQ}:5:13: not a regular expression"),
+    "neither regex nor tokens": ("regex: odd error, ", "", f"{FAQ}:5:5: write one of regex, tokens"),
+    "both regex and tokens": ("regex: odd error", "regex: odd error, tokens: [odd]", f"{FAQ}:5:5: write one of"),
+    "a token without words": ("regex: odd error", "tokens: ['--']", f"{FAQ}:5:15: "),
     "unknown strength": ("strength: strong", "strength: hard", f"{FAQ}:5:34: hard is not one of strong, weak"),
     "unknown side": (
         "side: host",

@@ -159,8 +159,13 @@ def test_a_code_that_many_errors_share_says_only_where_it_failed(desk: Desk) -> 
 
 
 def test_weak_signs_are_hints_and_no_finding(desk: Desk) -> None:
-    done = desk.run(desk.log("Error in atexit._run_exitfuncs:\n"))
+    done = desk.run(desk.log("Error in atexit._run_exitfuncs:\n" + "loading the next part\n" * 20))
     assert done.exit_code == 4 and "Weak signs only" in done.stdout and "F03" in done.stdout
+
+
+def test_a_weak_sign_with_which_a_log_ends_is_an_answer_of_low_confidence(desk: Desk) -> None:
+    done = desk.run(desk.log("Error in atexit._run_exitfuncs:\n"))
+    assert done.exit_code == 1 and "low confidence" in done.stdout and "F03" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,12 @@ class LineWindow:
         places = range(start, end - OVERLAP, PART - OVERLAP)
         return [self.block[at : min(end, at + PART)].decode("utf-8", "replace") for at in places]
 
+    def ahead(self, end: int, size: int) -> bytes:
+        """Return whole lines after the one that ends there, about `size` bytes of them."""
+        text = self.block[end + 1 : end + 1 + size]
+        text += self._after[: size - len(text)] if len(text) < size else b""
+        return text[: text.rfind(b"\n") + 1] if len(text) == size else text
+
     def following(self, end: int) -> Iterator[str]:
         """Yield the lines after the one that ends there, at most what fits in AHEAD bytes."""
         left = AHEAD

@@ -29,6 +29,7 @@ ORDINARY = (
     " init enable disable wait numpy torch_npu/ npu site-packages device ip code error_code result ret success return"
 )
 ONE_OR_MORE = (sre.MAX_REPEAT, sre.MIN_REPEAT)
+_ASSERTIONS = (sre.ASSERT, sre.ASSERT_NOT)
 NEWLINE = ord("\n")
 
 
@@ -66,11 +67,17 @@ def _conjunction(tokens: Sequence[Any], fold: bool) -> Conjunction:
 
 
 def first_line(tokens: Sequence[Any]) -> Sequence[Any]:
-    """Return the tokens before the first one that can match a line end: what they match is in one line."""
-    for number, (operation, argument) in enumerate(tokens):
-        if may_end_line(operation, argument):
-            return tokens[:number]
-    return tokens
+    """Return the tokens before the first one that can match a line end: what they match is in one line.
+
+    What an assertion looks for in later lines is left out; what follows it is in the line in which it stands.
+    """
+    kept = []
+    for operation, argument in tokens:
+        if not may_end_line(operation, argument):
+            kept.append((operation, argument))
+        elif operation not in _ASSERTIONS:
+            break
+    return kept
 
 
 def may_end_line(operation: Any, argument: Any) -> bool:
@@ -83,8 +90,8 @@ def may_end_line(operation: Any, argument: Any) -> bool:
         return False
     if operation is sre.IN:
         return _class_holds_newline(argument)
-    if operation in ONE_OR_MORE:
-        return any(may_end_line(*token) for token in argument[2])
+    if operation in ONE_OR_MORE or operation in _ASSERTIONS:
+        return any(may_end_line(*token) for token in argument[-1])
     if operation is sre.SUBPATTERN:
         return bool(argument[1] & sre.SRE_FLAG_DOTALL) or any(may_end_line(*token) for token in argument[-1])
     if operation is sre.BRANCH:

@@ -21,6 +21,7 @@ from envtune.report.layout import printable
 MAX_LINE = 420  # characters of a log line that are shown
 MAX_OTHERS = 12  # numbers of further lines that are shown
 MAX_CODES = 8  # error codes that are shown
+MAX_MENTIONS = 8  # mentions that are shown
 MAX_FINDINGS = 6  # findings of one diagnosis that are shown one by one
 
 ATTACH = Message(
@@ -39,7 +40,25 @@ HEADINGS: Mapping[str, Text] = {
     "consequences": Message("Followed from it, not the cause:"),
     "harmless": Message("Harmless, nothing to do:"),
     "hints": Message("Weak signs only; perhaps worth a look:"),
+    "states": Message("What the tables of npu-smi in these logs say:"),
+    "mentions": Message("Found, and not taken for an event:"),
 }
+MENTIONS: Mapping[str, Text] = {
+    "code": Message("a line of source code"),
+    "search": Message("the result of a search through files"),
+    "table": Message("a row of a table in a document"),
+    "history": Message("the history of a repository"),
+    "help": Message("a help text"),
+    "test": Message("the name of a test"),
+    "setting": Message("a line at level INFO that reports no failure"),
+    "report": Message("a report of envtune"),
+    "catalogue": Message("a page that quotes several known errors"),
+    "steps": Message("the run went on: steps follow"),
+    "recovered": Message("the run went on: a retry succeeded"),
+    "caught": Message("the run went on: the error was caught"),
+    "succeeded": Message("the run ended well afterwards"),
+}
+LOW_CONFIDENCE = Message("low confidence: only weak signs speak for it, and nothing else answers")
 UNDECIDED_ORDER = Message(
     "The first two happened on different hosts, and nothing tells how far their clocks are apart: look at both."
 )
@@ -79,6 +98,22 @@ def code_line(found: FoundCode) -> Text:
     more = f" ({code.faq})" if code.faq else ""
     place = file_line(first.file.path, first.line.number)
     return Joined([code.code, "  ", code.meaning, more, "  [", place, "]"], "")
+
+
+def states(report: DiagnosisReport) -> tuple[Text, ...]:
+    """Return what checks find in the tables of the logs, a line each."""
+    return tuple(
+        Joined([finding_text(one.finding), "  [", file_line(one.table.file.path, one.table.line), "]"], "")
+        for one in report.states[:MAX_MENTIONS]
+    )
+
+
+def mentions(report: DiagnosisReport) -> tuple[tuple[str, Text, Text, Text], ...]:
+    """Return the first mentions: id, title, place and why they are no events."""
+    return tuple(
+        (one.entry.id, one.entry.title, file_line(one.hit.file.path, one.hit.line.number), MENTIONS[one.why])
+        for one in report.mentions[:MAX_MENTIONS]
+    )
 
 
 def labelled(label: Text, text: Text) -> Text:

@@ -9,11 +9,12 @@ from typing import Any
 
 from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
+from envtune.diagnose.events.mentions import Mentioned
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground
 from envtune.diagnose.rank import Candidate
 from envtune.ranks.records import Process, Root, Verdict
 from envtune.report.check_json import finding_data
-from envtune.report.diagnosis.content import ground_text, here, why_not_checked
+from envtune.report.diagnosis.content import MENTIONS, ground_text, here, why_not_checked
 from envtune.report.diagnosis.placeholders import fill
 from envtune.trust.characters import json_text
 
@@ -38,7 +39,23 @@ def diagnosis_data(report: DiagnosisReport, lang: str, schema: int = 2) -> dict[
     error = None if first is None else {"file": first[0].path, "line": first[1].number, "text": first[1].text}
     codes = [_code(found, lang) for found in report.codes]
     document = {"schema": SCHEMAS[schema], "inputs": list(report.inputs), **rows, "codes": codes, "first_error": error}
-    return {**document, **_job(report.job)}
+    states = [
+        {"file": state.table.file.path, "line": state.table.line, "finding": finding_data(state.finding, lang)}
+        for state in report.states
+    ]
+    return {
+        **document,
+        "states": states,
+        "mentions": [_mention(one, lang) for one in report.mentions],
+        **_job(report.job),
+    }
+
+
+def _mention(mention: Mentioned, lang: str) -> dict[str, Any]:
+    line = mention.hit.line
+    place = {"file": mention.hit.file.path, "line": line.number, "text": line.text}
+    reason = {"why": mention.why, "reason": MENTIONS[mention.why].to(lang), "count": mention.lines}
+    return {"id": mention.entry.id, "name": mention.entry.name, **place, **reason}
 
 
 def _job(job: Verdict) -> dict[str, Any]:
@@ -74,6 +91,7 @@ def _row(diagnosis: Diagnosis, number: int, lang: str, schema: int) -> dict[str,
         "name": entry.name,
         "rank": number,
         "strength": "strong" if candidate.strong else "weak",
+        "confidence": "high" if candidate.confident else "low",
         "count": candidate.count,
         "lines": _lines(candidate),
         "groups": dict(candidate.groups),

@@ -13,6 +13,7 @@ from envtune.report.diagnosis.commonmark import code, fenced, prose
 from envtune.report.diagnosis.content import (
     FIRST_ERROR,
     HEADINGS,
+    LOW_CONFIDENCE,
     SEND,
     SNAPSHOT,
     UNDECIDED_ORDER,
@@ -21,12 +22,14 @@ from envtune.report.diagnosis.content import (
     file_line,
     here,
     labelled,
+    mentions,
     nothing_known,
     others,
     proof,
     says_something,
     split_consequences,
     statements,
+    states,
     todo,
     where,
     who_waited,
@@ -62,12 +65,14 @@ class _Renderer:
         if report.undecided_order:
             yield from (self._prose(UNDECIDED_ORDER), "")
         yield from self._codes(report)
+        yield from self._states(report)
         yield from self._also(report)
         waiting, consequences = split_consequences(report)
         yield from self._list("waited", waiting)
         yield from self._list("consequences", consequences)
         yield from self._list("harmless", report.harmless)
         yield from self._list("hints", report.hints)
+        yield from self._mentions(report)
         yield f"<sub>envtune {__version__} diagnose</sub>"
 
     def _diagnosis(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
@@ -75,6 +80,8 @@ class _Renderer:
         entry, shown, place = candidate.entry, proof(candidate), where(candidate)
         yield from (f"### {entry.id} {self._prose(entry.title)}", "")
         yield from (self._prose(clauses([shown.place, *([] if place is None else [place])])), "")
+        if not candidate.confident:
+            yield from (self._prose(LOW_CONFIDENCE), "")
         yield from fenced([*shown.before, shown.line, *shown.after])
         values = [f"{self._prose(label)} {code(value)}" for label, value in labelled_values(candidate.groups)]
         yield from self._item(HEADINGS["says"], listed(values).to(self.lang))
@@ -124,6 +131,20 @@ class _Renderer:
         if found:
             yield from (self._prose(HEADINGS["codes"]), "")
             yield from (f"- {self._prose(code_line(one))}" for one in found)
+            yield ""
+
+    def _states(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.states:
+            yield from (self._prose(HEADINGS["states"]), "")
+            yield from (f"- {self._prose(line)}" for line in states(report))
+            yield ""
+
+    def _mentions(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.mentions:
+            yield from (self._prose(HEADINGS["mentions"]), "")
+            for id_, title, place, why in mentions(report):
+                error = Joined([id_, self._prose(title), code(place.to(self.lang))], " ")
+                yield f"- {labelled(error, Literal(self._prose(why))).to(self.lang)}"
             yield ""
 
     def _list(self, key: str, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:

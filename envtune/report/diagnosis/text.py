@@ -11,6 +11,7 @@ from envtune.report.diagnosis.content import (
     ALL_WAITED,
     FIRST_ERROR,
     HEADINGS,
+    LOW_CONFIDENCE,
     NO_ERROR_LINE,
     SEND,
     SNAPSHOT,
@@ -20,12 +21,14 @@ from envtune.report.diagnosis.content import (
     file_line,
     here,
     labelled,
+    mentions,
     nothing_known,
     others,
     proof,
     says_something,
     split_consequences,
     statements,
+    states,
     todo,
     where,
     who_waited,
@@ -63,12 +66,14 @@ class _Renderer:
         else:
             yield from self._nothing(report)
         yield from self._codes(report)
+        yield from self._states(report)
         yield from self._also(report)
         waiting, consequences = split_consequences(report)
         yield from self._list("waited", waiting)
         yield from self._list("consequences", consequences)
         yield from self._list("harmless", report.harmless)
         yield from self._list("hints", report.hints)
+        yield from self._mentions(report)
 
     def _paragraph(self, text: Text, first: str = "", others: str = "") -> list[str]:
         return indent(printable(text.to(self.lang)), self.width, first, others)
@@ -79,6 +84,8 @@ class _Renderer:
         candidate = diagnosis.candidate
         entry = candidate.entry
         yield from (self.paint(line, "bold") for line in self._paragraph(entry.title, f"{entry.id}  ", "     "))
+        if not candidate.confident:
+            yield from self._paragraph(LOW_CONFIDENCE, "     ", "     ")
         yield ""
         yield from self._proof(diagnosis)
         yield from self._field(HEADINGS["where"], where(candidate))
@@ -171,6 +178,22 @@ class _Renderer:
             yield self.paint(HEADINGS["codes"].to(self.lang), "bold")
             for one in found:
                 yield from self._paragraph(code_line(one), "  ", "    ")
+            yield ""
+
+    def _states(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.states:
+            yield self.paint(HEADINGS["states"].to(self.lang), "bold")
+            for line in states(report):
+                yield from self._paragraph(line, "  ", "    ")
+            yield ""
+
+    def _mentions(self, report: DiagnosisReport) -> Iterator[str]:
+        if report.mentions:
+            yield self.paint(HEADINGS["mentions"].to(self.lang), "bold")
+            for id_, title, place, why in mentions(report):
+                yield from self._paragraph(
+                    labelled(Joined([id_, "  ", title, "  [", place, "]"], ""), why), "  ", "    "
+                )
             yield ""
 
     def _list(self, key: str, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:

@@ -56,6 +56,7 @@ class NpuDevice(NamedTuple):
     memory: Optional[MemoryUsage] = None
     hbm: Optional[MemoryUsage] = None
     hugepages: Optional[MemoryUsage] = None
+    aicore: Optional[float] = None  # percent
     raw: str = ""  # its lines in the table
 
 
@@ -223,6 +224,7 @@ def _device(row: Mapping[str, str]) -> NpuDevice:
         memory=_usage(row.get("memory", "")),
         hbm=_usage(row.get("hbm", "")),
         hugepages=_usage(row.get("hugepages", "")),
+        aicore=_decimal(row.get("aicore(%)", "")),
         raw=row.get("raw", ""),
     )
 

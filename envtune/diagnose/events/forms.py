@@ -1,0 +1,131 @@
+"""Tell a line that reports an event from one that only holds its words: source code, a search, a table, a report.
+
+`form_of` gives the reason why a line is a mention, or QUOTED for words that somebody quotes (a heading, a list, a
+chat), which are a question as long as a page does not quote many. Pure; a line is judged after a signature was found.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Callable
+
+from envtune.diagnose.logs.lines import ERROR, level_of
+
+CODE, SEARCH, TABLE, HISTORY, HELP = "code", "search", "table", "history", "help"
+TEST, SETTING, REPORT, QUOTED = "test", "setting", "report", "quoted"
+HARMLESS = ("INFO", "DEBUG", "EVENT")  # levels at which settings are printed
+
+_SOURCES = "py|pyi|cc|cpp|cxx|c|h|hh|hpp|cu|cce|sh|go|rs|java|js|ts|cmake|in|proto|ipynb"
+_DOCUMENTS = "md|rst|adoc|ya?ml|json|toml|po|html?|csv"
+# `grep -n` and ripgrep; what a compiler or Python's warnings say of a place is an event.
+_SEARCHED = re.compile(
+    rf"(?:[\w.@+-]*/)*[\w.@+-]+\.(?:(?P<source>{_SOURCES})|{_DOCUMENTS})[:-](?:\d{{1,6}}[:-])?"
+    r"(?! ?(?:\d{1,6}:|line \d|(?:fatal )?error\b|warning\b|note\b|undefined\b|\w*(?:Warning|Error|Exception)\b))"
+    r"(?P<rest>.*)"
+)
+_LIKE_SOURCE = re.compile(r"\s{2,}|.*[\"'`(]|\s*(?://|#|/?\*)")
+# How a statement begins. A line of a log may hold quotation marks, too, but does not begin like this.
+_STATEMENT = re.compile(
+    r"(?:\d{1,6}[:|\s]\s*)?[+-]?\s*(?:(?:el)?if\b|while\b|for\b|with\b|raise\b|throw\b|return\b|assert\b|case\b|except\b"
+    r"|import\b|from\b|def\b|class\b|static\b|const\b|auto\b|std::|#\s?define\b|(?:\w+\.)?log(?:ger|ging)?\.\w+\("
+    r"|echo\b|\$ |grep\b|rg\b|[A-Z][A-Z_]{3,}\(|(?!\w*(?:Error|Exception)\()[A-Za-z_][\w.]*\((?!PID|pid)"
+    r"|[A-Za-z_][\w.\[\]\"']*(?:\s?:\s?\w[\w\[\], .]*)?\s=\s|[rfbu]{0,2}[\"'](?![\w ]+[\"']\s?:))"
+)
+_COMMENT = re.compile(r"\s*(?://|/\*|<!--)\s")
+_JSON_LINE = re.compile(r"\s*\{\s*\"")
+_OPTION = re.compile(r"\s{0,12}(?:-\w,? )?--[A-Za-z][\w-]*(?:[ =]\S+)?(?:\s{2,}\S|$)")
+_TEST_NAME = re.compile(r"\S*\.py::\S+|\btest_\w+")
+_TEST_PASSED = re.compile(r"\.py::\S+.*\b(?:PASSED|SKIPPED|XFAIL)|^(?:PASSED|SKIPPED|XFAIL)\b|\.\.\. ok$")
+_COMMIT = re.compile(
+    r"[*|\\/ ]{0,8}(?=[a-f\d]{0,39}[a-f])(?=[a-f\d]{0,39}\d)[a-f\d]{7,40} "
+    r"(?:\([^)]{1,80}\) |\d{4}-\d\d-\d\d )?[A-Za-z\[]"
+)
+_OWN_REPORT = re.compile(r"(?:\s{2}\d{1,2}\. )?(?:[FXRHOI]\d{2,3}|[A-Z]{3,4}\d{3})  \S|#{2,3} [FXRHOI]\d{2,3} ")
+_OWN_ROW = re.compile(r" {8}[>|] | {10}\S|  \S{2,8} {2,}\S|\s*\"\w+\": ")
+_ERROR = re.compile(ERROR)
+_OWN_MARKS = (b"envtune.diagnosis/", b"envtune.report/", b"\n  cause   ", b"\n  \xe5\x8e\x9f\xe5\x9b\xa0    ")
+_FAILS = re.compile(
+    r"\w(?:Error|Exception)\b|\b[Ff]ail(?:ed|ure)|FAIL|\bERROR\b|Traceback|\b[Ee]rror:|\b[Cc]annot\b|[Aa]bnormal|\b[Ll]ost\b"
+)
+_STAMPED = re.compile(
+    r"\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|ERROR|WARN|CRITICAL|FATAL|rank\s?\d|[EW] )|E[A-Z\d]\d{4}[:\[]"
+    r"|(?:[\w.]+\.)?\w*(?:Error|Exception)(?::|$|\()|(?:fatal )?error: |loc\(|E\d{4} |terminate called|\s*what\(\)"
+)
+_QUOTING = re.compile(
+    r"\s{0,8}(?:#{1,6}\s|[-*+\u2022]\s|\d{1,2}[.)\u3001]\s|>|\|)"  # a heading, an item, a quotation, a row
+    r"|\[?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AP]M)?\]?\s(?:<[^>]{1,30}>|@?[\w.-]{1,24}:)\s"  # a chat
+    r"|<[\w.-]{1,24}>\s|@\w{1,24}\b"
+    r"|(?:Q|A|Question|Answer|\u95ee|\u7b54|\u95ee\u9898|\u73b0\u8c61)[:\uff1a]"
+)
+_ASKS = re.compile(
+    r"(?i)\b(?:if you (?:see|get)|has anyone|anybody|how (?:do|to|can)|what (?:does|is)|means?\b|indicates|occurs when"
+    r"|known issue|fixed in|see also|troubleshoot|workaround)|\u8868\u793a|\u600e\u4e48|\u4e3a\u4ec0\u4e48|\u9047\u5230"
+)
+_MARKS = "\"'`\u201c\u300c"
+
+
+def form_of(text: str, at: int, block: Callable[[], bytes], printed: bool = True) -> str:
+    """Return why what stands at a place of a line is no event, QUOTED, or nothing for an event.
+
+    `block` gives the lines around it; with `printed` False a line that prints a setting counts as any other.
+    """
+    if printed and level_of(text) in HARMLESS and _FAILS.search(text) is None:
+        return SETTING
+    if _STAMPED.match(text):
+        return TEST if _is_test_name(text, at) else ""
+    return _source_form(text, at) or _document_form(text, at, block)
+
+
+def is_mention(text: str) -> bool:
+    """Return whether the first error word of a line is that of source code, of a test's name or the like."""
+    error = _ERROR.search(text)
+    return error is not None and form_of(text, error.start(), lambda: b"") not in ("", QUOTED)
+
+
+def _source_form(text: str, at: int) -> str:
+    found = _SEARCHED.match(text)
+    if found is not None and (not found["source"] or _LIKE_SOURCE.match(found["rest"])):
+        return SEARCH
+    if _is_test_name(text, at):
+        return TEST
+    in_quotes = any(text.count(mark, 0, at) % 2 for mark in "\"'`") or text[at : at + 1] in _MARKS
+    if _COMMENT.match(text) or (in_quotes and _STATEMENT.match(text.lstrip()) and not _JSON_LINE.match(text)):
+        return CODE
+    return ""
+
+
+def _is_test_name(text: str, at: int) -> bool:
+    if "test" not in text and "PASSED" not in text:
+        return False
+    inside = any(name.start() <= at < name.end() for name in _TEST_NAME.finditer(text))
+    return inside or _TEST_PASSED.search(text) is not None
+
+
+def _document_form(text: str, at: int, block: Callable[[], bytes]) -> str:
+    if _OPTION.match(text):
+        return HELP
+    if _COMMIT.match(text):
+        return HISTORY
+    if _OWN_REPORT.match(text):
+        return REPORT
+    form = _page_form(text, block)
+    if form:
+        return form
+    quoted = any(text.count(mark, 0, at) % 2 for mark in '"`') or any(mark in text[:at] for mark in "\u201c\u300c")
+    asked = _QUOTING.match(text) or _ASKS.search(text) or (quoted and not _JSON_LINE.match(text))
+    return QUOTED if asked else ""
+
+
+def _page_form(text: str, block: Callable[[], bytes]) -> str:
+    """Return what the lines around say that this one is, where it looks like that."""
+    stripped = text.strip()
+    if stripped[:1] == "|" and stripped[-1:] == "|":
+        around = block()
+        return TABLE if any(mark in around for mark in (b"|--", b"| --", b"|:-", b"| :-")) else ""
+    if text[:4].isspace() and b"commit " in block() and re.search(rb"(?m)^commit [0-9a-f]{40}", block()):
+        return HISTORY
+    if _OWN_ROW.match(text) and any(mark in block() for mark in _OWN_MARKS):
+        return REPORT
+    if text[:1].isspace() and b"usage: " in block() and b"--help" in block():
+        return HELP
+    return ""

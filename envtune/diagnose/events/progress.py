@@ -1,0 +1,106 @@
+"""What a log shows after an error: steps that go on, a retry that succeeds, a run that ends well, or a new start."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+from envtune.diagnose.events.forms import is_mention
+from envtune.diagnose.logs.lines import ERROR, is_error
+
+STEPS = 10  # lines of steps after an error that show that the run went on
+END = 12  # lines at the end of a file
+NEVER = 1 << 62
+MAX_LINE = 500  # characters of a line that are looked at
+NEAR = 40  # lines after an error in which its retry is looked for
+
+_STEP = re.compile(
+    r"(?i)^(?=.*(?:loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time|fps|ms\b|grad))"
+    r"(?:.*\b(?:global_?step|step|iter(?:ation)?|epoch|batch)\b\W{0,5}\d|.*\d+/\d+ ?\[|.*\{'(?:train_)?loss')"
+)
+_RECOVERED = re.compile(
+    r"(?i)retr(?:y|ied|ying)\b.{0,60}(?:succe|\bok\b|connected|done)|(?:succe\w+|connected|recovered|reconnected)\b.{0,40}"
+    r"(?:after|on|at|from)\b.{0,30}(?:retr|attempt|failure|error)|\b(?:re)connect\w* succe|recovered from\b"
+    r"|\u91cd\u8bd5\u6210\u529f|\u5df2\u6062\u590d"
+)
+_CAUGHT = re.compile(
+    r"(?i)\b(?:caught (?:an? )?(?:oom|out of memory|\w*error)|skipping|ignoring"
+    r"|fall(?:ing|s)? ?back|retrying with|reduc\w+ (?:the )?(?:micro[_ -]?)?batch|halv\w+)\b"
+)
+_SUCCESS = re.compile(
+    r"(?i)\b(?:train(?:ing)?|finetun\w+|run|job|evaluation|benchmark)\b (?:is |has |was )?(?:successfully )?"
+    r"(?:complete[d]?|finished|done|succeeded)\b|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b"
+    r"|\u8bad\u7ec3\u5b8c\u6210"
+)
+_START = re.compile(
+    r"ChildFailedError|Root Cause \(first observed|[Rr]estarting (?:the )?(?:worker|job|training)|[Rr]endezvous"
+    r"|Starting elastic_operator|\bKilled\b|failed \(exitcode"
+)
+
+
+class Progress(NamedTuple):
+    """The numbers of lines near the end of a file that show what became of the run, in order."""
+
+    steps: tuple[int, ...] = ()
+    recovered: tuple[int, ...] = ()
+    caught: tuple[int, ...] = ()
+    succeeded: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
+    errors: tuple[int, ...] = ()
+    lines: int = 0  # the number of the last one
+
+    def ends_with(self, line: int) -> bool:
+        """Return whether the error in a line is the last one, at the end of the file."""
+        return line in self.errors and line == self.errors[-1] and self.lines - line <= END
+
+    def why_outlived(self, line: int) -> str:
+        """Return why the error in a line did not end the run: steps, recovered, caught, succeeded; or nothing."""
+        end = min(_after(self.starts, line)[:1], default=NEVER)
+        last_error = self.errors[-1] if self.errors else 0
+        following = [number for number in _after(self.steps, line) if number < end]
+        if len(following) >= STEPS:
+            return "steps"
+        if any(number <= line + NEAR for number in _after(self.recovered, line - 1)):
+            return "recovered"
+        if any(number <= line + NEAR and last_error < number for number in _after(self.caught, line)):
+            return "caught"
+        return "succeeded" if any(last_error < number < end for number in _after(self.succeeded, line)) else ""
+
+
+def _after(numbers: tuple[int, ...], line: int) -> tuple[int, ...]:
+    return numbers[bisect_right(numbers, line) :]
+
+
+def progress_of(text: bytes, first: int) -> Progress:
+    """Return what lines show, of which the first has that number; a step that is seen twice counts once."""
+    found: dict[str, list[int]] = {}
+    seen: set[str] = set()
+    for number, raw in enumerate(text.split(b"\n"), first):
+        if _WORTH.search(raw) is None:
+            continue
+        line = raw[:MAX_LINE].decode("utf-8", "replace")
+        kinds = [kind for kind, expression in _KINDS if expression.search(line)]
+        if is_error(line) and not is_mention(line):
+            kinds.append("errors")
+        for kind in kinds:
+            if kind != "steps" or line not in seen:
+                found.setdefault(kind, []).append(number)
+        seen.add(line)
+    return Progress(**{kind: tuple(numbers) for kind, numbers in found.items()}, lines=first + text.count(b"\n"))
+
+
+_KINDS = (
+    ("steps", _STEP),
+    ("recovered", _RECOVERED),
+    ("caught", _CAUGHT),
+    ("succeeded", _SUCCESS),
+    ("starts", _START),
+)
+# A word of each of them, or of an error, in bytes: most lines have none.
+_WORTH_WORDS = (
+    r"(?i:step|iter|epoch|batch|\d/\d|loss'|retr|recover|connect|caught|skip|ignor|fall|halv|reduc|complete|finish|done"
+    r"|succe|exit|rendezvous|killed|childfailed|root cause|restart|elastic"
+    rf"|\u8bad\u7ec3|\u91cd\u8bd5|\u6062\u590d)|{ERROR}"
+)
+_WORTH = re.compile(re.sub(r"\\u([0-9a-f]{4})", lambda escape: chr(int(escape[1], 16)), _WORTH_WORDS).encode("utf-8"))

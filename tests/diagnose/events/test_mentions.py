@@ -1,0 +1,44 @@
+"""A line that only speaks of an error is a mention: no diagnosis, and told as such. Cases in tests/cases/events."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import pytest
+import yaml
+from helpers.examples import ROOT
+from helpers.faq import entries, found_in
+
+from envtune.diagnose.events.mentions import Mention, without_mentions
+from envtune.diagnose.rank import Resolution, resolve
+
+CASES = ROOT / "tests" / "cases" / "events"
+
+
+def of_text(text: str) -> tuple[Resolution, tuple[Mention, ...]]:
+    found, mentions = without_mentions(found_in(text))
+    return resolve(found, entries()), mentions
+
+
+def mentions() -> Iterator[Any]:
+    for why, texts in yaml.safe_load((CASES / "mentions.yaml").read_text("utf-8")).items():
+        for name, text in texts.items():
+            yield pytest.param(why, text, id=f"{why}-{name}")
+
+
+def events() -> Iterator[Any]:
+    for name, case in yaml.safe_load((CASES / "events.yaml").read_text("utf-8")).items():
+        yield pytest.param(case["entry"], case["text"], id=name)
+
+
+@pytest.mark.parametrize(("why", "text"), list(mentions()))
+def test_a_mention_is_told_and_is_no_diagnosis(why: str, text: str) -> None:
+    resolution, found = of_text(text)
+    assert [candidate.entry.id for candidate in resolution.diagnoses] == []
+    assert why in {mention.why for mention in found}
+
+
+@pytest.mark.parametrize(("entry", "text"), list(events()))
+def test_an_event_is_the_answer(entry: str, text: str) -> None:
+    resolution, found = of_text(text)
+    assert [candidate.entry.id for candidate in resolution.diagnoses][:1] == [entry], found
