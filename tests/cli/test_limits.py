@@ -13,6 +13,7 @@ from typing import Sequence
 
 import pytest
 from helpers.recorded import host_data
+from helpers.rows import sampled
 
 from envtune.audit import limited
 
@@ -47,13 +48,14 @@ def ended(words: Sequence[str], act: str) -> subprocess.CompletedProcess[str]:
 VERBS = (["fix"], ["env"], ["diagnose", "/dev/null"])
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+@pytest.mark.parametrize("verb", sampled(VERBS, 3), ids=" ".join)
 def test_what_takes_too_much_memory_is_not_read(verb: list[str], snapshot: Path) -> None:
     result = ended([*verb, "--snapshot", str(snapshot)], "bytearray(1 << 34)")
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr == "envtune: there is not enough memory\n"
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_not_read(snapshot: Path) -> None:
     result = ended(["fix", "--snapshot", str(snapshot)], "while True: pass")
     assert (result.returncode, result.stdout) == (3, "")
@@ -73,6 +75,7 @@ def test_a_signal_ends_both(snapshot: Path) -> None:
         os.kill(child, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS[:2], ids=" ".join)
 def test_within_the_limits_nothing_is_different(verb: list[str], snapshot: Path) -> None:
     def answer(*before: str) -> tuple[int, str]:

@@ -32,7 +32,10 @@ shared = lru_cache(maxsize=None)(shared_host)
 CHECKS = pytest.mark.parametrize("data", [pytest.param(data, id=data["id"]) for data in check_files()])
 
 
-@pytest.mark.parametrize("data", {data["id"][:3]: data for data in check_files()}.values(), ids=lambda data: data["id"])
+FAILING = [data for data in check_files() if "fail" in data["examples"]]
+
+
+@pytest.mark.parametrize("data", {data["id"][:3]: data for data in FAILING}.values(), ids=lambda data: data["id"])
 def test_a_failure_of_each_family(data: Mapping[str, Any]) -> None:
     recorded_as_it_is(data, "fail", data["examples"]["fail"][0])
 
