@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Iterable, Mapping, Sequence
 
 from envtune.catalog.codes import Codes
-from envtune.diagnose.processes import Job, job_of
-from envtune.diagnose.rank import Candidate, Resolution, candidate_of
+from envtune.diagnose.processes import Job
+from envtune.diagnose.rank import Candidate, Resolution, candidate_of, follows, of_root
 from envtune.diagnose.scan import Hit, Scan
 from envtune.model import ErrorCode, FaqEntry
 
@@ -21,9 +21,8 @@ class FoundCode:
     count: int
 
 
-def found_codes(scan: Scan, codes: Codes) -> tuple[FoundCode, ...]:
+def found_codes(scan: Scan, codes: Codes, job: Job) -> tuple[FoundCode, ...]:
     """Return the known codes in lines that report an error, in the order in which they happened."""
-    job = job_of(scan, (), {})
     grouped: dict[str, list[Hit]] = {}
     for hit in sorted(scan.codes, key=job.moment):
         grouped.setdefault(hit.pattern.owner, []).append(hit)
@@ -34,32 +33,33 @@ def found_codes(scan: Scan, codes: Codes) -> tuple[FoundCode, ...]:
     return tuple(FoundCode(code, tuple(hits), totals[code.code]) for code, hits in known if code is not None)
 
 
-def with_codes(
-    resolution: Resolution, found: Sequence[FoundCode], scan: Scan, entries: Iterable[FaqEntry]
-) -> Resolution:
+def with_codes(resolution: Resolution, found: Sequence[FoundCode], entries: Iterable[FaqEntry]) -> Resolution:
     """Return the resolution with what the codes add: an answer where there is none, or only a wrapper.
 
     An entry's own signature wins; a code with a meaning of its own comes before a wrapper, which says only that
-    something failed. Where a code belongs to an entry, that entry is the answer.
+    something failed. Where a code belongs to an entry, that entry is the answer. Of several processes those of the one
+    that failed first come first; what only those say that waited for it has followed from its failure.
     """
     if any(candidate.entry.role != "wrapper" for candidate in resolution.diagnoses):
         return resolution
     by_id = {entry.id: entry for entry in entries}
     harmless = {(h.file.path, h.line.number) for c in resolution.harmless for h in c.hits}
-    candidates = _candidates(found, by_id, harmless, job_of(scan, (), {}))
+    job = resolution.processes
+    everything = sorted(_candidates(found, by_id, harmless, job), key=lambda c: not of_root(c, job))
+    followed = tuple(c for c in everything if c.entry.role == "cause" and follows(c, job))
+    candidates = [c for c in everything if c not in followed]
     roles: tuple[str, ...] = ("cause", "waiting") if resolution.diagnoses else ("cause", "waiting", "wrapper")
     if not resolution.diagnoses and any(c.entry.role in ("waiting", "wrapper") for c in resolution.consequences):
         roles = ("cause",)  # they only followed from an error that nothing knows
     role = next((r for r in roles if any(c.entry.role == r for c in candidates)), "")
     chosen = tuple(c for c in candidates if c.entry.role == role)
-    if not chosen:
-        return resolution
-    ids = {candidate.entry.id for candidate in chosen}
+    ids = {candidate.entry.id for candidate in (*chosen, *resolution.consequences)}
+    followed = tuple(c for c in followed if c.entry.id not in ids)
     return replace(
         resolution,
-        diagnoses=chosen,
-        hints=tuple(c for c in resolution.hints if c.entry.id not in ids),
-        consequences=(*resolution.consequences, *resolution.diagnoses),
+        diagnoses=chosen or resolution.diagnoses,
+        hints=tuple(c for c in resolution.hints if not chosen or c.entry.id not in ids),
+        consequences=(*resolution.consequences, *(resolution.diagnoses if chosen else ()), *followed),
     )
 
 

@@ -104,8 +104,8 @@ def diagnose_files(
     states = states_of(found, dictionary) if found.tables and dictionary is not None else ()
     found = with_states(found, states) if states else found
     resolution = resolve(found, entries, no_environment if host is None else host.environment)
-    codes = found_codes(found, dictionary.codes) if dictionary is not None and found.codes else ()
-    resolution = with_codes(resolution, codes, found, entries) if codes else resolution
+    codes = found_codes(found, dictionary.codes, resolution.processes) if dictionary is not None and found.codes else ()
+    resolution = with_codes(resolution, codes, entries) if codes else resolution
     resolution = with_weak_signs(resolution, found)
     result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None, codes)
     lists = (result.diagnoses, result.hints, result.harmless, result.consequences)

@@ -42,6 +42,7 @@ class Job:
     _printers: Mapping[Place, Process]
     _year: Optional[int]
     _first_times: Mapping[str, float]
+    waiting: frozenset[Process] = frozenset()  # those who only waited
 
     @property
     def several(self) -> bool:
@@ -85,7 +86,7 @@ def job_of(scan: Scan, hits: Sequence[Hit], entries: Mapping[str, FaqEntry]) -> 
             first_times[note.path] = min(note.time, first_times.get(note.path, note.time))
     verdict = investigate(sources, notes)
     printers = {note.place: process for process in verdict.processes for note in process.notes}
-    return Job(verdict, printers, year, first_times)
+    return Job(verdict, printers, year, first_times, frozenset(verdict.waiters))
 
 
 def _place(hit: Hit) -> Place:
@@ -101,19 +102,17 @@ def _lines(scan: Scan) -> Iterable[Note]:
     return (note for note in scan.notes.notes if note.kind != "error")
 
 
-def _errors(scan: Scan, hits: Iterable[Hit], entries: Mapping[str, FaqEntry]) -> list[Note]:
+def _errors(scan: Scan, hits: Sequence[Hit], entries: Mapping[str, FaqEntry]) -> list[Note]:
     """Return error lines and hits, each once, with what they mean for their process."""
     explained = {note.place for note in _lines(scan) if note.kind.partition(".")[0] in EXPLAINED}
     known: dict[Place, list[str]] = {}
     proven: set[Place] = set()
-    notes: dict[Place, Note] = {}
+    notes = {_place(hit): Note("hit", *_place(hit), hit.line.time, hit.line.text) for hit in (*hits, *scan.codes)}
     for hit in hits:
-        entry, place = entries[hit.pattern.owner], _place(hit)
-        notes.setdefault(place, Note("hit", *place, hit.line.time, hit.line.text))
-        said_by_entry = _meaning_of_hit(hit, entry)
-        known.setdefault(place, []).append(said_by_entry)
+        said_by_entry = _meaning_of_hit(hit, entries[hit.pattern.owner])
+        known.setdefault(_place(hit), []).append(said_by_entry)
         if said_by_entry == OWN:
-            proven.add(place)
+            proven.add(_place(hit))
     for note in scan.notes.notes:
         if note.kind == "error":
             notes.setdefault(note.place, note)
@@ -121,7 +120,7 @@ def _errors(scan: Scan, hits: Iterable[Hit], entries: Mapping[str, FaqEntry]) ->
                 known[note.place] = [meaning(note.text)]
     found = []
     for place, note in notes.items():
-        said = next((each for each in _ORDER if each in known[place]), "")
+        said = next((each for each in _ORDER if each in known.get(place, ())), "")
         if place in explained or not said:
             found.append(note._replace(kind="hit"))
         else:

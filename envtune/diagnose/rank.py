@@ -17,11 +17,12 @@ from envtune.diagnose.processes import Job, Moment, job_of, without_text
 from envtune.diagnose.scan import Hit, Scan
 from envtune.model import FaqEntry
 from envtune.ranges import decimal
-from envtune.ranks.failures import FAILED
+from envtune.ranks.failures import FAILED, KILLED
 from envtune.ranks.records import Process, Verdict
 
 TIER = 100  # precedences of one tier are ordered by time, of different tiers by precedence
 NO_JOB = Verdict()
+NO_PROCESSES = Job(NO_JOB, {}, None, {})
 Environment = Callable[[], str]  # the named job's variables, a NAME=value line each; empty where no job is named
 
 
@@ -91,6 +92,7 @@ class Resolution:
     consequences: tuple[Candidate, ...]
     undecided_order: bool = False
     job: Verdict = NO_JOB
+    processes: Job = NO_PROCESSES
 
 
 def no_environment() -> str:
@@ -112,23 +114,31 @@ def resolve(scan: Scan, entries: Iterable[FaqEntry], environment: Environment = 
     role = next((r for r in ("cause", "waiting", "wrapper") if any(c.entry.role == r for c in strong)), "")
     if role != "cause" and _fails_unknown(strong, job):
         role = ""
-    followed = [c for c in strong if c.entry.role != role or _follows(c, job)]
+    followed = [c for c in strong if c.entry.role != role or follows(c, job)]
     consequences += followed
     diagnoses = _likeliest_first([c for c in strong if c not in followed], job)
     undecided = len(diagnoses) > 1 and not job.verdict.clocks_decide
     verdict = without_text(job.verdict) if job.several else NO_JOB
-    return Resolution(tuple(diagnoses), tuple(hints), tuple(harmless), tuple(consequences), undecided, verdict)
+    return Resolution(tuple(diagnoses), tuple(hints), tuple(harmless), tuple(consequences), undecided, verdict, job)
 
 
-def _follows(candidate: Candidate, job: Job) -> bool:
+def follows(candidate: Candidate, job: Job) -> bool:
     """Return whether only processes that waited, or launchers, say it although another process failed of itself."""
     root = job.verdict.root
-    if candidate.entry.role == "waiting" or root is None or root.why != FAILED or not job.several:
+    if candidate.entry.role == "waiting" or root is None or root.why not in (FAILED, KILLED) or not job.several:
         return False
-    processes = [job.process(hit) for hit in _strong(candidate)]
-    launchers = [p for p in processes if p is not None and p.rank is None and p.pid is None]
-    others = [*job.verdict.waiters, *launchers]
+    processes = [job.process(hit) for hit in _telling(candidate)]
+    launchers = {p for p in processes if p is not None and p.rank is None and p.pid is None}
+    if root.why == KILLED and launchers:
+        return False  # it is they who tell that it was killed
+    others = job.waiting | launchers
     return root.process not in processes and all(process in others for process in processes)
+
+
+def of_root(candidate: Candidate, job: Job) -> bool:
+    """Return whether the process says it that failed first."""
+    root = job.verdict.root
+    return root is not None and any(job.process(hit) is root.process for hit in _telling(candidate))
 
 
 def _fails_unknown(candidates: Iterable[Candidate], job: Job) -> bool:
@@ -189,10 +199,9 @@ def _candidate(
     printed = tuple(_rank(process) for process in processes)
     hosts = tuple(hit.file.host if process is None else process.host for process, hit in zip(processes, hits))
     rank, host = _at_fault(entry, hits, processes, job)
-    if rank is None and reported is not None and entry.role != "waiting":
-        rank = reported.rank
-    if not host and reported is not None and rank == reported.rank:
-        host = reported.host
+    if reported is not None and entry.role != "waiting" and job.waiting.isdisjoint(p for p in processes if p):
+        rank = reported.rank if rank is None else rank
+        host = reported.host if not host and rank == reported.rank else host
     return Candidate(entry, tuple(hits), count, printed, hosts, rank, host)
 
 
@@ -207,16 +216,20 @@ def _at_fault(
     entry: FaqEntry, hits: Sequence[Hit], processes: Sequence[Optional[Process]], job: Job
 ) -> tuple[Optional[int], str]:
     """Return the rank and the host at fault: where an entry is about waiting, those of the root."""
-    root = job.verdict.root
+    root, waiters = job.verdict.root, job.waiting
+    at_root = (None, "") if root is None else (root.process.rank, root.process.host)
     if entry.role == "waiting":
-        return (None, "") if root is None else (root.process.rank, root.process.host)
+        return at_root
     for hit in hits:
         lost = decimal(hit.groups.get("lost_rank", ""))
         if lost is not None:
-            return lost, hit.groups.get("lost_host", "")
+            return at_root if any(lost == p.rank for p in waiters) else (lost, hit.groups.get("lost_host", ""))
     strong = [number for number, hit in enumerate(hits) if hit.pattern.strength == "strong"] or [0]
-    of_root = [number for number in strong if root is not None and processes[number] is root.process]
-    number = (of_root or strong)[0]
+    by_root = [number for number in strong if root is not None and processes[number] is root.process]
+    others = [number for number in strong if processes[number] not in waiters]
+    if not by_root and not others and job.several:
+        return at_root  # only processes that waited say it
+    number = (by_root or others or strong)[0]
     process = processes[number]
     return _rank(process), hits[number].file.host if process is None else process.host
 
@@ -259,6 +272,11 @@ def _likeliest_first(candidates: Sequence[Candidate], job: Job) -> list[Candidat
 def _process(hit: Hit, job: Job) -> object:
     """Return what printed it; the same for all where the inputs show one process only."""
     return (job.process(hit) or hit.file.path) if job.several else ""
+
+
+def _telling(candidate: Candidate) -> list[Hit]:
+    """Return its strong hits, where it has any."""
+    return _strong(candidate) or list(candidate.hits)
 
 
 def _strong(candidate: Candidate) -> list[Hit]:

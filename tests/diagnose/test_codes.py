@@ -16,7 +16,7 @@ from envtune.diagnose.codes import found_codes, with_codes
 from envtune.diagnose.diagnosis import DiagnosisReport
 from envtune.diagnose.logs.files import find_logs
 from envtune.diagnose.patterns import Matcher, patterns_of, select_prefilter
-from envtune.diagnose.rank import resolve
+from envtune.diagnose.rank import NO_PROCESSES, resolve
 from envtune.diagnose.scan import scan
 from envtune.report.diagnosis.json import diagnosis_data
 from envtune.report.diagnosis.markdown import render_markdown
@@ -81,13 +81,13 @@ def test_every_code_gives_an_answer_that_names_it(tmp_path: Path) -> None:
     patterns = (*patterns_of(entries), *PATTERNS)
     files = find_logs([str(log)])
     everything = scan(files, Matcher(patterns), select_prefilter(patterns, files))
-    codes = {one.code.code: one for one in found_codes(everything, dictionary)}
+    codes = {one.code.code: one for one in found_codes(everything, dictionary, NO_PROCESSES)}
     assert [code.code for code in dictionary if code.code not in codes] == []
     silent = []
     for one in codes.values():
         lines = {hit.line.number for hit in one.hits}
         alone = type(everything)(hits=[hit for hit in everything.hits if hit.line.number in lines], codes=[*one.hits])
-        if not with_codes(resolve(alone, entries), (one,), alone, entries).diagnoses:
+        if not with_codes(resolve(alone, entries), (one,), entries).diagnoses:
             silent.append(one.code.code)
     assert silent == []
 
