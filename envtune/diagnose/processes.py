@@ -111,7 +111,7 @@ def _errors(scan: Scan, hits: Sequence[Hit], entries: Mapping[str, FaqEntry]) ->
     for hit in hits:
         said_by_entry = _meaning_of_hit(hit, entries[hit.pattern.owner])
         known.setdefault(_place(hit), []).append(said_by_entry)
-        if said_by_entry == OWN:
+        if said_by_entry in (OWN, WAIT):
             proven.add(_place(hit))
     for note in scan.notes.notes:
         if note.kind == "error":

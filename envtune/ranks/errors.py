@@ -17,11 +17,13 @@ _OUTSIDE = re.compile(
     r"(?i)dataloader|https?connection|https?://|urllib|requests\.|huggingface|modelscope|TimeoutExpired|sqlite|redis|mysql"
     r"|Ran out of input"
 )
-# Launchers, stores and connections: what a process says when another one is gone or late.
+# Launchers, stores and connections: what a process says when another one is gone or late. The name of a function or a
+# setting (aclrtSynchronizeStreamWithTimeout, HCCL_EXEC_TIMEOUT) says nothing of the kind.
+_TIME_OUT = r"(?<![a-z_])tim(?:e[ds]?)[ _-]?out|deadline exceeded|reached the timeout"
 _WAIT = re.compile(
-    r"(?i)EI0002|EI0006|EI0015|EE1002|50704[678]|107020|timed?[ _-]?out|heartbeat|stream sync\w* |waiting for clients"
-    r"|deadline exceeded|reached the timeout"
+    r"(?i)EI0002|EI0006|EI0015|EE1002|50704[678]|107020|heartbeat|stream sync\w* |waiting for clients|" + _TIME_OUT
 )
+_ONLY_TIME = re.compile(rf"(?i){_TIME_OUT}")
 _AFTER = re.compile(
     r"(?i)connection (?:reset|closed|aborted|refused)|broken ?pipe|closed by peer|EOFError|end of file|ChildFailedError"
     r"|SIGTERM|signal 15|SignalException|KeyboardInterrupt|elastic\.multiprocessing|closing signal|worker group failed"
@@ -36,7 +38,15 @@ _CANN = re.compile(
     r"\[ERROR\]\s?[A-Z_]+\(\d+|^E[EHIJKLZ\d]\d{4}\b|^\s*\[Error\]: |\[PID: ?\d+\]|\bERR0\d{4}\b|error code is \d+"
     r"|(?i:inner error|reported as above)"
 )
+_EXCEPTION = re.compile(r"(?:^|[\]\)>:] ?)[\w.]*(?:Error|Exception|TimeoutExpired|Timeout)\b(?::|$)")
 _HCCL = re.compile(r"\[ERROR\]\s?(?:HCCL|HCCP|ROCE|TDT|TSD)\(")
+
+
+def is_vague(text: str) -> bool:
+    """Return whether an exception says only that time ran out, in no words of a collective: for whom is not known."""
+    said = _ONLY_TIME.sub("", text)
+    waits = any(regex.search(said) for regex in (_WAIT, _AFTER, _CANN, _HCCL))
+    return _EXCEPTION.search(text) is not None and not waits
 
 
 def meaning(text: str) -> str:

@@ -82,6 +82,17 @@ _STARTS = (
     Row("world", r"\bdist_world_size=(?P<size>\d+)", "DeepSpeed launch.py"),
     Row("world", r"\bglobal_world_sizes=\[(?P<size>\d+)", "torch.distributed.elastic"),
     Row("world", r"(?P<joined>\d+)/(?P<size>\d+) clients joined", "torch DistStoreError"),
+    Row(
+        "launch",
+        r"--(?:nproc[_-]per[_-]node|local_worker_num)(?:=|\s+)(?P<each>\d{1,4})\b",
+        "torchrun, msrun (MindSpore): how they are started",
+    ),
+    Row(
+        "launch",
+        r"nproc_per_node\s*: (?P<each>\d{1,4})\s*\n(?:[^\n]*\n){0,4}?[^\n]*rdzv_configs\s*: \{'rank': (?P<node>\d{1,6}),",
+        "torch.distributed.launcher.api: launch configs",
+        True,
+    ),
     Row("places", r"\bglobal_ranks=\[(?P<ranks>[\d, ]+)\]", "torch.distributed.elastic: ranks of this host"),
     Row("places", r"global_rank_mapping=.*?\{(?P<mapping>'[^}]*)\}", "DeepSpeed launch.py: ranks of all hosts"),
 )
@@ -206,6 +217,12 @@ _HEARTBEATS = (
         rf"local rank \[(?P<own_server>{IP})(?:%[^\]/]*)?/(?P<own_device>\d+)\]: ?crimer rank "
         rf"\[(?P<server>{IP})(?:%[^\]/]*)?/(?P<device>\d+)\](?: status\s?\[(?P<status>[\w ]+)\])?",
         f"{_GUIDE}/task_exec_stage.md (CANN 7 to 9)",
+    ),
+    Row(
+        "lost",
+        rf"rank \[(?P<own_server>{IP})(?:%[^\]/]*)?/(?P<own_device>\d+)\]: ?rank "
+        rf"\[(?P<server>{IP})(?:%[^\]/]*)?/(?P<device>\d+)\] status\s?\[(?P<status>[\w ]+)\] by rank \[",
+        "heartbeat.cc (CANN 8, 8.5): HCCL_TRACE",
     ),
     Row(
         "lost",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping, Optional, Sequence
 
+from envtune.ranks.local import join_local_ranks
 from envtune.ranks.records import Note, Process, Source
 from envtune.ranks.table import STARTS, Key, Naming, Start, number, start_of
 
@@ -19,6 +20,7 @@ class Processes:
         self._sizes: dict[str, int] = {}
         self._starts = [(note, start_of(note)) for note in notes if note.kind in STARTS]
         self._join_communicators()
+        join_local_ranks(self._naming, notes)
         self._by_key: dict[Key, Process] = {}
         self._named: dict[Key, Process] = {}  # those that nothing was read of
         self.unnamed: list[Note] = []  # lines of files of several processes that do not say whose they are
@@ -122,6 +124,7 @@ class Processes:
     def _add_local_ranks(self) -> None:
         """Take a local rank for the rank of the job where all processes are on one host."""
         if len({process.host for process in self._by_key.values()}) == 1:
+            self._take_devices()
             ranks = {process.rank for process in self._by_key.values()}
             for process in self._by_key.values():
                 if process.rank is None and process.local_rank is not None and process.local_rank not in ranks:
@@ -129,6 +132,14 @@ class Processes:
         for process in self._by_key.values():
             if process.device is None and process.local_rank is not None:
                 process.device = process.local_rank
+
+    def _take_devices(self) -> None:
+        """Take devices for local ranks where no process says its rank and each has a device of its own."""
+        devices = [process.logic for process in self._by_key.values() if process.logic is not None]
+        unranked = all(process.rank is process.local_rank is None for process in self._by_key.values())
+        if unranked and len(devices) > 1 and len(set(devices)) == len(devices):
+            for process in self._by_key.values():
+                process.local_rank = process.logic
 
     def _add_addresses(self, notes: Iterable[Note]) -> None:
         """Add the addresses of devices that a file of the host lists."""
@@ -190,7 +201,7 @@ class Processes:
 
     def host_of_line(self, note: Note) -> str:
         """Return the host that a line's prefix or the place of its file says."""
-        return self._naming.host(self._naming.identity(note).host) or self.label(note.path)
+        return self._naming.host_of(note)
 
     def label(self, path: str) -> str:
         """Return the host that the place of a file says."""
@@ -201,7 +212,7 @@ class Processes:
         host = self._naming.host(server)
         there = [p for p in self._everybody() if host == p.host or (server and server in (p.server, p.host))]
         physical = [process for process in there if process.device == device]
-        named = physical or [process for process in there if process.logic == device]
+        named = physical or [process for process in there if process.logic == device] or self._alone(server, device)
         if named:
             return named[0]
         offsets = {p.rank - p.device for p in there if p.rank is not None and p.device is not None}
@@ -215,6 +226,22 @@ class Processes:
                 self._by_rank[rank] = Process(host, rank, device, server=server)
                 return self._name(("device", host, device), self._by_rank[rank])
         return self._name(("device", host, device), Process(host, None, device, server=server))
+
+    def _alone(self, server: str, device: int) -> list[Process]:
+        """Return the process of a device of a host that no line tells the address of, where there is one host only.
+
+        Those that report the loss of the device are not it: then it is one of another host.
+        """
+        hosts = {process.host for process in self._by_key.values()}
+        known = any(process.server for process in self._by_key.values())
+        if known or len(hosts) != 1 or any(host[:1].isdigit() for host in hosts):
+            return []
+        processes = list(self._by_key.values())
+        if all(process.device is None for process in processes):
+            found = [process for process in processes if process.rank == device]
+        else:
+            found = [process for process in processes if process.device == device]
+        return [process for process in found if not any(_reports(note, server, device) for note in process.notes)]
 
     def by_pid(self, host: str, pid: int) -> Process:
         """Return the process with an id; where only one process has it, whatever the host is called."""
@@ -257,6 +284,11 @@ class Processes:
 
     def _name(self, key: Key, process: Process) -> Process:
         return self._named.setdefault(key, process)
+
+
+def _reports(note: Note, server: str, device: int) -> bool:
+    fields = note.fields
+    return note.kind == "lost" and fields["server"] == server and number(fields["device"]) == device
 
 
 def _ranks_of(communicators: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:

@@ -110,6 +110,10 @@ class Naming:
         """Return the label of a host that is given by its address or label."""
         return self._labels.get(label, label)
 
+    def host_of(self, note: Note) -> str:
+        """Return the host that the prefix of a line or the place of its file says."""
+        return self.host(self.identity(note).host) or self._place(note.path).host
+
     def identity(self, note: Note) -> Identity:
         """Return what the prefixes of its line say."""
         return self._identities[note.place]
@@ -128,7 +132,7 @@ class Naming:
 
     def _keys_of(self, note: Note) -> list[Key]:
         own, place = self._identities[note.place], self._place(note.path)
-        host = self.host(own.host) or place.host
+        host = self.host_of(note)
         pid = place.pid if place.pid is not None else own.pid
         keys: list[Key] = []
         rank = own.rank if own.rank is not None else _own_rank(note)

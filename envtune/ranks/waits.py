@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Iterator, Optional, Sequence
 
+from envtune.ranks.errors import is_vague
 from envtune.ranks.processes import Processes
 from envtune.ranks.records import WAIT, Link, Note, Process
 from envtune.ranks.table import field as named
@@ -30,6 +31,12 @@ class Wait:
     index: Optional[int] = None
     count: str = ""
     peers: list[Process] = field(default_factory=list)
+    said: Optional[int] = None  # the rank that is named, of the job or of a group
+
+    @property
+    def vague(self) -> bool:
+        """Whether nothing is known but that time ran out."""
+        return self.kind == "error" and "known" not in self.note.fields and is_vague(self.note.text)
 
 
 def waits_of(processes: Processes) -> tuple[list[Wait], list[Link]]:
@@ -78,7 +85,7 @@ class _Reader:
                 self._detected(note)
             elif kind in WAITING and note.kind != "socket.self" and not is_transfer(note):
                 wait = self._wait(kind, note)
-                if kind != "lost" or "crimer" not in note.text:
+                if kind != "lost" or "status[" not in note.text:
                     yield wait
 
     def _wait(self, kind: str, note: Note) -> Wait:
@@ -136,16 +143,18 @@ class _Reader:
         if peer in LOCAL:
             return self._process
         rank = number(peer.lstrip("0") or "0") if peer else None
-        if rank is None or (self._is_group(wait) and not self._processes.size(wait.comm)):
+        known = self._processes.size(wait.comm) > 0
+        if rank is None or (not known and self._has_own_ranks(wait)):
             return None  # a rank of a group whose members are not known
+        wait.said = None if known else rank
+        if not known and _GROUP.search(wait.comm or wait.tag):
+            return None  # most likely
         return self._processes.in_communicator(wait.comm, rank)
 
-    def _is_group(self, wait: Wait) -> bool:
-        """Return whether a wait was in a part of the job: its ranks are not those of the job."""
+    def _has_own_ranks(self, wait: Wait) -> bool:
+        """Return whether a wait was in a part of the job that counts its ranks by itself."""
         own = number(named("own", wait.note.text))
-        if own is not None and self._process.rank is not None and own != self._process.rank:
-            return True
-        return _GROUP.search(wait.comm or wait.tag) is not None
+        return own is not None and self._process.rank is not None and own != self._process.rank
 
     def _root(self, address: str) -> Optional[Process]:
         """Return the process that collects the topology: the one that made the communicator on that host."""

@@ -1,0 +1,82 @@
+"""Ranks within a host: where a host's ranks begin, and so which rank of the job a local rank is.
+
+A launcher gives the ranks of the job host by host; what it prints before a line, or names a file by, is often the rank
+within the host only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, Optional
+
+from envtune.ranks.records import Note
+from envtune.ranks.table import Key, Naming, number, start_of
+
+_NODE = re.compile(r"--(?:node|machine)[_-]rank(?:=|\s+)(\d{1,6})\b")
+
+
+def join_local_ranks(naming: Naming, notes: Iterable[Note]) -> None:
+    """Join each local rank of a host with the rank of the job that it is, where the host's first rank is known."""
+    first = _first_ranks(naming, list(notes))
+    sets = naming.keys.sets()
+    by_rank = {key: own for own in sets.values() for key in own if key[0] == "rank"}
+    for own in sets.values():
+        named = {key for key in own if key[0] == "local"}
+        if len(named) != 1 or any(key[0] == "rank" for key in own):
+            continue
+        ((_, host, local),) = named
+        start = first.get(str(host))
+        rank = None if start is None or not isinstance(local, int) else ("rank", start + local)
+        if rank is not None and not _another(own, by_rank.get(rank, ())):
+            naming.keys.join([rank, *own])
+
+
+def _another(one: Iterable[Key], other: Iterable[Key]) -> bool:
+    """Return whether the keys cannot be of one process: they differ in its id, its local rank or its host."""
+    names = ("pid", "local")
+    own, others = ({key for key in keys if key[0] in names} for keys in (one, other))
+    hosts = {str(key[1]) for key in own}, {str(key[1]) for key in others}
+    if hosts[1] and not hosts[0] & hosts[1]:
+        return True
+    values = [({key[2] for key in own if key[0] == n}, {key[2] for key in others if key[0] == n}) for n in names]
+    return any(mine and theirs and not mine & theirs for mine, theirs in values)
+
+
+def _first_ranks(naming: Naming, notes: list[Note]) -> Mapping[str, int]:
+    """Return host -> its first rank: what its processes show; else what its launcher was started with."""
+    shown: dict[str, set[int]] = {}
+    by_device: dict[str, dict[Key, int]] = {}
+    ranks = {naming.keys.find(key): key[1] for own in naming.keys.sets().values() for key in own if key[0] == "rank"}
+    for own in naming.keys.sets().values():
+        rank = ranks.get(naming.keys.find(own[0]))
+        for key in own:
+            if key[0] == "local" and isinstance(rank, int) and isinstance(key[2], int):
+                shown.setdefault(str(key[1]), set()).add(rank - key[2])
+    for note in notes:
+        found = naming.key(note)
+        rank, device = ranks.get(found) if found else None, _device(naming, note)
+        if found is not None and isinstance(rank, int) and device is not None:
+            by_device.setdefault(naming.host_of(note), {})[found] = rank - device
+    for host, apart in by_device.items():
+        if len(apart) > 1:
+            shown.setdefault(host, set()).update(apart.values())
+    started = _started(naming, notes)
+    return {**started, **{host: own.pop() for host, own in shown.items() if len(own) == 1 and min(own) >= 0}}
+
+
+def _device(naming: Naming, note: Note) -> Optional[int]:
+    """Return the number of its device that a process gives, which begins at 0 on each host."""
+    device = naming.identity(note).device
+    return start_of(note).logic if device is None and note.kind == "start" else device
+
+
+def _started(naming: Naming, notes: Iterable[Note]) -> Mapping[str, int]:
+    """Return host -> the first rank that follows from the options of its launcher."""
+    first: dict[str, set[int]] = {}
+    for note in notes:
+        if note.kind != "launch":
+            continue
+        node, each = note.fields.get("node") or (_NODE.search(note.text) or ("", ""))[1], number(note.fields.get("each"))
+        if node and each is not None:
+            first.setdefault(naming.host_of(note), set()).add(int(node) * each)
+    return {host: own.pop() for host, own in first.items() if len(own) == 1}
