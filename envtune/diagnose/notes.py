@@ -58,6 +58,7 @@ class FileNotes:
         self._error_templates: set[tuple[Identity, str]] = set()  # the same, whatever the length of numbers
         self._old_errors = self._error_lines = self._seen = 0
         self._ranks: set[int] = set()
+        self._latest = Identity()  # that of the last error line that says whose it is
         self._head = b""
         self._tail = b""
         self._ends = PLOG_END if file.pid is not None else END
@@ -85,7 +86,9 @@ class FileNotes:
         if own.rank is not None:
             self._ranks.add(own.rank)
         self._error_lines += 1
-        key = own, text[:200].translate(_DIGITS)
+        if not own.empty:
+            self._latest = own
+        key = self._latest if own.empty else own, own.host + text[:200].translate(_DIGITS)
         new = key not in self._errors
         self._errors.add(key)
         self._error_templates.add((own, _NUMBER.sub("0", text[:400])[:120]))

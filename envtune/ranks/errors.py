@@ -42,11 +42,16 @@ _EXCEPTION = re.compile(r"(?:^|[\]\)>:] ?)[\w.]*(?:Error|Exception|TimeoutExpire
 _HCCL = re.compile(r"\[ERROR\]\s?(?:HCCL|HCCP|ROCE|TDT|TSD)\(")
 
 
+def is_exception(text: str) -> bool:
+    """Return whether the line names the exception by which a Python program ends."""
+    return _EXCEPTION.search(text) is not None
+
+
 def is_vague(text: str) -> bool:
     """Return whether an exception says only that time ran out, in no words of a collective: for whom is not known."""
     said = _ONLY_TIME.sub("", text)
     waits = any(regex.search(said) for regex in (_WAIT, _AFTER, _CANN, _HCCL))
-    return _EXCEPTION.search(text) is not None and not waits
+    return is_exception(text) and not waits
 
 
 def meaning(text: str) -> str:

@@ -194,6 +194,8 @@ def _completed(processes: Processes, process: Process, fields: Mapping[str, str]
     """Return the process with what the report adds."""
     if "rank" in fields:
         processes.complete_rank(process, int(fields["rank"]))
+    if fields.get("group") == "0":  # the actors of the first host
+        processes.complete_rank(process, int(fields["local"]))
     if process.local_rank is None and "local" in fields:
         process.local_rank = int(fields["local"])
         process.device = process.local_rank if process.device is None else process.device

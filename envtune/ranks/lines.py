@@ -334,9 +334,10 @@ _ENDS = (
     Row(
         "died",
         r"(?:ActorDiedError|RayActorError|ActorUnavailableError)[^\n]*\n"
-        r"(?:(?!\s*pid:)[^\n]*\n){0,4}?\s*pid: (?P<pid>\d+)\s*\n"
-        r"(?:(?!\s*ip:)[^\n]*\n){0,4}?\s*ip: (?P<host>\S+)",
-        "Ray exceptions.py; verl, vllm 15199",
+        r"(?:(?!\s*pid:)[^\n]*\n){0,4}?(?:\[[^\]\n]*\])?\s*pid: (?P<pid>\d+)\s*\n"
+        r"(?:(?:\[[^\]\n]*\])?\s*name: \w*?_(?P<group>\d{1,4}):(?P<local>\d{1,4})\s*\n)?"
+        r"(?:(?!\s*ip:)[^\n]*\n){0,4}?(?:\[[^\]\n]*\])?\s*ip: (?P<host>\S+)",
+        "Ray exceptions.py; verl 1309, vllm 15199; names of actors: single_controller/ray/base.py of verl",
         True,
     ),
 )

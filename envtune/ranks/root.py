@@ -8,10 +8,11 @@ unless it was late, behind, or did not connect.
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Sequence
+from typing import Callable, Iterable, Optional, Sequence
 
 from envtune.ranks import claims, graph
 from envtune.ranks.clocks import Clocks
+from envtune.ranks.errors import is_exception, is_vague
 from envtune.ranks.failures import FAILED, REPORTED, Failure, Report, failures_of, first_of, reports_of
 from envtune.ranks.processes import Processes
 from envtune.ranks.records import Note, Process, Root, Source, Verdict
@@ -43,6 +44,8 @@ class _Case:
         self.absent = claims.not_connected(self.processes, notes)
         self.failures: list[Failure] = failures_of(self.processes, self.waits, self.reports)
         self.waiting = dict.fromkeys(wait.process for wait in self.waits)
+        for process in self._timed_out_alone():
+            del self.waiting[process]
         self._ends: dict[str, Process] = {}  # host -> the process that waited there whose log ends first
         for process in self.waiting:
             end = self._ends.get(process.host)
@@ -71,6 +74,7 @@ class _Case:
             roots = way()
             if roots:
                 break
+        roots = [self._completed(roots[0])] if len(roots) == 1 else roots
         root = roots[0] if len(roots) == 1 else self._host_of(roots)
         candidates = tuple(roots) if len(roots) > 1 else ()
         chosen = {own.process for own in (candidates or roots)} if root is not None else set()
@@ -205,6 +209,50 @@ class _Case:
     def _circle(self) -> list[Root]:
         found = graph.cycle(self.links) if len(self.waiting) > 1 else []
         return [Root(process, AWAITED, self._line_about(process)) for process in found] if len(found) > 1 else []
+
+    # ------------------------------------------------------------------ what a process says of itself
+
+    def _timed_out_alone(self) -> list[Process]:
+        """Return the processes that say only that time ran out, while others say that they wait for them, or later."""
+        known = {wait.process for wait in self.waits if not wait.vague}
+        awaited = {link.peer for link in self.links if link.peer is not link.waiter}
+        found: dict[Process, Note] = {}
+        for wait in self.waits:
+            if wait.process not in known:
+                found.setdefault(wait.process, wait.note)
+        return [own for own, note in found.items() if known and (own in awaited or self._is_earlier(own, note, known))]
+
+    def _is_earlier(self, process: Process, note: Note, others: Iterable[Process]) -> bool:
+        """Return whether its line is certainly older than all waits of others."""
+        first: dict[Process, float] = {}
+        for wait in self.waits:
+            if wait.process in others and wait.note.time is not None:
+                first[wait.process] = min(first.get(wait.process, wait.note.time), wait.note.time)
+        time = process.last if note.time is None else note.time
+        if time is None or not first:
+            return False
+        apart = (self.clocks.later(other, own, process, time) for other, own in first.items())
+        return all(seconds is not None and seconds > EARLY for seconds in apart)
+
+    def _completed(self, root: Root) -> Root:
+        """Return the root with the error that it ends with, and with the rank that all others wait for."""
+        process, own = root.process, None
+        if root.why in (AWAITED, ENDED, SILENT, claims.LOST):
+            own = self._last_words(process)
+        if process.rank is None and (process.pid is not None or process.has_log):
+            named = {wait.said for wait in self.waits if wait.process is not process}
+            rank = named.pop() if len(named) == 1 else None
+            if rank is not None and all(other.rank != rank for other in self.processes.all):
+                process.rank = rank
+        return root if own is None else Root(process, FAILED, own)
+
+    def _last_words(self, process: Process) -> Optional[Note]:
+        """Return the exception by which a process ended before others gave up waiting, whatever it means elsewhere."""
+        errors = [note for note in process.notes if note.kind == "error" and is_exception(note.text)]
+        first = min(errors, key=lambda note: note.place, default=None)
+        if first is None or not (is_vague(first.text) or self._ends_early(process)):
+            return None
+        return first
 
     # ------------------------------------------------------------------ what goes with it
 

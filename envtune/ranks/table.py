@@ -8,8 +8,9 @@ communicator is the largest one and no line says otherwise.
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from envtune.ranks.errors import is_exception
 from envtune.ranks.identity import Identity, Place, identity_of, places_of
 from envtune.ranks.lines import FIELDS
 from envtune.ranks.records import Note, Source
@@ -17,6 +18,14 @@ from envtune.ranks.records import Note, Source
 Key = Tuple[Union[str, int], ...]  # what is named, and its values: ("pid", host, 4711)
 _FIELDS = {name: re.compile(regex) for name, regex in FIELDS.items()}
 STARTS = ("start", "root", "vnic", "notify.group")
+BLOCK = 20  # lines of a message of CANN after the line that says whose it is
+# What continues such a message: what CANN reports, and what torch_npu makes of it.
+_CONTINUES = re.compile(
+    r"(?:^|: )(?:E[A-Z\d]\d{4}: |\[Error\]: |\s+(?:serverId|Cluster Exception|TraceBack|Solution|Possible Cause))"
+    r"|error code is \d|there are\(is\)"
+)
+# Exceptions that torch_npu raises itself; of others it says ERR99999 when the process ends.
+_OF_DEVICE = re.compile(r"(?:NPU|HCCL)(?: function)? error|error code is \d|ERR\d{5}")
 WORLD = "hccl_world_group"  # the communicator of lines that name none
 
 
@@ -101,6 +110,7 @@ class Naming:
             by_file.setdefault(note.path, []).append(note)
             self._identities.setdefault(note.place, identity_of(note.text))
         self._ranks_are_local = _repeated(self.places)
+        self._owners = {place: own for notes in by_file.values() for place, own in _owners(notes, self._identities)}
         self._single = {path: self._is_single(path, own) for path, own in by_file.items()}
         for path, own in by_file.items():
             self._join_file(path, own)
@@ -135,6 +145,9 @@ class Naming:
         host = self.host_of(note)
         pid = place.pid if place.pid is not None else own.pid
         keys: list[Key] = []
+        owner = self._owners.get(note.place)
+        if owner is not None and not self._single.get(note.path):
+            return self._keys_of(owner)
         rank = own.rank if own.rank is not None else _own_rank(note)
         if rank is not None and (own.rank is not None or pid is not None or self._single.get(note.path)):
             keys.append(("rank", rank))
@@ -199,6 +212,35 @@ class Naming:
                 self.keys.join([("pid", host, pid), *(("pid", other, pid) for other in others)])
             elif not named and len(others) == 2 and "" in others:
                 self.keys.join([("pid", other, pid) for other in sorted(others)])
+
+
+def _owners(
+    notes: Iterable[Note], identities: Mapping[tuple[str, int], Identity]
+) -> Iterator[tuple[tuple[str, int], Note]]:
+    """Yield places of lines without an identity and the line with one that they belong to, in the output of several.
+
+    torch_npu prints whose error it is after the exception and before what CANN says of it.
+    """
+    there = sorted((note for note in notes if note.number > 0), key=lambda note: note.number)
+    last: Optional[Note] = None
+    for note, following in zip(there, [*there[1:], None]):
+        own = identities[note.place]
+        if not own.empty:
+            last = note
+            continue
+        if following is not None and _is_next(note, following, identities):
+            yield note.place, following
+        elif last is not None and note.number - last.number <= BLOCK and own.host == identities[last.place].host:
+            if _CONTINUES.search(note.text):
+                yield note.place, last
+
+
+def _is_next(note: Note, following: Note, identities: Mapping[tuple[str, int], Identity]) -> bool:
+    """Return whether torch_npu says in the next line of the same output who raised an exception."""
+    own, other = identities[note.place], identities[following.place]
+    adjacent = following.number == note.number + 1 and own.host == other.host and not other.empty
+    its = "ERR99999" in following.text or _OF_DEVICE.search(note.text) is not None
+    return adjacent and its and "RankID:" in following.text and is_exception(note.text)
 
 
 def _say_rank(notes: Iterable[Note], owns: Iterable[Identity]) -> bool:

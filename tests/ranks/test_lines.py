@@ -25,6 +25,9 @@ OTHERS = (
     "  global_ranks=[8, 9, 10]",
     "DistStoreError: Timed out after 1201 seconds waiting for clients. 15/16 clients joined.",
     "Receiving message from the root node timed out. Check whether node 10.0.0.1 reports an error",
+    "INFO:torch.distributed.launcher.api:Starting elastic_operator with launch configs:\n  max_nodes        : 2\n"
+    "  nproc_per_node   : 8\n  run_id           : none\n  rdzv_backend     : static\n"
+    "  rdzv_endpoint    : 10.0.0.1:29500\n  rdzv_configs     : {'rank': 1, 'timeout': 900}\n",
     "[RankInfoDetectClient::Connect] get connected status socket timeout! timeout[120 s]",
     "rank num[8]is different with rank list size[4] in total topo rank info.",
     "RuntimeError: Rank 2 failed to pass monitoredBarrier in 1800000 ms",
