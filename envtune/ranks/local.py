@@ -39,7 +39,7 @@ def _another(one: Iterable[Key], other: Iterable[Key]) -> bool:
     if hosts[1] and not hosts[0] & hosts[1]:
         return True
     values = [({key[2] for key in own if key[0] == n}, {key[2] for key in others if key[0] == n}) for n in names]
-    return any(mine and theirs and not mine & theirs for mine, theirs in values)
+    return any(first and second and not first & second for first, second in values)
 
 
 def _first_ranks(naming: Naming, notes: list[Note]) -> Mapping[str, int]:
@@ -76,7 +76,9 @@ def _started(naming: Naming, notes: Iterable[Note]) -> Mapping[str, int]:
     for note in notes:
         if note.kind != "launch":
             continue
-        node, each = note.fields.get("node") or (_NODE.search(note.text) or ("", ""))[1], number(note.fields.get("each"))
-        if node and each is not None:
-            first.setdefault(naming.host_of(note), set()).add(int(node) * each)
+        option = _NODE.search(note.text)
+        node = number(note.fields.get("node") or (option[1] if option else ""))
+        each = number(note.fields.get("each"))
+        if node is not None and each is not None:
+            first.setdefault(naming.host_of(note), set()).add(node * each)
     return {host: own.pop() for host, own in first.items() if len(own) == 1}

@@ -230,9 +230,14 @@ def _owners(
             continue
         if following is not None and _is_next(note, following, identities):
             yield note.place, following
-        elif last is not None and note.number - last.number <= BLOCK and own.host == identities[last.place].host:
-            if _CONTINUES.search(note.text):
-                yield note.place, last
+        elif last is not None and _continues(note, last, identities):
+            yield note.place, last
+
+
+def _continues(note: Note, last: Note, identities: Mapping[tuple[str, int], Identity]) -> bool:
+    """Return whether a line continues a message that begins with a line before it in the same output."""
+    near = note.number - last.number <= BLOCK and identities[note.place].host == identities[last.place].host
+    return near and _CONTINUES.search(note.text) is not None
 
 
 def _is_next(note: Note, following: Note, identities: Mapping[tuple[str, int], Identity]) -> bool:

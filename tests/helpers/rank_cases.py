@@ -11,6 +11,7 @@
     root       what is expected of it (rank, host, device, file: some of them); null where it cannot be known
     candidates the ranks of the candidates where the root is null
     waiters, missing  the ranks of those who only waited, and of those that are missing
+    answer     the entries or codes that are the diagnoses
     first      text that the first error holds
 """
 

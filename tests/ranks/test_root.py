@@ -32,6 +32,8 @@ def test_a_case(tmp_path: Path, name: str) -> None:
         assert set(data["missing"]) == expected_ranks(wanted["missing"])
     if "first" in wanted:
         assert wanted["first"] in data["first_error"]["text"]
+    if "answer" in wanted:
+        assert [diagnosis["id"] for diagnosis in data["diagnoses"]] == wanted["answer"]
     waiters = {process["rank"] for process in data["waiters"]}
     for diagnosis in data["diagnoses"]:
         assert diagnosis["where"]["rank"] is None or diagnosis["where"]["rank"] not in waiters
