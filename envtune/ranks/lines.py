@@ -89,7 +89,8 @@ _STARTS = (
     ),
     Row(
         "launch",
-        r"nproc_per_node\s*: (?P<each>\d{1,4})\s*\n(?:[^\n]*\n){0,4}?[^\n]*rdzv_configs\s*: \{'rank': (?P<node>\d{1,6}),",
+        r"nproc_per_node\s*: (?P<each>\d{1,4})\s*\n(?:[^\n]*\n){0,4}?[^\n]*rdzv_configs\s*: "
+        r"\{'rank': (?P<node>\d{1,6}),",
         "torch.distributed.launcher.api: launch configs",
         True,
     ),

@@ -55,6 +55,7 @@ class Processes:
             if key is not None and start.rank is not None and largest > 1 and self._sizes.get(start.comm) == largest:
                 by_comm.setdefault(start.comm, {}).setdefault(key, start.rank)
         found = _ranks_of(by_comm.values())
+        self._parts_only = any(by_comm.values()) and not found  # no communicator is that of all ranks
         if all(said.get(key, rank) == rank for key, rank in found.items()):
             for key, rank in found.items():
                 keys.join([("rank", rank), key])
@@ -102,10 +103,15 @@ class Processes:
             found = self.of(note)
             if found is not None:
                 _add_start(found, note, start)
+        claims: dict[int, dict[Process, None]] = {}
         for note in notes:
             found = self.of(note)
             if found is not None and note.kind in OWN_ENDS:
                 self._add_own(found, note.fields)
+                own_rank = number(note.fields.get("own"))
+                if own_rank is not None:
+                    claims.setdefault(own_rank, {})[found] = None
+        self._claim_ranks(claims)
         for process in self._by_key.values():
             process.device = process.logic if process.device is None else process.device
             process.host = process.host or process.server
@@ -113,13 +119,20 @@ class Processes:
 
     def _add_own(self, process: Process, fields: Mapping[str, str]) -> None:
         """Add what a line about a link says of the end that prints it."""
-        rank = number(fields.get("own"))
-        if process.rank is None and rank is not None and not any(p.rank == rank for p in self._by_key.values()):
-            process.rank = rank
         if fields.get("own_ip"):
             process.addresses.add(fields["own_ip"])
         process.server = process.server or fields.get("own_server") or ""
         process.device = number(fields.get("own_device")) if process.device is None else process.device
+
+    def _claim_ranks(self, claims: Mapping[int, Iterable[Process]]) -> None:
+        """Give processes the ranks that lines about links say they have, unless these are ranks of several groups."""
+        ranks = {process.rank for process in self._by_key.values()}
+        claimed = {rank: tuple(own) for rank, own in claims.items()}
+        if any(len(own) > 1 for own in claimed.values()):
+            return
+        for rank, (process, *_) in claimed.items():
+            if process.rank is None and rank not in ranks:
+                process.rank = rank
 
     def _add_local_ranks(self) -> None:
         """Take a local rank for the rank of the job where all processes are on one host."""
@@ -181,7 +194,7 @@ class Processes:
         size = self._sizes.get(comm)
         if rank >= (size or self.expected or rank + 1):
             return None
-        if size is None or size == max(self._sizes.values(), default=0):
+        if size is None or (size == max(self._sizes.values(), default=0) and not self._parts_only):
             return self.by_rank(rank)
         return self._name(("comm", comm, rank), Process())
 
@@ -292,14 +305,12 @@ def _reports(note: Note, server: str, device: int) -> bool:
 
 
 def _ranks_of(communicators: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:
-    """Return processes -> ranks: those of all the communicators, or of one where they contradict each other."""
-    largest = sorted(communicators, key=len, reverse=True)
+    """Return processes -> ranks, none where several processes have a rank: then it is one of a part of the job."""
     found: dict[Key, int] = {}
-    for own in largest:
+    for own in sorted(communicators, key=len, reverse=True):
         for key, rank in own.items():
             found.setdefault(key, rank)
-    distinct = len(set(found.values())) == len(found)
-    return found if distinct or not largest else largest[0]
+    return found if len(set(found.values())) == len(found) else {}
 
 
 def _homes(processes: Processes, notes: Iterable[Note]) -> Mapping[int, str]:
