@@ -250,10 +250,10 @@ class Processes:
         if known or len(hosts) != 1 or any(host[:1].isdigit() for host in hosts):
             return []
         processes = list(self._by_key.values())
-        if all(process.device is None for process in processes):
-            found = [process for process in processes if process.rank == device]
-        else:
-            found = [process for process in processes if process.device == device]
+        found = [process for process in processes if process.device == device]
+        offsets = {p.rank - p.device for p in processes if p.rank is not None and p.device is not None} or {0}
+        if not found and len(offsets) == 1:
+            found = [process for process in processes if process.rank == offsets.copy().pop() + device]
         return [process for process in found if not any(_reports(note, server, device) for note in process.notes)]
 
     def by_pid(self, host: str, pid: int) -> Process:

@@ -239,12 +239,21 @@ class _Case:
         process, own = root.process, None
         if root.why in (AWAITED, ENDED, SILENT, claims.LOST):
             own = self._last_words(process)
-        if process.rank is None and (process.pid is not None or process.has_log):
-            named = {wait.said for wait in self.waits if wait.process is not process}
-            rank = named.pop() if len(named) == 1 else None
-            if rank is not None and all(other.rank != rank for other in self.processes.all):
-                process.rank = rank
+        if process.rank is None:
+            process.rank = self._rank_of_all_waits(process)
         return root if own is None else Root(process, FAILED, own)
+
+    def _rank_of_all_waits(self, process: Process) -> Optional[int]:
+        """Return the rank that all others wait for, where no process has it; for one without a log two must say it."""
+        waits = [wait for wait in self.waits if wait.process is not process]
+        named = {wait.said for wait in waits} - {None}
+        rank = named.pop() if len(named) == 1 else None
+        known = (
+            process.pid is not None
+            or process.has_log
+            or len({wait.process for wait in waits if wait.said is not None}) > 1
+        )
+        return rank if known and all(other.rank != rank for other in self.processes.all) else None
 
     def _last_words(self, process: Process) -> Optional[Note]:
         """Return the exception by which a process ended before others gave up waiting, whatever it means elsewhere."""

@@ -152,7 +152,7 @@ class _Reader:
 
     def _has_own_ranks(self, wait: Wait) -> bool:
         """Return whether a wait was in a part of the job that counts its ranks by itself."""
-        own = number(named("own", wait.note.text))
+        own = number(wait.note.fields.get("own") or named("own", wait.note.text))
         return own is not None and self._process.rank is not None and own != self._process.rank
 
     def _root(self, address: str) -> Optional[Process]:
