@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from envtune.diagnose.rank import Candidate, Resolution
+from envtune.diagnose.rank import Candidate, Resolution, follows
 from envtune.diagnose.scan import Hit, Scan
 from envtune.ranks.failures import FAILED
 
@@ -18,7 +18,7 @@ def with_weak_signs(resolution: Resolution, scan: Scan) -> Resolution:
     root = resolution.job.root
     if resolution.diagnoses or not resolution.hints:
         return resolution
-    hints = [hint for hint in resolution.hints if hint.entry.role != "wrapper"]
+    hints = [h for h in resolution.hints if h.entry.role != "wrapper" and not follows(h, resolution.processes)]
     if root is not None and root.why == FAILED:
         hints = [hint for hint in hints if any(hit.file.path in root.process.files for hit in hint.hits)]
     several = [hint for hint in hints if _signatures(hint) > 1]

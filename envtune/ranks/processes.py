@@ -103,15 +103,11 @@ class Processes:
             found = self.of(note)
             if found is not None:
                 _add_start(found, note, start)
-        claims: dict[int, dict[Process, None]] = {}
-        for note in notes:
-            found = self.of(note)
-            if found is not None and note.kind in OWN_ENDS:
-                self._add_own(found, note.fields)
-                own_rank = number(note.fields.get("own"))
-                if own_rank is not None:
-                    claims.setdefault(own_rank, {})[found] = None
-        self._claim_ranks(claims)
+        ends = [(self.of(note), note.fields) for note in notes if note.kind in OWN_ENDS]
+        for process, fields in ends:
+            if process is not None:
+                self._add_own(process, fields)
+        self._claim_ranks(ends)
         for process in self._by_key.values():
             process.device = process.logic if process.device is None else process.device
             process.host = process.host or process.server
@@ -124,15 +120,18 @@ class Processes:
         process.server = process.server or fields.get("own_server") or ""
         process.device = number(fields.get("own_device")) if process.device is None else process.device
 
-    def _claim_ranks(self, claims: Mapping[int, Iterable[Process]]) -> None:
+    def _claim_ranks(self, ends: Iterable[tuple[Optional[Process], Mapping[str, str]]]) -> None:
         """Give processes the ranks that lines about links say they have, unless these are ranks of several groups."""
+        claims: dict[int, set[Process]] = {}
+        for process, fields in ends:
+            rank = number(fields.get("own"))
+            if process is not None and rank is not None:
+                claims.setdefault(rank, set()).add(process)
         ranks = {process.rank for process in self._by_key.values()}
-        claimed = {rank: tuple(own) for rank, own in claims.items()}
-        if any(len(own) > 1 for own in claimed.values()):
-            return
-        for rank, (process, *_) in claimed.items():
-            if process.rank is None and rank not in ranks:
-                process.rank = rank
+        if all(len(own) == 1 for own in claims.values()):
+            for rank, (claiming,) in claims.items():
+                if claiming.rank is None and rank not in ranks:
+                    claiming.rank = rank
 
     def _add_local_ranks(self) -> None:
         """Take a local rank for the rank of the job where all processes are on one host."""
