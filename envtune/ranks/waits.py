@@ -146,9 +146,9 @@ class _Reader:
         known = self._processes.size(wait.comm) > 0
         if rank is None or (not known and self._has_own_ranks(wait)):
             return None  # a rank of a group whose members are not known
-        peer = self._processes.in_communicator(wait.comm, rank)
-        wait.said = rank if not known or (peer is not None and peer.rank == rank) else None
-        return None if not known and _GROUP.search(wait.comm or wait.tag) else peer
+        found = self._processes.in_communicator(wait.comm, rank)
+        wait.said = rank if not known or (found is not None and found.rank == rank) else None
+        return None if not known and _GROUP.search(wait.comm or wait.tag) else found
 
     def _has_own_ranks(self, wait: Wait) -> bool:
         """Return whether a wait was in a part of the job that counts its ranks by itself."""
