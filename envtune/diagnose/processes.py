@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Iterable, Mapping, Optional, Sequence
 
 from envtune.diagnose.logs.lines import NO_YEAR, in_year, is_error, level_of, year_of
@@ -44,7 +45,7 @@ class Job:
     _first_times: Mapping[str, float]
     waiting: frozenset[Process] = frozenset()  # those who only waited
 
-    @property
+    @cached_property
     def several(self) -> bool:
         """Whether the inputs show more than one process of a job: a file with the ids of two need not."""
         root, processes = self.verdict.root, self.verdict.processes

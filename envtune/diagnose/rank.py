@@ -218,7 +218,8 @@ def _at_fault(
     """Return the rank and the host at fault: where an entry is about waiting, those of the root."""
     root, waiters = job.verdict.root, job.waiting
     at_root = (None, "") if root is None else (root.process.rank, root.process.host)
-    if entry.role == "waiting":
+    shows_root = {None if root is None or root.note is None else root.note.place}
+    if entry.role == "waiting" or any((hit.file.path, hit.line.number) in shows_root for hit in hits):
         return at_root
     for hit in hits:
         lost = decimal(hit.groups.get("lost_rank", ""))
