@@ -232,6 +232,9 @@ def _at_fault(
         return at_root  # only processes that waited say it
     number = (by_root or others or strong)[0]
     process = processes[number]
+    reports_root = root is not None and root.note is not None and root.note.path == hits[number].file.path
+    if reports_root and root is not None and root.why == KILLED and (process is None or process.rank is None):
+        return at_root  # its launcher says it
     return _rank(process), hits[number].file.host if process is None else process.host
 
 
