@@ -79,8 +79,10 @@ class _Case:
         candidates = tuple(roots) if len(roots) > 1 else ()
         chosen = {own.process for own in (candidates or roots)} if root is not None else set()
         failed = {failure.process for failure in self.failures if failure.sure}
-        waiters = tuple(process for process in self.waiting if process not in chosen | failed)
         links = (*self.links, *self.broken)
+        suspects = {own.process for own in roots}
+        reporting = (link.waiter for link in links if link.waiter.has_log and link.waiter not in suspects)
+        waiters = tuple(own for own in dict.fromkeys((*self.waiting, *reporting)) if own not in chosen | failed)
         everybody = self.processes.all
         return Verdict(root, candidates, waiters, self._missing(), links, everybody, self.clocks_decide)
 
