@@ -291,6 +291,7 @@ def orphan_sign(context: Context, process: Process) -> tuple[Optional[Text], boo
     return None, True
 
 
+MAX_LAUNCHERS = 16  # one above the other that are followed
 _LAUNCHER_LEFT = N_(
     "its launcher (pid {pid}, {name}) runs, but the launcher's parent has ended, as under nohup: it may be a job that "
     "still computes; ask its owner"
@@ -300,9 +301,9 @@ _LAUNCHER_LEFT = N_(
 def _adopted_launcher(context: Context, process: Process) -> Optional[Process]:
     """Return the launcher above a rank where init adopted it and it is no service of its own; None otherwise."""
     by_pid = context.cached(processes_by_pid)
-    seen: set[int] = set()
-    while process.pid not in seen and LAUNCHERS.fullmatch(process.name):
-        seen.add(process.pid)
+    for _ in range(MAX_LAUNCHERS):
+        if not LAUNCHERS.fullmatch(process.name):
+            return None
         parent = by_pid.get(process.ppid)
         if parent is None:
             return None
