@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
+from helpers.faq import matcher
 
 from envtune.diagnose.logs import blocks
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import rank_of
 from envtune.diagnose.patterns import Matcher, Pattern, select_prefilter
+from envtune.diagnose.prefilter.literals import required_literals
 from envtune.diagnose.prefilter.templates import CandidateLine, TemplateFilter
 from envtune.diagnose.scan import Scan, scan
 
@@ -318,3 +320,30 @@ def test_templates_of_a_log_that_never_repeats_are_forgotten(monkeypatch: pytest
     for block in blocks_:
         assert not list(prefilter.candidates(block))
     assert list(prefilter.candidates(b"x\nERROR y\n")) == [CandidateLine(2, 9, (0,))]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step done",
+        " iteration 100/5000 | elapsed time per iteration (ms): 500.1 | learning rate: 1.0E-4 | lm loss: 2.3E+00 |",
+        "epoch 3 step 20 loss 0.33 lr 0.01",
+        "{'loss': 1.2, 'grad_norm': 0.3, 'learning_rate': 1e-05, 'epoch': 0.1}",
+        "INFO:tensorflow:loss = 10.80, step = 36 (0.219 sec)",
+        "2026-01-01 10:00:00,123 - mmengine - INFO - Epoch(train) [1][50/100] lr: 1e-2 eta: 0:01:00 time: 0.3 loss: 1.0",
+    ],
+)
+def test_what_every_training_prints_is_looked_at_by_no_signature(line: str) -> None:
+    """A log is long because of such lines: one that each of them may begin costs minutes."""
+    tried = [p for p in matcher().patterns if p.role == "signature" and may_match(p, line)]
+    assert tried == []
+
+
+def may_match(pattern: Pattern, line: str) -> bool:
+    needs = required_literals(pattern.regex, pattern.multiline)
+    return any(
+        all(
+            any((one.text in line) if one.exact else (one.text in line.lower()) for one in option) for option in options
+        )
+        for options in needs
+    )
