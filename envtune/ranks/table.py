@@ -85,7 +85,7 @@ class Keys:
 
     def join(self, keys: Sequence[Key]) -> None:
         """Join the sets of the keys."""
-        for key in keys[1:]:
+        for key in keys:
             self._parents[self.find(key)] = self.find(keys[0])
 
     def sets(self) -> Mapping[Key, list[Key]]:

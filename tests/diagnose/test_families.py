@@ -1,4 +1,4 @@
-"""A short log in the wording of public threads leads to its family (tests/cases/families/logs.yaml)."""
+"""A short log in the wording of public threads leads to its family (tests/cases/families)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from helpers.rows import sampled
 
 from envtune.diagnose import diagnose
 
-LOGS = yaml.safe_load((ROOT / "tests" / "cases" / "families" / "logs.yaml").read_text("utf-8"))
+CASES = ROOT / "tests" / "cases" / "families"
+LOGS = yaml.safe_load((CASES / "logs.yaml").read_text("utf-8"))
 ROWS = [(name, text) for name, texts in LOGS.items() for text in texts]
+ROWS += [(row["expected"], row["text"]) for row in yaml.safe_load((CASES / "public.yaml").read_text("utf-8"))]
 
 
 @pytest.mark.parametrize(("name", "text"), sampled(ROWS, 6))
