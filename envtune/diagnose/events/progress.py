@@ -18,11 +18,13 @@ NEAR = 40  # lines after an error in which its retry is looked for
 
 _STEP = re.compile(
     r"(?i)^(?=.*(?:loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time|fps|ms\b|grad|acc|reward))"
-    r"(?:.*\b(?:global_?steps?|steps?|iter(?:ation)?|epoch|batch)\b\W{0,16}\d|.*\d+/\d+ ?\[|.*\{'(?:train_|eval_)?loss')"
+    r"(?:.*\b(?:global_?steps?|steps?|iter(?:ation)?|epoch|batch)\b\W{0,16}\d|.*\d+/\d+ ?\[|.*\{'(?:train_"
+    r"|eval_)?loss')"
     r"|.*throughput: [\d.]+ tokens/s.{0,200}Running: [1-9]|.*HTTP/1\.[01]\\?\" 200\b"
 )
 _RECOVERED = re.compile(
-    r"(?i)(?:retr(?:y|ied|ying|ies)|attempt)\b.{0,60}(?:(?<!not )(?<!un)succe(?!ss: no|ss=false)|\bok\b|(?<!not )\bconnected|\bdone|\bworked)"
+    r"(?i)(?:retr(?:y|ied|ying|ies)|attempt)\b.{0,60}(?:(?<!not )(?<!un)succe(?!ss: no|ss=false)|\bok\b"
+    r"|(?<!not )\bconnected|\bdone|\bworked)"
     r"|(?<!un)(?:succe\w+|connected|recovered|reconnected|established|worked|joined)\b.{0,40}"
     r"(?:after|on|at|from|in)\b.{0,30}(?:retr|attempt|failure|error|try\b|tries\b|\d+ s)|\b(?:re)connect\w* succe"
     r"|\brecovered from\b|\bis reachable again|\bback online"
@@ -30,18 +32,21 @@ _RECOVERED = re.compile(
 )
 _CAUGHT = re.compile(
     r"(?i)\b(?:caught (?:an? )?(?:oom|out of memory|\w*error)|skip(?:ping|ped)(?! iterations)|ignor(?:ing|ed)"
-    r"|fall(?:ing|s)? ?back|retrying with|trying \d+|(?:reduc|lower|decreas)\w+ (?:the )?(?:micro[_ -]?)?batch|halv\w+"
+    r"|fall(?:ing|s)? ?back|retrying with|trying \d+|(?:reduc|lower|decreas)(?:ing|ed"
+    r"|es) (?:the )?(?:micro[_ -]?)?batch|halv\w+"
     r"|(?:empt(?:y|ied|ying)|clear\w*) (?:the )?cache|cache emptied)\b|\u8df3\u8fc7|\u56de\u9000"
 )
 _SUCCESS = re.compile(
     r"(?i)\b(?:train(?:ing)?|finetun\w+|run|job|evaluation|benchmark|pipeline|inference)\b (?:is |has |was )?"
     r"(?:successfully )?(?:complete[d]?|finished|done|succeeded|ended (?:well|normally))\b(?! with (?:error|fail|exit))"
-    r"|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b|\b(?:finished|completed) (?:the )?training\b|\btrain_runtime\b"
+    r"|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b|\b(?:finished|completed) (?:the )?training\b"
+    r"|\btrain_runtime\b"
     r"|\u8bad\u7ec3(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)|\bstatus\W{1,4}succeeded\b"
 )
 _WARNING = re.compile(r"\[?W(?:\d{3,4})?\s|.{0,120}\bWARN(?:ING)?\b")
 _START = re.compile(
-    r"ChildFailedError|Root Cause \(first observed|[Rr]estarting (?:the )?(?:worker|job|training)|[Ww]orker group FAILED"
+    r"ChildFailedError|Root Cause \(first observed|[Rr]estarting (?:the )?(?:worker|job|training)"
+    r"|[Ww]orker group FAILED"
     r"|will restart worker group|\bKilled\b|failed \(exitcode"
 )
 
