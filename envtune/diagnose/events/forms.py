@@ -61,9 +61,9 @@ _ASKS = re.compile(
     r"(?i)\b(?:if you (?:see|get)|has anyone|anybody|how (?:do|to|can)|what (?:does|is)|means?\b|indicates|occurs when"
     r"|known issue|fixed in|see also|troubleshoot|workaround)|\u8868\u793a|\u600e\u4e48|\u4e3a\u4ec0\u4e48|\u9047\u5230"
 )
-# The value of an option or a variable: its name, `=`, `:` or the dots of Megatron, and what opens a list or a string.
+# The value of an option or a variable: its name, `=` or the dots of Megatron, and what opens a list or a string.
 _VALUE = re.compile(
-    r"(?P<key>\b[A-Za-z_][\w.-]{2,40}[\"']?)(?:=|: | = |\s?\.{4,}\s?| {2,})"
+    r"(?P<key>\b[A-Za-z_][\w.-]{2,40}[\"']?)(?:=| = |\s?\.{4,}\s?)"
     r"(?P<open>\[(?=[\"'])|\((?=[\"'])|[\"'])"
 )
 _TELLS = re.compile(  # names of values that say what happened
