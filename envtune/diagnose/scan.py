@@ -9,6 +9,7 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, 
 
 from envtune.diagnose.code_forms import code_of, codes_in
 from envtune.diagnose.events.forms import QUOTED, form_of, is_mention
+from envtune.diagnose.events.pages import Pages
 from envtune.diagnose.events.progress import Progress, progress_of
 from envtune.diagnose.logs.blocks import Block, LineEnds, blocks
 from envtune.diagnose.logs.files import LogFile
@@ -193,6 +194,7 @@ class _FileScan:
         self._clock: Optional[float] = None  # the time of the last line whose time was needed, and its place
         self._clock_place: tuple[Optional[LineWindow], int] = (None, 0)
         self._looks = MAX_LOOKS  # hits after which may still be looked for steps
+        self._pages = Pages()
         self._found = False  # a hit or an error that is kept
         self._interleaved = MAX_INTERLEAVED  # how often lines of other processes may still be skipped
 
@@ -268,7 +270,8 @@ class _FileScan:
         # One of tokens begins with the line, and ends with the first token.
         at = match.start() or min(match.end(), len(text)) - 1
         printed = not any(is_symptom(self._matcher.patterns[number].owner) for number, _, _ in matches)
-        return form_of(text, at, lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
+        form = form_of(text, at, lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
+        return self._pages.form(lines.block, start, form) if printed and form in ("", QUOTED) else form
 
     def _search(self, lines: LineWindow, start: int, end: int, numbers: Sequence[int]) -> list[_Match]:
         parts = lines.parts(start, end)

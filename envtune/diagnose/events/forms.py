@@ -61,6 +61,16 @@ _ASKS = re.compile(
     r"(?i)\b(?:if you (?:see|get)|has anyone|anybody|how (?:do|to|can)|what (?:does|is)|means?\b|indicates|occurs when"
     r"|known issue|fixed in|see also|troubleshoot|workaround)|\u8868\u793a|\u600e\u4e48|\u4e3a\u4ec0\u4e48|\u9047\u5230"
 )
+# The value of an option or a variable: its name, `=` or the dots of Megatron, and what opens a list or a string.
+_VALUE = re.compile(
+    r"(?P<key>\b[A-Za-z_][\w.-]{2,40}[\"']?)(?:=| = |\s?\.{4,}\s?)"
+    r"(?P<open>\[(?=[\"'])|\((?=[\"'])|[\"'])"
+)
+_TELLS = re.compile(  # names of values that say what happened
+    r"(?i)err|exc|msg|message|reason|cause|detail|std|out|status|log|what|trace|fail|text|body|content|event|result|line"
+    r"|info"
+)
+_ENDS = {"[": "]", "(": ")", '"': "\n", "'": "\n"}
 _MARKS = "\"'`\u201c\u300c"
 
 
@@ -71,9 +81,22 @@ def form_of(text: str, at: int, block: Callable[[], bytes], printed: bool = True
     """
     if printed and level_of(text) in HARMLESS and _FAILS.search(text) is None:
         return SETTING
+    if _is_setting(text, at):
+        return SETTING
     if _STAMPED.match(text):
         return TEST if _is_test_name(text, at) else ""
     return _source_form(text, at) or _document_form(text, at, block)
+
+
+def _is_setting(text: str, at: int) -> bool:
+    """Return whether a place is within the value of an option, in quotes or brackets: `retry_on=['EI0002']`."""
+    if level_of(text) not in ("", *HARMLESS):
+        return False
+    found = next(iter([*_VALUE.finditer(text, 0, at + 1)][-1:]), None)
+    if found is None or _TELLS.search(found["key"]):
+        return False
+    value = text[found.end() - 1 : at]
+    return not any(mark in value for mark in _ENDS[found["open"][-1]])
 
 
 def is_mention(text: str) -> bool:
@@ -126,6 +149,6 @@ def _page_form(text: str, block: Callable[[], bytes]) -> str:
         return HISTORY
     if _OWN_ROW.match(text) and any(mark in block() for mark in _OWN_MARKS):
         return REPORT
-    if text[:1].isspace() and b"usage: " in block() and b"--help" in block():
+    if text[:1].isspace() and b"sage:" in block() and b"--help" in block():
         return HELP
     return ""

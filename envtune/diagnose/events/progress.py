@@ -10,32 +10,44 @@ from envtune.diagnose.events.forms import is_mention
 from envtune.diagnose.logs.lines import ERROR, is_error
 
 STEPS = 10  # lines of steps after an error that show that the run went on
+FEW = 3  # lines of steps that show it where the error is printed as a warning only
 END = 12  # lines at the end of a file
 NEVER = 1 << 62
 MAX_LINE = 500  # characters of a line that are looked at
 NEAR = 40  # lines after an error in which its retry is looked for
 
 _STEP = re.compile(
-    r"(?i)^(?=.*(?:loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time|fps|ms\b|grad))"
-    r"(?:.*\b(?:global_?step|step|iter(?:ation)?|epoch|batch)\b\W{0,5}\d|.*\d+/\d+ ?\[|.*\{'(?:train_)?loss')"
+    r"(?i)^(?=.*(?:loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time|fps|ms\b|grad|acc|reward))"
+    r"(?:.*\b(?:global_?steps?|steps?|iter(?:ation)?|epoch|batch)\b\W{0,16}\d|.*\d+/\d+ ?\[|.*\{'(?:train_"
+    r"|eval_)?loss')"
+    r"|.*throughput: [\d.]+ tokens/s.{0,200}Running: [1-9]|.*HTTP/1\.[01]\\?\" 200\b"
 )
 _RECOVERED = re.compile(
-    r"(?i)retr(?:y|ied|ying)\b.{0,60}(?:succe|\bok\b|connected|done)|(?:succe\w+|connected|recovered|reconnected)\b.{0,40}"
-    r"(?:after|on|at|from)\b.{0,30}(?:retr|attempt|failure|error)|\b(?:re)connect\w* succe|recovered from\b"
-    r"|\u91cd\u8bd5\u6210\u529f|\u5df2\u6062\u590d"
+    r"(?i)(?:retr(?:y|ied|ying|ies)|attempt)\b.{0,60}(?:(?<!not )(?<!un)succe(?!ss: no|ss=false)|\bok\b"
+    r"|(?<!not )\bconnected|\bdone|\bworked)"
+    r"|(?<!un)(?:succe\w+|connected|recovered|reconnected|established|worked|joined)\b.{0,40}"
+    r"(?:after|on|at|from|in)\b.{0,30}(?:retr|attempt|failure|error|try\b|tries\b|\d+ s)|\b(?:re)connect\w* succe"
+    r"|\brecovered from\b|\bis reachable again|\bback online"
+    r"|\u91cd\u8bd5.{0,12}\u6210\u529f|\u5df2\u6062\u590d|\u91cd\u8fde\u6210\u529f"
 )
 _CAUGHT = re.compile(
-    r"(?i)\b(?:caught (?:an? )?(?:oom|out of memory|\w*error)|skipping|ignoring"
-    r"|fall(?:ing|s)? ?back|retrying with|reduc\w+ (?:the )?(?:micro[_ -]?)?batch|halv\w+)\b"
+    r"(?i)\b(?:caught (?:an? )?(?:oom|out of memory|\w*error)|skip(?:ping|ped)(?! iterations)|ignor(?:ing|ed)"
+    r"|fall(?:ing|s)? ?back|retrying with|trying \d+|(?:reduc|lower|decreas)(?:ing|ed"
+    r"|es) (?:the )?(?:micro[_ -]?)?batch|halv\w+"
+    r"|(?:empt(?:y|ied|ying)|clear\w*) (?:the )?cache|cache emptied)\b|\u8df3\u8fc7|\u56de\u9000"
 )
 _SUCCESS = re.compile(
-    r"(?i)\b(?:train(?:ing)?|finetun\w+|run|job|evaluation|benchmark)\b (?:is |has |was )?(?:successfully )?"
-    r"(?:complete[d]?|finished|done|succeeded)\b|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b"
-    r"|\u8bad\u7ec3\u5b8c\u6210"
+    r"(?i)\b(?:train(?:ing)?|finetun\w+|run|job|evaluation|benchmark|pipeline|inference)\b (?:is |has |was )?"
+    r"(?:successfully )?(?:complete[d]?|finished|done|succeeded|ended (?:well|normally))\b(?! with (?:error|fail|exit))"
+    r"|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b|\b(?:finished|completed) (?:the )?training\b"
+    r"|\btrain_runtime\b"
+    r"|\u8bad\u7ec3(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)|\bstatus\W{1,4}succeeded\b"
 )
+_WARNING = re.compile(r"\[?W(?:\d{3,4})?\s|.{0,120}\bWARN(?:ING)?\b")
 _START = re.compile(
-    r"ChildFailedError|Root Cause \(first observed|[Rr]estarting (?:the )?(?:worker|job|training)|[Rr]endezvous"
-    r"|Starting elastic_operator|\bKilled\b|failed \(exitcode"
+    r"ChildFailedError|Root Cause \(first observed|[Rr]estarting (?:the )?(?:worker|job|training)"
+    r"|[Ww]orker group FAILED"
+    r"|will restart worker group|\bKilled\b|failed \(exitcode"
 )
 
 
@@ -48,6 +60,7 @@ class Progress(NamedTuple):
     succeeded: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
     errors: tuple[int, ...] = ()
+    warnings: tuple[int, ...] = ()
     lines: int = 0  # the number of the last one
 
     def ends_with(self, line: int) -> bool:
@@ -59,7 +72,7 @@ class Progress(NamedTuple):
         end = min(_after(self.starts, line)[:1], default=NEVER)
         last_error = self.errors[-1] if self.errors else 0
         following = [number for number in _after(self.steps, line) if number < end]
-        if len(following) >= STEPS:
+        if len(following) >= (FEW if line in self.warnings and line > last_error else STEPS):
             return "steps"
         if any(number <= line + NEAR for number in _after(self.recovered, line - 1)):
             return "recovered"
@@ -83,6 +96,8 @@ def progress_of(text: bytes, first: int) -> Progress:
         kinds = [kind for kind, expression in _KINDS if expression.search(line)]
         if is_error(line) and not is_mention(line):
             kinds.append("errors")
+        elif _WARNING.match(line):
+            kinds.append("warnings")
         for kind in kinds:
             if kind != "steps" or line not in seen:
                 found.setdefault(kind, []).append(number)
@@ -100,7 +115,8 @@ _KINDS = (
 # A word of each of them, or of an error, in bytes: most lines have none.
 _WORTH_WORDS = (
     r"(?i:step|iter|epoch|batch|\d/\d|loss'|retr|recover|connect|caught|skip|ignor|fall|halv|reduc|complete|finish|done"
-    r"|succe|exit|rendezvous|killed|childfailed|root cause|restart|elastic"
-    rf"|\u8bad\u7ec3|\u91cd\u8bd5|\u6062\u590d)|{ERROR}"
+    r"|succe|exit|killed|childfailed|root cause|restart|elastic|attempt|establish|worked|trying|cache|throughput|HTTP/1"
+    r"|train_runtime|reachable|online|joined|ended|warn|lower|decreas|failed"
+    rf"|\u8bad\u7ec3|\u91cd\u8bd5|\u6062\u590d|\u91cd\u8fde|\u8df3\u8fc7|\u56de\u9000)|^\[?W|{ERROR}"
 )
 _WORTH = re.compile(re.sub(r"\\u([0-9a-f]{4})", lambda escape: chr(int(escape[1], 16)), _WORTH_WORDS).encode("utf-8"))

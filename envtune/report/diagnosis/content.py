@@ -52,6 +52,8 @@ MENTIONS: Mapping[str, Text] = {
     "test": Message("the name of a test"),
     "setting": Message("a line at level INFO that reports no failure"),
     "report": Message("a report of envtune"),
+    "document": Message("a document that explains errors"),
+    "chat": Message("talk about errors in a chat"),
     "catalogue": Message("a page that quotes several known errors"),
     "steps": Message("the run went on: steps follow"),
     "recovered": Message("the run went on: a retry succeeded"),

@@ -27,8 +27,14 @@ def mentions() -> Iterator[Any]:
 
 
 def events() -> Iterator[Any]:
-    for name, case in yaml.safe_load((CASES / "events.yaml").read_text("utf-8")).items():
-        yield pytest.param(case["entry"], case["text"], id=name)
+    for file in ("events.yaml", "issues.yaml"):
+        for name, case in yaml.safe_load((CASES / file).read_text("utf-8")).items():
+            yield pytest.param(case["entry"], case["text"], id=name)
+
+
+def pages() -> Iterator[Any]:
+    for name, case in yaml.safe_load((CASES / "pages.yaml").read_text("utf-8")).items():
+        yield pytest.param(case["text"], id=name)
 
 
 @pytest.mark.parametrize(("why", "text"), list(mentions()))
@@ -36,6 +42,13 @@ def test_a_mention_is_told_and_is_no_diagnosis(why: str, text: str) -> None:
     resolution, found = of_text(text)
     assert [candidate.entry.id for candidate in resolution.diagnoses] == []
     assert why in {mention.why for mention in found}
+
+
+@pytest.mark.parametrize("text", list(pages()))
+def test_a_page_that_speaks_of_errors_is_told_as_such(text: str) -> None:
+    resolution, found = of_text(text)
+    assert [candidate.entry.id for candidate in resolution.diagnoses] == []
+    assert found
 
 
 @pytest.mark.parametrize(("entry", "text"), list(events()))

@@ -1,0 +1,281 @@
+"""Tell by all its lines what a page is: a log, a document, source code, a search, a chat, the history of a repository.
+
+A line alone often does not say whether its error happened: `EI0006 Getting socket times out` is an event in a log, a
+heading in a list of known problems, and a sentence in a chat. Each line of the page counts for the form it has; what
+the page is follows from their shares, and what stands at a place from the page and the lines near it. A page that holds
+a log, in a fence or not, is none of the others: an issue with a log in it is answered. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Sequence
+
+from envtune.diagnose.events.forms import CODE, HISTORY, REPORT, SEARCH, TABLE
+
+DOCUMENT, CHAT = "document", "chat"
+MAX_LINE = 400  # characters of a line that are looked at
+NEAR = 12  # lines
+PAGE, MAX_PAGES = 1 << 14, 32  # bytes of half a page; pages of a file
+
+# A line that only a program prints while it runs.
+_LOGGED = re.compile(
+    r"\[?(?:\w+ )?\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|EVENT|CRITICAL"
+    r"|FATAL)\b[\]:]?\s"
+    r"|\[?[EWIF]\d{3,4} \d\d:|\[[EW] \S+:\d+\]|Traceback \(most recent|  File \"[^\"]+\", line \d+|\[rank ?\d+\]"
+    r"|(?:\([\w ]+ )?\(?\w*\s?(?:rank=\d+ )?pid=\d+|frame #\d+:|\[ *\d+\.\d{6}\]|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
+    r"|terminate called|\s+what\(\):|E[A-Z\d]\d{4}: \[PID|\[PID: ?\d+\]|>>> \S|DEVICE\[\d|\+ \w+"
+)
+_CRASHED = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception): \S|(?:ERROR|error): |E[A-Z\d]\d{4}:? \S.*\d{4}-\d\d-\d\d")
+_FENCE = re.compile(r"\s{0,3}(?:[-*] )?(?:```|~~~)")
+_HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{2,60}\*\*:?\s*$|={3,}$|-{3,}$")
+_ITEM = re.compile(r"\s{0,8}(?:[-*+\u2022]|\d{1,2}[.)\u3001])\s")
+_CHAT = re.compile(
+    r"\[?(?:\d{4}[-/]\d\d?[-/]\d\d? )?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]?,?\s+(?:<[^>]{1,30}>"
+    r"|@?[^\s:\uff1a<\[\](=]{1,24}"
+    r"(?: [^\s:\uff1a<\[\](=]{1,16})?[:\uff1a])\s|<[\w.@ -]{1,30}>\s|@[\w.-]{1,30}[:\uff1a,]?\s"
+    r"|(?P<name>(?!\w*(?:Error|Exception|ERROR|WARN|INFO|Solution|Cause"
+    r"|E[A-Z\d]\d{4}))[^\s:\uff1a=/\\.\"'`#\[\](|*-]{1,16}"
+    r"(?: [A-Z][\w.]{0,15})?)[:\uff1a]\s*(?=\S+ \S+ \S|\S*[\u4e00-\u9fff])"
+)
+_TALK = re.compile(
+    r"(?i)\b(?:I|we|you|thanks?|thx|ok|okay|yes|yep|no|hi|morning|lol|sure|right)\b"
+    r"|[\u5417\u5427\u4e86\u6211\u5462\u54e6]|[?\uff1f]$"
+)
+_CODE = re.compile(
+    r"\s*(?:\d{1,6}[:|\t ]\s*)?(?:!?\s?(?:grep|sed|awk|source|\[\[?)\s|#!/|(?:#\s?(?:include|define|ifn?def|endif"
+    r"|pragma)\b|//|/\*|\*/|namespace\b|template\b|using\b"
+    r"|(?:static|const|constexpr|inline|extern|virtual|void|public|private|struct|enum|class|def|async def|import"
+    r"|from)\s\w"
+    r"|(?:if|elif|while|for|with|switch|else|except|try|case|return|raise|throw)\b.*[:{;]\s*$|@\w+|fi$|done$|esac$"
+    r"|local\s)"
+    r"|.*[;{}]\s*\\?$|[\])}]+,?;?$|[\w.\[\]\"']+(?: ?: ?[\w.\[\], ]+)? ?[+:]?= ?\S|.*,\s*$|\"\"\"|'''"
+    r"|[\w.:>-]+\(.*\)\s*(?:#.*)?$|(?:return|raise|import|echo|export|assert)\b|[\"'].*[\"'],?\)*$)"
+)
+_DATA = re.compile(r"\s*(?:[\[\]{}(),]+\s*$|\"[^\"]*\"\s*:\s*\S|\"[^\"]*\",?\s*$)")
+_HAPPENED = re.compile(
+    r"\"(?:output_type|ename|evalue|time|timestamp|@timestamp|ts|date|created_?at|\w*Time)\"\s*:|\d\d:\d\d:\d\d"
+)
+_PATH = re.compile(r"(?:[\w.@+-]+/)*[\w.@+-]+\.(?P<end>[A-Za-z]{1,6})$")
+_NUMBERED = re.compile(r"\s{0,6}\d{1,6}[:-]")
+_VERSION = re.compile(
+    r"#{1,6} (?:\[?(?:[\w.-]+ )?v?\d+\.\d+|Unreleased|Change|What's)|\[?v\d+\.\d+(?:\.\w+)*\]?(?:$| ?[-(\u2013])"
+    r"|\d+\.\d+\.\d+ ?[-(\u2013]"
+)
+_DONE = re.compile(
+    r"(?i)\s{0,12}(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#\d+:?\s|[a-f\d]{7,40}\s|\d{4}-\d\d-\d\d\s"
+    r"|\S{1,40} \(#?\d+\):)?\s*(?:\[[\w /-]{2,24}\]\s*){0,3}"
+    r"(?:\*\*[\w ]+:?\*\*:?\s)?(?:(?:fix|feat|docs?|refactor|test|chore|perf|ci|revert)(?:\([^)]*\))?!?: "
+    r"|(?:fix(?:ed|es)?|handled?|document(?:ed)?|add(?:ed)?|improved?|supported|removed?|resolved?|avoid(?:ed)?"
+    r"|bump(?:ed)?"
+    r"|revert(?:ed)?|catch|report|clarif(?:y|ied)|known issues?|bug ?fix(?:es)?|prevent(?:ed)?|changed?|no (?:more"
+    r"|longer))\b(?!.*[?\uff1f]$)"
+    r"|\u4fee\u590d|\u65b0\u589e|\u4f18\u5316|\u5df2\u77e5\u95ee\u9898)"
+)
+_REMEDY = re.compile(
+    r"(?i)(?:#{1,6} |\*\*|\d\. |[-*] )?\s*(?:\*\*)?(?:solutions?|possible causes?|causes?|root cause|symptoms?"
+    r"|likely causes?|meaning|fix|resolution|remed(?:y|ies)|what to do"
+    r"|recommended actions?|workarounds?|\u89e3\u51b3(?:\u65b9\u6cd5|\u65b9\u6848|\u529e\u6cd5|\u63aa\u65bd)?"
+    r"|\u5904\u7406(?:\u65b9\u6cd5|\u6b65\u9aa4|\u5efa\u8bae|\u63aa\u65bd)|(?:\u53ef\u80fd"
+    r"|\u6545\u969c)?\u539f\u56e0(?:\u5206\u6790)?"
+    r"|(?:\u95ee\u9898|\u6545\u969c|\u9519\u8bef)?\u73b0\u8c61)(?:\*\*)?\s*[:\uff1a]?(?:\*\*)?\s*(?:$|[^\[\d].{0,200}$)"
+)
+_ADVICE = re.compile(
+    r"(?i)^\s{0,8}(?:[-*+>]\s|\d{1,2}[.)]\s)?(?:please |then |try |to fix|run\b|set\b|use\b|check\b|install\b"
+    r"|reduce\b|lower\b|source\b"
+    r"|make sure\b|ensure\b|increase\b|upgrade\b|export\b|\u8bf7|\u6267\u884c|\u68c0\u67e5|\u8bbe\u7f6e|\u5b89\u88c5"
+    r"|\u964d\u4f4e|\u51cf\u5c0f|\u589e\u5927|\u786e\u8ba4|\u5347\u7ea7)"
+    r"|\uff08?\u6267\u884c\uff1a|(?:if you (?:see|get)|in case of|when you see|occurs when|means|usually|indicates)\b"
+    r"|\u8868\u793a|\u5982\u679c\u9047\u5230|\u672a\u8bbe\u7f6e"
+)
+_ABOUT = re.compile(
+    r"(?i)#{1,4} .*(?:install|usage|quick ?start|getting started|faq|troubleshoot|common (?:issues|errors|problems"
+    r"|exceptions|failures?)|known (?:issues|errors|problems)"
+    r"|features|limitations|error codes?|reference|notes|\u5e38\u89c1\u95ee\u9898|\u5b89\u88c5|\u5feb\u901f"
+    r"|\u4f7f\u7528|\u9519\u8bef\u7801|\u6545\u969c|\u8bf4\u660e)"
+)
+_TEMPLATE = re.compile(
+    r"(?i)(?:#{1,6} |\*\*).*(?:\bbugs?\b|describe|environment|reproduc|expected|actual|what happened|additional"
+    r"|\blogs?\b"
+    r"|screenshot|\u95ee\u9898\u63cf\u8ff0|\u73af\u5883|\u590d\u73b0|\u65e5\u5fd7|\u62a5\u9519|\u671f\u671b)|<details>"
+)
+_ASKING = re.compile(
+    r"(?i)\b(?:I|we|my|our)\b.{0,40}\b(?:get|got|run|ran|tried|try|see|hit|have|am|are|installed|job|script|training)\b"
+    r"|\b(?:any idea|please (?:help|advise))\b|[?\uff1f]\s*$|\u6211|\u6c42\u52a9|\u8bf7\u95ee|\u600e\u4e48"
+    r"|\u4e3a\u4ec0\u4e48"
+)
+_TITLE = re.compile(r"\s{0,8}(?:#|>|[-*+]\s|\*\*|\d{1,2}[.)\u3001]|Q\d?[:\uff1a.]|[|])")
+_ASKED = re.compile(
+    r"(?i)\b(?:anyone|anybody|any ideas?|getting (?:this|an?|the)|(?:keep|just|are|am|i'm) getting|i (?:just )?(?:get"
+    r"|got)|stuck|please help)\b|\b(?:how|what|why)\b.*\?"
+    r"|\u6c42\u52a9|\u600e\u4e48|\u4e3a\u4ec0\u4e48|\u8bf7\u95ee|\u62a5\u9519"
+)
+_WHOLE = re.compile(
+    r"(?:^|[:\uff1a`\"'>]\s?)(?:\[?\w*\]?:? ?)?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S.{12}|E[A-Z\d]\d{4}: .{12}"
+    r"|\[?ERROR\b|\[?\d{4}-\d\d-\d\d.\d\d:)"
+)
+_PLACEHOLDER = re.compile(r"%(?:l{0,2}[ud]|s|zu)\b|\[%\]|\{\d?\}(?!\w)|%\d\$s")
+_BORDER = re.compile(r"\s*\+[-=+]{6,}\+\s*$")
+_STATES = re.compile(r"npu-smi|\bHugepages-Usage|\bHBM-Usage|\bBus-Id\b")
+_OWN_TOP = re.compile(r"#{2,3} [A-Z]{1,4}\d{2,3} |[FXRHOI]\d{2,3}  \S")
+_OWN_END = re.compile(
+    r"<sub>envtune |.*\benvtune (?:fix --faq|explain) |\s+(?:cause|fix) {3,}\S|- \*\*(?:cause|fix)\*\* "
+)
+
+
+class Page:
+    """The lines around a place, whole; `form` says why the words at a line report no event."""
+
+    def __init__(self, text: bytes) -> None:
+        """Take whole lines."""
+        self._lines: Sequence[str] = [line[:MAX_LINE] for line in text.decode("utf-8", "replace").split("\n")]
+
+    def form(self, number: int, form: str) -> str:
+        """Return the form of the line with that number, from 0 on, that has this one by itself."""
+        line = self._lines[number]
+        if number in self._report:
+            return REPORT
+        if line.lstrip()[:1] == "|" and any(map(_BORDER.match, self._near(number))) and not self._states:
+            return TABLE
+        if not form and _LOGGED.match(line):
+            return form
+        if number not in self._fenced and (self._chat and _CHAT.match(line)):
+            return form if self._is_pasted(line) else CHAT
+        return self._searched(number) or self._explained(number) or form
+
+    @cached_property
+    def _states(self) -> bool:
+        """Whether there is a table of npu-smi, whose rows say what is."""
+        return any(map(_STATES.search, self._lines))
+
+    def _near(self, number: int) -> Sequence[str]:
+        return self._lines[max(0, number - NEAR) : number + NEAR]
+
+    @cached_property
+    def _report(self) -> range:
+        """The numbers of the lines of a report of envtune."""
+        ends = [number for number, line in enumerate(self._lines) if _OWN_END.match(line)]
+        tops = [number for number, line in enumerate(self._lines) if _OWN_TOP.match(line)] if len(ends) > 1 else []
+        return range(tops[0], ends[-1] + 1) if tops else range(0)
+
+    def _is_pasted(self, line: str) -> bool:
+        """Return whether a message in a chat is an error that was pasted, or a question about one."""
+        found = _CHAT.match(line)
+        said = line[found.end() :] if found else line
+        return _WHOLE.search(said) is not None or _ASKED.search(said) is not None
+
+    def _searched(self, number: int) -> str:
+        """Return SEARCH for a numbered line below the path of a file that is no log."""
+        if not _NUMBERED.match(self._lines[number]):
+            return ""
+        for line in reversed(self._lines[max(0, number - 60) : number]):
+            found = _PATH.match(line.strip())
+            if found is not None:
+                return "" if found["end"] in ("log", "txt", "out") else SEARCH
+            if line.strip() and not _NUMBERED.match(line) and line != "--":
+                return ""
+        return ""
+
+    def _explained(self, number: int) -> str:
+        """Return why a line of a page without a log is no event, where the page is one of a known kind."""
+        line = self._lines[number]
+        item = _DONE.match(line) or (self._released and _ITEM.match(line))
+        if item and not self._crashes and self._log_lines < 3:
+            return HISTORY
+        if self._log_lines or (self._crashes and not self._document):
+            return ""
+        if _PLACEHOLDER.search(line):
+            return CODE
+        if number not in self._fenced:
+            return self._code or (DOCUMENT if self._document else "")
+        return DOCUMENT if self._document and (self._headings > 2 or self._count(_REMEDY) > 1) else ""
+
+    # ---------------------------------------------------------------- what the page is
+
+    @cached_property
+    def _fenced(self) -> set[int]:
+        """The numbers of the lines within fences of Markdown."""
+        fenced, inside = set(), False
+        for number, line in enumerate(self._lines):
+            if _FENCE.match(line):
+                inside = not inside
+            elif inside:
+                fenced.add(number)
+        return fenced
+
+    @cached_property
+    def _written(self) -> Sequence[str]:
+        """The lines outside fences that are not empty."""
+        return [line for n, line in enumerate(self._lines) if line.strip() and n not in self._fenced]
+
+    def _count(self, form: re.Pattern[str]) -> int:
+        return sum(form.match(line) is not None for line in self._written)
+
+    @cached_property
+    def _log_lines(self) -> int:
+        return sum(_LOGGED.match(line) is not None for line in self._lines if not _CHAT.match(line))
+
+    @cached_property
+    def _crashes(self) -> int:
+        """How many lines outside fences begin with an exception."""
+        return self._count(_CRASHED)
+
+    @cached_property
+    def _headings(self) -> int:
+        return self._count(_HEADING)
+
+    @cached_property
+    def _chat(self) -> bool:
+        found = [match for match in map(_CHAT.match, self._written) if match is not None]
+        talk = [match for match in found if _TALK.search(match.string, match.end())]
+        names = {match["name"] for match in found} - {None}
+        many = len(found) > 2 and 2 * len(found) > len(self._written)
+        return many and bool(talk) and (len(names) != 1 or not all(match["name"] for match in found))
+
+    @cached_property
+    def _released(self) -> bool:
+        """Whether it lists what changed in versions."""
+        return self._count(_VERSION) > 0
+
+    @cached_property
+    def _code(self) -> str:
+        """Why a page of source code or of data reports nothing."""
+        lines = len(self._written)
+        if lines < 5 or any(map(_HAPPENED.search, self._written)):
+            return ""
+        code = sum(bool(_CODE.match(line) or _DATA.match(line)) for line in self._written)
+        return CODE if 10 * code > 7 * lines else ""
+
+    @cached_property
+    def _document(self) -> bool:
+        """Whether the page explains errors, and nobody asks about one."""
+        if any(map(_TEMPLATE.match, self._written)):
+            return False
+        if any(_ASKING.search(line) for line in self._written if not _TITLE.match(line)):
+            return False
+        remedies, advice = self._count(_REMEDY), sum(_ADVICE.search(line) is not None for line in self._written)
+        items = self._headings + self._count(_ITEM)
+        about = self._count(_ABOUT) > 0 and items + advice > 1
+        return remedies > 1 or about or (items > 1 and advice + remedies > 1)
+
+
+class Pages:
+    """The pages of a file, each looked at when it is asked for, only so many of them."""
+
+    def __init__(self) -> None:
+        self._left = MAX_PAGES
+        self._block = b""
+        self._begin = -1
+        self._page = Page(b"")
+
+    def form(self, block: bytes, at: int, form: str) -> str:
+        """Return the form of the line that begins at a place of a block of whole lines."""
+        begin = block.rfind(b"\n", 0, at // PAGE * PAGE) + 1
+        if block is not self._block or begin != self._begin:
+            if not self._left:
+                return form
+            self._left -= 1
+            end = block.find(b"\n", begin + 2 * PAGE)
+            self._block, self._begin, self._page = block, begin, Page(block[begin : None if end < 0 else end])
+        return self._page.form(block.count(b"\n", begin, at), form)
