@@ -220,11 +220,11 @@ def test_ruled_out_on_a_recorded_host_where_all_is_well(desk: Desk) -> None:
 
 def test_a_failure_on_another_host_is_not_judged_by_this_one(desk: Desk) -> None:
     text = "ImportError: libhccl.so: cannot open shared object file: No such file or directory\n"
-    for host in ("nodeA", "nodeB"):
+    for rank, host in enumerate(("nodeA", "nodeB")):
         (desk.path / host).mkdir()
-        (desk.path / host / "rank0.log").write_text(text if host == "nodeB" else "step 1\n")
+        (desk.path / host / f"rank{rank}.log").write_text(text if host == "nodeB" else "step 1\n")
     row = desk.data("nodeA", "nodeB")["diagnoses"][0]
-    assert (row["where"], row["verdict"], row["findings"]) == ({"rank": 0, "host": "nodeB"}, "not_here", [])
+    assert (row["where"], row["verdict"], row["findings"]) == ({"rank": 1, "host": "nodeB"}, "not_here", [])
     said = " ".join(desk.says("nodeA", "nodeB").split())
     assert (
         f"not here: it failed on nodeB, and this is {os.uname().nodename}. There: envtune check --select CANN" in said
