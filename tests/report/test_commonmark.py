@@ -74,7 +74,8 @@ def test_a_block_of_code_holds_any_line() -> None:
 def report(line: str) -> str:
     """The page about a log with an error, `line` around it and in it, and as the name of the file."""
     path = f"/logs/{line}"
-    error = f"EI0001: HCCL_IF_IP[{line.replace(']', ')')}] is invalid"
+    said = f"EI0001: HCCL_IF_IP[{line.replace(']', ')')}] is invalid"
+    error = f"[ERROR] HCCL(1,python):2026-01-01-10:00:00.000.000 [env.cc:1]1 {said}"
     found = found_in(f"{line}\n{error}\n{line}\n")
     for number, hit in enumerate(found.hits):
         found.hits[number] = hit.__class__(hit.pattern, hit.file.__class__(path), hit.line, hit.groups, hit.context)

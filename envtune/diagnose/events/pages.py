@@ -271,7 +271,8 @@ class Pages:
 
     def form(self, block: bytes, at: int, form: str) -> str:
         """Return the form of the line that begins at a place of a block of whole lines."""
-        begin = block.rfind(b"\n", 0, at // PAGE * PAGE) + 1
+        edge = at // PAGE * PAGE
+        begin = block.find(b"\n", edge - 1, at) + 1 if edge else 0  # of the first line that begins in this page
         if block is not self._block or begin != self._begin:
             if not self._left:
                 return form
