@@ -59,8 +59,8 @@ def cycle(links: Sequence[Link]) -> list[Process]:
 def behind(waits: Sequence[Wait]) -> list[Process]:
     """Return the processes that wait in another collective of a communicator than the others.
 
-    The one with another number or name is it. Where as many are here as there, those with the lower number; nothing tells
-    which of several names is the wrong one: then all of them.
+    The one with another number or name is it. Where as many are here as there, those with the lower number;
+    nothing tells which of several names is the wrong one: then all of them.
     """
     by_comm: dict[str, dict[Process, Wait]] = {}
     for wait in waits:

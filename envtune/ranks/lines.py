@@ -84,7 +84,9 @@ _STARTS = (
         "`start training for rank 0, device 0`: scripts of MindSpore models; `Running basic DDP example on rank 0`: "
         "the tutorial of PyTorch",
     ),
-    Row("said", r"(?i)\brank_id\s?[:=]\s?(?P<rank>\d+)\b", "`Device_id: 0, rank_id: 0, device_num: 8`: MindSpore models"),
+    Row(
+        "said", r"(?i)\brank_id\s?[:=]\s?(?P<rank>\d+)\b", "`Device_id: 0, rank_id: 0, device_num: 8`: MindSpore models"
+    ),
     Row("said", r"Process rank: (?P<rank>\d+), world size: \d+", "LlamaFactory hparams/parser.py"),
     Row("said", r"^Process index: (?P<rank>\d+)", "accelerate state.py"),
     Row("said", r"device per process\.\s?Process (?P<rank>\d+), total \d+", "timm train.py"),
