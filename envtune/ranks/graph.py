@@ -59,7 +59,8 @@ def cycle(links: Sequence[Link]) -> list[Process]:
 def behind(waits: Sequence[Wait]) -> list[Process]:
     """Return the processes that wait in another collective of a communicator than the others.
 
-    The one with another number or name is it; where as many are here as there, those with the lower number.
+    The one with another number or name is it. Where as many are here as there, those with the lower number;
+    nothing tells which of several names is the wrong one: then all of them.
     """
     by_comm: dict[str, dict[Process, Wait]] = {}
     for wait in waits:
@@ -91,9 +92,9 @@ def _count(wait: Wait) -> str:
 def _odd(groups: Mapping[object, list[Process]]) -> list[Process]:
     fewest = min(map(len, groups.values()))
     smallest = [value for value, own in groups.items() if len(own) == fewest]
-    if len(smallest) > 1:
-        return groups[min(smallest, key=lambda value: (isinstance(value, str), value))]
-    return groups[smallest[0]]
+    numbers = [value for value in smallest if isinstance(value, int)]
+    chosen = [min(numbers)] if numbers else smallest
+    return [process for value in chosen for process in groups[value]]
 
 
 def late(waits: Sequence[Wait], clocks: Clocks) -> list[Process]:

@@ -102,11 +102,11 @@ _PLOG = re.compile(
     r"(?:plog|device)-(?:parser-)?(\d{1,18})[-_]\d+\.log"
     r"|(?:worker|python-core-worker)-[0-9a-f]{6,}.*?[-_](\d{1,18})\.(?:out|err|log)"
 )
-_DEVICE = re.compile(r"device-(\d{1,18})")
+_DEVICE = re.compile(r"device[-_]?(\d{1,18})")
 # Directories that no host is named by.
 _COMMON = re.compile(
     r"(?i)(?:debug|run|plog|security|operation|logs?|out|output|stdout|stderr|slog|ascend|process_log\w*|train\w*|tmp"
-    r"|session\w*|(?:local_)?rank[-_.]?\d+|device-\d+|attempt_\d+|none_\w+|\d+|host-\d+|msrun\w*|torchrun\w*)"
+    r"|session\w*|(?:local_)?rank[-_.]?\d+|device[-_]?\d+|attempt_\d+|none_\w+|\d+|host-\d+|msrun\w*|torchrun\w*)"
 )
 
 

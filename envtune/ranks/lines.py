@@ -77,6 +77,19 @@ _STARTS = (
     Row("self", r"\bworld_size=(?P<size>\d+) rank=(?P<rank>\d+) local_rank=\d+", "vLLM parallel_state.py"),
     Row("self", r"distributed init \(rank (?P<rank>\d+)(?:, wor[ld]+ (?P<size>\d+))?\)", "DETR, DINO, LAVIS"),
     Row("self", r"\bRANK(?:_ID)?=(?P<rank>\d+)\b", "environment of torchrun, MindSpore"),
+    # Plain words: a rank only at the start of a file, and where nothing else says one (table.py).
+    Row(
+        "said",
+        r"(?i)\b(?:start(?:ing)?|running) (?!to\b)(?:[\w-]+ ){1,4}(?:for|on|as) rank[ :=]{1,3}(?P<rank>\d+)\b",
+        "`start training for rank 0, device 0`: scripts of MindSpore models; `Running basic DDP example on rank 0`: "
+        "the tutorial of PyTorch",
+    ),
+    Row(
+        "said", r"(?i)\brank_id\s?[:=]\s?(?P<rank>\d+)\b", "`Device_id: 0, rank_id: 0, device_num: 8`: MindSpore models"
+    ),
+    Row("said", r"Process rank: (?P<rank>\d+), world size: \d+", "LlamaFactory hparams/parser.py"),
+    Row("said", r"^Process index: (?P<rank>\d+)", "accelerate state.py"),
+    Row("said", r"device per process\.\s?Process (?P<rank>\d+), total \d+", "timm train.py"),
     Row("world", r"\b(?:WORLD_SIZE|RANK_SIZE)=(?P<size>\d+)\b", "environment of torchrun, MindSpore"),
     Row("world", r"\busing world size: (?P<size>\d+)", "Megatron-LM arguments.py"),
     Row("world", r"\bdist_world_size=(?P<size>\d+)", "DeepSpeed launch.py"),

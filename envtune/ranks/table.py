@@ -18,6 +18,7 @@ from envtune.ranks.records import Note, Source
 Key = Tuple[Union[str, int], ...]  # what is named, and its values: ("pid", host, 4711)
 _FIELDS = {name: re.compile(regex) for name, regex in FIELDS.items()}
 STARTS = ("start", "root", "vnic", "notify.group")
+QUIET = (*STARTS[:3], "address", "self", "said", "world", "launch", "places")  # lines of a start that goes well
 BLOCK = 20  # lines of a message of CANN after the line that says whose it is
 # What continues such a message: what CANN reports, and what torch_npu makes of it.
 _CONTINUES = re.compile(
@@ -112,6 +113,7 @@ class Naming:
         self._ranks_are_local = _repeated(self.places)
         self._owners = {place: own for notes in by_file.values() for place, own in _owners(notes, self._identities)}
         self._single = {path: self._is_single(path, own) for path, own in by_file.items()}
+        self._said = _said(by_file, self.places)
         for path, own in by_file.items():
             self._join_file(path, own)
         self._join_hosts()
@@ -193,8 +195,8 @@ class Naming:
             keys.append(("local", place.host, place.rank) if self._ranks_are_local else ("rank", place.rank))
         elif place.local_rank is not None:
             keys.append(("local", place.host, place.local_rank))
-        elif place.weak_rank is not None and not _say_rank(notes, owns):
-            keys.append(("rank", place.weak_rank))
+        elif not _say_rank(notes, owns):
+            keys += self._said.get(path) or ([] if place.weak_rank is None else [("rank", place.weak_rank)])
         self.keys.join(keys)
 
     def _join_hosts(self) -> None:
@@ -251,7 +253,26 @@ def _is_next(note: Note, following: Note, identities: Mapping[tuple[str, int], I
 def _say_rank(notes: Iterable[Note], owns: Iterable[Identity]) -> bool:
     """Return whether the lines of a file say which rank it is of."""
     starts = (note for note in notes if note.kind == "start")
-    return any(own.rank is not None for own in owns) or any(start_of(note).rank is not None for note in starts)
+    ranks = [*(own.rank for own in owns), *(start_of(note).rank for note in starts), *map(_own_rank, notes)]
+    return any(rank is not None for rank in ranks)
+
+
+def _said(by_file: Mapping[str, Sequence[Note]], places: Mapping[str, Place]) -> Mapping[str, list[Key]]:
+    """Return files -> the rank that is said in plain words before any error, where it is one only.
+
+    Where files of several hosts say the same, it is the rank within the host.
+    """
+    found: dict[str, int] = {}
+    hosts: dict[int, set[str]] = {}
+    for path, notes in by_file.items():
+        others = (note.number for note in notes if note.number > 0 and note.kind not in QUIET)
+        first = min(others, default=float("inf"))
+        ranks = {int(note.fields["rank"]) for note in notes if note.kind == "said" and note.number < first}
+        if len(ranks) == 1:
+            found[path] = ranks.pop()
+            hosts.setdefault(found[path], set()).add(places[path].host)
+    local = any(len(own) > 1 for own in hosts.values())
+    return {path: [("local", places[path].host, rank) if local else ("rank", rank)] for path, rank in found.items()}
 
 
 def _own_rank(note: Note) -> Optional[int]:
