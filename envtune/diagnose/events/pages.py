@@ -151,7 +151,9 @@ class Page:
 
     def _structured(self, number: int) -> str:
         """Return why a line within a table, a data file or the like is no event; one that lists codes may ask."""
-        form = "" if self._states else self._structure.form(number)
+        form = self._structure.form(number)
+        if form == TABLE and self._states:
+            return ""
         line = self._lines[number]
         if not form and lists_codes(line) and not _ASKED.search(line) and not _ASKING.search(line):
             return CATALOGUE

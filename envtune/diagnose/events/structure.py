@@ -13,7 +13,7 @@ from typing import Sequence
 from envtune.diagnose.events.forms import CATALOGUE, HELP, REPORT, TABLE, TEST
 
 NEAR = 12  # lines on either side
-FAR = 40  # lines before the summary of tests whose beginning is not seen
+FAR = 40  # lines below a head, or before the summary of tests whose beginning is not seen
 ROWS, CELLS, RECORDS = 3, 3, 2
 
 _CODE = r"(?:E[A-Z\d]\d{4}|[125]07\d{3})"
@@ -45,8 +45,8 @@ _RECORD = re.compile(rf"\s*\[?\s*(?:- |,?\{{\s*){_KEY}\s?:\s|\s*{_KEY}\s?:\s?\{{
 # Keys that describe an error that may happen, not one that did.
 _KNOWN = re.compile(
     r"(?i)(?:^|[{,\s-])[\"']?(?:[\w ]{0,20}(?:pattern|regex|keyword|signature|solution|suggest|remedy|advice|fault"
-    r"|handling|category|key log)[\w +]*|(?:severity|level)(?![\"']?\s?:\s?[\"']?(?:error|info|warn|debug|crit|fatal|notice))"
-    r"|cause|fix|\u539f\u56e0|\u5efa\u8bae|\u65b9\u6848)[\"']?\s?:(?:\s|$)"
+    r"|handling|category|key log)[\w +]*|(?:severity|level)(?![\"']?\s?:\s?[\"']?(?:error|info|warn|debug|crit|fatal"
+    r"|notice))|cause|fix|\u539f\u56e0|\u5efa\u8bae|\u65b9\u6848)[\"']?\s?:(?:\s|$)"
 )
 _TIME = re.compile(
     r"\d\d:\d\d:\d\d|(?i:[\"'\s](?:@?time(?:stamp)?|ts|date|created_?at|\w+Time|pid|exit_?code)[\"']?\s?:)"
@@ -94,7 +94,8 @@ class Structure:
 
     def _below(self, number: int, head: re.Pattern[str], least: int) -> bool:
         """Return whether the line is such a head, or one of the indented lines below it, and enough heads are near."""
-        while number and _DETAIL.match(self._lines[number]) and not head.match(self._lines[number]):
+        first = max(0, number - FAR)
+        while number > first and _DETAIL.match(self._lines[number]) and not head.match(self._lines[number]):
             number -= 1
         return head.match(self._lines[number]) is not None and self._count(head, number) >= least
 
