@@ -12,7 +12,7 @@ from typing import Callable
 from envtune.diagnose.logs.lines import ERROR, level_of
 
 CODE, SEARCH, TABLE, HISTORY, HELP = "code", "search", "table", "history", "help"
-TEST, SETTING, REPORT, QUOTED = "test", "setting", "report", "quoted"
+TEST, SETTING, REPORT, CATALOGUE, QUOTED = "test", "setting", "report", "catalogue", "quoted"
 HARMLESS = ("INFO", "DEBUG", "EVENT")  # levels at which settings are printed
 
 _SOURCES = "py|pyi|cc|cpp|cxx|c|h|hh|hpp|cu|cce|sh|go|rs|java|js|ts|cmake|in|proto|ipynb"

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Callable, Container, Iterable, NamedTuple, Optional, Sequence
 
-from envtune.diagnose.events.forms import QUOTED
+from envtune.diagnose.events.forms import CATALOGUE, QUOTED
 from envtune.diagnose.patterns import is_symptom
 from envtune.diagnose.processes import EXPLAINED
 from envtune.diagnose.scan import Hit, Scan
 from envtune.model import FaqEntry
 
-CATALOGUE = "catalogue"
 MANY = 3  # families
 
 

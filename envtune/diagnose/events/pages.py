@@ -12,7 +12,8 @@ import re
 from functools import cached_property
 from typing import Sequence
 
-from envtune.diagnose.events.forms import CODE, HISTORY, REPORT, SEARCH, TABLE
+from envtune.diagnose.events.forms import CATALOGUE, CODE, HISTORY, REPORT, SEARCH, TABLE
+from envtune.diagnose.events.structure import Structure, lists_codes
 
 DOCUMENT, CHAT = "document", "chat"
 MAX_LINE = 400  # characters of a line that are looked at
@@ -77,9 +78,9 @@ _REMEDY = re.compile(
     r"(?i)(?:#{1,6} |\*\*|\d\. |[-*] )?\s*(?:\*\*)?(?:solutions?|possible causes?|causes?|root cause|symptoms?"
     r"|likely causes?|meaning|fix|resolution|remed(?:y|ies)|what to do"
     r"|recommended actions?|workarounds?|\u89e3\u51b3(?:\u65b9\u6cd5|\u65b9\u6848|\u529e\u6cd5|\u63aa\u65bd)?"
-    r"|\u5904\u7406(?:\u65b9\u6cd5|\u6b65\u9aa4|\u5efa\u8bae|\u63aa\u65bd)|(?:\u53ef\u80fd"
-    r"|\u6545\u969c)?\u539f\u56e0(?:\u5206\u6790)?"
-    r"|(?:\u95ee\u9898|\u6545\u969c|\u9519\u8bef)?\u73b0\u8c61)(?:\*\*)?\s*[:\uff1a]?(?:\*\*)?\s*(?:$|[^\[\d].{0,200}$)"
+    r"|\u5904\u7406(?:\u65b9\u6cd5|\u6b65\u9aa4|\u5efa\u8bae|\u63aa\u65bd)|(?:\u6545\u969c|\u95ee\u9898|\u5f02\u5e38)"
+    r"(?:\u5904\u7406|\u89e3\u51b3|\u6839\u56e0)|\u6839\u56e0|(?:\u53ef\u80fd|\u6545\u969c)?\u539f\u56e0(?:\u5206\u6790)?"
+    r"|(?:\u95ee\u9898|\u6545\u969c|\u9519\u8bef|\u5f02\u5e38)?\u73b0\u8c61)(?:\*\*)?\s*[:\uff1a]?(?:\*\*)?\s*(?:$|[^\[\d].{0,200}$)"
 )
 _ADVICE = re.compile(
     r"(?i)^\s{0,8}(?:[-*+>]\s|\d{1,2}[.)]\s)?(?:please |then |try |to fix|run\b|set\b|use\b|check\b|install\b"
@@ -116,6 +117,7 @@ _WHOLE = re.compile(
     r"|\[?ERROR\b|\[?\d{4}-\d\d-\d\d.\d\d:)"
 )
 _PLACEHOLDER = re.compile(r"%(?:l{0,2}[ud]|s|zu)\b|\[%\]|\{\d?\}(?!\w)|%\d\$s")
+_EXAMPLE = re.compile(r"(?i)\byyyy\W?mm\W?dd|\bhh:mm:ss")  # a time as the documentation of a log writes it
 _BORDER = re.compile(r"\s*\+[-=+]{6,}\+\s*$")
 _STATES = re.compile(r"npu-smi|\bHugepages-Usage|\bHBM-Usage|\bBus-Id\b")
 _OWN_TOP = re.compile(r"#{2,3} [A-Z]{1,4}\d{2,3} |[FXRHOI]\d{2,3}  \S")
@@ -136,13 +138,30 @@ class Page:
         line = self._lines[number]
         if number in self._report:
             return REPORT
+        tested = self._structure.in_passed_tests(number)
+        if tested or _EXAMPLE.search(line):
+            return tested or DOCUMENT
         if line.lstrip()[:1] == "|" and any(map(_BORDER.match, self._near(number))) and not self._states:
             return TABLE
         if not form and _LOGGED.match(line):
             return form
         if number not in self._fenced and (self._chat and _CHAT.match(line)):
             return form if self._is_pasted(line) else CHAT
-        return self._searched(number) or self._explained(number) or form
+        return self._searched(number) or self._explained(number) or self._structured(number) or form
+
+    def _structured(self, number: int) -> str:
+        """Return why a line within a table, a data file or the like is no event; one that lists codes may ask."""
+        form = self._structure.form(number)
+        if form == TABLE and self._states:
+            return ""
+        line = self._lines[number]
+        if not form and lists_codes(line) and not _ASKED.search(line) and not _ASKING.search(line):
+            return CATALOGUE
+        return form
+
+    @cached_property
+    def _structure(self) -> Structure:
+        return Structure(self._lines)
 
     @cached_property
     def _states(self) -> bool:
