@@ -183,9 +183,9 @@ def examples() -> list[Any]:
     """Every shipped example in which one of these checks fails for this shell's environment."""
     found = []
     for id_, data in DATA.items():
-        for number, example in enumerate(data["examples"]["fail"], 1):
-            if not example.get("target"):
-                found.append(pytest.param(example, id=f"{id_}-{number}"))
+        for number, case in enumerate(data["examples"]["fail"], 1):
+            if not case.get("target"):
+                found.append(pytest.param(case, id=f"{id_}-{number}"))
     return found
 
 
