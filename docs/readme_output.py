@@ -37,6 +37,8 @@ def main() -> int:
     readme = path.read_text("utf-8")
     new = updated(readme)
     if "--check" in sys.argv:
+        if new != readme:
+            print("README.md is out of date: make docs", file=sys.stderr)
         return int(new != readme)
     path.write_text(new, "utf-8")
     return 0
