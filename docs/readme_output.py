@@ -38,7 +38,7 @@ def main() -> int:
     new = updated(readme)
     if "--check" in sys.argv:
         if new != readme:
-            print("README.md is out of date: make docs", file=sys.stderr)
+            sys.stderr.write("README.md is out of date: make docs\n")
         return int(new != readme)
     path.write_text(new, "utf-8")
     return 0

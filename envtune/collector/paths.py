@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence, Set, Tuple
 
 LINK_LIMIT = 40  # as in Linux
 PATH_LIMIT = 4096  # bytes with the NUL at the end, as in Linux
-KNOWN_LIMIT = 256  # directories of which it is remembered that no link leads to them
+KNOWN_LIMIT = PATH_LIMIT // 2  # directories remembered as reached by no link: as many as one path can have
 
 
 class LinkLoop(OSError):

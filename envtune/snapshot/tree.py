@@ -52,7 +52,7 @@ class Tree:
 
     def _link(self, path: str, _last: bool) -> Optional[str]:
         entry = self._entries.get(path)
-        return entry.get("link") if isinstance(entry, Mapping) else None
+        return None if entry is None or isinstance(entry, (str, bytes)) else entry.get("link")
 
     def entry(self, path: str) -> Entry:
         """Return the entry at exactly `path`; raises what the recorder met there."""
