@@ -273,10 +273,6 @@ class Processes:
             return self.by_rank(started[rank])
         return found[0] if len(found) == 1 else None
 
-    def members(self, comm: str) -> Mapping[int, Process]:
-        """Return the processes of a communicator by their rank in it."""
-        return {p.communicators[comm]: p for p in self._by_key.values() if comm in p.communicators}
-
     @property
     def complete(self) -> bool:
         """Whether the ranks of all processes of the job are known from their own lines."""
