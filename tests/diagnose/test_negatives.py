@@ -185,6 +185,7 @@ RuntimeError: The detected CUDA version (11.8) mismatches the version that was u
 ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory
 RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation
 torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -9) local_rank: 0 (pid: 4711)
+ImportError: flash_attn_2_cuda.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSs
 """
 
 
@@ -209,6 +210,5 @@ def test_a_program_that_could_use_an_npu_does_not_show_one(line: str, used: bool
     log = tmp_path / "train.log"
     log.write_text(f"{line}\n{FAILED_ON_A_GPU}")
     found = diagnose([str(log)], check=False)
-    assert {"I118", "O114", "H117"} - {d.candidate.entry.id for d in found.diagnoses} == (
-        set() if used else {"I118", "O114", "H117"}
-    )
+    ids = {d.candidate.entry.id for d in found.diagnoses if d.candidate.strong}
+    assert ids >= {"I118", "O114", "H117"} if used else ids == set()
