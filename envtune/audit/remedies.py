@@ -12,7 +12,7 @@ import re
 from typing import Iterator, Mapping, Optional, Sequence
 
 from envtune.audit.applicability import excluded
-from envtune.commandline import WithheldError, checked, line, quoted
+from envtune.commandline import WithheldError, checked, for_this_host, line, quoted
 from envtune.context import Context
 from envtune.errors import HostError, Skipped, Verdict
 from envtune.messages import Message, Text
@@ -111,7 +111,8 @@ def _for_the_job(command: Command, context: Context) -> Optional[Command]:
     are repaired in it, and those of a running process not at all.
     """
     if isinstance(command.line, str):
-        command = command._replace(line=checked(command.line))
+        text = for_this_host(command.line) if context.host.live else command.line
+        command = command._replace(line=checked(text))
     options = context.target.options
     if command.kind != "fix" or not isinstance(command.line, str) or not _OF_A_SHELL.match(command.line):
         return command
