@@ -54,6 +54,37 @@ def test_without_a_named_job_nothing_is_judged_there() -> None:
     assert {finding.outcome for finding in findings("export TASK_QUEUE_ENABLE=0", {})} == {Outcome.NOTAPPLICABLE}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "HCCL_IF_IP=10.0.0.9",
+        "HCCL_SOCKET_IFNAME=eth7",
+        "GLOO_SOCKET_IFNAME=eth7",
+        "RANK_TABLE_FILE=/job/table.json",
+        "MASTER_PORT=29500",
+        "TUNE_BANK_PATH=/data/bank",
+    ],
+)
+def test_what_only_the_host_of_the_job_has_is_unknown_elsewhere(line: str) -> None:
+    data = host_data(LAPTOP)
+    data["files"] = {**data["files"], SCRIPT: f"export {line}\ntorchrun train.py\n"}
+    data["target"] = {"script": SCRIPT}
+    found = [f for f in report(data, ("NET101", "NET003", "ENV105")).findings if f.subject == line.partition("=")[0]]
+    assert [(f.outcome, f.reason.en if f.reason else "") for f in found] == [
+        (Outcome.UNKNOWN, "nothing of Ascend is on this host, and the one that the job runs on is not read")
+    ]
+
+
+def test_a_setting_that_is_wrong_on_every_host_is_wrong_elsewhere() -> None:
+    data = host_data(LAPTOP)
+    data["files"] = {**data["files"], SCRIPT: "export HCCL_IF_IP=eth0 MASTER_PORT=80\ntorchrun train.py\n"}
+    data["target"] = {"script": SCRIPT}
+    assert {f.id for f in report(data, ("NET101", "NET003")).findings if f.outcome is Outcome.FAIL} == {
+        "NET101",
+        "NET003",
+    }
+
+
 def test_what_the_packages_of_another_host_decide_is_unknown() -> None:
     (finding,) = [f for f in findings("export HCCL_BUFFSIZE=200", {"script": SCRIPT}) if f.id == "ENV001"]
     assert finding.outcome is Outcome.UNKNOWN
