@@ -108,14 +108,14 @@ def _for_the_job(command: Command, context: Context) -> Optional[Command]:
     """Return what the line is for the job that was judged; None where it does nothing for it.
 
     What sets variables of a shell repairs the jobs that this shell will start. Those of a launch script or an env file
-    are repaired in it, and those of a running process not at all.
+    are repaired in it, and those of a running process or a finished job not at all.
     """
     if isinstance(command.line, str):
         command = command._replace(line=checked(command.line))
     options = context.target.options
     if command.kind != "fix" or not isinstance(command.line, str) or not _OF_A_SHELL.match(command.line):
         return command
-    if options.pid is not None:
+    if options.pid is not None or context.target.environment.finished:
         return None
     file = options.script or options.env_file
     return command if file is None else Command("fix", Message("in {file}: {line}", file=file, line=command.line))

@@ -83,6 +83,7 @@ class JobEnvironment(NamedTuple):
     unknown_by_default: Optional[Text] = None
     places: Mapping[str, str] = {}  # variable -> file:line that set it, where one did
     unset: frozenset[str] = frozenset()  # known not to be set, whatever holds by default
+    finished: bool = False  # what a job had that has ended: no place to set anything for the next one
 
     def why_unknown(self, name: str) -> Optional[Text]:
         """Return why the variable is unknown; None when it is known (or known not to be set)."""

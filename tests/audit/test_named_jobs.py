@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from helpers.recorded import host_data, report
 
+from envtune.context.open import open_context, recorded_options
 from envtune.model import Finding, Outcome
+from envtune.resources.environment.profile import train
+from envtune.snapshot.host import SnapshotHost
 
 LAPTOP = "plain-debian12"
 SCRIPT, ENV_FILE = "/home/li/train.sh", "/home/li/job.env"
@@ -44,6 +47,23 @@ def failed(line: str, target: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize(("line", "ids"), LINES)
 def test_a_script_is_judged_where_no_npu_is(line: str, ids: str) -> None:
     assert failed(line, {"script": SCRIPT}) == set(ids.split())
+
+
+def test_what_is_wrong_there_has_a_fix_there() -> None:
+    data = host_data(LAPTOP)
+    data["files"] = {**data["files"], SCRIPT: "export TASK_QUEUE_ENABLE=0\ntorchrun train.py\n"}
+    data["target"] = {"script": SCRIPT}
+    advice = train(open_context(SnapshotHost(data), recorded_options(data["target"])))
+    assert {row.name: row.value for row in advice.settings} == {"TASK_QUEUE_ENABLE": "1", "COMBINED_ENABLE": "1"}
+
+
+def test_a_finished_job_gets_no_lines_for_its_file() -> None:
+    noted = '{"ENV_VARIABLES": {"TASK_QUEUE_ENABLE": "0", "ASCEND_GLOBAL_LOG_LEVEL": "1"}}'
+    data = host_data(LAPTOP)
+    data["files"] = {**data["files"], ENV_FILE: noted}
+    data["target"] = {"env_file": ENV_FILE}
+    wrong = [f for f in report(data, ("ENV001", "ENV003")).findings if f.outcome is Outcome.FAIL]
+    assert [(f.id, [c for c in f.commands if c.kind == "fix"]) for f in wrong] == [("ENV001", []), ("ENV003", [])]
 
 
 def test_an_env_file_is_judged_where_no_npu_is() -> None:
