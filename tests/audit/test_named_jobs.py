@@ -82,6 +82,9 @@ def test_without_a_named_job_nothing_is_judged_there() -> None:
         "GLOO_SOCKET_IFNAME=eth7",
         "RANK_TABLE_FILE=/job/table.json",
         "MASTER_PORT=29500",
+        "MASTER_ADDR=10.1.2.3 NNODES=2 NODE_RANK=0",
+        "MASTER_ADDR=10.1.2.3 NNODES=1",
+        "MASTER_ADDR=node17",
         "TUNE_BANK_PATH=/data/bank",
     ],
 )
@@ -89,7 +92,11 @@ def test_what_only_the_host_of_the_job_has_is_unknown_elsewhere(line: str) -> No
     data = host_data(LAPTOP)
     data["files"] = {**data["files"], SCRIPT: f"export {line}\ntorchrun train.py\n"}
     data["target"] = {"script": SCRIPT}
-    found = [f for f in report(data, ("NET101", "NET003", "ENV105")).findings if f.subject == line.partition("=")[0]]
+    found = [
+        f
+        for f in report(data, ("NET001", "NET101", "NET003", "ENV105")).findings
+        if f.subject == line.partition("=")[0]
+    ]
     assert [(f.outcome, f.reason.en if f.reason else "") for f in found] == [
         (Outcome.UNKNOWN, "nothing of Ascend is on this host, and the one that the job runs on is not read")
     ]
@@ -97,12 +104,13 @@ def test_what_only_the_host_of_the_job_has_is_unknown_elsewhere(line: str) -> No
 
 def test_a_setting_that_is_wrong_on_every_host_is_wrong_elsewhere() -> None:
     data = host_data(LAPTOP)
-    data["files"] = {**data["files"], SCRIPT: "export HCCL_IF_IP=eth0 MASTER_PORT=80\ntorchrun train.py\n"}
-    data["target"] = {"script": SCRIPT}
-    assert {f.id for f in report(data, ("NET101", "NET003")).findings if f.outcome is Outcome.FAIL} == {
-        "NET101",
-        "NET003",
+    data["files"] = {
+        **data["files"],
+        SCRIPT: "export HCCL_IF_IP=eth0 MASTER_PORT=80 MASTER_ADDR=127.0.0.1 NNODES=2\ntorchrun train.py\n",
     }
+    data["target"] = {"script": SCRIPT}
+    ids = ("NET001", "NET003", "NET101")
+    assert tuple(f.id for f in report(data, ids).findings if f.outcome is Outcome.FAIL) == ids
 
 
 def test_what_the_packages_of_another_host_decide_is_unknown() -> None:

@@ -54,7 +54,11 @@ def _reading(context: Context, name: str, path: str) -> Reading:
     except HostError as error:
         return unknown(host_error_text(error), isinstance(error, Denied))
     commands = (Command("fix", f"mkdir -p {quoted(path)}"),) if defect and is_missing and row["kind"] == "dir" else ()
-    sound = Message("{path} does not exist yet and is created on use", path=path) if is_missing else Message("{path} is there", path=path)
+    sound = (
+        Message("{path} does not exist yet and is created on use", path=path)
+        if is_missing
+        else Message("{path} is there", path=path)
+    )
     return Reading(name, defect is None, evidence, defect or sound, wanted, commands=commands)
 
 

@@ -75,7 +75,9 @@ def _number_words(form: Mapping[str, Any]) -> Text:
     if "number" in form:
         low, high = form["number"]
         step = f"0.{'1':0>{form['places']}}"
-        return Message("a number from {low} to {high}{unit}, in steps of {step}", low=low, high=high, unit=unit, step=step)
+        return Message(
+            "a number from {low} to {high}{unit}, in steps of {step}", low=low, high=high, unit=unit, step=step
+        )
     low, high = form["int"]
     if high is None:
         return Message("a whole number of at least {low}{unit}", low=low, unit=unit)
