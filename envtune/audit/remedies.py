@@ -118,4 +118,13 @@ def _for_the_job(command: Command, context: Context) -> Optional[Command]:
     if options.pid is not None or context.target.environment.finished:
         return None
     file = options.script or options.env_file
-    return command if file is None else Command("fix", Message("in {file}: {line}", file=file, line=command.line))
+    if file is None:
+        return command
+    line = command.line
+    if options.script is None and context.target.environment.is_plain:
+        verb, _, line = line.partition(" ")
+        if verb == "unset":
+            return Command("fix", Message("take {name} out of {file}", name=line, file=file))
+        if verb != "export":
+            return None
+    return Command("fix", Message("in {file}: {line}", file=file, line=line))

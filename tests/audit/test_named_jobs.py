@@ -66,6 +66,22 @@ def test_a_finished_job_gets_no_lines_for_its_file() -> None:
     assert [(f.id, [c for c in f.commands if c.kind == "fix"]) for f in wrong] == [("ENV001", []), ("ENV003", [])]
 
 
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("TASK_QUEUE_ENABLE=0\n", f"in {ENV_FILE}: TASK_QUEUE_ENABLE=1"),  # docker takes no `export`
+        ("export TASK_QUEUE_ENABLE=0\n", f"in {ENV_FILE}: export TASK_QUEUE_ENABLE=1"),
+        ("DUMP_GE_GRAPH=2\n", f"take DUMP_GE_GRAPH out of {ENV_FILE}"),
+    ],
+)
+def test_a_fix_is_in_the_form_of_its_env_file(text: str, fix: str) -> None:
+    data = host_data(LAPTOP)
+    data["files"] = {**data["files"], ENV_FILE: text}
+    data["target"] = {"env_file": ENV_FILE}
+    wrong = [f for f in report(data, ("ENV001", "ENV004")).findings if f.outcome is Outcome.FAIL]
+    assert [getattr(c.line, "en", c.line) for f in wrong for c in f.commands if c.kind == "fix"] == [fix]
+
+
 def test_an_env_file_is_judged_where_no_npu_is() -> None:
     assert failed("TASK_QUEUE_ENABLE=0", {"env_file": ENV_FILE}) == {"ENV001", "ENV015"}
 
