@@ -43,7 +43,7 @@ INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel's 
 LAUNCHERS = re.compile(
     r"python[\d.]*|pt_main_thread|pt_elastic|torchrun|msrun|mpirun|mpiexec|orterun|deepspeed|accelerate|(?:ba|da|k|z)?sh"
 )
-INIT_SECONDS = 2  # after pid 1: what began then is what the init of a container was told to start, not an adopted one
+INIT_SECONDS = 2  # within which the init of a container starts what it was told to run
 RANK_MARK = "TORCHELASTIC_RUN_ID"  # torchrun sets it for its workers, which it may start in sessions of their own
 
 
@@ -308,10 +308,15 @@ def _adopted_launcher(context: Context, process: Process) -> Optional[Process]:
         if parent is None or not _is_launcher(process):
             return None
         if parent.name in ADOPTERS:
-            is_started = parent.pid == 1 and process.started - parent.started <= INIT_SECONDS
-            return None if is_started or _is_service(context, process) else process
+            return None if _is_main_program(process, parent) or _is_service(context, process) else process
         process = parent
     return None
+
+
+def _is_main_program(process: Process, parent: Process) -> bool:
+    """Return whether it is what the init of a container (tini, dumb-init) was told to run, and not adopted by it."""
+    is_early = parent.started > 0 and process.started - parent.started <= INIT_SECONDS
+    return is_early and parent.pid == 1 and parent.name not in ("systemd", "init")
 
 
 def _is_launcher(process: Process) -> bool:

@@ -66,6 +66,8 @@ def test_workers_of_a_live_launcher() -> None:
         ("systemd", 1699740000, {"name": "sh", "argv": ["sh", "train.sh"]}, Outcome.UNKNOWN),
         ("systemd", 1699740000, {"name": "vllm", "argv": ["/usr/bin/python3", "/usr/bin/vllm"]}, Outcome.UNKNOWN),
         ("systemd", 1699740000, {"name": "tmux: server", "argv": ["tmux"]}, Outcome.PASS),  # no launcher of ranks
+        ("systemd", 1699000001, {"name": "bash", "argv": ["bash", "train.sh"]}, Outcome.UNKNOWN),
+        ("tini", 1699740000, {"name": "bash", "argv": ["bash", "train.sh"]}, Outcome.UNKNOWN),
         ("tini", 1699000001, {"name": "bash", "argv": ["bash", "train.sh"]}, Outcome.PASS),  # docker run --init
     ],
 )
