@@ -271,7 +271,7 @@ class _FileScan:
         at = match.start() or min(match.end(), len(text)) - 1
         printed = not any(is_symptom(self._matcher.patterns[number].owner) for number, _, _ in matches)
         form = form_of(text, at, lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
-        return self._pages.form(lines.block, start, form) if printed and form in ("", QUOTED) else form
+        return self._pages.form(lines.block, start, form, at) if printed and form in ("", QUOTED) else form
 
     def _search(self, lines: LineWindow, start: int, end: int, numbers: Sequence[int]) -> list[_Match]:
         parts = lines.parts(start, end)

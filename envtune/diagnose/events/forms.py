@@ -70,6 +70,11 @@ _TELLS = re.compile(  # names of values that say what happened
     r"(?i)err|exc|msg|message|reason|cause|detail|std|out|status|log|what|trace|fail|text|body|content|event|result|line"
     r"|info"
 )
+# A counter of errors that has counted none.
+_NONE = re.compile(
+    r"(?i)(?!.*(?:fail|abnormal|\berror code\b))[|\s\"']*[\w .()/-]{3,60}[\"']?\s*[:=|]\s*\"?"
+    r"(?:0|NA|N/A|none|null)\"?\s*[|,;]?\s*$"
+)
 _ENDS = {"[": "]", "(": ")", '"': "\n", "'": "\n"}
 _MARKS = "\"'`\u201c\u300c"
 
@@ -81,7 +86,7 @@ def form_of(text: str, at: int, block: Callable[[], bytes], printed: bool = True
     """
     if printed and level_of(text) in HARMLESS and _FAILS.search(text) is None:
         return SETTING
-    if _is_setting(text, at):
+    if _is_setting(text, at) or _NONE.match(text):
         return SETTING
     if _STAMPED.match(text):
         return TEST if _is_test_name(text, at) else ""

@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Callable, Container, Iterable, NamedTuple, Optional, Sequence
 
-from envtune.diagnose.events.forms import CATALOGUE, QUOTED
+from envtune.diagnose.events.forms import CATALOGUE, CODE, QUOTED
+from envtune.diagnose.events.pages import CHAT, DOCUMENT
 from envtune.diagnose.patterns import is_symptom
 from envtune.diagnose.processes import EXPLAINED
 from envtune.diagnose.scan import Hit, Scan
 from envtune.model import FaqEntry
 
 MANY = 3  # families
+WRITTEN = (DOCUMENT, CHAT, CODE)  # forms of what somebody wrote
 
 
 class Mention(NamedTuple):
@@ -57,7 +59,8 @@ def without_mentions(scan: Scan) -> tuple[Scan, tuple[Mention, ...]]:
     everything = [*scan.hits, *scan.codes]
     for path in dict.fromkeys(hit.file.path for hit in everything):
         own = [hit for hit in everything if hit.file.path == path]
-        why.update(((path, hit.line.number), CATALOGUE) for hit in _catalogue(own))
+        told = [hit for hit in scan.mentions if hit.file.path == path and hit.form in WRITTEN]
+        why.update(((path, hit.line.number), CATALOGUE) for hit in _catalogue(own, told))
     for hit in everything:
         reason = "" if is_symptom(hit.pattern.owner) or hit.pattern.harmless else _outlived(scan, hit)
         if reason:
@@ -74,10 +77,13 @@ def _mentions(hits: Iterable[Hit], why: dict[tuple[str, int], str]) -> list[Ment
     return [Mention(hit, why[_place(hit)]) for hit in hits if _place(hit) in why]
 
 
-def _catalogue(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits of a page that only quotes; the quotations alone where it holds lines of a log, too."""
+def _catalogue(hits: Sequence[Hit], told: Sequence[Hit]) -> list[Hit]:
+    """Return the hits of a page that only quotes; the quotations alone where it holds lines of a log, too.
+
+    `told` are those of which the page alone has told that somebody writes about them.
+    """
     quoted = [hit for hit in hits if hit.form == QUOTED]
-    if len(_families(quoted)) < MANY:
+    if len(_families([*quoted, *told])) < MANY:
         return []
     logged = any(hit.line.time is not None or hit.line.pid is not None or hit.line.level for hit in hits)
     return quoted if logged or 2 * len(_families(quoted)) < len(_families(hits)) else list(hits)

@@ -13,22 +13,29 @@ from functools import cached_property
 from typing import Sequence
 
 from envtune.diagnose.events.forms import CATALOGUE, CODE, HISTORY, REPORT, SEARCH, TABLE
+from envtune.diagnose.events.position import is_embedded, is_source, typed_form
 from envtune.diagnose.events.structure import Structure, lists_codes
 
 DOCUMENT, CHAT = "document", "chat"
 MAX_LINE = 400  # characters of a line that are looked at
 NEAR = 12  # lines
+FEW = 5  # lines: so few are an error that somebody pasted
 PAGE, MAX_PAGES = 1 << 14, 32  # bytes of half a page; pages of a file
 
 # A line that only a program prints while it runs.
 _LOGGED = re.compile(
-    r"\[?(?:\w+ )?\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|EVENT|CRITICAL"
-    r"|FATAL)\b[\]:]?\s"
+    r"(?:[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?|E {2,})?"  # grep over logs, pytest
+    r"(?:\[?(?:\w+ )?\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d"
+    r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|EVENT|CRITICAL|FATAL)\b[\]:]?\s"
     r"|\[?[EWIF]\d{3,4} \d\d:|\[[EW] \S+:\d+\]|Traceback \(most recent|  File \"[^\"]+\", line \d+|\[rank ?\d+\]"
     r"|(?:\([\w ]+ )?\(?\w*\s?(?:rank=\d+ )?pid=\d+|frame #\d+:|\[ *\d+\.\d{6}\]|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
     r"|terminate called|\s+what\(\):|E[A-Z\d]\d{4}: \[PID|\[PID: ?\d+\]|>>> \S|DEVICE\[\d|\+ \w+"
+    r"|\S+: line \d+: )"
 )
-_CRASHED = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception): \S|(?:ERROR|error): |E[A-Z\d]\d{4}:? \S.*\d{4}-\d\d-\d\d")
+_CRASHED = re.compile(
+    r"(?:E {2,})?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S|(?:ERROR|error): "
+    r"|E[A-Z\d]\d{4}(?:: \S|\s.*\d{4}-\d\d-\d\d))"
+)
 _FENCE = re.compile(r"\s{0,3}(?:[-*] )?(?:```|~~~)")
 _HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{2,60}\*\*:?\s*$|={3,}$|-{3,}$")
 _ITEM = re.compile(r"\s{0,8}(?:[-*+\u2022]|\d{1,2}[.)\u3001])\s")
@@ -39,6 +46,11 @@ _CHAT = re.compile(
     r"|(?P<name>(?!\w*(?:Error|Exception|ERROR|WARN|INFO|Solution|Cause"
     r"|E[A-Z\d]\d{4}))[^\s:\uff1a=/\\.\"'`#\[\](|*-]{1,16}"
     r"(?: [A-Z][\w.]{0,15})?)[:\uff1a]\s*(?=\S+ \S+ \S|\S*[\u4e00-\u9fff])"
+)
+_SPEAKER = re.compile(
+    r"\s{0,2}@?[\w.\u4e00-\u9fff-]{1,24}(?: [\w.\u4e00-\u9fff-]{1,16})?[,\uff0c]?\s{1,4}"
+    r"\[?(?:\d{4}[-/.]\d\d?[-/.]\d\d?\s)?"
+    r"(?:\u4e0a\u5348|\u4e0b\u5348)?\s?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?\]?\s*$"
 )
 _TALK = re.compile(
     r"(?i)\b(?:I|we|you|thanks?|thx|ok|okay|yes|yep|no|hi|morning|lol|sure|right)\b"
@@ -54,11 +66,12 @@ _CODE = re.compile(
     r"|.*[;{}]\s*\\?$|[\])}]+,?;?$|[\w.\[\]\"']+(?: ?: ?[\w.\[\], ]+)? ?[+:]?= ?\S|.*,\s*$|\"\"\"|'''"
     r"|[\w.:>-]+\(.*\)\s*(?:#.*)?$|(?:return|raise|import|echo|export|assert)\b|[\"'].*[\"'],?\)*$)"
 )
+_REMARK = re.compile(r"\s*#(?!!)")
 _DATA = re.compile(r"\s*(?:[\[\]{}(),]+\s*$|\"[^\"]*\"\s*:\s*\S|\"[^\"]*\",?\s*$)")
 _HAPPENED = re.compile(
     r"\"(?:output_type|ename|evalue|time|timestamp|@timestamp|ts|date|created_?at|\w*Time)\"\s*:|\d\d:\d\d:\d\d"
 )
-_PATH = re.compile(r"(?:[\w.@+-]+/)*[\w.@+-]+\.(?P<end>[A-Za-z]{1,6})$")
+_PATH = re.compile(r"[/~]{0,2}(?:[\w.@+-]+/)*[\w.@+-]+\.(?P<end>[A-Za-z]{1,6})$")
 _NUMBERED = re.compile(r"\s{0,6}\d{1,6}[:-]")
 _VERSION = re.compile(
     r"#{1,6} (?:\[?(?:[\w.-]+ )?v?\d+\.\d+|Unreleased|Change|What's)|\[?v\d+\.\d+(?:\.\w+)*\]?(?:$| ?[-(\u2013])"
@@ -112,9 +125,16 @@ _ASKED = re.compile(
     r"|got)|stuck|please help)\b|\b(?:how|what|why)\b.*\?"
     r"|\u6c42\u52a9|\u600e\u4e48|\u4e3a\u4ec0\u4e48|\u8bf7\u95ee|\u62a5\u9519"
 )
-_WHOLE = re.compile(
-    r"(?:^|[:\uff1a`\"'>]\s?)(?:\[?\w*\]?:? ?)?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S.{12}|E[A-Z\d]\d{4}: .{12}"
+_ERROR_LINE = (
+    r"(?:\[?\w*\]?:? ?)?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S.{12}|E[A-Z\d]\d{4}: .{12}"
     r"|\[?ERROR\b|\[?\d{4}-\d\d-\d\d.\d\d:)"
+)
+_WHOLE = re.compile(rf"(?:^|[:\uff1a`\"'>]\s?){_ERROR_LINE}")
+_ALONE = re.compile(rf"[^\w\"'`\u201c\u300c>]{{0,3}}{_ERROR_LINE}")  # a message that is an error
+_OWN_COMMAND = re.compile(r"\s*(?:[$#] )?(?:\S*/)?envtune (?:check|diagnose|explain|list)\b")
+_MAILED = re.compile(r"From [0-9a-f]{40} |Subject: \[PATCH\b")
+_FINDINGS = re.compile(
+    r"\"(?:diagnos(?:es|is|tics)|findings|evidence|rule_?id|matched_\w+|known_(?:errors|issues))\"\s*:"
 )
 _PLACEHOLDER = re.compile(r"%(?:l{0,2}[ud]|s|zu)\b|\[%\]|\{\d?\}(?!\w)|%\d\$s")
 _EXAMPLE = re.compile(r"(?i)\byyyy\W?mm\W?dd|\bhh:mm:ss")  # a time as the documentation of a log writes it
@@ -133,11 +153,16 @@ class Page:
         """Take whole lines."""
         self._lines: Sequence[str] = [line[:MAX_LINE] for line in text.decode("utf-8", "replace").split("\n")]
 
-    def form(self, number: int, form: str) -> str:
-        """Return the form of the line with that number, from 0 on, that has this one by itself."""
+    def form(self, number: int, form: str, at: int = 0) -> str:
+        """Return the form of the line with that number, from 0 on, that has this one by itself.
+
+        `at` is where in the line the error stands.
+        """
         line = self._lines[number]
-        if number in self._report:
+        if number in self._report or self._is_tool_report:
             return REPORT
+        if is_source(self._lines, number) or self._is_comment(number):
+            return CODE
         tested = self._structure.in_passed_tests(number)
         if tested or _EXAMPLE.search(line):
             return tested or DOCUMENT
@@ -147,7 +172,24 @@ class Page:
             return form
         if number not in self._fenced and (self._chat and _CHAT.match(line)):
             return form if self._is_pasted(line) else CHAT
-        return self._searched(number) or self._explained(number) or self._structured(number) or form
+        if self._conversation and not (_ALONE.match(line) or _ASKED.search(line)):
+            return CHAT
+        found = typed_form(self._lines, number) or self._searched(number) or self._explained(number)
+        return found or self._structured(number) or self._written_about(number, at) or form
+
+    def _written_about(self, number: int, at: int) -> str:
+        """Return DOCUMENT for an error within the words of a page in which nothing was printed and nobody asks."""
+        line = self._lines[number]
+        printed = self._log_lines or self._crashes or (self._states and line.lstrip()[:1] == "|")
+        if printed or self._asked or number in self._fenced or len(self._written) < FEW:
+            return ""
+        return DOCUMENT if is_embedded(line, at) else ""
+
+    def _is_comment(self, number: int) -> bool:
+        """Return whether it is a comment between lines of a script."""
+        beside = (*self._lines[max(0, number - 1) : number], *self._lines[number + 1 : number + 2])
+        code = any(line.strip() and not _REMARK.match(line) and _CODE.match(line) for line in beside)
+        return code and _REMARK.match(self._lines[number]) is not None
 
     def _structured(self, number: int) -> str:
         """Return why a line within a table, a data file or the like is no event; one that lists codes may ask."""
@@ -182,7 +224,10 @@ class Page:
         """Return whether a message in a chat is an error that was pasted, or a question about one."""
         found = _CHAT.match(line)
         said = line[found.end() :] if found else line
-        return _WHOLE.search(said) is not None or _ASKED.search(said) is not None
+        whole = _WHOLE.search(said)
+        if whole is not None and whole[0][0] in "`\"'":
+            whole = _ASKING.search(said)  # some words of an error in a sentence are no paste
+        return whole is not None or _ASKED.search(said) is not None
 
     def _searched(self, number: int) -> str:
         """Return SEARCH for a numbered line below the path of a file that is no log."""
@@ -253,6 +298,25 @@ class Page:
         return many and bool(talk) and (len(names) != 1 or not all(match["name"] for match in found))
 
     @cached_property
+    def _conversation(self) -> bool:
+        """Whether names with a time stand above what they say."""
+        return sum(_SPEAKER.match(line) is not None for line in self._lines) > 2
+
+    @cached_property
+    def _is_tool_report(self) -> bool:
+        """Whether it is what a program that looks for errors in logs found, or a patch that was mailed."""
+        first = next((line for line in self._lines if line.strip()), "")
+        if _OWN_COMMAND.match(first) or any(map(_MAILED.match, self._lines)):
+            return True
+        return first.lstrip()[:1] in ("{", "[") and any(map(_FINDINGS.search, self._lines))
+
+    @cached_property
+    def _asked(self) -> bool:
+        """Whether somebody asks about an error."""
+        asking = (line for line in self._written if not (_TITLE.match(line) or _NUMBERED.match(line)))
+        return any(_ASKING.search(line) or _ASKED.search(line) for line in asking)
+
+    @cached_property
     def _released(self) -> bool:
         """Whether it lists what changed in versions."""
         return self._count(_VERSION) > 0
@@ -288,8 +352,8 @@ class Pages:
         self._begin = -1
         self._page = Page(b"")
 
-    def form(self, block: bytes, at: int, form: str) -> str:
-        """Return the form of the line that begins at a place of a block of whole lines."""
+    def form(self, block: bytes, at: int, form: str, column: int) -> str:
+        """Return the form of the line that begins at a place of a block of whole lines; the error is at `column`."""
         edge = at // PAGE * PAGE
         begin = block.find(b"\n", edge - 1, at) + 1 if edge else 0  # of the first line that begins in this page
         if block is not self._block or begin != self._begin:
@@ -298,4 +362,4 @@ class Pages:
             self._left -= 1
             end = block.find(b"\n", begin + 2 * PAGE)
             self._block, self._begin, self._page = block, begin, Page(block[begin : None if end < 0 else end])
-        return self._page.form(block.count(b"\n", begin, at), form)
+        return self._page.form(block.count(b"\n", begin, at), form, column)

@@ -30,6 +30,8 @@ _PASSED_ROW = re.compile(
 # A variable or an option, and what it is for in words.
 _OPTION = re.compile(r"\s{1,12}(?:[A-Z][A-Z\d_]{3,50}|(?:-\w,? )?--[A-Za-z][\w-]*)(?:[= ]\S+)?\s{2,}(?:\S+\s+){3,}\S")
 _CHECK = re.compile(r"\s{2}[A-Z]{3,4}\d{3} {2,}\S+ {2,}\S")  # a row of `envtune check`, above its details
+_RULER = re.compile(r"\s*[-=]{3,}(?:\s+[-=]{3,})+\s*$")
+_COLUMNS = re.compile(r"\s*\S+(?: \S+)*\s{2,}\S|\s*\S.{20,}\s\S+\s{2,}\S")
 _DETAIL = re.compile(r"\s{8}")
 _TESTS_BEGIN = re.compile(r".*\bpytest\b|=+ test session starts|\[=+\] Running \d+ tests?|.*-m unittest\b|.*\bctest\b")
 _TESTS_END = re.compile(
@@ -69,6 +71,8 @@ class Structure:
             return TABLE
         if self._below(number, _OPTION, RECORDS):
             return HELP
+        if self._in_columns(number):
+            return TABLE
         passed = _PASSED_ROW.match(line) and self._count(_PASSED_ROW, number) >= RECORDS
         return REPORT if passed or self._below(number, _CHECK, 1) else ""
 
@@ -86,6 +90,17 @@ class Structure:
         """Return whether rows of as many cells between bars are around."""
         bars = _bars(self._lines[number])
         return bars > CELLS and sum(_bars(line) == bars for line in self._near(number)) >= ROWS
+
+    def _in_columns(self, number: int) -> bool:
+        """Return whether it is a row below the dashes under the heads of columns."""
+        if not _COLUMNS.match(self._lines[number]):
+            return False
+        for line in reversed(self._lines[max(0, number - FAR) : number]):
+            if _RULER.match(line):
+                return True
+            if not line.strip():
+                return False
+        return False
 
     def _in_code_rows(self, number: int) -> bool:
         if not _CODE_ROW.match(self._lines[number]):

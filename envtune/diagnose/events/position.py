@@ -1,0 +1,85 @@
+"""Tell from where it stands that an error is quoted: in a sentence, a cell, a command, a patch, a frame's source. Pure.
+
+Where a page has no line that a program printed, an error in it was pasted as a line of its own, or somebody writes
+about it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Sequence
+
+from envtune.diagnose.events.forms import CODE, HELP, REPORT, SEARCH
+from envtune.diagnose.logs.lines import ERROR
+
+FAR = 200  # lines above one, in which the command that printed it is looked for
+
+# What may stand before an error that begins its line: an item, a number, what pytest puts before it.
+_BULLET = re.compile(
+    r"\s*(?:[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?\s*|[-*+>\u2022]\s+|\d{1,3}[.):\u3001]\s*|E\s{2,})*"
+)
+_QUOTED = re.compile(r"[\u201c\u300c\u300e\u2018][^\u201d\u300d\u300f\u2019]*$")
+# What a program says before an error: its name, or that something failed.
+_SAYS = re.compile(
+    r"^\S{1,80}[:\uff1a]\s*$|^\S{1,80}: error while loading|(?i:error|exception|fail(?:ed|ure)?|fault|abort\w*|reason"
+    r"|terminated?|what\(\)|\u9519\u8bef|\u5931\u8d25|\u5f02\u5e38|\u62a5\u9519|\u539f\u56e0)\W{0,4}$"
+)
+_PROMPT = re.compile(
+    r"\s{0,4}(?:\([\w.-]{1,40}\)\s?)?(?:\[[\w.-]+@[^\]]{1,80}\]\s?[$#]|[\w.-]+@[\w.-]+:[^$#\n]{0,80}[$#]|[$\u276f\u279c])"
+    r"\s(?P<command>[\w./~].*)"
+)
+_TEXTS = r"\.(?:md|rst|adoc|ya?ml|json|toml|html?|csv|pyi?|cc|cpp|h|hpp|c|sh|go|java|patch|diff)\b"
+_SHOWS = (
+    (HELP, re.compile(r"(?:man|info|tldr)\s|.*\s(?:--help|-h|help|--usage)(?:\s|$)")),
+    (REPORT, re.compile(r"(?:sudo\s+)?(?:\S*/)?envtune\s|.*\b(?:explain|list-?errors|error-?codes)\b")),
+    (
+        CODE,
+        re.compile(rf"(?:cat|bat|less|more|head|tail|sed|view|vim?|nl)\s[^|]*{_TEXTS}|git\s+(?:diff|show|blame|log)\b"),
+    ),
+    (
+        SEARCH,
+        re.compile(rf"(?:e?grep|z?grep|rg|ag|ack|git\s+grep)\s.*(?:{_TEXTS}|--include|\s-t\s?py|site-packages|/src\b)"),
+    ),
+)
+_FRAME = re.compile(r"(?P<before>.*?)File \"[^\"]+\", line \d+(?:, in .*)?$")
+_ERROR = re.compile(ERROR)
+_BOXED = re.compile(r"\s*[\u2502|]\s+(?:\u2771\s)?\s*\d{1,6}\s\u2502")  # the source of a frame, as rich shows it
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+\d+")
+
+
+def is_embedded(text: str, at: int) -> bool:
+    """Return whether words, a cell or an open quotation mark stand before a place of a line."""
+    before = text[:at]
+    if any(before.count(mark) % 2 for mark in '"`') or _QUOTED.search(before):
+        return True
+    rest = before[_BULLET.match(before).end() :]  # type: ignore[union-attr]  # matches everywhere
+    return bool(rest.strip()) and _SAYS.search(rest) is None
+
+
+def typed_form(lines: Sequence[str], number: int) -> str:
+    """Return why a line in a terminal is no event: a command, or what a command shows that reads texts."""
+    if _PROMPT.match(lines[number]):
+        return CODE
+    for line in reversed(lines[max(0, number - FAR) : number]):
+        typed = _PROMPT.match(line)
+        if typed is not None:
+            return next((form for form, shows in _SHOWS if shows.match(typed["command"])), "")
+    return ""
+
+
+def is_source(lines: Sequence[str], number: int) -> bool:
+    """Return whether a line is of a patch, or the source of a Python frame that holds the words of an error."""
+    line = lines[number]
+    frame = _FRAME.match(lines[number - 1]) if number else None
+    if frame is not None and line[len(frame["before"]) :][:1].isspace():
+        return _ERROR.search(line) is not None
+    if _BOXED.match(line):
+        return True
+    if line[:1] not in ("+", "-", " "):
+        return False
+    for above in reversed(lines[max(0, number - FAR) : number]):
+        if _HUNK.match(above):
+            return True
+        if above[:1] not in ("+", "-", " ", "\\", ""):
+            return False
+    return False
