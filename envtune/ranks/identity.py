@@ -43,7 +43,10 @@ _ACTOR = re.compile(
 )
 _TENSOR = re.compile(r"\w*Worker_TP(\d{1,18})(?:_EP\d{1,18})?")
 _TORCH_NPU = re.compile(r"\(PID:(\d{1,18}), ?Device:(-?\d{1,18}), ?RankID:(-?\d{1,18})\)")
-_PID = re.compile(r"\[PID: ?(\d{1,18})\]|^(?:\S*?:)?\[[A-Z]+\]\s?[A-Z_]+\((\d{1,18})[,)]")
+# Services of the device (HCCP, AI CPU) have ids of their own there: file device-2849330 holds lines of HCCP(2988,...).
+_PID = re.compile(
+    r"\[PID: ?(\d{1,18})\]|^(?:\S*?:)?\[[A-Z]+\]\s?[A-Z_]+\((\d{1,18})(?!, ?(?:hccp_service|aicpu_\w*scheduler))[,)]"
+)
 
 
 def identity_of(text: str) -> Identity:
