@@ -40,6 +40,11 @@ def expression_of(tokens: Sequence[str], multiline: bool = False) -> str:
     return "".join(["^", *(f"(?={anywhere}{other})" for other in others), r"[^\n]*?", first])
 
 
+def is_conjunction(regex: str) -> bool:
+    """Return whether an expression is one of `expression_of`: its match begins with the line."""
+    return regex.startswith((r"^(?=[^\n]*?", r"^(?=(?:[^\n]*", r"^[^\n]*?"))
+
+
 def _token(token: str) -> str:
     spelled = [_spelling(words_of(option)) for option in token.split("|")]
     return _WORD_BEGINS + "(?i:" + "|".join(spelled) + ")"

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from envtune.catalog.tokens import is_conjunction
 from envtune.diagnose.code_forms import code_of, codes_in
 from envtune.diagnose.events.forms import QUOTED, form_of, is_mention
 from envtune.diagnose.events.pages import Pages
+from envtune.diagnose.events.position import is_embedded
 from envtune.diagnose.events.progress import Progress, progress_of
 from envtune.diagnose.logs.blocks import Block, LineEnds, blocks
 from envtune.diagnose.logs.files import LogFile
@@ -271,7 +273,10 @@ class _FileScan:
         at = match.start() or min(match.end(), len(text)) - 1
         printed = not any(is_symptom(self._matcher.patterns[number].owner) for number, _, _ in matches)
         form = form_of(text, at, lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
-        return self._pages.form(lines.block, start, form, at) if printed and form in ("", QUOTED) else form
+        if not printed or form not in ("", QUOTED):
+            return form
+        embedded = is_embedded(text, at if is_conjunction(match.re.pattern) else match.start())
+        return self._pages.form(lines.block, start, form, embedded)
 
     def _search(self, lines: LineWindow, start: int, end: int, numbers: Sequence[int]) -> list[_Match]:
         parts = lines.parts(start, end)

@@ -441,7 +441,8 @@ def run_verb(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_verb_prints_lines_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "train.sh").write_text("#!/bin/bash\nexport DUMP_GE_GRAPH=2\npython3 train.py\n")
+    wanted = "export TASK_QUEUE_ENABLE=1\nexport COMBINED_ENABLE=1\nexport PATH=/usr/bin\n"
+    (tmp_path / "train.sh").write_text(f"#!/bin/bash\n{wanted}export DUMP_GE_GRAPH=2\npython3 train.py\n")
     done = run_verb("--script", "train.sh", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["# 2 is for debugging and slows every step", "unset DUMP_GE_GRAPH"]

@@ -20,6 +20,8 @@ OTHERS = (
     "INFO [parallel_state.py:1203] world_size=8 rank=3 local_rank=3 distributed_init_method=tcp://10.0.0.1:1",
     "| distributed init (rank 3, world 8): env://",
     "DEBUG Device_id: 3, rank_id: 3, device_num: 8",
+    "EI0005: The arguments for collective communication are inconsistent between ranks: tag [HcomAllReduce_66], "
+    "parameter [count], local [16512], remote [8320]",
     "INFO - llamafactory.hparams.parser - Process rank: 3, world size: 8, device: npu:3, distributed training: True",
     "Process index: 3",
     "Training in distributed mode with multiple processes, 1 device per process.Process 3, total 8, device npu:3.",

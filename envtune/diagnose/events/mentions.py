@@ -59,8 +59,8 @@ def without_mentions(scan: Scan) -> tuple[Scan, tuple[Mention, ...]]:
     everything = [*scan.hits, *scan.codes]
     for path in dict.fromkeys(hit.file.path for hit in everything):
         own = [hit for hit in everything if hit.file.path == path]
-        told = [hit for hit in scan.mentions if hit.file.path == path and hit.form in WRITTEN]
-        why.update(((path, hit.line.number), CATALOGUE) for hit in _catalogue(own, told))
+        written = [hit for hit in scan.mentions if hit.file.path == path and hit.form in WRITTEN]
+        why.update(((path, hit.line.number), CATALOGUE) for hit in _catalogue(own, written))
     for hit in everything:
         reason = "" if is_symptom(hit.pattern.owner) or hit.pattern.harmless else _outlived(scan, hit)
         if reason:
@@ -77,13 +77,13 @@ def _mentions(hits: Iterable[Hit], why: dict[tuple[str, int], str]) -> list[Ment
     return [Mention(hit, why[_place(hit)]) for hit in hits if _place(hit) in why]
 
 
-def _catalogue(hits: Sequence[Hit], told: Sequence[Hit]) -> list[Hit]:
+def _catalogue(hits: Sequence[Hit], written: Sequence[Hit]) -> list[Hit]:
     """Return the hits of a page that only quotes; the quotations alone where it holds lines of a log, too.
 
-    `told` are those of which the page alone has told that somebody writes about them.
+    `written` are those of which the page alone has told that somebody writes about them.
     """
     quoted = [hit for hit in hits if hit.form == QUOTED]
-    if len(_families([*quoted, *told])) < MANY:
+    if len(_families([*quoted, *written])) < MANY:
         return []
     logged = any(hit.line.time is not None or hit.line.pid is not None or hit.line.level for hit in hits)
     return quoted if logged or 2 * len(_families(quoted)) < len(_families(hits)) else list(hits)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Sequence
 
 from envtune.diagnose.events.forms import CATALOGUE, CODE, HISTORY, REPORT, SEARCH, TABLE
-from envtune.diagnose.events.position import is_embedded, is_source, typed_form
+from envtune.diagnose.events.position import is_source, typed_form
 from envtune.diagnose.events.structure import Structure, lists_codes
 
 DOCUMENT, CHAT = "document", "chat"
@@ -153,10 +153,10 @@ class Page:
         """Take whole lines."""
         self._lines: Sequence[str] = [line[:MAX_LINE] for line in text.decode("utf-8", "replace").split("\n")]
 
-    def form(self, number: int, form: str, at: int = 0) -> str:
+    def form(self, number: int, form: str, embedded: bool = False) -> str:
         """Return the form of the line with that number, from 0 on, that has this one by itself.
 
-        `at` is where in the line the error stands.
+        `embedded` says that other words stand before the error in its line (position.py).
         """
         line = self._lines[number]
         if number in self._report or self._is_tool_report:
@@ -175,20 +175,20 @@ class Page:
         if self._conversation and not (_ALONE.match(line) or _ASKED.search(line)):
             return CHAT
         found = typed_form(self._lines, number) or self._searched(number) or self._explained(number)
-        return found or self._structured(number) or self._written_about(number, at) or form
+        return found or self._structured(number) or (embedded and self._written_about(number)) or form
 
-    def _written_about(self, number: int, at: int) -> str:
-        """Return DOCUMENT for an error within the words of a page in which nothing was printed and nobody asks."""
+    def _written_about(self, number: int) -> str:
+        """Return DOCUMENT for an error within words of a page in which nothing was printed and nobody asks."""
         line = self._lines[number]
         printed = self._log_lines or self._crashes or (self._states and line.lstrip()[:1] == "|")
         if printed or self._asked or number in self._fenced or len(self._written) < FEW:
             return ""
-        return DOCUMENT if is_embedded(line, at) else ""
+        return DOCUMENT
 
     def _is_comment(self, number: int) -> bool:
         """Return whether it is a comment between lines of a script."""
-        beside = (*self._lines[max(0, number - 1) : number], *self._lines[number + 1 : number + 2])
-        code = any(line.strip() and not _REMARK.match(line) and _CODE.match(line) for line in beside)
+        adjacent = (*self._lines[max(0, number - 1) : number], *self._lines[number + 1 : number + 2])
+        code = any(line.strip() and not _REMARK.match(line) and _CODE.match(line) for line in adjacent)
         return code and _REMARK.match(self._lines[number]) is not None
 
     def _structured(self, number: int) -> str:
@@ -352,8 +352,8 @@ class Pages:
         self._begin = -1
         self._page = Page(b"")
 
-    def form(self, block: bytes, at: int, form: str, column: int) -> str:
-        """Return the form of the line that begins at a place of a block of whole lines; the error is at `column`."""
+    def form(self, block: bytes, at: int, form: str, embedded: bool) -> str:
+        """Return the form of the line that begins at a place of a block of whole lines."""
         edge = at // PAGE * PAGE
         begin = block.find(b"\n", edge - 1, at) + 1 if edge else 0  # of the first line that begins in this page
         if block is not self._block or begin != self._begin:
@@ -362,4 +362,4 @@ class Pages:
             self._left -= 1
             end = block.find(b"\n", begin + 2 * PAGE)
             self._block, self._begin, self._page = block, begin, Page(block[begin : None if end < 0 else end])
-        return self._page.form(block.count(b"\n", begin, at), form, column)
+        return self._page.form(block.count(b"\n", begin, at), form, embedded)

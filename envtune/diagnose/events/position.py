@@ -18,6 +18,7 @@ FAR = 200  # lines above one, in which the command that printed it is looked for
 _BULLET = re.compile(
     r"\s*(?:[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?\s*|[-*+>\u2022]\s+|\d{1,3}[.):\u3001]\s*|E\s{2,})*"
 )
+_VALUE = re.compile(r"\s*(?:[-{[,]\s*)*[\"']?[\w.@-]+[\"']?\s?[:=]\s?[\"']$")  # the name of a value: `error: "`
 _QUOTED = re.compile(r"[\u201c\u300c\u300e\u2018][^\u201d\u300d\u300f\u2019]*$")
 # What a program says before an error: its name, or that something failed.
 _SAYS = re.compile(
@@ -50,6 +51,8 @@ _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+\d+")
 def is_embedded(text: str, at: int) -> bool:
     """Return whether words, a cell or an open quotation mark stand before a place of a line."""
     before = text[:at]
+    if _VALUE.match(before[: max(map(before.rfind, "\"'")) + 1]):
+        return False
     if any(before.count(mark) % 2 for mark in '"`') or _QUOTED.search(before):
         return True
     rest = before[_BULLET.match(before).end() :]  # type: ignore[union-attr]  # matches everywhere
