@@ -70,6 +70,7 @@ _REMARK = re.compile(r"\s*#(?!!)")
 _DATA = re.compile(r"\s*(?:[\[\]{}(),]+\s*$|\"[^\"]*\"\s*:\s*\S|\"[^\"]*\",?\s*$)")
 _HAPPENED = re.compile(
     r"\"(?:output_type|ename|evalue|time|timestamp|@timestamp|ts|date|created_?at|\w*Time)\"\s*:|\d\d:\d\d:\d\d"
+    r"|^(?:\[ *\d+%\] |\[\d+/\d+\] |(?:g?make|ninja)(?:\[\d+\])?: |collect2: )"  # a build
 )
 _PATH = re.compile(r"[/~]{0,2}(?:[\w.@+-]+/)*[\w.@+-]+\.(?P<end>[A-Za-z]{1,6})$")
 _NUMBERED = re.compile(r"\s{0,6}\d{1,6}[:-]")

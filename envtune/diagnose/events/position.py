@@ -45,6 +45,7 @@ _SHOWS = (
 _FRAME = re.compile(r"(?P<before>.*?)File \"[^\"]+\", line \d+(?:, in .*)?$")
 _ERROR = re.compile(ERROR)
 _BOXED = re.compile(r"\s*[\u2502|]\s+(?:\u2771\s)?\s*\d{1,6}\s\u2502")  # the source of a frame, as rich shows it
+_CRASH = re.compile(r"(?:Fatal|Segmentation|Traceback|Killed|Aborted|Bus error|Illegal|\w*Error: )")
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+\d+")
 
 
@@ -62,7 +63,7 @@ def is_embedded(text: str, at: int) -> bool:
 def typed_form(lines: Sequence[str], number: int) -> str:
     """Return why a line in a terminal is no event: a command, or what a command shows that reads texts."""
     if _PROMPT.match(lines[number]):
-        return CODE
+        return "" if any(map(_CRASH.match, lines[number + 1 : number + 2])) else CODE
     for line in reversed(lines[max(0, number - FAR) : number]):
         typed = _PROMPT.match(line)
         if typed is not None:
