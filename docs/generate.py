@@ -22,6 +22,7 @@ from envtune.catalog.schema import TABLES, TITLES
 from envtune.fix import document as plan
 from envtune.messages import Bilingual, Text
 from envtune.model import Check, FaqEntry
+from envtune.policy import forms as policy
 from envtune.report import check_json
 from envtune.report.check_text import SEVERITIES
 from envtune.report.diagnosis import json as diagnosis
@@ -57,6 +58,7 @@ _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "snapshot": (snapshot.SCHEMA, snapshot.SNAPSHOT),
     "plan": (plan.SCHEMA, plan.PLAN),
     "report": (check_json.SCHEMA, REPORT),
+    "policy": (policy.SCHEMA, policy.policy_form()),
     "diagnosis": (diagnosis.SCHEMAS[1], DIAGNOSIS_1),
     "diagnosis-2": (diagnosis.SCHEMAS[2], DIAGNOSIS_2),
 }

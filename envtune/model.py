@@ -101,6 +101,21 @@ class SeverityRow(NamedTuple):
     severity: Severity
 
 
+class Waiver(NamedTuple):
+    """What a site's policy accepts for a time: findings of `check` about `subject` on `hosts` (policy/patterns.py).
+
+    `expires` is its last day, as 2027-01-31. `unknown`: it also covers what could not be checked.
+    """
+
+    check: str
+    reason: str
+    owner: str
+    expires: str
+    subject: str = "*"
+    hosts: str = "*"
+    unknown: bool = False
+
+
 class Check(NamedTuple):
     """One entry of `checks/<family>/`; see docs/catalogue.md for the fields."""
 
@@ -125,6 +140,7 @@ class Check(NamedTuple):
     commands_by: tuple[tuple[Mapping[str, Any], tuple[Command, ...]], ...] = ()  # by facts; the first that holds wins
     faq: tuple[str, ...] = ()  # the entries that name the check in `named_by`
     deadline: float = 20.0
+    waivers: tuple[Waiver, ...] = ()  # of the policy in use
 
     @property
     def family(self) -> str:
@@ -265,6 +281,7 @@ class Finding(NamedTuple):
     evidence: Evidence
     needs_privilege: bool = False  # unknown only because of a missing privilege
     commands: tuple[Command, ...] = ()  # what to type on this host
+    waiver: Optional[Waiver] = None  # why the outcome is waived; where it is not, the waiver has expired
 
     @property
     def id(self) -> str:
@@ -346,6 +363,7 @@ class Report(NamedTuple):
     target: Mapping[str, Source]
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
+    policy: Mapping[str, str] = {}  # `file` and `profile` of the policy in use
 
 
 class FixOptions(NamedTuple):

@@ -44,6 +44,7 @@ CATALOG = typer.Option(None, "--catalog", help=N_("More checks, by id over the s
 
 
 def command(
+    context: typer.Context,
     select: Optional[List[str]] = SELECT,
     ignore: Optional[List[str]] = options.IGNORE,
     tag: Optional[List[str]] = options.TAG,
@@ -62,26 +63,29 @@ def command(
     hostfile: Optional[Path] = options.HOSTFILE,
     probe: bool = PROBE,
     catalog: Optional[List[Path]] = CATALOG,
+    policy: Optional[str] = options.POLICY,
+    profile: Optional[str] = options.PROFILE,
 ) -> None:
     from envtune.audit import check_host
     from envtune.audit.verdict import exit_code
-    from envtune.catalog import select as select_checks
+    from envtune.cli.policy.loading import load_with_policy
     from envtune.context.open import open_host
     from envtune.job.target import TargetOptions
 
     lang = options.language(lang)
-    threshold = options.severity_named(fail_on)
+    options.severity_named(fail_on)
     options.require_choice("--format", format_, options.FORMATS)
     peers = _peers(peer, hostfile)
-    catalogue = options.load_catalogue(catalog, lang)
-    checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
+    loaded = load_with_policy(catalog, lang, policy, profile)
+    catalogue, threshold = loaded.catalogue, options.severity_named(loaded.fail_on(context, fail_on))
+    checks = loaded.select(select, ignore, tag, options.severity_named(severity))
     host = open_host(options.single_snapshot(snapshot))
     target = TargetOptions(python, pid, script, env_file, peers, probe)
     if host.live:
         report = check_host(host, target, checks, _progress(), catalogue.expectations)
     else:
         report = _check_recorded(host, target, checks, catalogue.expectations, verbose)
-    _print(report, format_, lang, verbose)
+    _print(report._replace(policy=loaded.shown), format_, lang, verbose)
     _exit_now(exit_code(report.findings, threshold, strict))
 
 

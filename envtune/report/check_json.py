@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional
 from envtune.audit import summary
 from envtune.audit.verdict import verdict
 from envtune.messages import Text
-from envtune.model import Command, Finding, Outcome, Report, Source
+from envtune.model import Command, Finding, Outcome, Report, Source, Waiver
 from envtune.report.redaction import redacted
 from envtune.trust.characters import json_text
 from envtune.version import __version__
@@ -28,6 +28,7 @@ def report_data(report: Report, lang: str) -> dict[str, Any]:
         "findings": [finding_data(finding, lang) for finding in report.findings],
         "summary": dict(summary(report.findings)),
         "verdict": verdict(report.findings).value,
+        **({"policy": dict(report.policy)} if report.policy else {}),
     }
 
 
@@ -54,6 +55,17 @@ def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
         "remedy": remedy_text(finding, lang),
         "commands": [_command_data(command, lang) for command in finding.commands],
         "faq": list(finding.check.faq),
+        **({} if finding.waiver is None else {"waiver": waiver_data(finding, finding.waiver)}),
+    }
+
+
+def waiver_data(finding: Finding, waiver: Waiver) -> Mapping[str, Any]:
+    """Return the waiver of a finding as plain data; `expired` where the finding counts all the same."""
+    return {
+        "reason": redacted(waiver.reason),
+        "owner": redacted(waiver.owner),
+        "expires": waiver.expires,
+        "expired": finding.outcome is not Outcome.WAIVED,
     }
 
 

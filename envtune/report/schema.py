@@ -8,7 +8,7 @@ from envtune.model import Outcome, Severity
 from envtune.report.check_json import SCHEMA as REPORT_SCHEMA
 from envtune.report.diagnosis.content import MENTIONS
 from envtune.report.diagnosis.json import SCHEMAS, SIDES
-from envtune.schema.types import AnyOf, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
+from envtune.schema.types import AnyOf, Bool, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
 
 _TEXT = Str()
 _TEXTS, _WORDS, _OPTIONAL_TEXT = ListOf(_TEXT), MapOf(_TEXT), optional(_TEXT)
@@ -38,6 +38,16 @@ FINDING = Record(
     _field("remedy", _OPTIONAL_TEXT, "What to do, and the lines that repair it."),
     _field("commands", ListOf(_COMMAND), "Lines to paste."),
     _field("faq", _TEXTS),
+    Field(
+        "waiver",
+        Record(
+            _field("reason", _TEXT, "Why the finding is accepted."),
+            _field("owner", _TEXT),
+            _field("expires", _TEXT, "The last day on which it holds: 2027-01-31."),
+            _field("expired", Bool(), "true: the day is over, and the finding counts again."),
+        ),
+        "The waiver of the site's policy, where there is one.",
+    ),
 )
 REPORT = Record(
     _field("schema", Const(REPORT_SCHEMA)),
@@ -56,6 +66,11 @@ REPORT = Record(
         Str(choices=tuple(word.value for word in Verdict)),
         "ready: at least one check passed, and none of at least medium severity failed or is unknown; "
         "ready_with_advice: so, and what failed is low; not_sure: nothing passed, or what matters is unknown.",
+    ),
+    Field(
+        "policy",
+        Record(_field("file", _TEXT), _field("profile", _TEXT, "Empty where none is used.")),
+        "The site's policy in use, where there is one.",
     ),
 )
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))
