@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Iterable, Iterator, Optional, Sequence
 
 from envtune.messages import Message, Text, clauses
 from envtune.model import Finding, Outcome, Waiver
+from envtune.policy.dates import date_of, is_expired
 from envtune.policy.patterns import matches, matches_host
 from envtune.ranges import join_subjects, single_subjects
 
@@ -19,16 +19,6 @@ def waive(findings: Iterable[Finding], waivers: Sequence[Waiver], host: str, now
     today = date_of(now)
     here = [waiver for waiver in waivers if matches_host(waiver.hosts, host)]
     return tuple(one for finding in findings for one in _waived(finding, here, today))
-
-
-def date_of(now: float) -> str:
-    """Return the day (UTC), as 2027-01-31."""
-    return time.strftime("%Y-%m-%d", time.gmtime(now))
-
-
-def is_expired(waiver: Waiver, today: str) -> bool:
-    """Return whether its last day is over."""
-    return waiver.expires < today
 
 
 def _waived(finding: Finding, waivers: Sequence[Waiver], today: str) -> Iterator[Finding]:

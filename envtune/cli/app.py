@@ -27,6 +27,7 @@ VERBS: Mapping[str, str] = {
     "env": "env",
     "explain": "explain",
     "list": "list_",
+    "policy": "policy.command",
 }
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # UsageError, which typer does not name
 HELP = N_("Makes an Ascend NPU training host ready and keeps it so.")

@@ -37,8 +37,9 @@ def command(
     from envtune.report.entry import terminal_page
 
     lang = options.language(lang)
-    catalogue = load_with_policy(catalog, lang).catalogue
-    entry = find_entry(catalogue, entry_id)
+    loaded = load_with_policy(catalog, lang)
+    catalogue = loaded.catalogue
+    entry = loaded.explained(find_entry(catalogue, entry_id))
     width, colour = options.terminal_width(), options.colour_wanted()
     typer.echo(terminal_page(entry, catalogue, lang, width=width, colour=colour))
 

@@ -31,3 +31,8 @@ def golden_checks(facts: Mapping[str, Expectation]) -> Iterator[Check]:
     """Yield the check of every fact that has a golden value."""
     for name, expectation in facts.items():
         yield CHECK._replace(arguments={"name": name}, expect=expectation)
+
+
+def overview(facts: Mapping[str, Expectation]) -> Check:
+    """Return the check as it is explained: about all facts that have a golden value."""
+    return CHECK._replace(arguments={"name": ", ".join(facts)}, expect={})

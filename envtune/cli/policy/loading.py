@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
 
 from envtune.cli import options
 from envtune.messages import Message
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from envtune.catalog import Catalogue
     from envtune.model import Check, Severity
     from envtune.policy.read import Policy
+
+T = TypeVar("T")
 
 
 class Selectors(NamedTuple):
@@ -67,6 +69,14 @@ class Loaded(NamedTuple):
 
         chosen = self.selectors(select, None, ignore, tags)
         return select_checks(self.catalogue.checks, chosen.select, chosen.ignore, chosen.tags, floor)
+
+    def explained(self, entry: T) -> Union[T, Check]:
+        """Return the entry to explain: of the checks of golden values one about all of them."""
+        if self.policy is None:
+            return entry
+        from envtune.policy.golden import ID, overview
+
+        return overview(self.policy.facts) if getattr(entry, "id", "") == ID else entry
 
     def words(self, given: Optional[str]) -> list[str]:
         """Return the option with which root goes on with the same policy, where the command line names none."""
