@@ -13,7 +13,7 @@ from typing import Mapping, Optional
 
 from envtune.catalog.layers import why_untrusted
 from envtune.errors import PolicyError
-from envtune.messages import Message, Text
+from envtune.messages import Message, Text, clauses
 from envtune.records import NamedTuple
 
 OPTION, VARIABLE = "--policy", "ENVTUNE_POLICY"
@@ -101,7 +101,7 @@ def _check_owner(path: str) -> None:
         reason = Message("can be written by everybody")
     if reason is not None:
         way = Message("to use it: {option} {path}, to ignore it: {option} {none}", option=OPTION, path=path, none=NONE)
-        raise _refused(path, Message("{reason}; {way}", reason=reason, way=way))
+        raise _refused(path, clauses([reason, way]))
 
 
 def _refused(path: str, reason: Text) -> PolicyError:

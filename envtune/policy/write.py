@@ -6,7 +6,7 @@ import json
 import re
 from typing import Iterable, Iterator
 
-from envtune.messages import Message, Text
+from envtune.messages import Joined, Message, Text
 from envtune.model import Fact, Outcome, Report
 from envtune.policy.forms import SCHEMA
 from envtune.ranges import join_subjects
@@ -76,7 +76,7 @@ def _failures(report: Report, lang: str) -> Iterator[str]:
         subjects.setdefault(finding.id, []).extend([finding.subject] if finding.subject else [])
     for check, names in subjects.items():
         about = f"[{join_subjects(names)}] " if names else ""
-        yield from _comment(Message("  {check} {about}{title}", check=check, about=about, title=titles[check]), lang)
+        yield from _comment(Joined((f"  {check} {about}", titles[check]), ""), lang)
 
 
 def _comment(text: Text, lang: str) -> Iterator[str]:
