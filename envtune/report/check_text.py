@@ -10,7 +10,7 @@ from envtune.catalog.families import family_title
 from envtune.messages import Joined, Literal, Message, Text, enumerated, in_context, listed, plural
 from envtune.model import Fact, Finding, Outcome, Report, Severity, Source
 from envtune.report.layout import Paint, display_width, indent, pad, printable
-from envtune.report.waivers import waiver_lines
+from envtune.report.policy_text import policy_lines
 from envtune.version import __version__
 
 SEVERITIES: Mapping[Severity, Text] = {
@@ -60,7 +60,7 @@ def render(report: Report, lang: str, *, width: int = 100, colour: bool = False,
     """Return the whole report in `lang`, at most `width` columns wide where words allow it."""
     renderer = _Renderer(lang, max(width, 60), Paint(colour))
     lines = [*renderer.header(report), "", *renderer.failures(report.findings), *renderer.unknown(report.findings)]
-    lines += waiver_lines(report.findings, lang, max(width, 60))
+    lines += policy_lines(report, lang, max(width, 60))
     lines += [*renderer.families(report.findings, verbose), "", *renderer.verdict(report)]
     return "\n".join(line.rstrip(" ") for line in lines)
 

@@ -1,23 +1,31 @@
-"""The part of a text report about findings that the site's policy waives, or whose waiver has expired."""
+"""The part of a text report about the site's policy: the file, what it waives, and waivers that have expired."""
 
 from __future__ import annotations
 
 from typing import Iterable, Iterator
 
 from envtune.messages import Literal, Message, Text
-from envtune.model import Finding, Outcome
+from envtune.model import Finding, Outcome, Report
 from envtune.report.layout import display_width, indent, pad, printable
 from envtune.report.redaction import redacted
 
 _WAIVED, _EXPIRED = Message("Waived"), Message("Expired waivers")
 
 
-def waiver_lines(findings: Iterable[Finding], lang: str, width: int) -> list[str]:
-    """Return the part of a text report about waivers, a line for each finding; nothing where there is none."""
-    about = [finding for finding in findings if finding.waiver is not None]
+def policy_lines(report: Report, lang: str, width: int) -> list[str]:
+    """Return the part of a text report about the policy: its file, what it waives, and waivers that have expired."""
+    about = [finding for finding in report.findings if finding.waiver is not None]
     waived = [finding for finding in about if finding.outcome is Outcome.WAIVED]
     expired = [finding for finding in about if finding.outcome is not Outcome.WAIVED]
-    return [*_part(_WAIVED, waived, lang, width), *_part(_EXPIRED, expired, lang, width)]
+    lines = [*_part(_WAIVED, waived, lang, width), *_part(_EXPIRED, expired, lang, width)]
+    return [*lines, *_file(report, lang, width), ""] if report.policy else lines
+
+
+def _file(report: Report, lang: str, width: int) -> list[str]:
+    text: Text = Message("Policy: {file}", file=report.policy["file"])
+    if report.policy["profile"]:
+        text = Message("Policy: {file}, profile {profile}", **report.policy)
+    return indent(printable(redacted(text.to(lang))), width, "", "  ")
 
 
 def _part(heading: Text, findings: Iterable[Finding], lang: str, width: int) -> Iterator[str]:
