@@ -27,7 +27,7 @@ from envtune.report import check_json
 from envtune.report.check_text import SEVERITIES
 from envtune.report.diagnosis import json as diagnosis
 from envtune.report.entry import Entry, Section, head, label, sections
-from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, REPORT
+from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, POLICY_CHECK, REPORT
 from envtune.schema import json_schema
 from envtune.schema.types import Record
 from envtune.snapshot import schema as snapshot
@@ -59,6 +59,7 @@ _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "plan": (plan.SCHEMA, plan.PLAN),
     "report": (check_json.SCHEMA, REPORT),
     "policy": (policy.SCHEMA, policy.policy_form()),
+    "policy-check": ("envtune.policy-check/1", POLICY_CHECK),
     "diagnosis": (diagnosis.SCHEMAS[1], DIAGNOSIS_1),
     "diagnosis-2": (diagnosis.SCHEMAS[2], DIAGNOSIS_2),
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator
+from typing import Iterator, Optional, Sequence
 
 from envtune.messages import Literal, Message, Text
-from envtune.model import Finding, Outcome, Report
+from envtune.model import Finding, Outcome, Report, Waiver
+from envtune.ranges import join_subjects
 from envtune.report.layout import display_width, indent, pad, printable
 from envtune.report.redaction import redacted
 
@@ -28,15 +29,22 @@ def _file(report: Report, lang: str, width: int) -> list[str]:
     return indent(printable(redacted(text.to(lang))), width, "", "  ")
 
 
-def _part(heading: Text, findings: Iterable[Finding], lang: str, width: int) -> Iterator[str]:
-    lines = [line for finding in findings for line in _line(finding, lang, width)]
-    if lines:
-        yield from (heading.to(lang), *lines, "")
+def _part(heading: Text, findings: Sequence[Finding], lang: str, width: int) -> Iterator[str]:
+    """Yield what one waiver says about one check in one place, with all its subjects."""
+    if not findings:
+        return
+    groups: dict[tuple[str, Optional[Waiver]], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.id, finding.waiver), []).append(finding)
+    yield heading.to(lang)
+    for group in groups.values():
+        yield from _lines(group, lang, width)
+    yield ""
 
 
-def _line(finding: Finding, lang: str, width: int) -> list[str]:
-    subject = f"[{finding.subject}] " if finding.subject else ""
-    first = f"  {pad(finding.id, 8)} "
+def _lines(group: Sequence[Finding], lang: str, width: int) -> list[str]:
+    finding, subjects = group[0], join_subjects(finding.subject for finding in group)
     words = Message("{title}: {reason}", title=finding.check.title, reason=finding.reason or Literal("-"))
-    text = printable(redacted(subject + words.to(lang)))
-    return indent(text, width, first, " " * display_width(first))
+    first = f"  {pad(finding.id, 8)} "
+    text = (f"[{subjects}] " if subjects else "") + words.to(lang)
+    return indent(printable(redacted(text)), width, first, " " * display_width(first))

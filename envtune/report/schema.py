@@ -73,6 +73,22 @@ REPORT = Record(
         "The site's policy in use, where there is one.",
     ),
 )
+POLICY_CHECK = Record(
+    _field("schema", Const("envtune.policy-check/1")),
+    _field("file", _TEXT),
+    _field("profile", _TEXT, "Empty where none is used."),
+    _field(
+        "waivers",
+        ListOf(
+            Record(
+                *(_field(name, _TEXT) for name in ("check", "reason", "owner", "expires", "subject", "hosts")),
+                _field("unknown", Bool(), "true: it also covers what could not be checked."),
+                _field("state", Str(choices=("valid", "soon", "expired")), "soon: it expires within --within days."),
+                _field("used", AnyOf(Bool(), Null()), "Whether it waives anything; null: it is for other hosts."),
+            )
+        ),
+    ),
+)
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))
 _JUDGED_1 = (
     _field("verdict", Str(choices=_FORMER_VERDICTS), "What the confirming checks say now."),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from helpers.examples import ROOT
+from helpers.json_schema import conforms
 from helpers.recorded import host_data
 from typer.testing import CliRunner
 
@@ -61,6 +62,7 @@ def findings(policy: str, *words: str, host: str) -> list[dict[str, Any]]:
 def test_a_waiver(host: str) -> None:
     policy = WAIVER.format(expires="2027-01-01")
     report = json.loads(run(policy, "--format", "json", "--select", "CANN007", host=host).stdout)
+    assert conforms(report, json.loads((ROOT / "docs/schema/report.json").read_text("utf-8"))) == []
     waived = [finding for finding in report["findings"] if finding["outcome"] == "waived"]
     assert {finding["subject"] for finding in waived} == {"npu2", "npu3", "npu4", "npu5", "npu6"}
     assert report["summary"]["waived"] == 5
@@ -74,7 +76,7 @@ def test_a_waiver(host: str) -> None:
     assert waived[0]["reason"] == "waived until 2027-01-01 by ops: with the vendor"
     assert report["policy"] == {"file": "policy.yaml", "profile": ""}
     text = run(policy, "-v", "--select", "CANN007", host=host).stdout
-    assert "Waived\n  CANN007  [npu2] An NPU is not visible or not healthy: waived until 2027-01-01 by ops" in text
+    assert "Waived\n  CANN007  [npu2-6] An NPU is not visible or not healthy: waived until 2027-01-01 by ops" in text
     assert "Policy: policy.yaml" in text
 
 
@@ -93,7 +95,7 @@ def test_an_expired_waiver(host: str) -> None:
     assert found[0]["reason"] == "the waiver expired on 2026-12-31 (owner: ops; reason: with the vendor)"
     done = run(policy, "-v", "--select", "CANN007", host=host)
     assert done.exit_code == 1
-    assert "Expired waivers\n  CANN007  [npu2]" in done.stdout
+    assert "Expired waivers\n  CANN007  [npu2-6]" in done.stdout
     chinese = run(policy, "-v", "--select", "CANN007", "--lang", "zh", host=host).stdout
     assert "已过期的豁免" in chinese and "豁免已于 2026-12-31 过期（负责人：ops；原因：with the vendor）" in chinese
 
@@ -223,7 +225,9 @@ def test_check_lists_waivers_that_need_attention(change: dict[str, str], status:
     Path("p.yaml").chmod(0o644)
     done = policy("check", "p.yaml", "--snapshot", host)
     assert (done.exit_code, words in " ".join(done.stdout.split())) == (status, True), done.stdout
-    (row,) = json.loads(policy("check", "p.yaml", "--snapshot", host, "--format", "json").stdout)["waivers"]
+    data = json.loads(policy("check", "p.yaml", "--snapshot", host, "--format", "json").stdout)
+    assert conforms(data, json.loads((ROOT / "docs/schema/policy-check.json").read_text("utf-8"))) == []
+    (row,) = data["waivers"]
     assert (row["state"] == "expired" or row["used"] is False) == (status == 1)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence, TypeVar, Union
 
 from envtune.cli import options
 from envtune.messages import Message
 from envtune.policy.find import OPTION, find_policy
+from envtune.records import NamedTuple
 
 if TYPE_CHECKING:
     import typer
