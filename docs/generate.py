@@ -23,7 +23,7 @@ from envtune.fix import document as plan
 from envtune.messages import Bilingual, Text
 from envtune.model import Check, FaqEntry
 from envtune.report import check_json
-from envtune.report.check_text import SEVERITIES
+from envtune.report.words import SEVERITIES
 from envtune.report.diagnosis import json as diagnosis
 from envtune.report.entry import Entry, Section, head, label, sections
 from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, REPORT

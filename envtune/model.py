@@ -101,6 +101,16 @@ class SeverityRow(NamedTuple):
     severity: Severity
 
 
+class Covered(NamedTuple):
+    """A check whose findings have the same cause as those of the check that names it.
+
+    They have it where both are about the same subject or, with `subject`, where the naming check found that one.
+    """
+
+    check: str
+    subject: str = ""
+
+
 class Check(NamedTuple):
     """One entry of `checks/<family>/`; see docs/catalogue.md for the fields."""
 
@@ -125,6 +135,9 @@ class Check(NamedTuple):
     commands_by: tuple[tuple[Mapping[str, Any], tuple[Command, ...]], ...] = ()  # by facts; the first that holds wins
     faq: tuple[str, ...] = ()  # the entries that name the check in `named_by`
     deadline: float = 20.0
+    impact: str = "degrades"  # on a job: stops | degrades (slower, or other results) | none
+    note: bool = False  # what it finds is worth knowing and no problem
+    covers: tuple[Covered, ...] = ()
 
     @property
     def family(self) -> str:
@@ -346,6 +359,7 @@ class Report(NamedTuple):
     target: Mapping[str, Source]
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
+    fixable: Optional[tuple[str, ...]] = None  # checks whose findings `envtune fix` would fix; None: nobody asked
 
 
 class FixOptions(NamedTuple):
