@@ -45,6 +45,7 @@ VERBOSE = typer.Option(
 )
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Judge a recorded host (directory or tar.gz)."))
 PROBE = typer.Option(False, "--probe", help=N_("Connect to MASTER_ADDR and the peers, at the job's ports."))
+SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document; 1 for one more release."))
 CATALOG = typer.Option(None, "--catalog", help=N_("More checks, by id over the shipped ones."))
 
 
@@ -56,6 +57,7 @@ def command(
     fail_on: str = options.FAIL_ON,
     strict: bool = STRICT,
     format_: str = options.FORMAT,
+    schema: int = SCHEMA,
     lang: Optional[str] = options.LANG,
     verbose: int = VERBOSE,
     snapshot: Optional[List[Path]] = SNAPSHOT,
@@ -83,7 +85,7 @@ def command(
     target = TargetOptions(python, pid, script, env_file, peers, probe)
     find_fixes = None if format_ == "json" else _find_fixes(catalogue)
     report = _report(host, target, checks, catalogue.expectations, find_fixes, verbose > 0)
-    _print(report, format_, lang, verbose)
+    _print(report, format_, lang, verbose, schema)
     _exit_now(exit_code(report.findings, threshold, strict, report.facts))
 
 
@@ -148,11 +150,11 @@ def _progress() -> Optional[Callable[[Check], None]]:
     return show
 
 
-def _print(report: Report, format_: str, lang: str, verbose: int) -> None:
+def _print(report: Report, format_: str, lang: str, verbose: int, schema: int) -> None:
     if format_ == "json":
         from envtune.report.check_json import render as render_json
 
-        options.print_document(render_json(report, lang) + "\n")
+        options.print_document(render_json(report, lang, schema) + "\n")
         return
     width, colour = options.terminal_width(), options.colour_wanted()
     if verbose:

@@ -90,9 +90,13 @@ def _subjects(problem: Problem) -> set[str]:
     return {name for finding in problem.findings for name in single_subjects(finding.subject)}
 
 
+def impact(problem: Problem) -> str:
+    """Return what the problem does to a job: stops, degrades or none."""
+    return min((one.check.impact for one in (problem, *problem.covered)), key=IMPACTS.index)
+
+
 def _order(problem: Problem) -> tuple[int, int, str]:
-    impact = min(IMPACTS.index(one.check.impact) for one in (problem, *problem.covered))
-    return -problem.severity.rank, impact, problem.check.id
+    return -problem.severity.rank, IMPACTS.index(impact(problem)), problem.check.id
 
 
 def _commands(findings: Iterable[Finding]) -> tuple[Command, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from envtune.audit.verdict import Verdict
 from envtune.diagnose.proof import VERDICTS
 from envtune.model import Outcome, Severity
-from envtune.report.check_json import SCHEMA as REPORT_SCHEMA
+from envtune.report.check_json import SCHEMAS as REPORT_SCHEMAS
 from envtune.report.diagnosis.content import MENTIONS
 from envtune.report.diagnosis.json import SCHEMAS, SIDES
-from envtune.schema.types import AnyOf, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
+from envtune.report.problems import IMPACTS
+from envtune.schema.types import AnyOf, Bool, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
 
 _TEXT = Str()
 _TEXTS, _WORDS, _OPTIONAL_TEXT = ListOf(_TEXT), MapOf(_TEXT), optional(_TEXT)
@@ -39,24 +40,80 @@ FINDING = Record(
     _field("commands", ListOf(_COMMAND), "Lines to paste."),
     _field("faq", _TEXTS),
 )
-REPORT = Record(
-    _field("schema", Const(REPORT_SCHEMA)),
+_HEAD = (
     _field("envtune", _TEXT, "Version of envtune."),
     _field("host", _TEXT),
     _field("started", Str("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")),
     _field("seconds", Number(0)),
+)
+_READY = (
+    "ready: at least one check passed, and none of at least medium severity failed or is unknown; "
+    "ready_with_advice: so, and what failed is low; not_sure: nothing passed, or what matters is unknown"
+)
+_OUTCOMES = Record(*(_field(outcome.value, _COUNT) for outcome in Outcome))
+REPORT_1 = Record(
+    _field("schema", Const(REPORT_SCHEMAS[1])),
+    *_HEAD,
     _field("target", _WORDS, "The job that was judged."),
     _field("facts", _WORDS, "What kind of host it is; `unknown` where it could not be told."),
     _field("findings", ListOf(FINDING)),
-    _field(
-        "summary", Record(*(_field(outcome.value, _COUNT) for outcome in Outcome)), "Outcome -> number of findings."
-    ),
+    _field("summary", _OUTCOMES, "Outcome -> number of findings."),
     Field(
         "verdict",
-        Str(choices=tuple(word.value for word in Verdict)),
-        "ready: at least one check passed, and none of at least medium severity failed or is unknown; "
-        "ready_with_advice: so, and what failed is low; not_sure: nothing passed, or what matters is unknown.",
+        Str(choices=tuple(word.value for word in Verdict if word is not Verdict.NO_NPU)),
+        f"{_READY}.",
     ),
+)
+_COMMAND_2 = Record(
+    _field("kind", Str(choices=("fix", "look")), "fix: it fixes what was found; look: it shows more."),
+    _field("command", _OPTIONAL_TEXT, "A line to paste into a shell; null where none can be shown."),
+    _field("reason", _OPTIONAL_TEXT, "Why none is shown."),
+)
+_OF_FINDING = FINDING.by_name
+FINDING_2 = Record(
+    _OF_FINDING["id"],
+    _OF_FINDING["name"],
+    _field("title", _TEXT, "What the check finds, in the report's language."),
+    _OF_FINDING["outcome"],
+    _OF_FINDING["severity"],
+    _field("note", Bool(), "A failure is worth knowing and no problem: it counts for nothing."),
+    _field("needs_root", Bool(), "Unknown only because a privilege is missing."),
+    *(_OF_FINDING[name] for name in ("subject", "actual", "expected", "reason", "evidence")),
+    _field("remedy", _OPTIONAL_TEXT, "What to do, in words."),
+    _field("commands", ListOf(_COMMAND_2), "What to type, what fixes it first."),
+    _OF_FINDING["faq"],
+)
+_PROBLEM = Record(
+    _field("checks", ListOf(_TEXT, least=1), "The check that says most, then those that found the same."),
+    _field("severity", _OF_FINDING["severity"].type, "The highest of them."),
+    _field("impact", Str(choices=IMPACTS), "stops: a job fails or hangs; degrades: slower, or other results."),
+    _field("fixable", optional(Bool()), "Whether `envtune fix` would fix it; null where that was not asked."),
+)
+_NOTE = Record(_field("check", _TEXT), _field("title", _TEXT), _field("actual", _OPTIONAL_TEXT))
+_COUNTS = Record(
+    _field("checks", _COUNT),
+    _field("problems", _COUNT, "Checks that failed or of which envtune itself failed."),
+    _field("notes", _COUNT, "Checks that found what is worth knowing; they are in no other number but `checks`."),
+    _field("need_root", _COUNT, "Checks that are unknown only because a privilege is missing."),
+    _field("outcomes", _OUTCOMES, "Outcome -> number of checks; each counts once, by the worst of its findings."),
+    _field("severities", Record(*(_field(one.value, _COUNT) for one in reversed(Severity))), "Of the problems."),
+)
+_FACT = AnyOf(Str(), Bool(), Number(whole=True), Null())
+REPORT_2 = Record(
+    _field("schema", Const(REPORT_SCHEMAS[2])),
+    *_HEAD,
+    _field(
+        "verdict",
+        Str(choices=tuple(word.value for word in Verdict)),
+        f"{_READY}; nothing_checked: no check applies; no_npu: no NPU, driver or CANN, only general checks were run.",
+    ),
+    _field("counts", _COUNTS),
+    _field("target", _WORDS, "The job that was checked."),
+    _field("facts", MapOf(_FACT), "What kind of host it is; null where that is unknown."),
+    _field("unknown_facts", _WORDS, "Why a fact is unknown."),
+    _field("problems", ListOf(_PROBLEM), "What is wrong, each cause once, in the order in which to read it."),
+    _field("notes", ListOf(_NOTE)),
+    _field("findings", ListOf(FINDING_2), "In the order of the catalogue."),
 )
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))
 _JUDGED_1 = (

@@ -11,6 +11,7 @@ from helpers.recorded import host_data, host_names, report
 
 from envtune.audit.verdict import count_checks
 from envtune.catalog import load
+from envtune.diagnose.events.forms import _OWN_REPORT
 from envtune.messages import Literal
 from envtune.model import Command, Evidence, Finding, Outcome, Report, Severity
 from envtune.report.check_short import render
@@ -142,3 +143,10 @@ def test_what_is_marked_is_what_a_plan_would_change() -> None:
     fixable = made(TROUBLED).fixable
     assert fixable is not None and set(fixable) >= {"CPU001", "CPU002", "ENV003", "ENV015", "ENV103", "NET005"}
     assert "NET003" not in fixable and "CANN003" not in fixable
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_report_in_a_log_is_no_event(lang: str) -> None:
+    page = render(made(TROUBLED), lang, width=80)
+    rows = [line for line in page.splitlines() if re.match(r"\S+ +[A-Z]{2,4}\d{3} ", line)]
+    assert len(rows) == 10 and all(_OWN_REPORT.match(row) for row in rows)
