@@ -92,20 +92,21 @@ def _problems(report: Report) -> list[dict[str, Any]]:
 
 
 def _note(finding: Finding, lang: str) -> dict[str, Any]:
-    return {"check": finding.id, "title": _to(finding.check.title, lang), "actual": _to(finding.actual, lang)}
+    return {"check": finding.id, "title": finding.check.title.to(lang), "actual": _to(finding.actual, lang)}
 
 
 def _finding_2(finding: Finding, lang: str) -> dict[str, Any]:
     data = finding_data(finding, lang)
-    failed = finding.outcome is Outcome.FAIL
+    check = finding.check  # its own texts quote nothing, and hold no secret
+    remedy = check.remedy.to(lang) if check.remedy is not None and finding.outcome is Outcome.FAIL else None
     return {
         **{key: data[key] for key in ("id", "name")},
-        "title": _to(finding.check.title, lang),
+        "title": check.title.to(lang),
         **{key: data[key] for key in ("outcome", "severity")},
-        "note": finding.check.note,
+        "note": check.note,
         "needs_root": finding.needs_privilege,
         **{key: data[key] for key in ("subject", "actual", "expected", "reason", "evidence")},
-        "remedy": _to(finding.check.remedy, lang) if failed else None,
+        "remedy": remedy,
         "commands": [
             {"kind": row["kind"], "command": row["line"], "reason": row["reason"]} for row in data["commands"]
         ],

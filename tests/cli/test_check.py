@@ -147,7 +147,7 @@ def test_a_fact_that_fails_costs_itself(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setitem(registry._functions["facts"], "ascend", broken)
     host = recorded(tmp_path / "host.json", "910b-openeuler2203-cann82")
-    done = run("--snapshot", host, "--select", "CANN")
+    done = run("--snapshot", host, "--select", "CANN", "-v")
     assert done.exit_code in (1, 3) and "envtune itself failed here: UnboundLocalError: device" in " ".join(
         done.stdout.split()
     )
