@@ -22,10 +22,10 @@ from envtune.catalog.schema import TABLES, TITLES
 from envtune.fix import document as plan
 from envtune.messages import Bilingual, Text
 from envtune.model import Check, FaqEntry
-from envtune.report import check_json
+from envtune.report import check_json, npu
 from envtune.report.diagnosis import json as diagnosis
 from envtune.report.entry import Entry, Section, head, label, sections
-from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, REPORT_1, REPORT_2
+from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, NPUS, REPORT_1, REPORT_2
 from envtune.report.words import SEVERITIES
 from envtune.schema import json_schema
 from envtune.schema.types import Record
@@ -58,6 +58,7 @@ _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "plan": (plan.SCHEMA, plan.PLAN),
     "report": (check_json.SCHEMAS[1], REPORT_1),
     "report-2": (check_json.SCHEMAS[2], REPORT_2),
+    "npu": (npu.SCHEMA, NPUS),
     "diagnosis": (diagnosis.SCHEMAS[1], DIAGNOSIS_1),
     "diagnosis-2": (diagnosis.SCHEMAS[2], DIAGNOSIS_2),
 }

@@ -8,6 +8,7 @@ from envtune.model import Outcome, Severity
 from envtune.report.check_json import SCHEMAS as REPORT_SCHEMAS
 from envtune.report.diagnosis.content import MENTIONS
 from envtune.report.diagnosis.json import SCHEMAS, SIDES
+from envtune.report.npu import SCHEMA as NPU_SCHEMA
 from envtune.report.problems import IMPACTS
 from envtune.schema.types import AnyOf, Bool, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
 
@@ -181,6 +182,30 @@ _MENTION = Record(
     _field("why", Str(choices=tuple(MENTIONS)), "Why it is no event, or did not end the run."),
     _field("reason", _TEXT, "The same in words."),
     _field("count", _LINE_NUMBER, "Lines that are known."),
+)
+
+_CELL = optional(Number(0, whole=True))
+_NPU_PROCESS = Record(
+    _field("pid", _COUNT),
+    _field("name", _TEXT),
+    _field("user", _OPTIONAL_TEXT, "Null where the process table does not show the process."),
+    _field("memory", _CELL, "MB."),
+)
+_DEVICE = Record(
+    _field("id", _TEXT, "npu3 for /dev/davinci3; a PCI address where there is no device node."),
+    _field("model", _OPTIONAL_TEXT),
+    _field("health", _OPTIONAL_TEXT, "As npu-smi says it: OK, Warning, Alarm, Critical, UNKNOWN."),
+    _field("temperature", optional(Number()), "Degrees Celsius."),
+    _field("memory", AnyOf(Record(_field("used", _COUNT), _field("total", _COUNT)), Null()), "MB, of the HBM."),
+    _field("bus", _OPTIONAL_TEXT, "PCI address."),
+    _field("processes", AnyOf(ListOf(_NPU_PROCESS), Null())),
+    _field("unknown", _WORDS, "Key of this record -> why it is unknown or may not be all, in the report's language."),
+)
+NPUS = Record(
+    _field("schema", Const(NPU_SCHEMA)),
+    _field("envtune", _TEXT, "Version of envtune."),
+    _field("host", _TEXT),
+    _field("devices", ListOf(_DEVICE)),
 )
 
 
