@@ -173,7 +173,10 @@ def print_error(message: Text, lang: str) -> None:
 
 # What says which changes are made, and how they are agreed to, is not the same for the one who continues.
 _CHOICES = frozenset(
-    ("words", "select", "faq", "ignore", "tag", "severity", "plan", "apply", "yes", "yes_confirm", "change", "finish")
+    (
+        *("words", "select", "faq", "ignore", "tag", "severity", "plan", "apply", "yes", "yes_confirm", "change"),
+        *("finish", "verbose"),
+    )
 )
 _FILES = frozenset(("script", "env_file", "hostfile", "wheels", "catalog", "python"))  # relative to this directory
 
