@@ -116,6 +116,16 @@ class Waiver(NamedTuple):
     unknown: bool = False
 
 
+class Covered(NamedTuple):
+    """A check whose findings have the same cause as those of the check that names it.
+
+    They have it where both are about the same subject or, with `subject`, where the naming check found that one.
+    """
+
+    check: str
+    subject: str = ""
+
+
 class Check(NamedTuple):
     """One entry of `checks/<family>/`; see docs/catalogue.md for the fields."""
 
@@ -141,6 +151,9 @@ class Check(NamedTuple):
     faq: tuple[str, ...] = ()  # the entries that name the check in `named_by`
     deadline: float = 20.0
     waivers: tuple[Waiver, ...] = ()  # of the policy in use
+    impact: str = "degrades"  # on a job: stops | degrades (slower, or other results) | none
+    note: bool = False  # what it finds is worth knowing and no problem
+    covers: tuple[Covered, ...] = ()
 
     @property
     def family(self) -> str:
@@ -363,6 +376,7 @@ class Report(NamedTuple):
     target: Mapping[str, Source]
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
+    fixable: Optional[tuple[str, ...]] = None  # checks whose findings `envtune fix` would fix; None: nobody asked
     policy: Mapping[str, str] = {}  # `file` and `profile` of the policy in use
 
 

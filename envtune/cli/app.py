@@ -23,6 +23,7 @@ VERBS: Mapping[str, str] = {
     "snapshot": "snapshot",
     "collector": "collector",
     "diagnose": "diagnose",
+    "npu": "verbs.npu",
     "run": "run",
     "env": "env",
     "explain": "explain",

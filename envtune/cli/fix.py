@@ -54,6 +54,7 @@ FINISH = typer.Option(None, "--finish", metavar="RUN", help=N_("Finish an interr
 WHEELS = typer.Option(None, "--wheels", help=N_("Wheels, for hosts without a network."))
 OWNER = typer.Option(None, "--owner", help=N_("With --pid: the user who must own that process."))
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Plan for a recorded host."))
+VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("Show every operation, and the steps of what a person does."))
 PID = typer.Option(None, "--pid", help=N_("A running job, or the process to end."))
 
 
@@ -80,6 +81,7 @@ def command(
     owner: Optional[str] = OWNER,
     format_: str = options.FORMAT,
     lang: Optional[str] = options.LANG,
+    verbose: bool = VERBOSE,
     snapshot: Optional[List[Path]] = SNAPSHOT,
     python: Optional[str] = options.PYTHON,
     pid: Optional[int] = PID,
@@ -97,7 +99,7 @@ def command(
     from envtune.fix.prepare import prepare
     from envtune.fix.selection import choose_checks
 
-    dialogue = _Dialogue(options.language(lang), format_, yes, options.given_options(context))
+    dialogue = _Dialogue(options.language(lang), format_, yes, options.given_options(context), verbose)
     options.require_choice("--format", format_, options.FORMATS)
     options.severity_named(fail_on)
     recorded = options.single_snapshot(snapshot)
@@ -207,8 +209,8 @@ def _rebuilt(host: Host, path: Path, catalogue: Catalogue, named: Mapping[str, A
 class _Dialogue:
     """Prints plans and results, and asks: everything `fix` says to its user."""
 
-    def __init__(self, lang: str, format_: str, yes: bool, again: Sequence[str]) -> None:
-        self.lang, self._format, self._yes = lang, format_, yes
+    def __init__(self, lang: str, format_: str, yes: bool, again: Sequence[str], verbose: bool) -> None:
+        self.lang, self._format, self._yes, self._verbose = lang, format_, yes, verbose
         self.again = again  # the options with which root goes on
 
     def _say(self, text: Text) -> None:
@@ -264,7 +266,9 @@ class _Dialogue:
     def _plan_text(self, plan: Plan) -> str:
         from envtune.report.plan_text import render
 
-        return render(plan, self.lang, width=options.terminal_width(), colour=options.colour_wanted())
+        return render(
+            plan, self.lang, width=options.terminal_width(), colour=options.colour_wanted(), verbose=self._verbose
+        )
 
     # ------------------------------------------------------------------ apply
 

@@ -175,7 +175,10 @@ def print_error(message: Text, lang: str) -> None:
 
 # What says which changes are made, and how they are agreed to, is not the same for the one who continues.
 _CHOICES = frozenset(
-    ("words", "select", "faq", "ignore", "tag", "severity", "plan", "apply", "yes", "yes_confirm", "change", "finish")
+    (
+        *("words", "select", "faq", "ignore", "tag", "severity", "plan", "apply", "yes", "yes_confirm", "change"),
+        *("finish", "verbose"),
+    )
 )
 # relative to this directory
 _FILES = frozenset(("script", "env_file", "hostfile", "wheels", "catalog", "python", "policy"))

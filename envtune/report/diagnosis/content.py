@@ -13,10 +13,10 @@ from envtune.diagnose.rank import Candidate
 from envtune.diagnose.scan import CONTEXT, Hit
 from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated, in_context, listed, plural
 from envtune.model import FaqEntry, Finding, Outcome
-from envtune.report.check_text import OUTCOMES
 from envtune.report.diagnosis.placeholders import fill
 from envtune.report.diagnosis.settings import exports
 from envtune.report.layout import printable
+from envtune.report.words import OUTCOMES
 
 MAX_LINE = 420  # characters of a log line that are shown
 MAX_OTHERS = 12  # numbers of further lines that are shown
