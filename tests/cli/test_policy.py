@@ -77,7 +77,10 @@ def test_a_waiver(host: str) -> None:
     assert waived[0]["reason"] == "waived until 2027-01-01 by ops: with the vendor"
     assert report["policy"] == {"file": "policy.yaml", "profile": ""}
     text = run(policy, "-v", "--select", "CANN007", host=host).stdout
-    assert "Waived\n  CANN007  [npu2-6] An NPU is not visible or not healthy: waived until 2027-01-01 by ops" in text
+    about = (
+        "Waived CANN007 [npu2-6] An NPU is not visible or not healthy: waived until 2027-01-01 by ops: with the vendor"
+    )
+    assert about in " ".join(text.split())
     assert "Policy: policy.yaml" in text
 
 
@@ -98,7 +101,8 @@ def test_an_expired_waiver(host: str) -> None:
     assert done.exit_code == 1
     assert "Expired waivers\n  CANN007  [npu2-6]" in done.stdout
     chinese = run(policy, "-v", "--select", "CANN007", "--lang", "zh", host=host).stdout
-    assert "已过期的豁免" in chinese and "豁免已于 2026-12-31 过期（负责人：ops；原因：with the vendor）" in chinese
+    assert "已过期的豁免" in chinese
+    assert "豁免已于2026-12-31过期（负责人：ops；原因：withthevendor）" in "".join(chinese.split())
 
 
 def test_a_threshold(host: str) -> None:
