@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 from helpers.examples import ROOT
 from helpers.json_schema import conforms
+from helpers.policies import shipped
 from helpers.recorded import host_data
 from typer.testing import CliRunner
 
 from envtune.cli.app import app
+from envtune.cli.policy.loading import Loaded
+from envtune.policy.read import Policy
 
 SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
 RUNNER = CliRunner(**SEPARATE)
@@ -263,3 +266,14 @@ def test_the_example_of_the_page_does_what_the_page_says(page: str, host: str) -
     assert {one["id"][:3] for one in nightly["findings"]} == {"CAN", "NET"}
     assert "NET007" not in {one["id"] for one in nightly["findings"]}
     assert nightly["policy"]["profile"] == "nightly"
+
+
+# ---------------------------------------------------------------------- root goes on
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [(None, ["--policy", "{}/envtune.yaml"]), ("envtune.yaml", []), ("none", [])]
+)
+def test_root_goes_on_with_the_policy_that_was_found(given: Optional[str], words: list[str], tmp_path: Path) -> None:
+    found = None if given == "none" else Policy("envtune.yaml", "", (), ())
+    assert Loaded(shipped(), found).words(given) == [word.format(tmp_path) for word in words]
