@@ -7,7 +7,10 @@ not the reader, who trusts what looks like a path.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from shlex import quote
 from typing import Iterable, Union
 
@@ -16,6 +19,10 @@ from envtune.trust.characters import is_visible
 
 # Letters, digits and blanks of any language, and what no shell gives a meaning; no option.
 _PLAIN = re.compile(r"[\w@%+=:,./][\w@%+=:,./ -]*")
+_OWN = re.compile(r"(sudo )?envtune(?= |$)")
+# Where sudo looks on every distribution; the secure_path of openEuler and RHEL leaves /usr/local out.
+_PATH_OF_SUDO = "/usr/sbin:/usr/bin:/sbin:/bin"
+is_program = False  # envtune was started as a program, as sys.argv says, and not called within another one
 
 
 class WithheldError(Exception):
@@ -54,3 +61,31 @@ def checked(command: Union[str, Text]) -> Union[str, Text]:
     if isinstance(command, Text) or is_visible(command):
         return command
     return WithheldError(command).reason
+
+
+def for_this_host(command: str, same_user: bool = False) -> str:
+    """Return a line that starts envtune with the program by its path, where its name alone would not start this one.
+
+    That is so for a virtual environment and the one file, and for sudo also below /usr/local. `same_user` is for lines
+    about the journal: whoever came by sudo needs it again. Lines for another host keep the name.
+    """
+    found = _OWN.match(command)
+    if found is None or not is_program:
+        return command
+    sudo = found[1] or ("sudo " if same_user and os.geteuid() == 0 and "SUDO_UID" in os.environ else "")
+    named = shutil.which("envtune", path=_PATH_OF_SUDO if sudo else None)
+    if named is not None and os.path.realpath(named) == os.path.realpath(sys.argv[0]):
+        return f"{sudo}envtune{command[found.end() :]}"
+    return f"{sudo}{' '.join(map(quote, own_program()))}{command[found.end() :]}"
+
+
+def own_program() -> list[str]:
+    """Return the installed script or the one file by absolute path, else the module, isolated from this directory."""
+    import zipfile
+
+    program = os.path.abspath(sys.argv[0])
+    if os.path.isfile(program) and zipfile.is_zipfile(program):
+        return [sys.executable, "-I", program]
+    if os.path.basename(program) == "envtune" and os.access(program, os.X_OK) and os.path.isfile(program):
+        return [program]
+    return [sys.executable, "-I", "-m", "envtune"]

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.examples import ROOT
 
+from envtune import commandline
 from envtune.audit import examine
+from envtune.audit.remedies import commands_for
 from envtune.catalog import load
 from envtune.cli.fix import print_for_root
-from envtune.commandline import WithheldError, checked, line, quoted, require_word
+from envtune.commandline import WithheldError, checked, for_this_host, line, quoted, require_word
 from envtune.context.open import open_context
 from envtune.job.target import TargetOptions
 from envtune.messages import Text
-from envtune.model import Change
+from envtune.model import Change, Evidence, Reading
 from envtune.report.check_json import remedy_text
 from envtune.snapshot.host import SnapshotHost
 from envtune.trust.characters import visible_lines
@@ -52,6 +59,74 @@ def test_what_the_user_named_is_quoted_unless_it_cannot_be_seen() -> None:
     with pytest.raises(WithheldError):
         line(["envtune", "--script", "a\x1bb"])
     assert checked("ls -l") == "ls -l" and isinstance(checked("ls\x1b"), Text)
+
+
+# ---------------------------------------------------------------------- envtune itself
+
+AGAIN = """\
+import sys
+sys.path.insert(0, {root!r})
+from envtune import commandline
+commandline.is_program = True
+print("started" if sys.argv[1:] == ["again"] else commandline.for_this_host("sudo envtune again"))
+"""
+
+
+@pytest.mark.parametrize("kind", ["script", "one file"])
+def test_what_is_pasted_starts_the_same_program_again(kind: str, tmp_path: Path) -> None:
+    """From another directory, without the caller's PATH, as sudo does it."""
+    program = tmp_path / "my tools" / ("envtune" if kind == "script" else "envtune.pyz")
+    program.parent.mkdir()
+    code = AGAIN.format(root=str(ROOT))
+    if kind == "script":
+        program.write_text(f"#!{sys.executable} -I\n{code}")
+        program.chmod(0o755)
+    else:
+        with zipfile.ZipFile(program, "w") as archive:
+            archive.writestr("__main__.py", code)
+    start = [f"./{program.name}"] if kind == "script" else [sys.executable, program.name]
+    told = subprocess.run(start, cwd=program.parent, check=True, capture_output=True, text=True).stdout.strip()
+    assert told.startswith("sudo ") and "\n" not in told
+    pasted = ["sh", "-c", told[len("sudo ") :]]
+    done = subprocess.run(pasted, cwd="/", check=True, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+    assert done.stdout == "started\n"
+
+
+def test_a_program_that_is_found_by_its_name_is_called_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for folder in ("venv", "system"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "envtune").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "envtune").chmod(0o755)
+    monkeypatch.setattr(commandline, "_PATH_OF_SUDO", str(tmp_path / "system"))
+    monkeypatch.setenv("PATH", str(tmp_path / "venv"))
+    monkeypatch.setenv("SUDO_UID", "1000")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+
+    def told(program: str, *lines: str, **more: bool) -> list[str]:
+        monkeypatch.setattr("sys.argv", [str(tmp_path / program / "envtune")])
+        return [for_this_host(one, **more) for one in lines]
+
+    assert told("venv", "envtune fix X", "sudo envtune fix X") == ["envtune fix X", "sudo envtune fix X"]
+    monkeypatch.setattr(commandline, "is_program", True)
+    venv, system = (str(tmp_path / folder / "envtune") for folder in ("venv", "system"))
+    assert told("venv", "envtune fix X", "sudo envtune fix X") == ["envtune fix X", f"sudo {venv} fix X"]
+    assert told("system", "envtune fix X", "sudo envtune fix X") == [f"{system} fix X", "sudo envtune fix X"]
+    assert told("system", "envtune undo R", same_user=True) == ["sudo envtune undo R"]
+    assert told("venv", "sudo envtuned", "sudo sysctl -w a=1", "ls envtune") == [
+        "sudo envtuned", "sudo sysctl -w a=1", "ls envtune"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_finding_s_command_names_this_program_on_this_host_only(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commandline, "is_program", True)
+    monkeypatch.setattr("sys.argv", ["/opt/venv/bin/python"])
+    check = next(one for one in load().checks if one.id == "CPU004")
+    host = closed_by("late")
+    host.live = live
+    (command,) = commands_for(check, open_context(host), [Reading("cpupower", False, Evidence("x"))])
+    own = f"{sys.executable} -I -m envtune" if live else "envtune"
+    assert command.line == f"sudo {own} fix CPU004 --apply"
 
 
 # ---------------------------------------------------------------------- recorded hosts

@@ -12,7 +12,7 @@ import re
 from typing import Iterator, Mapping, Optional, Sequence
 
 from envtune.audit.applicability import excluded
-from envtune.commandline import WithheldError, checked, line, quoted
+from envtune.commandline import WithheldError, checked, for_this_host, line, quoted
 from envtune.context import Context
 from envtune.errors import HostError, Skipped, Verdict
 from envtune.messages import Message, Text
@@ -108,14 +108,24 @@ def _for_the_job(command: Command, context: Context) -> Optional[Command]:
     """Return what the line is for the job that was judged; None where it does nothing for it.
 
     What sets variables of a shell repairs the jobs that this shell will start. Those of a launch script or an env file
-    are repaired in it, and those of a running process not at all.
+    are repaired in it, and those of a running process or a finished job not at all.
     """
     if isinstance(command.line, str):
-        command = command._replace(line=checked(command.line))
+        text = for_this_host(command.line) if context.host.live else command.line
+        command = command._replace(line=checked(text))
     options = context.target.options
     if command.kind != "fix" or not isinstance(command.line, str) or not _OF_A_SHELL.match(command.line):
         return command
-    if options.pid is not None:
+    if options.pid is not None or context.target.environment.finished:
         return None
     file = options.script or options.env_file
-    return command if file is None else Command("fix", Message("in {file}: {line}", file=file, line=command.line))
+    if file is None:
+        return command
+    line = command.line
+    if options.script is None and context.target.environment.is_plain:
+        verb, _, line = line.partition(" ")
+        if verb == "unset":
+            return Command("fix", Message("take {name} out of {file}", name=line, file=file))
+        if verb != "export":
+            return None
+    return Command("fix", Message("in {file}: {line}", file=file, line=line))

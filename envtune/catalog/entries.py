@@ -21,6 +21,17 @@ from envtune.model import (
 
 Row = Mapping[str, Any]
 
+# What shows that a job uses an NPU (`npu: true` of a signature). That a program asks whether there is one, or can use
+# one, shows nothing: is_torch_npu_available, `PyTorch NPU available: False`, `--device {cpu,cuda,npu}`. Nor do words
+# such as `ascending=True`, and variables of Ray such as RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES.
+_NPU = (
+    r"(?i)\b(?:ascend(?!ing|ed|s\b|er|ant)"
+    r"|hccl(?<![,|{]hccl)(?<!, hccl)(?<![ng][cl][co][lo]/hccl)(?![|}]|,\S|[,/] ?(?:nccl|gloo))|RankID:-?\d|EI000\d\b"
+    r"|npu(?:-smi|[: -]?\d|[\"']?(?: available)?\s?[:=]\s?[\"']?true\b)|torch\.npu\b|platform npu\b|on (?:the )?npus?\b"
+    r"|(?:device|accelerator)(?:_type|_name)?[\"']?\s?[:=(]\s?[\"']?npu\b|\d{1,4} npus\b)"
+    r"|(?:torch[_-]npu|mindspore)(?<!is_torch_npu)(?<!is_mindspore)(?!_available)|vllm[_-]ascend|_npu/|\.npu\("
+)
+
 
 def check_from(data: Row) -> Check:
     """Return a check from its validated mapping."""
@@ -134,7 +145,7 @@ def _signature(row: Row) -> Signature:
         strength=row["strength"],
         origin=row["origin"],
         multiline=row.get("multiline", False),
-        requires=tuple(row.get("requires", ())),
+        requires=(*row.get("requires", ()), *([_NPU] if row.get("npu") else ())),
         unless=tuple(row.get("unless", ())),
         tokens=tuple(row.get("tokens", ())),
         frame=row.get("frame", ""),

@@ -133,6 +133,7 @@ _SIGNATURE = Record(
         several(REGEX),
         "All must be told, too: by the inputs or the job's variables (NAME=value).",
     ),
+    Field("npu", Bool(), "The inputs or those variables must show that the job uses an NPU, too."),
     Field("unless", several(REGEX), "None may be told: by the same file or those variables."),
 )
 SIGNATURE = either(_SIGNATURE, "regex", "tokens")

@@ -52,10 +52,10 @@ def _ended() -> int:
 
 def _run() -> int:
     """Run the command line; return its exit status. Raises OutputError."""
-    from envtune.cli import options
+    from envtune import commandline
     from envtune.cli.app import COMPLETION_VARIABLE, app
 
-    options.is_own_process = True
+    commandline.is_program = True
     try:
         app(complete_var=COMPLETION_VARIABLE)
     except SystemExit as end:

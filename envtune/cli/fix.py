@@ -224,6 +224,7 @@ class _Dialogue:
         import shlex
 
         from envtune.cli.progress import Progress, print_results
+        from envtune.commandline import for_this_host
         from envtune.fix.runs import finish_run, recorded_run
         from envtune.report.layout import shown
 
@@ -233,8 +234,9 @@ class _Dialogue:
         print_results(recorded_run(name), results, self._format, self.lang)
         checks = dict.fromkeys(str(change.get("finding", "")) for change in run.plan["changes"])
         if self._format == "text" and checks and run.in_progress == "apply":
-            line = shlex.join(["envtune", "check", "--select", ",".join(check for check in checks if check)])
-            typer.echo(shown(Message("What the checks say now: {command}", command=line), self.lang))
+            words = ["envtune", "check", "--select", ",".join(check for check in checks if check)]
+            command = for_this_host(shlex.join(words))
+            typer.echo(shown(Message("What the checks say now: {command}", command=command), self.lang))
         good = all(result["status"] in ("done", "undone") for result in results)
         raise typer.Exit(128 + progress.signal if progress.signal else 0 if good else 1)
 
@@ -365,11 +367,11 @@ def _job_python(plan: Plan, changes: Sequence[Change], given: Sequence[str]) -> 
 
 def print_for_root(changes: Sequence[Change], given: Sequence[str], lang: str) -> None:
     """Print how root makes these changes, or does the same by hand. No file of this user's tells root what to do."""
-    from envtune.commandline import WithheldError, line
+    from envtune.commandline import WithheldError, line, own_program
     from envtune.report.layout import printable, shown
 
     heading = plural("1 change needs root. As root:", "{count} changes need root. As root:", len(changes))
-    named, program = list(dict.fromkeys(change.finding for change in changes)), _own_command()
+    named, program = list(dict.fromkeys(change.finding for change in changes)), own_program()
     try:
         command: Text = Literal(line(["sudo", *program, "fix", *named, *given, "--apply"]))
     except WithheldError as error:
@@ -395,19 +397,6 @@ def _typed_by_hand(change: Change, lang: str) -> list[str]:
         return rows
     reason = Message("not shown: it holds what is not for a terminal, or a secret; the plan (--format json) has it")
     return [f"# {reason.to(lang)}"]
-
-
-def _own_command() -> list[str]:
-    """Return the installed script or the one file by absolute path, else the module, isolated from this directory."""
-    import os
-    import zipfile
-
-    program = os.path.abspath(sys.argv[0])
-    if os.path.isfile(program) and zipfile.is_zipfile(program):
-        return [sys.executable, "-I", program]
-    if os.path.basename(program) == "envtune" and os.access(program, os.X_OK) and os.path.isfile(program):
-        return [program]
-    return [sys.executable, "-I", "-m", "envtune"]
 
 
 def _exposed(command: Sequence[str]) -> Optional[Text]:

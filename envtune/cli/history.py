@@ -10,6 +10,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence
 import typer
 
 from envtune.cli import options
+from envtune.commandline import for_this_host
 from envtune.executor.history import RecordedRun, interrupted_runs, recorded_runs
 from envtune.executor.state import state_directory
 from envtune.fix.executor_messages import error_message, result_message
@@ -134,7 +135,8 @@ def refuse_if_interrupted(lang: str) -> None:
 
 
 def _interrupted(run: RecordedRun) -> Text:
-    ways = Joined([f"  envtune fix --finish {run.name}", f"  envtune undo {run.name}"], "\n")
+    commands = (f"envtune fix --finish {run.name}", f"envtune undo {run.name}")
+    ways = Joined([f"  {for_this_host(command, same_user=True)}" for command in commands], "\n")
     if run.in_progress == "undo":
         return Message(
             "run {run} was interrupted while it was undone. Finish it or take it back:\n{ways}", run=run.name, ways=ways

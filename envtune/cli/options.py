@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterator, NoReturn, Optional, Sequence
 
 import typer
 
+from envtune import commandline
 from envtune.messages import LANGUAGES, N_, Joined, Message, Text
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ USAGE = 2
 NOT_READ = 3
 INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
 FORMATS = ("text", "json")
-is_own_process = False  # `envtune` was started as a program, and not called within another one
 default_language: Optional[str] = None  # `envtune --lang zh check` names it before the verb
 
 LANG: Any = typer.Option(None, "--lang", help=N_("en or zh (default: your locale)."))
@@ -85,7 +85,7 @@ def limit_reading(snapshot: Optional[Path], lang: str, cpu: bool = True) -> None
 
     The CPU is limited only where `cpu` says so. `check` has limits for each check instead (audit/limited.py).
     """
-    if snapshot is None or not is_own_process:
+    if snapshot is None or not commandline.is_program:
         return
     import signal
     import threading

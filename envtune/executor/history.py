@@ -26,6 +26,7 @@ class RecordedRun:
         if not re.match("[0-9]{8}-[0-9]{6}(-[0-9]+)?$", name):
             raise RefusedError("not-a-run-name", run=name)
         self.name = name
+        self.state = state
         self.directory = os.path.join(state, "runs", name)
         self.path = os.path.join(self.directory, JOURNAL)
         if not os.path.exists(self.path):

@@ -9,7 +9,7 @@ from .operations.command import CommandOperation
 from .operations.file import FileOperation
 from .operations.replace_tree import ReplaceTreeOperation
 from .operations.signal import SignalOperation
-from .problems import ExecutorError, Problem, RefusedError, problem_of
+from .problems import Problem, RefusedError
 from .validators import Members, is_text
 
 OPERATIONS: Dict[str, Type[Operation]] = {  # by the `op` of their JSON form
@@ -64,35 +64,6 @@ def _change_fault(change: Any) -> Optional[Problem]:
             member = ".operations[%d].%s" % (index, fault.fields["member"])
             return Problem("at-member", member=member, fault=fault.fields["fault"])
     return None
-
-
-def stale_changes(plan: Record) -> Dict[str, Problem]:
-    """Return by change id why what is there now is not what the plan expected. Reads only.
-
-    A later operation on the same subject is expected to find what the earlier one leaves, so only the first is judged.
-    """
-    stale: Dict[str, Problem] = {}
-    seen = set()
-    for change in plan["changes"]:
-        for wire in change["operations"]:
-            operation = operation_of(wire)
-            if (wire["op"], operation.subject) in seen or not operation.has_expectations:
-                continue
-            seen.add((wire["op"], operation.subject))
-            try:
-                _require_as_planned(operation)
-            except (ExecutorError, OSError) as error:
-                stale.setdefault(change["id"], problem_of(error))
-    return stale
-
-
-def _require_as_planned(operation: Operation) -> None:
-    if operation.final_state() or operation.planned is not None:
-        current = operation.observe()
-        if current == operation.final_state():
-            return
-        require_expected(operation, current)
-    operation.require_precondition()
 
 
 def require_expected(operation: Operation, current: str) -> None:

@@ -13,7 +13,7 @@ from .plan import operation_of
 from .problems import ExecutorError, Problem, RefusedError, failure, problem_of
 from .processes import running_commands
 from .run import Run
-from .state import Lock
+from .state import Lock, require_private_state
 from .system.caller import current_caller
 from .system.host_lock import exclusive_run
 from .system.signals import SignalHandlers
@@ -124,8 +124,10 @@ def _log_undo(run: Run, recorded: RecordedRun, results: List[Record]) -> None:
 def preview_undo(recorded: RecordedRun, change: Optional[str] = None) -> List[Record]:
     """Return what undoing a run, or one change of it, would come to, one row per step. Reads only.
 
-    `status` is undone (nothing to do), ready, or refused where others changed the subject since.
+    `status` is undone (nothing to do), ready, or refused where others changed the subject since. To tell, commands of
+    the journal are run: raises RefusedError for one that others could have written.
     """
+    require_private_state(recorded.state)
     recorded.require_own_version()
     return [_preview_step(key, recorded.steps[key]) for key in recorded.open_steps(change)]
 

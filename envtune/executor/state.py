@@ -28,10 +28,7 @@ def state_directory() -> str:
 
 
 def ensure_state_directory(state: str) -> None:
-    """Make the state directory if it is missing, and refuse one that others could write: undo writes what lies there.
-
-    Raises RefusedError, or OSError when it cannot be made.
-    """
+    """Make the state directory if it is missing. Raises RefusedError as `require_private_state` does, OSError."""
     as_root = os.geteuid() == 0
     if as_root:
         _require_directory_of_root(os.path.dirname(state))
@@ -39,6 +36,17 @@ def ensure_state_directory(state: str) -> None:
         make_directory(parent, 0o755 if as_root else 0o700)
     for path in (state, os.path.join(state, "runs")):
         make_directory(path, 0o700)
+    require_private_state(state)
+
+
+def require_private_state(state: str) -> None:
+    """Refuse a state directory that others could write: undo runs and writes what its journals say.
+
+    Raises RefusedError, OSError where there is none.
+    """
+    if os.geteuid() == 0:
+        _require_directory_of_root(os.path.dirname(state))
+    for path in (state, os.path.join(state, "runs")):
         status = os.lstat(path)
         if status.st_uid != os.geteuid():
             raise RefusedError("owned-by-another-user", path=path, owner=status.st_uid, user=os.geteuid())

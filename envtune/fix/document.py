@@ -46,6 +46,7 @@ VIEWS = ("live", "boot", "job")
 # A plan that carries more is not one of ours: 1,024 CPUs take 1.5 MB and 50,000 values.
 LIMIT = 8 << 20  # bytes
 _MOST_VALUES = 200_000
+_DEEPEST = 32  # levels of values in one another; a plan has ten
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -149,7 +150,7 @@ def _parse(text: str) -> Any:
     try:
         data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, parse_int=_number)
     except RecursionError:
-        raise PlanError("", Message("not a plan: nested too deeply")) from None
+        raise _nested() from None
     except ValueError as error:
         reason = Message("not JSON: {error}; `envtune fix --format json` writes a plan", error=error)
         raise PlanError("", reason) from None
@@ -158,19 +159,26 @@ def _parse(text: str) -> Any:
 
 
 def _require_plain(data: Any) -> None:
-    """Raise PlanError for more values than a plan has, and for text that nothing could print."""
-    left, count = [data], 0
-    while left:
-        value = left.pop()
-        count += 1
-        if isinstance(value, dict):
-            left += [*value, *value.values()]
-        elif isinstance(value, list):
-            left += value
-        elif isinstance(value, str) and _HALF.search(value):
-            raise PlanError("", Message("not a plan: text with half a character (\\ud800 to \\udfff)"))
-        if count + len(left) > _MOST_VALUES:
+    """Raise PlanError for more or deeper values than a plan has, and for text that nothing could print."""
+    level, count = [data], 0
+    for _ in range(_DEEPEST):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below += [*value, *value.values()]
+            elif isinstance(value, list):
+                below += value
+            elif isinstance(value, str) and _HALF.search(value):
+                raise PlanError("", Message("not a plan: text with half a character (\\ud800 to \\udfff)"))
+        level, count = below, count + len(below)
+        if count > _MOST_VALUES:
             raise PlanError("", Message("not a plan: more than {most} values", most=_MOST_VALUES))
+    if level:
+        raise _nested()
+
+
+def _nested() -> PlanError:
+    return PlanError("", Message("not a plan: nested too deeply"))
 
 
 def _number(digits: str) -> int:

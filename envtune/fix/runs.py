@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
 
+from envtune.commandline import for_this_host
 from envtune.errors import UsageError
 from envtune.executor.files import read_content
 from envtune.executor.history import RecordedRun, recorded_runs
@@ -72,7 +73,8 @@ def latest_run(change: Optional[str]) -> RecordedRun:
         reason = Message("has nothing to take back")
     older = next((run.name for run in reversed(runs) if run.open_steps(change)), None)
     words = " ".join(["envtune undo", *([older] if older else []), *([change] if change and older else [])])
-    way = Message("; an older one has: {command}", command=words) if older else Literal("")
+    command = for_this_host(words, same_user=True)
+    way = Message("; an older one has: {command}", command=command) if older else Literal("")
     raise UsageError(Message("the latest run, {run}, {reason}{way}", run=latest.name, reason=reason, way=way))
 
 

@@ -130,10 +130,11 @@ def env_file_environment(host: Host, path: str, text: str, base: JobEnvironment)
     known = {**(base.variables or {}), **{name: value for name, value in declared.items() if value is not None}}
     unknown = {name: reason for name, reason in base.unknown.items() if name not in known}
     if base.variables is not None:
-        return base._replace(variables=known, source=layered(path, base.source), unknown=unknown, places=places)
+        source = layered(path, base.source)
+        return base._replace(variables=known, source=source, unknown=unknown, places=places, is_plain=True)
     for name in set(declared) - set(known):
         unknown[name] = base.reason or Message("passed on from a shell that is not read")
-    return JobEnvironment(known, alone(path), unknown=unknown, places=places)
+    return JobEnvironment(known, alone(path), unknown=unknown, places=places, is_plain=True)
 
 
 def parse_env_file(text: str, path: str) -> tuple[dict[str, Optional[str]], dict[str, str]]:

@@ -33,6 +33,7 @@ def finished_environment(path: str, text: str) -> JobEnvironment:
         unknown_by_default=_not_noted(path),
         places=dict.fromkeys(known, path),
         unset=frozenset(noted) - frozenset(known),
+        finished=True,
     )
 
 

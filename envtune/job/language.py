@@ -49,6 +49,13 @@ _TELLTALES = (
     ),
     ("YAML", re.compile(r"\A(?:[ \t]*(?:#.*)?\n)*(?:---[ \t]*$|(?:apiVersion|version|services|kind)[ \t]*:)", re.M)),
 )
+# A script of sh whose first command starts the interpreter that the rest of it is for.
+_POLYGLOTS = (
+    ("JavaScript", re.compile(r"(['\"]):\1[ \t]*//")),
+    ("python", re.compile(r"(?:''''?|\"{3}|['\"])(?:exec|which|:|true)['\" ]")),
+    ("Perl", re.compile(r"eval[ \t]+'(?:\(exit|exec[ \t]+\S*perl)")),
+)
+_COMMENTS = re.compile(r"(?:[ \t]*(?:#.*)?\n)*")
 _LOOKED_AT = 1 << 16  # characters; what a file is shows at its beginning
 
 
@@ -87,6 +94,7 @@ def _of_interpreter(head: str) -> Optional[str]:
     words = [word for word in first[2:].split() if not word.startswith("-") and "=" not in word]
     names = [posixpath.basename(word) for word in words]
     name = names[1] if names[:1] == ["env"] and len(names) > 1 else names[0] if names else ""
-    if name in SHELLS:  # pip's long form: a shell script for the first two lines, and Python from then on
-        return "python" if re.match(r"(?:'''exec'|\"exec\"|\"\"\":\")", rest) else None
+    if name in SHELLS:
+        begins = _COMMENTS.sub("", rest, count=1)
+        return next((language for language, start in _POLYGLOTS if start.match(begins)), None)
     return "python" if re.fullmatch(r"(?:python|pypy)[0-9.]*", name) else _PROGRAMS.get(name, name or "no shell")

@@ -83,6 +83,8 @@ class JobEnvironment(NamedTuple):
     unknown_by_default: Optional[Text] = None
     places: Mapping[str, str] = {}  # variable -> file:line that set it, where one did
     unset: frozenset[str] = frozenset()  # known not to be set, whatever holds by default
+    is_plain: bool = False  # of an env file of `KEY=VALUE` lines, as docker and systemd read it, and no shell
+    finished: bool = False  # what a job had that has ended: no place to set anything for the next one
 
     def why_unknown(self, name: str) -> Optional[Text]:
         """Return why the variable is unknown; None when it is known (or known not to be set)."""

@@ -127,8 +127,10 @@ def conflicts(processes: Processes, notes: Iterable[Note]) -> list[Process]:
     involved: dict[Process, None] = {}
     for note in notes:
         process = processes.of(note)
-        if note.kind == "conflict" and process is not None:
-            involved[process] = None
+        if process is None or not note.kind.startswith("conflict"):
+            continue
+        involved[process] = None
+        if note.kind == "conflict":
             own = values.setdefault(note.fields["field"], {})
             own.setdefault(note.fields["own_value"], set()).add(process)
             own.setdefault(note.fields["peer_value"], set())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, Optional, Sequence
+from typing import Callable, Iterable, Mapping, Optional, Sequence
 
 from envtune.ranks.clocks import Clocks
 from envtune.ranks.records import Link, Process
@@ -62,19 +62,28 @@ def behind(waits: Sequence[Wait]) -> list[Process]:
     The one with another number or name is it. Where as many are here as there, those with the lower number;
     nothing tells which of several names is the wrong one: then all of them.
     """
-    by_comm: dict[str, dict[Process, Wait]] = {}
+    by_comm: dict[str, list[Wait]] = {}
     for wait in waits:
         if wait.kind == "notify" and (wait.index is not None or wait.tag):
-            by_comm.setdefault(wait.comm, {}).setdefault(wait.process, wait)
+            by_comm.setdefault(wait.comm, []).append(wait)
     for own in by_comm.values():
         for value in (_index, _tag, _count):
-            groups: dict[object, list[Process]] = {}
-            for process, wait in own.items():
-                if value(wait):
-                    groups.setdefault(value(wait), []).append(process)
+            groups = _by_value(own, value)
             if len(groups) > 1:
                 return _odd(groups)
     return []
+
+
+def _by_value(waits: Sequence[Wait], value: Callable[[Wait], object]) -> dict[object, list[Process]]:
+    """Return the processes by the value that the first wait with one has: a file may say it, another one of it not."""
+    first: dict[Process, object] = {}
+    for wait in waits:
+        if value(wait):
+            first.setdefault(wait.process, value(wait))
+    groups: dict[object, list[Process]] = {}
+    for process, said in first.items():
+        groups.setdefault(said, []).append(process)
+    return groups
 
 
 def _index(wait: Wait) -> Optional[int]:

@@ -156,15 +156,15 @@ def _place(path: str, label: str, common: int) -> Place:
 
 
 def _host(name: str, folders: list[str], label: str) -> str:
-    named_so = bool(label) and not _COMMON.fullmatch(label)
+    named_so = bool(label) and not (_COMMON.fullmatch(label) or _WORKER_IN_NAME.fullmatch(label))
     if named_so and (_IS_HOST.fullmatch(label) or not any(_IS_HOST.fullmatch(folder) for folder in folders)):
         return label
     node = _NODE_RANK.search(name)
     if node:
         return f"node{node[1]}"
-    for folder in reversed(folders):
-        if _IS_HOST.fullmatch(folder) and not _COMMON.fullmatch(folder):
-            return folder
+    hosts = [own for own in reversed(folders) if _IS_HOST.fullmatch(own) and not _COMMON.fullmatch(own)]
+    if hosts:  # worker-3 is a process where another directory names the host
+        return next((own for own in hosts if not _WORKER_IN_NAME.fullmatch(own)), hosts[0])
     named = _HOST_IN_NAME.search(name)
     return named[1] if named else ""
 

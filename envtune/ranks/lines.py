@@ -138,7 +138,7 @@ _TOPOLOGY = (
     Row("topo.missing", r"Time out nodes are \[(?P<missing>[\d', ]*)\]", "MindSpore process_entity/_api.py"),
 )
 _NOTIFY = (
-    Row("notify", r"Task run failed, base information is", "task_exception_handler.cc (CANN 6.3 to 9)"),
+    Row("notify", r"(?:Task|FFTS\+?) run failed, base information is", "task_exception_handler.cc (CANN 6.3 to 9)"),
     Row("notify.peer", r"para information is .*?remote rank:\s?\[", "task_exception_handler.cc (CANN 6.3 to 8)"),
     Row("notify.group", r"groupRank information is group:", "task_exception_handler.cc (CANN 7 to 9)"),
     Row(
@@ -298,6 +298,17 @@ _FAILURES = (
         r"are inconsistent between ranks, parameter (?P<field>\S+) is (?P<own_value>\S+) on the local rank and "
         r"(?P<peer_value>\S+) on the remote rank",
         "EI0005 (CANN 8.5, 9)",
+    ),
+    Row(
+        "conflict",
+        r"inconsistent between ranks:?\s?tag \[[^\]]*\], ?parameter \[(?P<field>[^\]]*)\], ?"
+        r"local \[(?P<own_value>[^\]]*)\], ?remote \[(?P<peer_value>[^\]]*)\]",
+        "EI0005 (CANN 6)",
+    ),
+    Row(
+        "conflict.other",
+        r"arguments for collective communication are inconsistent between ranks",
+        "EI0005 (CANN 5 to 9)",
     ),
 )
 _ENDS = (

@@ -7,7 +7,7 @@ from typing import Iterable, Mapping, Optional, Sequence
 
 from envtune.ranks.local import join_local_ranks
 from envtune.ranks.records import Note, Process, Source
-from envtune.ranks.table import STARTS, Key, Naming, Start, number, start_of
+from envtune.ranks.table import STARTS, Key, Naming, Start, job_size, number, start_of
 
 OWN_ENDS = ("socket", "socket.self", "p2p", "lost", "cqe", "notify.device")  # lines that say who prints them
 
@@ -164,7 +164,7 @@ class Processes:
 
     def _expected(self, notes: Iterable[Note]) -> int:
         """Return the number of ranks of the job, 0 where no line says it."""
-        sizes = [number(note.fields.get("size")) or 0 for note in notes if note.kind in ("self", "world")]
+        sizes = [job_size(note.fields.get("size")) or 0 for note in notes if note.kind in ("self", "world")]
         ranks = [process.rank + 1 for process in self._by_key.values() if process.rank is not None]
         largest = max([*self._sizes.values(), *sizes], default=0)
         return largest if largest >= max(ranks, default=0) else 0
@@ -272,10 +272,6 @@ class Processes:
         if not found and rank < len(started):
             return self.by_rank(started[rank])
         return found[0] if len(found) == 1 else None
-
-    def members(self, comm: str) -> Mapping[int, Process]:
-        """Return the processes of a communicator by their rank in it."""
-        return {p.communicators[comm]: p for p in self._by_key.values() if comm in p.communicators}
 
     @property
     def complete(self) -> bool:

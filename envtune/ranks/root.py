@@ -89,8 +89,9 @@ class _Case:
     # ------------------------------------------------------------------ the ways
 
     def _failed(self) -> list[Root]:
-        most = max((failure.certainty for failure in self.failures), default=0)
-        left = [failure for failure in self.failures if failure.certainty == most]
+        left = [failure for failure in self.failures if not self._is_of_parent(failure)]
+        most = max((failure.certainty for failure in left), default=0)
+        left = [failure for failure in left if failure.certainty == most]
         if len(left) > 1:
             ends = graph.sinks(self.links, [])
             awaited = [failure for failure in left if failure.process in ends]
@@ -99,6 +100,15 @@ class _Case:
         if len(first) > 1:
             self.clocks_decide = len({failure.process.host for failure in first}) == 1
         return [failure.root for failure in sorted(first, key=_time)]
+
+    def _is_of_parent(self, failure: Failure) -> bool:
+        """Return whether a process without a rank failed when a rank had given up waiting: a server, a launcher."""
+        process, time = failure.process, failure.time
+        if process.rank is not None or process.pid is None or time is None:
+            return False
+        ended = ((w.process, w.note.time) for w in self.waits if w.process.rank is not None and w.note.time is not None)
+        apart = (self.clocks.later(process, time, other, own) for other, own in ended)
+        return any(seconds is not None and seconds > 0 for seconds in apart)
 
     def _not_connected(self) -> list[Root]:
         notes = [note for note in self.notes if note.kind.startswith("topo")]
@@ -129,11 +139,11 @@ class _Case:
         return [Root(process, claims.TLS, note) for process in found]
 
     def _conflicts(self) -> list[Root]:
-        note = next((note for note in self.notes if note.kind == "conflict"), None)
+        note = next((note for note in self.notes if note.kind.startswith("conflict")), None)
         found = claims.conflicts(self.processes, self.notes)
         if len(found) == 1 and note is not None:
             peers = [link.peer for link in self.links if link.waiter is found[0] and link.why == "socket"]
-            alone = {self.processes.of(own) for own in self.notes if own.kind == "conflict"} == set(found)
+            alone = {self.processes.of(own) for own in self.notes if own.kind.startswith("conflict")} == set(found)
             found += [peer for peer in dict.fromkeys(peers) if alone]
         return [Root(process, claims.DIFFERENT, note) for process in found]
 

@@ -27,6 +27,7 @@ _CONTINUES = re.compile(
 )
 # Exceptions that torch_npu raises itself; of others it says ERR99999 when the process ends.
 _OF_DEVICE = re.compile(r"(?:NPU|HCCL)(?: function)? error|error code is \d|ERR\d{5}")
+MAX_SIZE = 1 << 20  # ranks; no job has more, and what is made for each rank must end
 WORLD = "hccl_world_group"  # the communicator of lines that name none
 
 
@@ -39,6 +40,12 @@ def field(name: str, text: str) -> str:
 def number(text: Optional[str]) -> Optional[int]:
     """Return a number that is one, None else."""
     return int(text) if text and text.isdecimal() else None
+
+
+def job_size(text: Optional[str]) -> Optional[int]:
+    """Return the number of ranks of a job, None for what is none."""
+    value = number(text)
+    return value if value is not None and value <= MAX_SIZE else None
 
 
 class Start(NamedTuple):
@@ -57,13 +64,13 @@ def start_of(note: Note) -> Start:
     """Return what a line about a communicator says of the process that printed it."""
     text = note.text
     group = note.kind == "notify.group"
-    size = number(field("size", text))
-    comm = field("group" if group else "comm", text) or ("" if size is None else WORLD)
+    ranks = job_size(field("size", text))
+    comm = field("group" if group else "comm", text) or ("" if ranks is None else WORLD)
     address = note.fields.get("vnic") or field("device_ip", text)
     return Start(
         comm,
         number(field("own" if group else "rank", text)),
-        size,
+        ranks,
         "" if group else field("server", text),
         number(field("logic", text)),
         number(field("device", text)),

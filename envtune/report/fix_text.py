@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
+from envtune.commandline import for_this_host
 from envtune.fix.document import plan_data
 from envtune.fix.executor_messages import result_message
 from envtune.fix.outcome import END_STATES, ApplyResult, JudgedFinding
@@ -58,7 +59,8 @@ def _way_back(plan: Plan, outcome: FixOutcome) -> Text:
     written = [change for change in plan.changes if results.get(change.id, {}).get("status") == "done"]
     if written and not any(change.undoable for change in written):
         return Message("Run {run}. It cannot be undone.", run=run)
-    return Message("Run {run}. To take it back: envtune undo {run}", run=run)
+    command = for_this_host(f"envtune undo {run}", same_user=True)
+    return Message("Run {run}. To take it back: {command}", run=run, command=command)
 
 
 def _is_shown(row: JudgedFinding, failed: set[str]) -> bool:

@@ -3,11 +3,12 @@
 import glob
 import os
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional
+from typing import Dict, Iterator, List, NamedTuple, Optional, Set
 
 from .ownership import Exposure, exposed_below, who_can_change
 
 _PACKAGES = ("site-packages", "dist-packages")
+_MODULES = (".py", ".pyc", ".so")
 # By path: a run starts the same interpreter several times, and a large environment takes a second to look through.
 _judged: Dict[str, Optional[Exposure]] = {}
 
@@ -29,7 +30,7 @@ def interpreter_exposure(python: str) -> Optional[Exposure]:
     """Return what others than root and the caller can change of all that an interpreter imports or reads at its start.
 
     Judged are the program and its base (`home` of pyvenv.cfg), the standard library, the site directories with pip and
-    everything else below them, the files and directories that .pth files name, and pip's configuration.
+    everything else below them, what .pth files name with the modules in it, and pip's configuration.
     """
     if python not in _judged:
         _judged[python] = _first_exposure(python)
@@ -47,9 +48,46 @@ def _first_exposure(python: str) -> Optional[Exposure]:
         exposure = who_can_change(_existing(place))
         if exposure is None and os.geteuid() == 0 and os.path.isdir(place) and _is_library(place):
             exposure = exposed_below(place, _PACKAGES)
+        if exposure is None and os.path.basename(place) in _PACKAGES:
+            exposure = _exposure_by_pth(place)
         if exposure is not None:
             return exposure
     return None
+
+
+def _exposure_by_pth(site: str) -> Optional[Exposure]:
+    """Return what others can change of what the .pth files of a site directory name."""
+    for place in _named_by_pth(site):
+        exposure = who_can_change(_existing(place))
+        if exposure is None and os.geteuid() == 0 and os.path.isdir(place):
+            exposure = _exposed_modules(place, set())
+        if exposure is not None:
+            return exposure
+    return None
+
+
+def _exposed_modules(folder: str, seen: Set[str], inside: bool = False) -> Optional[Exposure]:
+    """Return the first module below a directory of the import path that others can change.
+
+    It may hold data, too: a directory without `__init__` is entered only where it may be a namespace package itself.
+    """
+    seen.add(os.path.realpath(folder))
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        below = os.path.isdir(path)
+        if not (name.isidentifier() if below else name.endswith(_MODULES)):
+            continue
+        exposure = who_can_change(path if os.path.exists(path) else _existing(os.path.realpath(path)))
+        entered = below and os.path.realpath(path) not in seen
+        if exposure is None and entered and (not inside or name == "__pycache__" or _is_package(path)):
+            exposure = _exposed_modules(path, seen, inside=True)
+        if exposure is not None:
+            return exposure
+    return None
+
+
+def _is_package(folder: str) -> bool:
+    return bool(glob.glob(glob.escape(folder) + "/__init__.*"))
 
 
 def _existing(path: str) -> str:
@@ -71,11 +109,12 @@ def _places(python: str) -> Iterator[str]:
         yield prefix
         for lib in ("lib", "lib64", "local/lib"):
             yield "%s/%s" % (prefix, lib)
+            for pattern in ("python*.zip", "libpython*"):  # the first of the import path, and the interpreter itself
+                yield from sorted(glob.glob("%s/%s/%s" % (glob.escape(prefix), lib, pattern)))
             for library in _libraries("%s/%s" % (prefix, lib), found.version):
                 yield library
                 for name in _PACKAGES:
                     yield "%s/%s" % (library, name)
-                    yield from _named_by_pth("%s/%s" % (library, name))
 
 
 def _libraries(lib: str, version: str) -> List[str]:

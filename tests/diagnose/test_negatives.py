@@ -178,3 +178,37 @@ def test_none_of_them_together_either(tmp_path: Path) -> None:
             (tmp_path / f"{number}.log").write_text(text)
     found = diagnose([str(tmp_path)], check=False)
     assert [d.candidate.entry.id for d in found.diagnoses] == []
+
+
+FAILED_ON_A_GPU = """\
+RuntimeError: The detected CUDA version (11.8) mismatches the version that was used to compile PyTorch (12.1).
+ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory
+RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation
+torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -9) local_rank: 0 (pid: 4711)
+ImportError: flash_attn_2_cuda.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSs
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "used"),
+    [
+        ("- PyTorch NPU available: False", False),
+        ("Namespace(use_npu=False, use_cuda=True)", False),
+        ("usage: train.py [-h] [--device {cpu,cuda,npu,xpu}] [--backend {nccl,gloo,hccl}]", False),
+        ("--distributed-backend: one of hccl, gloo, nccl", False),
+        ("    elif is_torch_npu_available():", False),
+        ("INFO sorting shards by length, ascending=True", False),
+        ("env: RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES=1 NVIDIA_VISIBLE_DEVICES=all", False),
+        ("- PyTorch NPU available: True", True),
+        ("Setting ds_accelerator to npu; device: npu", True),
+        ("import torch_npu", True),
+        ("ASCEND_RT_VISIBLE_DEVICES=0,1", True),
+        ("backend='hccl', world_size=8", True),
+    ],
+)
+def test_a_program_that_could_use_an_npu_does_not_show_one(line: str, used: bool, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(f"{line}\n{FAILED_ON_A_GPU}")
+    found = diagnose([str(log)], check=False)
+    ids = {d.candidate.entry.id for d in found.diagnoses if d.candidate.strong}
+    assert ids >= {"I118", "O114", "H117"} if used else ids == set()

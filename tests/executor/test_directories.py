@@ -15,7 +15,6 @@ from helpers.killed_runs import change, forked, killed_at, write
 
 from envtune.executor.common import failpoint_hooks
 from envtune.executor.history import interrupted_runs, recorded_runs
-from envtune.executor.plan import stale_changes
 from envtune.executor.problems import ExecutorError
 from envtune.executor.recover import resume_run, undo_run
 from envtune.executor.run import apply_plan
@@ -153,13 +152,11 @@ def test_a_link_put_where_there_was_nothing_when_it_was_planned(host: Host, name
     """No race is needed for this: the plan is read for a minute, and the link leads to a directory of root."""
     target = host.home / "job/new.env"
     operation = write(target, None, b"A=1\n")
-    assert not stale_changes({"changes": [change("C01", operation)]})
     place = host.home / name
     if place.is_dir():
         shutil.rmtree(place)
     place.symlink_to(host.protected / ("new.env" if place == target else ""))
     os.lchown(place, USER, USER)
-    assert "C01" in stale_changes({"changes": [change("C01", operation)]})
     result = apply(host.state, operation)
     assert result["status"] == "refused" and "symbolic link" in result["error"]
     assert everything(host.protected) == host.before

@@ -15,6 +15,7 @@ from helpers.killed_runs import (
 
 from envtune.executor.history import interrupted_runs, recorded_runs
 from envtune.executor.problems import LockedError, RefusedError
+from envtune.executor.recover import preview_undo
 from envtune.executor.state import Lock, ensure_state_directory, lock_holder
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -48,6 +49,21 @@ def test_roots_state_is_not_below_a_directory_of_somebody_else(tmp_path: Path) -
     os.chown(tmp_path / "mine", 12345, 12345)
     with pytest.raises(RefusedError, match="belongs to user 12345"):
         apply(str(tmp_path / "mine"), write(tmp_path / "a", None, b"x"))
+
+
+@root_only
+def test_a_look_at_what_undo_would_do_runs_nothing_of_a_strangers_journal(tmp_path: Path, state: str) -> None:
+    mark, done = tmp_path / "ran", tmp_path / "done"
+    check = {"argv": ["sh", "-c", f"touch {mark}; test -e {done}"]}
+    apply(state, {"op": "run", "argv": ["touch", str(done)], "check": check})
+    run = last(state)
+    mark.unlink()
+    os.chown(state, 12345, 12345)
+    with pytest.raises(RefusedError, match="belongs to user 12345"):
+        preview_undo(run)
+    assert not mark.exists()
+    os.chown(state, 0, 0)
+    assert [row["status"] for row in preview_undo(run)] == ["ready"] and mark.exists()
 
 
 def test_the_second_run_hears_who_holds_the_lock_or_waits(tmp_path: Path, state: str) -> None:

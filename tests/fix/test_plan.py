@@ -506,6 +506,18 @@ RUN_BY_THE_SYSTEM = [
     "/etc/sysctl.d/10-x.conf",
     "/etc/logrotate.d/envtune",
     "/etc/update-motd.d/95-envtune",
+    "/etc/cron.d/x\ny",
+    "/opt/env/lib/python3.9/site-packages/x\n.pth",
+    "/etc/bash_completion.d/envtune",
+    "/usr/share/bash-completion/completions/envtune",
+    "/etc/skel/.bashrc",
+    "/etc/X11/Xsession.d/95-envtune",
+    "/etc/environment.d/95-envtune.conf",
+    "/etc/rsyslog.d/95-envtune.conf",
+    "/etc/sysconfig/network",
+    "/etc/tuned/envtune/script.sh",
+    "/var/run/udev/rules.d/x.rules",
+    "/root/.gitconfig",
 ]
 NEVER: list[tuple[str, dict[str, Any]]] = [
     ("processes by name", run("pkill", "-9", "python")),
@@ -601,6 +613,8 @@ def test_no_action_can_bring_into_a_plan_what_envtune_never_does(
     "operation",
     [
         wrote("/etc/sysctl.d/95-envtune.conf"),
+        wrote("/etc/tuned/envtune/tuned.conf"),
+        wrote("/etc/tuned/profiles/envtune/tuned.conf"),
         wrote("/proc/sys/net/ipv4/ip_local_reserved_ports"),
         wrote("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"),
         wrote("/usr/local/python3.7.5/lib/python3.7/site-packages/torchvision/transforms/functional.py"),

@@ -220,10 +220,19 @@ def test_a_file_that_would_win_is_named(catalogue: Catalogue) -> None:
     assert "/etc/sysctl.d/zz-site.conf:1 sets" in refusal(planned(host(), catalogue), on, catalogue)
 
 
+def deep(levels: int) -> list[Any]:
+    nested: list[Any] = []
+    for _ in range(levels):
+        nested = [nested]
+    return nested
+
+
 NO_PLANS = {
     "empty": ("", "the file is empty"),
     "blank": (" \n", "the file is empty"),
     "deep": ("[" * 100_000, "nested too deeply"),
+    "deep and closed": (json.dumps({"changes": deep(500)}), "nested too deeply"),
+    "rather deep": (json.dumps({"changes": deep(40)}), "nested too deeply"),
     "a long number": ('{"schema": ' + "9" * 5000 + "}", "a number of 5000 digits"),
     "half a character": (json.dumps({"schema": "\ud800"}), "half a character"),
     "text": ("What would be changed", "--format json"),

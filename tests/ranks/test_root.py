@@ -49,3 +49,13 @@ def assert_root(wanted: Mapping[str, Any], root: Optional[Mapping[str, Any]], fo
     assert root is not None
     found = {**root, "file": root["file"] and str(Path(root["file"]).relative_to(folder))}
     assert {key: found[key] for key in wanted["root"]} == wanted["root"]
+
+
+@pytest.mark.parametrize(
+    "line", ["WORLD_SIZE={size}", "Entry-HcclCommInitRootInfo:ranks[{size}], rank[{rank}], rootinfo: host ip[10.0.0.1]"]
+)
+def test_a_number_of_ranks_that_no_job_has_is_none(tmp_path: Path, line: str) -> None:
+    for rank in (0, 1):
+        first = line.format(size=1 << 22, rank=rank)
+        (tmp_path / f"rank_{rank}.log").write_text(f"{first}\nRANK={rank}\nValueError: bad\n")
+    assert diagnose([str(tmp_path)], check=False).job.missing == ()

@@ -180,6 +180,15 @@ INTERPRETERS: dict[str, Callable[[Path, Path], object]] = {
         (written(env, "a").parent / "_x_editable").mkdir(),
         written(env, "_x_editable/__init__.py").write_text(f'install({{"x": "{other}/src/x.py"}})\n'),
     ),
+    "a module where a .pth file leads": lambda env, other: give_away(named_by_pth(env, "sitecustomize.py")),
+    "a package where a .pth file leads": lambda env, other: give_away_one(named_by_pth(env, "p/__init__.py").parent),
+    "compiled code where a .pth file leads": lambda env, other: (
+        named_by_pth(env, "p/__init__.py"),
+        give_away(named_by_pth(env, "p/__pycache__/__init__.cpython-39.pyc")),
+    ),
+    "a namespace package where a .pth file leads": lambda env, other: give_away(named_by_pth(env, "n/p/__init__.py")),
+    "a zip file of the library": lambda env, other: give_away(written(env, "../../python39.zip")),
+    "libpython": lambda env, other: give_away(written(env, "../../libpython3.9.so.1.0")),
     "another's .pth file": lambda env, other: give_away(written(env, "y.pth")),
     "sitecustomize": lambda env, other: give_away(written(env, "sitecustomize.py")),
     "a link to the program": lambda env, other: relink(env / "bin/python", other / "python3"),
@@ -192,6 +201,15 @@ INTERPRETERS: dict[str, Callable[[Path, Path], object]] = {
 def written(env: Path, name: str) -> Path:
     path = next(env.glob("lib/python*/site-packages")) / name
     path.write_text("")
+    return path
+
+
+def named_by_pth(env: Path, name: str) -> Path:
+    """A file in a directory of root's that a .pth file adds to the import path."""
+    path = env.parent / "src" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+    written(env, "src.pth").write_text(f"{env.parent}/src\n")
     return path
 
 
@@ -234,6 +252,18 @@ def test_an_interpreter_that_others_can_change_is_not_started(
     INTERPRETERS[attack](env, hostile)
     with pytest.raises(UntrustedError):
         resolve_program(python)
+
+
+def test_data_beside_modules_is_no_reason(environment: Path, tmp_path: Path) -> None:
+    """A checkout of root's with what its jobs write: no import reaches that."""
+    env = tmp_path / "own/env"
+    shutil.copytree(environment, env, symlinks=True)
+    named_by_pth(env, "p/__init__.py")
+    for name in ("data/train/pictures/1.jpg", "p/samples/x/y.txt", "train.log", "run-1/log.py"):
+        give_away(named_by_pth(env, name))
+    (env.parent / "src/p/loop").symlink_to("..")
+    give_away_one(env.parent / "src/data/train/pictures")
+    assert interpreter_exposure(str(env / "bin/python")) is None
 
 
 def test_what_pth_files_import_of_root_s_is_no_reason(environment: Path, tmp_path: Path) -> None:

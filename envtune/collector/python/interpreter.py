@@ -18,8 +18,9 @@ from .installation import (
 from .wrappers import PYTHON_NAME, interpreter_behind
 
 # Where a second Python usually lives on these hosts: source builds as the porting guide makes them, conda.
-USUAL_PYTHONS = ("/opt/conda", "/opt/miniconda3", "/usr/local/miniconda3", "/usr/local/anaconda3", "/root/miniconda3")
-HOME_PYTHONS = ("miniconda3", "anaconda3", "miniforge3", ".conda")  # ~/.conda/envs: of a conda that others installed
+CONDA_FOLDERS = ("conda", "miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba")
+USUAL_PYTHONS = tuple(base + "/" + name for base in ("/opt", "/usr/local", "/root") for name in CONDA_FOLDERS)
+HOME_PYTHONS = CONDA_FOLDERS + (".conda",)  # ~/.conda/envs: of a conda that others installed
 
 
 def find_interpreter(

@@ -40,7 +40,8 @@ _CAUGHT = re.compile(
 )
 _SUCCESS = re.compile(
     r"\b(?:train(?:ing)?|finetun\w+|run|job|evaluation|benchmark|pipeline|inference)\b (?:is |has |was )?"
-    r"(?:successfully )?(?:complete[d]?|finished|done|succeeded|ended (?:well|normally))\b(?! with (?:error|fail|exit))"
+    r"(?:successfully )?(?:complete[d]?|finished|done|succeeded|ended (?:well|normally))\b"
+    r"(?!.{0,40}(?:error|fail|exit|abort|kill|exception))"
     r"|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b|\b(?:finished|completed) (?:the )?training\b"
     r"|\btrain_runtime\b"
     r"|\u8bad\u7ec3(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)|\bstatus\W{1,4}succeeded\b"

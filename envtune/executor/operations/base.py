@@ -23,7 +23,6 @@ class Operation:
         self.wire = wire
         self.subject = str(wire["op"])
         self.planned: Optional[str] = wire.get("expect")  # what the plan expects `observe` to say before
-        self.has_expectations = bool({"expect", "holds", "given"} & set(wire))
 
     def observe(self) -> str:
         """Return what is there now, as text that can be compared. Raises RefusedError when it may not be touched."""
@@ -32,9 +31,6 @@ class Operation:
     def final_state(self) -> str:
         """Return what `observe` says once it is applied; empty when that cannot be known before."""
         return ""
-
-    def require_precondition(self) -> None:
-        """Raise RefusedError when what the plan depends on, besides the subject itself, has changed."""
 
     def backup(self, directory: RunDirectory) -> Record:
         """Keep everything that is needed to undo it: a record with `was`, what `observe` says; bytes in files."""

@@ -51,15 +51,8 @@ class FileOperation(Operation):
         """Return the digest of the planned content, or `absent`."""
         return self._digest(self.content)
 
-    def require_precondition(self) -> None:
-        """Raise RefusedError when chattr keeps the file as it is, or others could lead the write elsewhere."""
-        try:
-            with parent_of(self.path) as parent:
-                self._require_replaceable(parent)
-        except FileNotFoundError:
-            missing_parents(self.path)
-
     def _require_replaceable(self, parent: Directory) -> None:
+        """Raise RefusedError when chattr keeps the file as it is, or it is not the user's as whom root writes."""
         if is_kernel_file(self.path):
             return
         status = parent.status(os.path.basename(self.path))

@@ -61,7 +61,6 @@ class ReplaceTreeOperation(Operation):
         self.site = wire.get("site", "")
         self.timeout = wire.get("timeout", _TIMEOUT_OF_A_STEP)
         self.env = wire.get("env", {})
-        self.has_expectations = True  # of whose the trees are
 
     def observe(self) -> str:
         """Return one digest over everything `touches` names."""

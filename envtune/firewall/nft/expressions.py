@@ -42,7 +42,6 @@ SERVICES = {
     "http-alt": 8080,
 }
 OTHER_PROTOCOLS = frozenset({"udp", "udplite", "icmp", "icmpv6", "igmp", "sctp", "dccp", "esp", "ah", "comp", "arp"})
-ALL_PORTS = ((0, 65535),)
 
 
 def match_condition(body: Mapping[str, Any], listing: Listing) -> Condition:

@@ -306,7 +306,9 @@ _NO_WRITE: Sequence[tuple[str, Text]] = (
         r"|rc[0-9S.]?.*[.]d/.*|rc[.]local|init[.]d/.*|inittab|init/.*|udev/.*|polkit-1/.*|dbus-1/.*|modprobe[.]d/.*|modprobe[.]conf"
         r"|modules(-load[.]d/.*)?|binfmt[.]d/.*|apt/.*|dpkg/.*|yum(/.*|[.]conf|[.]repos[.]d/.*)|dnf/.*|zypp/.*|rpm/.*|pip[.]conf"
         r"|xdg/.*|alternatives/.*|NetworkManager/.*|network/.*|dhcp/.*|logrotate[.](d/.*|conf)|update-motd[.]d/.*|grub[.]d/.*"
-        r"|default/.*|docker/.*|containerd/.*|kernel/.*|dracut[.].*|initramfs-tools/.*|firewalld/.*|ufw/.*|nftables[.]conf)",
+        r"|default/.*|docker/.*|containerd/.*|kernel/.*|dracut[.].*|initramfs-tools/.*|firewalld/.*|ufw/.*|nftables[.]conf"
+        r"|bash_completion([.]d/.*)?|skel/.*|X11/.*|environment[.]d/.*|rsyslog.*|x?inetd.*|networkd-dispatcher/.*|acpi/.*"
+        r"|ppp/.*|sysconfig/.*|gitconfig|aliases|tuned/(?!(profiles/)?envtune/tuned[.]conf$).*)",
         _STARTED,
     ),
     (
@@ -317,12 +319,12 @@ _NO_WRITE: Sequence[tuple[str, Text]] = (
     (
         r"/(usr/(local/)?)?lib(64|32)?/(systemd|udev|modprobe[.]d|modules.*|security|tmpfiles[.]d|sysctl[.]d|dracut|firewalld"
         r"|binfmt[.]d|environment[.]d|sysusers[.]d|kernel|pam[.]d|tuned)/.*|/usr/(local/)?share/(polkit-1|dbus-1|applications)/.*"
-        r"|/run/(?!user/).*|/var/(spool|lib/(dpkg|rpm|systemd|polkit-1|AccountsService|apt|cloud|docker))/.*",
+        r"|/usr/(local/)?share/bash-completion/.*|(/var)?/run/(?!user/).*|/var/(spool|lib/(dpkg|rpm|systemd|polkit-1|AccountsService|apt|cloud|docker))/.*",
         _STARTED,
     ),
     (
         r"(/root)?/[.](bash|z|c|tc|k)?(sh)?(rc|_profile|_login|_logout|_aliases|profile|login|logout|env|shenv|shrc)"
-        r"|/root/[.](xinitrc|xprofile|inputrc|vimrc|pip/.*|config/(fish|systemd|pip|autostart|environment[.]d)/.*|local/bin/.*)",
+        r"|/root/[.](xinitrc|xprofile|inputrc|vimrc|pip/.*|gitconfig|config/(fish|systemd|pip|autostart|environment[.]d)/.*|local/bin/.*)",
         _STARTED,
     ),
 )
@@ -343,7 +345,7 @@ def _file_refusal(operation: Mapping[str, Any]) -> Optional[Text]:
     if _MAY_WRITE.fullmatch(path):
         return None
     for pattern, reason in _NO_WRITE:
-        if re.fullmatch(pattern, path):
+        if re.fullmatch(pattern, path, re.DOTALL):
             return Message("{path}: {reason}", path=path, reason=reason)
     return None
 

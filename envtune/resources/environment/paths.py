@@ -50,13 +50,16 @@ def _reading(context: Context, name: str, path: str) -> Reading:
     if not path.startswith("/"):
         return unknown(Message("{path} is relative, and where the job is started is not known", path=path))
     try:
-        defect = _defect(context.host, path, row)
+        is_missing, defect = _is_missing(context.host, path), _defect(context.host, path, row)
     except HostError as error:
         return unknown(host_error_text(error), isinstance(error, Denied))
-    missing = defect is not None and row["kind"] == "dir" and _is_missing(context.host, path)
-    commands = (Command("fix", f"mkdir -p {quoted(path)}"),) if missing else ()
-    shown = defect or Message("{path} is there", path=path)
-    return Reading(name, defect is None, evidence, shown, wanted, commands=commands)
+    commands = (Command("fix", f"mkdir -p {quoted(path)}"),) if defect and is_missing and row["kind"] == "dir" else ()
+    sound = (
+        Message("{path} does not exist yet and is created on use", path=path)
+        if is_missing
+        else Message("{path} is there", path=path)
+    )
+    return Reading(name, defect is None, evidence, defect or sound, wanted, commands=commands)
 
 
 def _defect(host: Host, path: str, row: Mapping[str, Any]) -> Optional[Text]:

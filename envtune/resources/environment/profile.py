@@ -14,6 +14,7 @@ from envtune.messages import Bilingual, Literal, Message, Text
 from envtune.ranges import checked_int
 from envtune.resources.environment.conflicts import HCCL_DEFAULT_EXEC, RULES
 from envtune.resources.environment.reference import (
+    NO_TORCH_NPU,
     TorchNpu,
     about,
     names,
@@ -150,7 +151,7 @@ def is_read(context: Context, name: str) -> Optional[bool]:
         return True
     release = torch_npu_of(context)
     if not isinstance(release, TorchNpu):
-        return True if read_everywhere(name) and context.facts.value("torch_npu") != "none" else None
+        return True if read_everywhere(name) and release is not NO_TORCH_NPU else None
     return True if read_everywhere(name) else reads(release, name)
 
 

@@ -29,8 +29,8 @@ def judge(form: Mapping[str, Any], value: str, npu: Optional[str], variables: Ma
     if "in" in form:
         folded = value if form.get("case", True) else value.lower()
         return Judgement(folded in form["in"], Literal(" | ".join(form["in"])))
-    if "int" in form:
-        return Judgement(_whole_number(form, value), _number_words(form))
+    if "int" in form or "number" in form:
+        return Judgement(_is_in_range(form, value), _number_words(form))
     return Judgement(re.fullmatch(form["matches"], value) is not None, Bilingual(*form["words"]))
 
 
@@ -41,7 +41,7 @@ def _judge_by_product(
     mine = [row for row in rows if npu in row["npu"]]
     if mine:
         return judge({key: mine[0][key] for key in mine[0] if key not in ("npu", "with")}, value, npu, variables)
-    verdicts = [_whole_number(row, value) for row in rows]
+    verdicts = [_is_in_range(row, value) for row in rows]
     ranges = ((Literal("/".join(row["npu"])), _number_words(row)) for row in rows)
     wanted = clauses(Message("{models}: {range}", models=models, range=words) for models, words in ranges)
     if len(set(verdicts)) == 1:
@@ -58,9 +58,27 @@ def _whole_number(form: Mapping[str, Any], value: str) -> bool:
     return bool(low <= number and (high is None or number <= high) and number % form.get("step", 1) == 0)
 
 
+def _is_in_range(form: Mapping[str, Any], value: str) -> bool:
+    """Return whether it is a whole number of the range, or where the form has `places` a decimal with as many."""
+    if "int" in form:
+        return _whole_number(form, value)
+    found = re.fullmatch(rf"([0-9]{{1,18}})(?:\.([0-9]{{1,{form['places']}}})0{{0,18}})?", value)
+    if found is None:
+        return False
+    low, high = form["number"]
+    whole, places = int(found[1]), int(found[2] or "0")
+    return bool(low <= whole <= high and (whole < high or places == 0))
+
+
 def _number_words(form: Mapping[str, Any]) -> Text:
-    low, high = form["int"]
     unit = f" {form['unit']}" if "unit" in form else ""
+    if "number" in form:
+        low, high = form["number"]
+        step = f"0.{'1':0>{form['places']}}"
+        return Message(
+            "a number from {low} to {high}{unit}, in steps of {step}", low=low, high=high, unit=unit, step=step
+        )
+    low, high = form["int"]
     if high is None:
         return Message("a whole number of at least {low}{unit}", low=low, unit=unit)
     words = Message("a whole number from {low} to {high}{unit}", low=low, high=high, unit=unit)

@@ -34,7 +34,6 @@ from envtune.resources.environment.value_formats import judge
 from envtune.resources.npu.devices import runs_elsewhere
 
 WHITELIST = "HCCL_WHITELIST_DISABLE"
-BLOCKING = "ASCEND_LAUNCH_BLOCKING"
 
 
 @probe("environment.variable")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from envtune.commandline import WithheldError, line
+from envtune.commandline import WithheldError, for_this_host, line
 from envtune.context import Context
 from envtune.messages import Literal, Message, Text
 
@@ -55,7 +55,9 @@ def is_undecided(answer: str) -> bool:
 def probe_command(context: Context) -> Text:
     """Return the command that asks the other hosts."""
     words = ("envtune", "check", "--probe")
+    if not context.host.live:
+        return Literal(line(words))
     try:
-        return Literal(line((*words, *(context.target.options.words if context.host.live else ()))))
+        return Literal(for_this_host(line((*words, *context.target.options.words))))
     except WithheldError as error:
         return error.reason

@@ -17,6 +17,7 @@ from envtune.host.json import parse_json
 from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
 from envtune.resources.network.names import host_addresses, is_address, is_loopback, job_nodes, variables_source
+from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 
 NAMES = ("HCCL_IF_IP", "HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "RANK_TABLE_FILE")
 # Keys of a rank table whose value names a host. Source: rank table 1.0 and 1.2 of the HCCL user guide.
@@ -49,6 +50,8 @@ def selects(pattern: str, name: str) -> bool:
 
 def _reading(context: Context, name: str, value: str) -> Reading:
     setting = Evidence(variables_source(context), f"{name}={value}")
+    if runs_elsewhere(context) and (name != "HCCL_IF_IP" or is_address(value)):
+        return Reading(name, None, setting, reason=ELSEWHERE)
     try:
         fault, expected = _fault(context, name, value)
     except Undetermined as error:

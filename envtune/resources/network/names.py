@@ -25,6 +25,7 @@ from envtune.resources.network.answers import (
     may_connect,
     probe_command,
 )
+from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 
 # Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
 PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")
@@ -55,6 +56,8 @@ def master_addr(context: Context) -> Iterable[Reading]:
     address = master_address(context)
     if address is None:
         raise NotApplicable(Message("MASTER_ADDR is not set for this job"), variables_source(context))
+    if runs_elsewhere(context) and _depends_on_host(address):
+        return [Reading("MASTER_ADDR", None, address.evidence, reason=ELSEWHERE)]
     if address.reason is not None and address.is_own is None and not _is_impossible(address):
         return [Reading("MASTER_ADDR", None, address.evidence, reason=address.reason)]
     variables = context.target.variables()
@@ -152,6 +155,13 @@ def _is_impossible(address: MasterAddress) -> bool:
     return not address.text or (not address.addresses and not is_host_name(address.text))
 
 
+def _depends_on_host(address: MasterAddress) -> bool:
+    """Return whether another host may judge the address otherwise: whose it is, and how its name resolves."""
+    if not address.addresses:
+        return is_host_name(address.text)
+    return address_fault(address) is None and not _is_loopback_only(address)
+
+
 def port_number(text: str) -> Optional[int]:
     """Return the port that a variable names, None for anything else."""
     port = decimal(text.strip())
@@ -171,8 +181,12 @@ def _judge_master(address: MasterAddress, job: JobNodes) -> tuple[Optional[bool]
     return _judge_own(address, job) if address.is_own else _judge_other(job)
 
 
+def _is_loopback_only(address: MasterAddress) -> bool:
+    return bool(address.addresses) and all(is_loopback(one) for one in address.addresses)
+
+
 def _judge_own(address: MasterAddress, job: JobNodes) -> tuple[bool, Text]:
-    if all(is_loopback(one) for one in address.addresses):
+    if _is_loopback_only(address):
         if job.size is not None and job.size > 1:
             return False, Message("each of the nodes would call itself")
         return True, Message("this host, for a job on a single node")

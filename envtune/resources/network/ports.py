@@ -19,6 +19,7 @@ from envtune.model import Command, Evidence, Listener, Reading, Source
 from envtune.ranges import checked_int, decimal
 from envtune.records import NamedTuple
 from envtune.resources.network.names import job_nodes, master_address, variables_source
+from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 
 BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
 EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
@@ -286,6 +287,8 @@ def master_port(context: Context) -> Iterable[Reading]:
     if (address is not None and address.is_own is False) or (job_nodes(variables).rank or 0) > 0:
         shown = Message("{port}; bound by the master, which is another host", port=value)
         return [Reading("MASTER_PORT", "right", setting, shown, expected)]
+    if runs_elsewhere(context):
+        return [Reading("MASTER_PORT", None, setting, expected=expected, reason=ELSEWHERE)]
     reading = _bindable_reading(context, port, expected)
     bad = reading.reason is None and reading.value != "right"
     return [reading._replace(fields={"port": value, **_free_port(context)}) if bad else reading]

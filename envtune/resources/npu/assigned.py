@@ -21,12 +21,16 @@ SINGLE = ("ASCEND_DEVICE_ID", "DEVICE_ID")
 LOCAL_SIZE = "LOCAL_WORLD_SIZE"
 SIZES = ("RANK_SIZE", "WORLD_SIZE")
 OPTION = "--device-list"
-RANKS = ("RANK", "LOCAL_RANK", "RANK_ID", "RANK_TABLE_FILE")  # of a rank, as torchrun and HCCL name them
+# Of a rank, as torchrun, HCCL, Open MPI, MPICH and Slurm, and msrun name them.
+RANKS = ("RANK", "LOCAL_RANK", "RANK_ID", "RANK_TABLE_FILE", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MS_WORKER_NUM")
 IDS_LIMIT = 65536  # characters of a list, and ids that its ranges stand for; a server has 16 devices
 ALL = (RT_VISIBLE, VISIBLE, *SINGLE, LOCAL_SIZE, *SIZES, OPTION)
 
 _IN_SCRIPT = re.compile(r"--device[-_]list[=\s]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)")
-_RANKS_STARTED = re.compile(r"--nproc[-_]per[-_]node[=\s]+[\"']?([\w${}]+)")  # option of torchrun
+# Options of torchrun, msrun, deepspeed and accelerate.
+_RANKS_STARTED = re.compile(
+    r"(?<!\S)(--nproc[-_]per[-_]node|--(?:local_)?worker_num|--num_gpus|--num_processes)[=\s]+[\"']?([\w${}]+)"
+)
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -84,7 +88,7 @@ def named_ranks(context: Context) -> Optional[str]:
             return f"{name}={variables[name]}"
     started = _RANKS_STARTED.search(_command_text(context))
     if started is not None:
-        return f"--nproc_per_node={started[1]}"
+        return f"{started[1]}={started[2]}"
     option = _device_list_option(context, variables)
     return None if option is None else f"{OPTION}={option[0]}"
 

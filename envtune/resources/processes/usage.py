@@ -38,10 +38,12 @@ LOGIN_UNITS = ("sshd.service", "ssh.service", "crond.service", "cron.service", "
 MOUNTS = "/proc/self/mountinfo"
 _HIDING = r"hidepid=(?!0$|off$).+"
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel's proc_ns.h: every process is in its /proc
-# What starts the ranks of a job; torch renames its main thread and its agent.
+# What starts the ranks of a job, by its name or its argv[0] (the interpreter of a script that is named after itself);
+# torch renames its main thread and its agent.
 LAUNCHERS = re.compile(
-    r"python[\d.]*|pt_main_thread|pt_elastic|torchrun|msrun|mpirun|mpiexec|orterun|deepspeed|accelerate"
+    r"python[\d.]*|pt_main_thread|pt_elastic|torchrun|msrun|mpirun|mpiexec|orterun|deepspeed|accelerate|(?:ba|da|k|z)?sh"
 )
+INIT_SECONDS = 2  # within which the init of a container starts what it was told to run
 RANK_MARK = "TORCHELASTIC_RUN_ID"  # torchrun sets it for its workers, which it may start in sessions of their own
 
 
@@ -302,15 +304,24 @@ def _adopted_launcher(context: Context, process: Process) -> Optional[Process]:
     """Return the launcher above a rank where init adopted it and it is no service of its own; None otherwise."""
     by_pid = context.cached(processes_by_pid)
     for _ in range(MAX_LAUNCHERS):
-        if not LAUNCHERS.fullmatch(process.name):
-            return None
         parent = by_pid.get(process.ppid)
-        if parent is None:
+        if parent is None or not _is_launcher(process):
             return None
         if parent.name in ADOPTERS:
-            return None if _is_service(context, process) else process
+            return None if _is_main_program(process, parent) or _is_service(context, process) else process
         process = parent
     return None
+
+
+def _is_main_program(process: Process, parent: Process) -> bool:
+    """Return whether it is what the init of a container (tini, dumb-init) was told to run, and not adopted by it."""
+    is_early = parent.started > 0 and process.started - parent.started <= INIT_SECONDS
+    return is_early and parent.pid == 1 and parent.name not in ("systemd", "init")
+
+
+def _is_launcher(process: Process) -> bool:
+    names = (process.name, *(argument.rpartition("/")[2] for argument in process.argv[:1]))
+    return any(LAUNCHERS.fullmatch(name) for name in names)
 
 
 def processes_by_pid(context: Context) -> Mapping[int, Process]:

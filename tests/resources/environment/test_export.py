@@ -194,6 +194,20 @@ LANGUAGES = [
     ("run", "#!/usr/bin/env -S python3 -u\nimport os\n", "python"),
     ("run", "#!/bin/sh\n'''exec' /x/python \"$0\" \"$@\"\n' '''\nimport os\n", "python"),
     ("train", "import os\n\nprint(1)\n", "python"),
+    *(
+        ("run", f"#!/bin/sh\n# -*- coding: utf-8 -*-\n\n{line}\nimport os\n", "python")
+        for line in (
+            "''':'\nexec python3 \"$0\"\n'''",
+            "''''exec python3 -u -- \"$0\" ${1+\"$@\"} # '''",
+            "''''which python3 >/dev/null 2>&1 && exec python3 \"$0\" # '''",
+            '"exec" "python3" "$0" "$@"',
+            '""":"\nexec python3 $0\n"""',
+        )
+    ),
+    ("run", '#!/bin/sh\n\':\' //; exec node "$0" "$@"\nlet a = 1\n', "JavaScript"),
+    ("run", "#!/bin/sh\neval 'exec perl -x -wS $0 ${1+\"$@\"}'\n  if 0;\n", "Perl"),
+    ("run", "#!/bin/sh\n: unused\nexec python3 train.py\n", None),
+    ("run", "#!/bin/sh\n\"$TOOLS/exec\" x\n'true'\neval 'exec 3>&1'\n", None),
     ("train.py", "print(1)\n", "python"),
     ("job.yaml", "a: 1\n", "YAML"),
     ("job", "---\na: 1\n", "YAML"),

@@ -64,7 +64,7 @@ def good(name: str, value: str, npu: Optional[str] = None, **others: str) -> Opt
         ("HCCL_RDMA_QPS_PER_CONNECTION", "1 32", "0 33"),
         ("HCCL_MULTI_QP_THRESHOLD", "1 8192", "0 8193"),
         ("HCCL_WHITELIST_DISABLE", "0 1", "2 true"),
-        ("HCCL_OP_EXPANSION_MODE", "AIV AI_CPU AICPU_TS HOST HOST_TS CCU_MS CCU_SCHED", "aiv CCU_ GPU"),
+        ("HCCL_OP_EXPANSION_MODE", "AIV AI_CPU AICPU_TS AICPU_CacheDisable HOST HOST_TS CCU_MS", "aiv CCU_ GPU"),
         ("HCCL_DETERMINISTIC", "true false strict TRUE", "1 0 yes"),
         ("HCCL_OP_RETRY_ENABLE", "L1:0,L2:0 L0:0,L1:1,L2:1 L1:1", "1 L3:0 L1=0 L1:2"),
         (
@@ -73,13 +73,15 @@ def good(name: str, value: str, npu: Optional[str] = None, **others: str) -> Opt
             "MaxCnt:0 MaxCnt:11 HoldTime:60001 3",
         ),
         ("HCCL_SOCKET_FAMILY", "AF_INET AF_INET6", "4 inet"),
-        ("HCCL_SOCKET_IFNAME", "eth ^eth =eth0 eth0,enp67s0f5", "eth0,=eth1 /dev/eth0 ^"),
+        ("HCCL_SOCKET_IFNAME", "eth ^eth =eth0 ^=eth0,enp0 eth0,enp67s0f5", "eth0,=eth1 /dev/eth0 ^ ^= =^eth0"),
         (
             "HCCL_ALGO",
             "level0:NA;level1:ring level0:NA;level1:H-D_R;level2:NB alltoall=level0:NA;level1:pipeline",
             "ring level1=ring level0:",
         ),
         ("TASK_QUEUE_ENABLE", "0 1 2", "3 true on"),
+        ("NPU_ASD_ENABLE", "0 1 2 3", "4 true"),
+        ("STREAMS_PER_DEVICE", "8 32", "16 0"),
         ("COMBINED_ENABLE", "0 1", "2 yes"),
         ("MULTI_STREAM_MEMORY_REUSE", "0 1 2 3", "4 -1"),
         ("ACL_OP_COMPILER_CACHE_MODE", "enable disable force", "on 1"),
@@ -140,6 +142,15 @@ def test_timeout_of_vector_core_collectives() -> None:
     assert good("HCCL_EXEC_TIMEOUT", "1836", "910A", HCCL_OP_EXPANSION_MODE="AIV") is True
 
 
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [("0.05", True), ("0.5", True), ("0.050", True), ("1091.00", True), ("0.005", False), ("1091.01", False)],
+)
+def test_timeout_of_vector_core_collectives_in_steps_of_ten_milliseconds(value: str, wanted: bool) -> None:
+    assert good("HCCL_EXEC_TIMEOUT", value, "A3", HCCL_OP_EXPANSION_MODE="AIV") is wanted
+    assert good("HCCL_EXEC_TIMEOUT", value, "910B") is False  # whole seconds only
+
+
 def test_an_allocator_option_nobody_told_us_of() -> None:
     assert good("PYTORCH_NPU_ALLOC_CONF", "expandable_segments:True,from_the_future:1") is None
     assert good("PYTORCH_NPU_ALLOC_CONF", "expandable_segments:1,from_the_future:1") is False
@@ -177,7 +188,8 @@ def test_order_of_releases() -> None:
         ("2.1.0.post8", "CPU_AFFINITY_CONF", None),  # v2.1.0-6.0.rc3: 5.0.0 does not, 6.0.0 does
         ("2.1.0.post10+gitabc", "CPU_AFFINITY_CONF", True),
         ("2.7.1.post4", "PER_STREAM_QUEUE", True),
-        ("2.9.0.post6", "HCCL_BLOCKING_WAIT", None),  # dropped in between
+        ("2.10.0", "HCCL_BLOCKING_WAIT", True),  # in a list of names
+        ("2.9.0.post6", "TORCH_HCCL_DESYNC_DEBUG", False),
         ("2.1.0.post3", "PYTORCH_NPU_ALLOC_CONF", True),  # not in the matrix itself, between two that are
         ("2.10.0", "A_NAME_NOBODY_SCANNED", None),
     ],

@@ -59,6 +59,24 @@ def test_workers_of_a_live_launcher() -> None:
     assert failed(on_npu1(row(4000, 1, name="torchrun"), row(4242, 4000))) == []
 
 
+@pytest.mark.parametrize(
+    ("init", "started", "launcher", "outcome"),
+    [
+        ("systemd", 1699740000, {"name": "bash", "argv": ["bash", "train.sh"]}, Outcome.UNKNOWN),  # nohup bash train.sh
+        ("systemd", 1699740000, {"name": "sh", "argv": ["sh", "train.sh"]}, Outcome.UNKNOWN),
+        ("systemd", 1699740000, {"name": "vllm", "argv": ["/usr/bin/python3", "/usr/bin/vllm"]}, Outcome.UNKNOWN),
+        ("systemd", 1699740000, {"name": "tmux: server", "argv": ["tmux"]}, Outcome.PASS),  # no launcher of ranks
+        ("systemd", 1699000001, {"name": "bash", "argv": ["bash", "train.sh"]}, Outcome.UNKNOWN),
+        ("tini", 1699740000, {"name": "bash", "argv": ["bash", "train.sh"]}, Outcome.UNKNOWN),
+        ("tini", 1699000001, {"name": "bash", "argv": ["bash", "train.sh"]}, Outcome.PASS),  # docker run --init
+    ],
+)
+def test_a_rank_below_what_init_adopted(init: str, started: int, launcher: dict[str, Any], outcome: Outcome) -> None:
+    rows = [{**INIT, "name": init}, row(4100, 1, started=started, **launcher), row(4242, 4100)]
+    findings = judge("PROC001", like="npu-910b-busy", processes=rows)
+    assert {finding.outcome for finding in findings} == {outcome}
+
+
 @pytest.mark.parametrize("state", ["Z", "T", "t"])
 def test_zombie_or_stopped(state: str) -> None:
     assert failed(on_npu1(row(4000, 1, name="bash"), row(4242, 4000, state=state))) == ["npu1"]
