@@ -85,7 +85,8 @@ def _print_end(runs: Sequence[RecordedRun], state: str, lang: str) -> None:
 
     undo = next((run.name for run in reversed(runs) if run.status in ("applied", "partly")), None)
     if undo is not None:
-        typer.echo(shown(Message("To undo a run: envtune undo {run}", run=undo), lang))
+        line = for_this_host(f"envtune undo {undo}", same_user=True)
+        typer.echo(shown(Message("To undo a run: {command}", command=line), lang))
     if not runs:
         typer.echo(shown(Message("no fix has been applied on this host ({state})", state=state), lang))
 
