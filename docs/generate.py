@@ -22,11 +22,12 @@ from envtune.catalog.schema import TABLES, TITLES
 from envtune.fix import document as plan
 from envtune.messages import Bilingual, Text
 from envtune.model import Check, FaqEntry
-from envtune.report import check_json
-from envtune.report.check_text import SEVERITIES
+from envtune.policy import forms as policy
+from envtune.report import check_json, npu
 from envtune.report.diagnosis import json as diagnosis
 from envtune.report.entry import Entry, Section, head, label, sections
-from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, REPORT
+from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, NPUS, POLICY_CHECK, REPORT_1, REPORT_2
+from envtune.report.words import SEVERITIES
 from envtune.schema import json_schema
 from envtune.schema.types import Record
 from envtune.snapshot import schema as snapshot
@@ -56,7 +57,11 @@ _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "codes": ("envtune error codes (checks/codes/*.yaml)", CODES),
     "snapshot": (snapshot.SCHEMA, snapshot.SNAPSHOT),
     "plan": (plan.SCHEMA, plan.PLAN),
-    "report": (check_json.SCHEMA, REPORT),
+    "policy": (policy.SCHEMA, policy.policy_form()),
+    "policy-check": ("envtune.policy-check/1", POLICY_CHECK),
+    "report": (check_json.SCHEMAS[1], REPORT_1),
+    "report-2": (check_json.SCHEMAS[2], REPORT_2),
+    "npu": (npu.SCHEMA, NPUS),
     "diagnosis": (diagnosis.SCHEMAS[1], DIAGNOSIS_1),
     "diagnosis-2": (diagnosis.SCHEMAS[2], DIAGNOSIS_2),
 }

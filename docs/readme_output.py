@@ -1,4 +1,4 @@
-"""The one picture of the README: a part of a real report on a recorded host, written between its markers.
+"""The one picture of the README: a real report on a recorded host, written between its markers.
 
 python docs/readme_output.py            write it
 python docs/readme_output.py --check    end with 1 when the README shows something else
@@ -11,19 +11,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = "910b-openeuler2203-troubled"
-SELECTED = ("CPU001", "CPU002", "NET005", "CANN003", "ENV103")
 BEGIN, END = "<!-- output -->\n```text\n", "```\n<!-- /output -->"
 
 
 def picture() -> str:
-    """What `envtune check --select ...` prints on the recorded host."""
+    """What `envtune check` prints on the recorded host."""
     sys.path.insert(0, str(ROOT / "tests"))
     from helpers.recorded import host_data, report
 
-    from envtune.report import check_text as text
+    from envtune.report.check_short import render
 
-    made = report(host_data(HOST), SELECTED)
-    return text.render(made, "en", width=100) + "\n"
+    return render(report(host_data(HOST)), "en", width=80) + "\n"
 
 
 def updated(readme: str) -> str:

@@ -52,6 +52,10 @@ class CatalogError(EnvtuneError):
         self.diagnostics = tuple(line.en for line in diagnostics)
 
 
+class PolicyError(CatalogError):
+    """A site's policy file is wrong; one line for each thing that is, as of a catalogue file."""
+
+
 class SnapshotError(EnvtuneError):
     """A snapshot cannot be trusted or understood; `where` names the member and the place in it."""
 

@@ -101,6 +101,31 @@ class SeverityRow(NamedTuple):
     severity: Severity
 
 
+class Waiver(NamedTuple):
+    """What a site's policy accepts for a time: findings of `check` about `subject` on `hosts` (policy/patterns.py).
+
+    `expires` is its last day, as 2027-01-31. `unknown`: it also covers what could not be checked.
+    """
+
+    check: str
+    reason: str
+    owner: str
+    expires: str
+    subject: str = "*"
+    hosts: str = "*"
+    unknown: bool = False
+
+
+class Covered(NamedTuple):
+    """A check whose findings have the same cause as those of the check that names it.
+
+    They have it where both are about the same subject or, with `subject`, where the naming check found that one.
+    """
+
+    check: str
+    subject: str = ""
+
+
 class Check(NamedTuple):
     """One entry of `checks/<family>/`; see docs/catalogue.md for the fields."""
 
@@ -125,6 +150,10 @@ class Check(NamedTuple):
     commands_by: tuple[tuple[Mapping[str, Any], tuple[Command, ...]], ...] = ()  # by facts; the first that holds wins
     faq: tuple[str, ...] = ()  # the entries that name the check in `named_by`
     deadline: float = 20.0
+    waivers: tuple[Waiver, ...] = ()  # of the policy in use
+    impact: str = "degrades"  # on a job: stops | degrades (slower, or other results) | none
+    note: bool = False  # what it finds is worth knowing and no problem
+    covers: tuple[Covered, ...] = ()
 
     @property
     def family(self) -> str:
@@ -265,6 +294,7 @@ class Finding(NamedTuple):
     evidence: Evidence
     needs_privilege: bool = False  # unknown only because of a missing privilege
     commands: tuple[Command, ...] = ()  # what to type on this host
+    waiver: Optional[Waiver] = None  # why the outcome is waived; where it is not, the waiver has expired
 
     @property
     def id(self) -> str:
@@ -346,6 +376,8 @@ class Report(NamedTuple):
     target: Mapping[str, Source]
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
+    fixable: Optional[tuple[str, ...]] = None  # checks whose findings `envtune fix` would fix; None: nobody asked
+    policy: Mapping[str, str] = {}  # `file` and `profile` of the policy in use
 
 
 class FixOptions(NamedTuple):

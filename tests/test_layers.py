@@ -28,6 +28,7 @@ LAYERS = (
     ("context", "expect"),
     ("resources",),
     ("catalog",),
+    ("policy",),
     ("audit",),
     ("fix", "diagnose"),
     ("report", "run"),
@@ -46,7 +47,8 @@ FOLDER_FILES = 16
 ROOT_FILES = 12
 # Longer than a function should be, and why that is right.
 LONG_FUNCTIONS: Mapping[str, str] = {
-    "envtune.cli.fix.command": "a line for each of its 26 options",
+    "envtune.cli.check.command": "a line for each of its 20 options",
+    "envtune.cli.fix.command": "a line for each of its 28 options",
 }
 TEXT = (".py", ".yaml", ".md", ".toml", ".txt", "")
 

@@ -46,9 +46,9 @@ def every_verb(python: str, pyz: Path, home: str, out: Path, prefix: Sequence[st
     code, text, errors = run(python, pyz, "check", "--format", "json", home=home, prefix=prefix)
     assert (code in (0, 1, 3), errors) == (True, "")
     report = json.loads(text)
-    assert report["schema"] == "envtune.report/1"
-    assert report["summary"]["error"] == 0, [f for f in report["findings"] if f["outcome"] == "error"]
-    assert report["summary"]["pass"] > 0
+    assert report["schema"] == "envtune.report/2"
+    assert report["counts"]["outcomes"]["error"] == 0, [f for f in report["findings"] if f["outcome"] == "error"]
+    assert report["counts"]["outcomes"]["pass"] > 0
     code, text, errors = run(python, pyz, "explain", "CPU001", home=home, prefix=prefix)
     assert (code, errors) == (0, "")
     assert "governor-not-performance" in text

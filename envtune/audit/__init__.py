@@ -63,7 +63,14 @@ class FactsRead(NamedTuple):
     facts: tuple[Fact, ...]
 
 
-Event = Union[TargetRead, Began, Found, FactsRead]
+class FixesRead(NamedTuple):
+    """The checks whose findings `envtune fix` would fix."""
+
+    checks: tuple[str, ...]
+
+
+Event = Union[TargetRead, Began, Found, FixesRead, FactsRead]
+FindFixes = Callable[[Context, Sequence[Finding]], "tuple[str, ...]"]  # fix.fixable: this layer knows no plan
 
 _DIGITS = re.compile(r"\d+")
 EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
@@ -119,19 +126,42 @@ def check_host(
     checks: Iterable[Check],
     progress: Optional[Progress] = None,
     expectations: Expectations = NO_EXPECTATIONS,
+    find_fixes: Optional[FindFixes] = None,
 ) -> Report:
     """Return the report of these checks; raises UsageError when `target` names what is not on the host."""
-    return report_of(host, events(host, target, checks, expectations), progress)
+    return report_of(host, events(host, target, checks, expectations, find_fixes), progress)
 
 
 def events(
-    host: Host, target: TargetOptions, checks: Iterable[Check], expectations: Expectations = NO_EXPECTATIONS
+    host: Host,
+    target: TargetOptions,
+    checks: Iterable[Check],
+    expectations: Expectations = NO_EXPECTATIONS,
+    find_fixes: Optional[FindFixes] = None,
 ) -> Iterator[Event]:
-    """Judge a host and yield what a report is made of: the target, each check and its findings, the facts."""
+    """Check a host and yield what a report is made of: the target, each check and its findings, fixes, the facts."""
     context = open_context(host, resolve_target(host, target), expectations)
     yield TargetRead(describe_target(context.target))
-    yield from _audited(checks, context)
+    findings: list[Finding] = []
+    for event in _audited(checks, context):
+        if isinstance(event, Found):
+            findings.extend(event.findings)
+        yield event
+    if find_fixes is not None:
+        yield from _fixes(find_fixes, context, findings)
     yield FactsRead(read_facts(context))
+
+
+def _fixes(find_fixes: FindFixes, context: Context, findings: Sequence[Finding]) -> Iterator[FixesRead]:
+    """Yield what can be fixed; nothing where that is not known in time, or envtune itself fails there."""
+    worker = Worker()
+    try:
+        found = worker.call(partial(find_fixes, context, findings), FACT_DEADLINE)
+    except Exception:  # the report loses its marks, and nothing else
+        found = None
+    worker.end()
+    if found is not None:
+        yield FixesRead(found)
 
 
 def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] = None) -> Report:
@@ -140,6 +170,7 @@ def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] 
     target: Mapping[str, Source] = {}
     facts: tuple[Fact, ...] = ()
     findings: list[Finding] = []
+    fixable: Optional[tuple[str, ...]] = None
     for event in judged:
         if isinstance(event, Began) and progress is not None:
             progress(event.check)
@@ -147,10 +178,12 @@ def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] 
             findings.extend(event.findings)
         elif isinstance(event, TargetRead):
             target = event.target
+        elif isinstance(event, FixesRead):
+            fixable = event.checks
         elif isinstance(event, FactsRead):
             facts = event.facts
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began if host.live else host.now))
-    return Report(host.name, started, time.monotonic() - clock, target, facts, tuple(findings))
+    return Report(host.name, started, time.monotonic() - clock, target, facts, tuple(findings), fixable)
 
 
 def audit(checks: Iterable[Check], context: Context, progress: Optional[Progress] = None) -> tuple[Finding, ...]:
@@ -191,7 +224,13 @@ def examine(check: Check, context: Context) -> tuple[Finding, ...]:
     by a security module or a file server.
     """
     found = _examined(check, context)
-    return found if context.host.euid else tuple(finding._replace(needs_privilege=False) for finding in found)
+    if not context.host.euid:
+        found = tuple(finding._replace(needs_privilege=False) for finding in found)
+    if not check.waivers:
+        return found
+    from envtune.audit.waivers import waive
+
+    return waive(found, check.waivers, context.host.name, context.host.now)
 
 
 def _examined(check: Check, context: Context) -> tuple[Finding, ...]:

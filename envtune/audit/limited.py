@@ -22,6 +22,7 @@ from envtune.audit import (
     Began,
     Event,
     FactsRead,
+    FindFixes,
     Found,
     Progress,
     TargetRead,
@@ -71,11 +72,12 @@ def check_limited(
     progress: Optional[Progress] = None,
     expectations: Expectations = NO_EXPECTATIONS,
     note: Callable[[str], None] = lambda _: None,
+    find_fixes: Optional[FindFixes] = None,
 ) -> Report:
     """Return the report of these checks, as `check_host` does; `note` is told where no process can be started."""
 
     def judge(left: Sequence[Check]) -> Iterator[Event]:
-        return events(host, target, left, expectations)
+        return events(host, target, left, expectations, find_fixes)
 
     try:
         if threading.active_count() > 1:  # a fork would copy locks that nobody gives back
@@ -83,7 +85,7 @@ def check_limited(
         process = _Process(judge, checks)
     except OSError as error:
         note(f"judged without limits: {error}")
-        return check_host(host, target, checks, progress, expectations)
+        return check_host(host, target, checks, progress, expectations, find_fixes)
     return report_of(host, _judged(process, judge, checks), progress)
 
 

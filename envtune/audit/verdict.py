@@ -1,28 +1,81 @@
-"""What findings amount to: whether the host is ready, in one word, and the exit status of `envtune check`.
+"""What findings amount to: whether the host is ready, in one word, how many checks say what, and the exit status.
 
 Ready is said on evidence: at least one check passed, and none of at least medium severity failed or is unknown. An
-error in envtune tells nothing about the host. Text, JSON and exit status take it from here.
+error in envtune tells nothing about the host, and notes count for nothing. Text, JSON and exit status use it.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import Iterable, Sequence
+from typing import Iterable, Mapping, Sequence
 
-from envtune.model import Finding, Outcome, Severity
+from envtune.model import Fact, Finding, Outcome, Severity
+from envtune.records import NamedTuple
 
 _UNKNOWN = (Outcome.UNKNOWN, Outcome.ERROR)
 _KNOWN = (Outcome.PASS, Outcome.FIXED)
+_ABOUT_NPUS = ("ascend", "ascend_job")  # facts; a check that needs one of them is about hosts that train
+# of a check with several findings the first that one of them has
+_WORST = (
+    Outcome.FAIL,
+    Outcome.ERROR,
+    Outcome.UNKNOWN,
+    Outcome.WAIVED,
+    Outcome.FIXED,
+    Outcome.PASS,
+    Outcome.NOTAPPLICABLE,
+)
 
 
 class Verdict(enum.Enum):
-    """The word of the last line of a report; `verdict` of envtune.report/1."""
+    """What a report begins with; `verdict` of envtune.report/1 and /2."""
 
     READY = "ready"
     ADVICE = "ready_with_advice"  # what failed is of low severity
     NOT_READY = "not_ready"
     NOT_SURE = "not_sure"  # something that matters is unknown, or nothing passed
     NOTHING_CHECKED = "nothing_checked"  # no check applies to this host
+    NO_NPU = "no_npu"  # nothing of Ascend is here: only general checks were done
+
+
+class Counts(NamedTuple):
+    """How many checks say what; each counts once, by the worst of its findings."""
+
+    outcomes: Mapping[Outcome, int]
+    severities: Mapping[Severity, int]  # of those that failed, or of which envtune itself failed; the worst first
+    notes: int  # checks that found what is worth knowing and no problem
+    need_root: int  # of the unknown ones: only a privilege is missing
+
+    @property
+    def problems(self) -> int:
+        """How many checks found something wrong."""
+        return sum(self.severities.values())
+
+    @property
+    def checks(self) -> int:
+        """How many checks there are."""
+        return sum(self.outcomes.values()) + self.notes
+
+
+def count_checks(findings: Iterable[Finding]) -> Counts:
+    """Return how many checks say what."""
+    by_check: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_check.setdefault(finding.id, []).append(finding)
+    outcomes = dict.fromkeys(Outcome, 0)
+    severities = dict.fromkeys(reversed(Severity), 0)
+    notes = need_root = 0
+    for group in by_check.values():
+        outcome = next(one for one in _WORST if any(finding.outcome is one for finding in group))
+        if outcome is Outcome.FAIL and group[0].check.note:
+            notes += 1
+            continue
+        outcomes[outcome] += 1
+        deciding = [finding for finding in group if finding.outcome is outcome]
+        need_root += outcome is Outcome.UNKNOWN and all(finding.needs_privilege for finding in deciding)
+        if outcome in (Outcome.FAIL, Outcome.ERROR):
+            severities[max((finding.severity for finding in deciding), key=lambda severity: severity.rank)] += 1
+    return Counts(outcomes, severities, notes, need_root)
 
 
 def nothing_applies(findings: Iterable[Finding]) -> bool:
@@ -30,29 +83,42 @@ def nothing_applies(findings: Iterable[Finding]) -> bool:
     return all(finding.outcome is Outcome.NOTAPPLICABLE for finding in findings)
 
 
-def verdict(findings: Sequence[Finding]) -> Verdict:
-    """Return what the findings say of the host."""
-    if nothing_applies(findings):
+def is_without_npu(findings: Iterable[Finding], facts: Iterable[Fact]) -> bool:
+    """Return whether checks about training were asked for on a host that has no NPU, no driver and no CANN."""
+    values = {fact.name: fact.value for fact in facts if fact.name in _ABOUT_NPUS}
+    return set(values.values()) == {"false"} and any(
+        finding.check.applies.get(name) is True for finding in findings for name in _ABOUT_NPUS
+    )
+
+
+def verdict(findings: Sequence[Finding], facts: Iterable[Fact] = ()) -> Verdict:
+    """Return what the findings say of a host with these facts."""
+    counting = [finding for finding in findings if not (finding.check.note and finding.outcome is Outcome.FAIL)]
+    if nothing_applies(counting):
         return Verdict.NOTHING_CHECKED
-    matter = {finding.outcome for finding in findings if finding.severity.rank >= Severity.MEDIUM.rank}
+    matter = {finding.outcome for finding in counting if finding.severity.rank >= Severity.MEDIUM.rank}
+    if is_without_npu(findings, facts):
+        return Verdict.NO_NPU
     if Outcome.FAIL in matter:
         return Verdict.NOT_READY
-    outcomes = {finding.outcome for finding in findings}
+    outcomes = {finding.outcome for finding in counting}
     if matter.intersection(_UNKNOWN) or not outcomes.intersection(_KNOWN):
         return Verdict.NOT_SURE
     return Verdict.ADVICE if outcomes.intersection((Outcome.FAIL, Outcome.ERROR)) else Verdict.READY
 
 
-def exit_code(findings: Sequence[Finding], fail_on: Severity, strict: bool = False) -> int:
+def exit_code(findings: Sequence[Finding], fail_on: Severity, strict: bool = False, facts: Iterable[Fact] = ()) -> int:
     """Return 1 for findings at or above `fail_on`, 3 where something there is unknown or nothing could be told, else 0.
 
-    What is unknown only for want of a privilege counts with `strict`.
+    What is unknown only for want of a privilege counts with `strict`. A host without any NPU is 3: what was asked,
+    whether it can train, was not answered by the general checks.
     """
-    serious = [finding for finding in findings if finding.severity.rank >= fail_on.rank]
+    serious = [f for f in findings if f.severity.rank >= fail_on.rank and not f.check.note]
     if any(finding.outcome is Outcome.FAIL for finding in serious):
         return 1
     known = any(finding.outcome in (*_KNOWN, Outcome.FAIL) for finding in findings)
-    return 3 if not known or any(_is_unknown(finding, strict) for finding in serious) else 0
+    unanswered = not known or is_without_npu(findings, facts)
+    return 3 if unanswered or any(_is_unknown(finding, strict) for finding in serious) else 0
 
 
 def _is_unknown(finding: Finding, strict: bool) -> bool:

@@ -59,6 +59,12 @@ class Catalogue:
         """The dictionary of error codes."""
         return Codes(self._compiled.rows("codes"))
 
+    def with_checks(self, checks: Sequence[Check]) -> Catalogue:
+        """Return the same catalogue with other checks, as a site's policy wants them."""
+        made = Catalogue(self._compiled)
+        made.__dict__["checks"] = tuple(checks)  # where `cached_property` keeps it
+        return made
+
     def files(self, kind: str) -> Mapping[str, str]:
         """Return the file each id comes from; `kind` is checks, faq or playbooks."""
         return {row["id"]: row["file"] for row in self._compiled.rows(kind)}

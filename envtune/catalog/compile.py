@@ -26,7 +26,7 @@ _MARKS = "\u3001-\u3011\uff01-\uff0f\uff1a-\uff1f\u201c\u201d"
 _WIDE_GAP = re.compile(f"(?<=[{_CJK}{_MARKS}]) +(?=[{_CJK}{_MARKS}])|(?<=[{_MARKS}]) +|(?<=[^ ]) +(?=[{_MARKS}])")
 # key of an entry -> the kind it refers to
 _REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
-    "checks": (("faq", "faq"), ("playbook", "playbooks")),
+    "checks": (("faq", "faq"), ("playbook", "playbooks"), ("covers", "checks")),
     "faq": (
         *((effect, "checks") for effect in ("proves", "favours", "rules_out")),
         ("confirm", "checks"),

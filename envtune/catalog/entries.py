@@ -8,6 +8,7 @@ from envtune.messages import Bilingual, Literal, Text
 from envtune.model import (
     Check,
     Command,
+    Covered,
     Criterion,
     Expectation,
     FaqEntry,
@@ -58,6 +59,9 @@ def check_from(data: Row) -> Check:
         commands_by=tuple((row["when"], _commands(row["commands"])) for row in data.get("commands_by", ())),
         faq=tuple(data.get("faq", ())),
         deadline=float(data.get("deadline", 20)),
+        impact=data.get("impact", "degrades"),
+        note=data.get("note", False),
+        covers=tuple(Covered(**row) for row in data.get("covers", ())),
     )
 
 

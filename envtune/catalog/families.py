@@ -30,6 +30,9 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
+_POLICY: Mapping[str, Text] = {"POL": Message("Site policy")}  # whose check has no file (policy/golden.py)
+
+
 def folders_of(prefix: str) -> tuple[str, ...]:
     """Return the folders in which a check with this prefix may lie; a site's own family is called after its letters."""
     letters = prefix.lower()
@@ -39,4 +42,4 @@ def folders_of(prefix: str) -> tuple[str, ...]:
 def family_title(prefix: str) -> Optional[Text]:
     """Return the heading of a family; None for a site's own."""
     family = FAMILIES.get(prefix)
-    return None if family is None else family.title
+    return _POLICY.get(prefix) if family is None else family.title

@@ -63,6 +63,22 @@ CHECK = Record(
     Field("status", Str(choices=("experimental", "stable", "deprecated")), "Only stable checks run unasked.", True),
     Field("severity", SEVERITY, "How much a failure matters.", True),
     Field(
+        "impact",
+        Str(choices=("stops", "degrades", "none")),
+        "What a failure does to a job: it fails or hangs; it runs slower or with other results (the default); nothing.",
+    ),
+    Field("note", Bool(), "What it finds is worth knowing and no problem; it counts for no verdict."),
+    Field(
+        "covers",
+        several(
+            Record(
+                Field("check", Str(ID, "ENV003"), "The check that finds the same.", True),
+                Field("subject", TEXT, "What this check found, where the other one is about something else."),
+            )
+        ),
+        "Checks with the same cause, which a report names beside this one: where both are about the same subject.",
+    ),
+    Field(
         "severity_by",
         several(
             Record(

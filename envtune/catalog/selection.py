@@ -25,16 +25,16 @@ def select(
     every = tuple(checks)
     wanted, unwanted, tagged = _words(select), _words(ignore), _words(tags)
     for word in (*wanted, *unwanted):
-        if not any(_names(word, check) for check in every):
-            raise unknown(word, _selectors(every))
+        if not any(names(word, check) for check in every):
+            raise unknown(word, selectors(every))
     for word in tagged:
         if not any(word in check.tags for check in every):
             raise unknown(word, sorted({tag for check in every for tag in check.tags}))
     chosen = tuple(
         check
         for check in every
-        if (any(_names(word, check) for word in wanted) if wanted else check.status == "stable")
-        and not any(_names(word, check) for word in unwanted)
+        if (any(names(word, check) for word in wanted) if wanted else check.status == "stable")
+        and not any(names(word, check) for word in unwanted)
         and (not tagged or any(word in check.tags for word in tagged))
         and _highest(check) >= floor.rank
     )
@@ -61,11 +61,13 @@ def _words(given: Optional[Sequence[str]]) -> list[str]:
     return [word.strip() for part in given or () for word in part.split(",") if word.strip()]
 
 
-def _names(word: str, check: Check) -> bool:
+def names(word: str, check: Check) -> bool:
+    """Return whether a selector names the check."""
     return check.id.startswith(word.upper()) or word == check.name or word in check.tags
 
 
-def _selectors(checks: Sequence[Check]) -> list[str]:
+def selectors(checks: Sequence[Check]) -> list[str]:
+    """Return every selector that names one of the checks, prefixes of ids aside."""
     tags = {tag for check in checks for tag in check.tags}
     families = {check.family for check in checks}
     return [*(c.id for c in checks), *(c.name for c in checks), *sorted(tags), *sorted(families)]

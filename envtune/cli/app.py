@@ -23,10 +23,12 @@ VERBS: Mapping[str, str] = {
     "snapshot": "snapshot",
     "collector": "collector",
     "diagnose": "diagnose",
+    "npu": "verbs.npu",
     "run": "run",
     "env": "env",
     "explain": "explain",
     "list": "list_",
+    "policy": "policy.command",
 }
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # UsageError, which typer does not name
 HELP = N_("Makes an Ascend NPU training host ready and keeps it so.")

@@ -14,10 +14,13 @@ from envtune.cli import options
 from envtune.messages import N_
 
 if TYPE_CHECKING:
+    from envtune.audit import FindFixes
+    from envtune.catalog import Catalogue
+    from envtune.context import Context
     from envtune.context.open import Expectations
     from envtune.host import Host
     from envtune.job.target import TargetOptions
-    from envtune.model import Check, Report
+    from envtune.model import Check, Finding, Report
 
 HELP = N_(
     """Is this host ready for training, and if not, what exactly is wrong?
@@ -37,13 +40,17 @@ checked.
 )
 SELECT = typer.Option(None, "--select", "-s", help=N_("Only these: ids, id prefixes, names (comma or repeat)."))
 STRICT = typer.Option(False, "--strict", help=N_("What a missing right hides counts as unknown, too."))
-VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("Also list what passed and what does not apply."))
+VERBOSE = typer.Option(
+    0, "--verbose", "-v", count=True, show_default=False, help=N_("Show all details; twice: also what passed.")
+)
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Judge a recorded host (directory or tar.gz)."))
 PROBE = typer.Option(False, "--probe", help=N_("Connect to MASTER_ADDR and the peers, at the job's ports."))
+SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document; 1 for one more release."))
 CATALOG = typer.Option(None, "--catalog", help=N_("More checks, by id over the shipped ones."))
 
 
 def command(
+    context: typer.Context,
     select: Optional[List[str]] = SELECT,
     ignore: Optional[List[str]] = options.IGNORE,
     tag: Optional[List[str]] = options.TAG,
@@ -51,8 +58,9 @@ def command(
     fail_on: str = options.FAIL_ON,
     strict: bool = STRICT,
     format_: str = options.FORMAT,
+    schema: int = SCHEMA,
     lang: Optional[str] = options.LANG,
-    verbose: bool = VERBOSE,
+    verbose: int = VERBOSE,
     snapshot: Optional[List[Path]] = SNAPSHOT,
     python: Optional[str] = options.PYTHON,
     pid: Optional[int] = options.PID,
@@ -62,39 +70,64 @@ def command(
     hostfile: Optional[Path] = options.HOSTFILE,
     probe: bool = PROBE,
     catalog: Optional[List[Path]] = CATALOG,
+    policy: Optional[str] = options.POLICY,
+    profile: Optional[str] = options.PROFILE,
 ) -> None:
-    from envtune.audit import check_host
     from envtune.audit.verdict import exit_code
-    from envtune.catalog import select as select_checks
+    from envtune.cli.policy.loading import load_with_policy
     from envtune.context.open import open_host
     from envtune.job.target import TargetOptions
 
     lang = options.language(lang)
-    threshold = options.severity_named(fail_on)
+    options.severity_named(fail_on)
     options.require_choice("--format", format_, options.FORMATS)
     peers = _peers(peer, hostfile)
-    catalogue = options.load_catalogue(catalog, lang)
-    checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
+    loaded = load_with_policy(catalog, lang, policy, profile)
+    catalogue, threshold = loaded.catalogue, options.severity_named(loaded.fail_on(context, fail_on))
+    checks = loaded.select(select, ignore, tag, options.severity_named(severity))
     host = open_host(options.single_snapshot(snapshot))
     target = TargetOptions(python, pid, script, env_file, peers, probe)
-    if host.live:
-        report = check_host(host, target, checks, _progress(), catalogue.expectations)
-    else:
-        report = _check_recorded(host, target, checks, catalogue.expectations, verbose)
-    _print(report, format_, lang, verbose)
-    _exit_now(exit_code(report.findings, threshold, strict))
+    find_fixes = None if format_ == "json" else _find_fixes(catalogue)
+    report = _report(host, target, checks, catalogue.expectations, find_fixes, verbose > 0)
+    _print(report._replace(policy=loaded.shown), format_, lang, verbose, schema)
+    _exit_now(exit_code(report.findings, threshold, strict, report.facts))
 
 
-def _check_recorded(
-    host: Host, target: TargetOptions, checks: Sequence[Check], expectations: Expectations, verbose: bool
+def _find_fixes(catalogue: Catalogue) -> FindFixes:
+    """Return what says which findings can be fixed; the plan is made only where something failed."""
+
+    def find(context: Context, findings: Sequence[Finding]) -> tuple[str, ...]:
+        from envtune.model import Outcome
+
+        if not any(finding.outcome is Outcome.FAIL for finding in findings):
+            return ()
+        from envtune.fix.fixable import fixable_checks
+
+        return fixable_checks(catalogue.playbooks, context, findings)
+
+    return find
+
+
+def _report(
+    host: Host,
+    target: TargetOptions,
+    checks: Sequence[Check],
+    expectations: Expectations,
+    find_fixes: Optional[FindFixes],
+    verbose: bool,
 ) -> Report:
+    """Check the host; a recorded one within limits."""
+    if host.live:
+        from envtune.audit import check_host
+
+        return check_host(host, target, checks, _progress(), expectations, find_fixes)
     from envtune.audit.limited import check_limited
 
     def note(text: str) -> None:
         if verbose:
             typer.echo(text, err=True)
 
-    return check_limited(host, target, checks, _progress(), expectations, note)
+    return check_limited(host, target, checks, _progress(), expectations, note, find_fixes)
 
 
 def _peers(peer: Optional[List[str]], hostfile: Optional[Path]) -> tuple[str, ...]:
@@ -121,16 +154,21 @@ def _progress() -> Optional[Callable[[Check], None]]:
     return show
 
 
-def _print(report: Report, format_: str, lang: str, verbose: bool) -> None:
+def _print(report: Report, format_: str, lang: str, verbose: int, schema: int) -> None:
     if format_ == "json":
         from envtune.report.check_json import render as render_json
 
-        options.print_document(render_json(report, lang) + "\n")
+        options.print_document(render_json(report, lang, schema) + "\n")
         return
-    from envtune.report import check_text
-
     width, colour = options.terminal_width(), options.colour_wanted()
-    typer.echo(check_text.render(report, lang, width=width, colour=colour, verbose=verbose))
+    if verbose:
+        from envtune.report.check_text import render
+
+        typer.echo(render(report, lang, width=width, colour=colour, verbose=verbose > 1))
+        return
+    from envtune.report.check_short import render as render_short
+
+    typer.echo(render_short(report, lang, width=width, colour=colour))
 
 
 def _exit_now(code: int) -> NoReturn:

@@ -43,7 +43,7 @@ def command(
     script: Optional[str] = options.SCRIPT,
     env_file: Optional[str] = options.ENV_FILE,
 ) -> None:
-    from envtune.catalog import load
+    from envtune.cli.policy.loading import load_with_policy
     from envtune.context.open import open_context, open_host, resolve_target
     from envtune.fix.environment import advise
     from envtune.job.target import TargetOptions
@@ -56,7 +56,7 @@ def command(
     options.limit_reading(recorded, lang)
     host = open_host(recorded)
     target = resolve_target(host, TargetOptions(python, pid, script, env_file))
-    catalogue = load()
+    catalogue = load_with_policy(None, lang).catalogue
     advice = advise(open_context(host, target, catalogue.expectations), profile, format_, catalogue)
     if format_ == "json":
         options.print_document(render(advice, format_, lang))

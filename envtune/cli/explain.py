@@ -33,11 +33,13 @@ def command(
     lang: Optional[str] = options.LANG,
     catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
+    from envtune.cli.policy.loading import load_with_policy
     from envtune.report.entry import terminal_page
 
     lang = options.language(lang)
-    catalogue = options.load_catalogue(catalog, lang)
-    entry = find_entry(catalogue, entry_id)
+    loaded = load_with_policy(catalog, lang)
+    catalogue = loaded.catalogue
+    entry = loaded.explained(find_entry(catalogue, entry_id))
     width, colour = options.terminal_width(), options.colour_wanted()
     typer.echo(terminal_page(entry, catalogue, lang, width=width, colour=colour))
 

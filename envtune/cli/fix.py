@@ -54,6 +54,7 @@ FINISH = typer.Option(None, "--finish", metavar="RUN", help=N_("Finish an interr
 WHEELS = typer.Option(None, "--wheels", help=N_("Wheels, for hosts without a network."))
 OWNER = typer.Option(None, "--owner", help=N_("With --pid: the user who must own that process."))
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Plan for a recorded host."))
+VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("Show every operation, and the steps of what a person does."))
 PID = typer.Option(None, "--pid", help=N_("A running job, or the process to end."))
 
 
@@ -80,13 +81,17 @@ def command(
     owner: Optional[str] = OWNER,
     format_: str = options.FORMAT,
     lang: Optional[str] = options.LANG,
+    verbose: bool = VERBOSE,
     snapshot: Optional[List[Path]] = SNAPSHOT,
     python: Optional[str] = options.PYTHON,
     pid: Optional[int] = PID,
     script: Optional[str] = options.SCRIPT,
     env_file: Optional[str] = options.ENV_FILE,
     catalog: Optional[List[Path]] = options.CATALOG,
+    policy: Optional[str] = options.POLICY,
+    profile: Optional[str] = options.PROFILE,
 ) -> None:
+    from envtune.cli.policy.loading import load_with_policy
     from envtune.context.open import open_host
     from envtune.errors import UsageError
     from envtune.fix.consent import Consent
@@ -94,9 +99,9 @@ def command(
     from envtune.fix.prepare import prepare
     from envtune.fix.selection import choose_checks
 
-    dialogue = _Dialogue(options.language(lang), format_, yes, options.given_options(context))
+    dialogue = _Dialogue(options.language(lang), format_, yes, options.given_options(context), verbose)
     options.require_choice("--format", format_, options.FORMATS)
-    threshold = options.severity_named(fail_on)
+    options.severity_named(fail_on)
     recorded = options.single_snapshot(snapshot)
     if apply and recorded is not None:
         raise UsageError(Message("--apply writes to this host; a recorded one cannot be changed"))
@@ -105,12 +110,15 @@ def command(
         _refuse_with_plan(context)
     if finish is not None:
         dialogue.finish(finish, wait)
-    catalogue = options.load_catalogue(catalog, dialogue.lang)
+    loaded = load_with_policy(catalog, dialogue.lang, policy, profile)
+    catalogue, threshold = loaded.catalogue, options.severity_named(loaded.fail_on(context, fail_on))
+    dialogue.again = [*dialogue.again, *loaded.words(policy)]
     selected = [*(words or ()), *(select or ())]
     checks: tuple[Check, ...] = ()
     if plan is None:
         floor = options.severity_named(severity)
-        checks = choose_checks(catalogue, selected, faq or (), ignore or (), tag or (), floor)
+        chosen = loaded.selectors(selected, faq, ignore, tag)
+        checks = choose_checks(catalogue, chosen.select, faq or (), chosen.ignore, chosen.tags, floor)
     nodes = any(check.family == "NET" for check in checks)
     named = _named(python, pid, script, env_file, wheels, owner, _peers(peer, hostfile, nodes))
     dialogue.report_interrupted(apply)
@@ -201,9 +209,9 @@ def _rebuilt(host: Host, path: Path, catalogue: Catalogue, named: Mapping[str, A
 class _Dialogue:
     """Prints plans and results, and asks: everything `fix` says to its user."""
 
-    def __init__(self, lang: str, format_: str, yes: bool, again: Sequence[str]) -> None:
-        self.lang, self._format, self._yes = lang, format_, yes
-        self._again = again  # the options with which root goes on
+    def __init__(self, lang: str, format_: str, yes: bool, again: Sequence[str], verbose: bool) -> None:
+        self.lang, self._format, self._yes, self._verbose = lang, format_, yes, verbose
+        self.again = again  # the options with which root goes on
 
     def _say(self, text: Text) -> None:
         typer.echo(text.to(self.lang), err=True)
@@ -258,7 +266,9 @@ class _Dialogue:
     def _plan_text(self, plan: Plan) -> str:
         from envtune.report.plan_text import render
 
-        return render(plan, self.lang, width=options.terminal_width(), colour=options.colour_wanted())
+        return render(
+            plan, self.lang, width=options.terminal_width(), colour=options.colour_wanted(), verbose=self._verbose
+        )
 
     # ------------------------------------------------------------------ apply
 
@@ -336,7 +346,7 @@ class _Dialogue:
             typer.echo(fix_text.render(prepared.findings, outcome, prepared.plan, self.lang, width, colour))
         for_root = tuple(withheld.change for withheld in result.withheld if withheld.why == "root")
         if for_root:
-            asked = [*self._again, *_job_python(prepared.plan, for_root, self._again)]
+            asked = [*self.again, *_job_python(prepared.plan, for_root, self.again)]
             print_for_root(for_root, asked, self.lang)
 
 

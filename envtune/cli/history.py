@@ -18,6 +18,7 @@ from envtune.fix.outcome import END_STATES
 from envtune.messages import N_, Joined, Message, Text, in_context
 
 HELP = N_("""What `envtune fix` changed on this host: the runs, the oldest first, and what became of their changes.""")
+MIN_GROUP = 4  # changes of one kind from which on they are one line
 _STATUS: Mapping[str, Text] = {
     "interrupted": Message("INTERRUPTED"),
     "applied": Message("applied"),
@@ -75,10 +76,19 @@ def command(
     for run in runs:
         for line in _lines(run, lang):
             typer.echo(line)
-    if not runs:
-        from envtune.report.layout import shown
+    _print_end(runs, state, lang)
 
-        typer.echo(shown(Message("{state}: no run", state=state), lang))
+
+def _print_end(runs: Sequence[RecordedRun], state: str, lang: str) -> None:
+    """Say how the newest run is undone, or that there is none."""
+    from envtune.report.layout import shown
+
+    undo = next((run.name for run in reversed(runs) if run.status in ("applied", "partly")), None)
+    if undo is not None:
+        line = for_this_host(f"envtune undo {undo}", same_user=True)
+        typer.echo(shown(Message("To undo a run: {command}", command=line), lang))
+    if not runs:
+        typer.echo(shown(Message("no fix has been applied on this host ({state})", state=state), lang))
 
 
 def _prune(runs: Sequence[RecordedRun], keep: int, days: float, lose_undo: bool, lang: str) -> None:
@@ -184,6 +194,22 @@ def _status(run: RecordedRun) -> Text:
     return _STATUS[run.status]
 
 
+def _kind(change: Mapping[str, Any]) -> tuple[Any, ...]:
+    kinds = (change[key] for key in ("finding", "action", "view", "state"))
+    return (*kinds, change["id"] if change["error"] else "")
+
+
+def _alike(changes: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Return changes in a row of the same kind and outcome together, as one for each CPU is; errors stay alone."""
+    groups: list[list[Mapping[str, Any]]] = []
+    for change in changes:
+        if groups and _kind(change) == _kind(groups[-1][-1]):
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    return [part for group in groups for part in ([group] if len(group) >= MIN_GROUP else [[one] for one in group])]
+
+
 def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
     from envtune.report.layout import pad, printable, shown
 
@@ -191,11 +217,15 @@ def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
     yield printable(
         f"{run.name}  {_status(run).to(lang)}  {run.begin.get('time', '')}  {_caller_words(run.begin)}"
     ).rstrip()
-    for change in _data(run)["changes"]:
-        words = printable(f"{change['finding']}  {change['target']}".strip())
+    for group in _alike(_data(run)["changes"]):
+        change, last = group[0], group[-1]
+        name, target = change["id"], change["target"]
+        if len(group) > 1:
+            name, target = f"{name}-{last['id']}", f"{target} ... {last['target']} ({len(group)})"
+        words = printable(f"{change['finding']}  {target}".strip())
         error = f"  ({printable(result_message(results[change['id']]).to(lang))})" if change["error"] else ""
         status = END_STATES[change["state"]].text.to(lang)
-        yield f"  {pad(change['id'], 5)} {pad(status, 10)} {words}{error}"
+        yield f"  {pad(name, 5)} {pad(status, 10)} {words}{error}"
     if run.last_undo:
         fields = {"time": run.last_undo.get("time", ""), "user": _caller_words(run.last_undo) or "?"}
         yield "  " + printable(Message("undo: {time}, {user}", **fields).to(lang))

@@ -118,7 +118,7 @@ _MARKS: Mapping[str, Text] = {
 
 def _mark(entry: Entry, lang: str) -> str:
     from envtune.model import Check, FaqEntry
-    from envtune.report.check_text import SEVERITIES
+    from envtune.report.words import SEVERITIES
 
     if isinstance(entry, Check):
         return SEVERITIES[entry.severity].to(lang)

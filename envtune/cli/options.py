@@ -36,6 +36,8 @@ TAG: Any = typer.Option(None, "--tag", help=N_("Only checks with this tag."))
 SEVERITY: Any = typer.Option("info", "--severity", help=N_("Only checks of this severity and above."))
 FAIL_ON: Any = typer.Option("medium", "--fail-on", help=N_("End with 1 from this severity on."))
 WAIT: Any = typer.Option(0.0, "--wait", min=0.0, help=N_("Seconds to wait for another run to end."))
+POLICY: Any = typer.Option(None, "--policy", metavar="FILE", help=N_("The site's policy; none for no policy."))
+PROFILE: Any = typer.Option(None, "--profile", metavar="NAME", help=N_("A profile of the policy."))
 CATALOG: Any = typer.Option(None, "--catalog", help=N_("More entries, by id over the shipped ones."))
 
 
@@ -173,9 +175,13 @@ def print_error(message: Text, lang: str) -> None:
 
 # What says which changes are made, and how they are agreed to, is not the same for the one who continues.
 _CHOICES = frozenset(
-    ("words", "select", "faq", "ignore", "tag", "severity", "plan", "apply", "yes", "yes_confirm", "change", "finish")
+    (
+        *("words", "select", "faq", "ignore", "tag", "severity", "plan", "apply", "yes", "yes_confirm", "change"),
+        *("finish", "verbose"),
+    )
 )
-_FILES = frozenset(("script", "env_file", "hostfile", "wheels", "catalog", "python"))  # relative to this directory
+# relative to this directory
+_FILES = frozenset(("script", "env_file", "hostfile", "wheels", "catalog", "python", "policy"))
 
 
 def given_options(context: typer.Context) -> list[str]:
@@ -200,5 +206,6 @@ def _words(option: Any, value: Any) -> Iterator[str]:
     name = max(option.opts, key=len)
     for one in value if isinstance(value, (list, tuple)) else (value,):
         text = str(one)
-        is_file = option.name in _FILES and (option.name != "python" or "/" in text)
+        is_name = (option.name == "python" and "/" not in text) or (option.name == "policy" and text == "none")
+        is_file = option.name in _FILES and not is_name
         yield from (name, os.path.abspath(text) if is_file else text)

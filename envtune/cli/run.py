@@ -138,12 +138,14 @@ def _preflight(
 ) -> None:
     """Stop where a finding is at or above `fail_on`; what is below it, or unknown, costs one line."""
     from envtune.catalog import select as select_checks
+    from envtune.cli.policy.loading import load_with_policy
     from envtune.context.open import open_context
     from envtune.host import LocalHost
     from envtune.run.preflight import preflight
 
     threshold = options.severity_named(fail_on)
-    catalogue = options.load_catalogue(catalog, lang)
+    loaded = load_with_policy(catalog, lang)
+    catalogue, ignore = loaded.catalogue, [*loaded.selectors(select, None, ignore, None).ignore]
     checks = select_checks(catalogue.checks, select, ignore, None if select else ["preflight"])
     try:
         found = preflight(context or open_context(LocalHost(), expectations=catalogue.expectations), checks, threshold)

@@ -81,6 +81,8 @@ def make_plan(
     for finding in every:
         if finding.outcome in (Outcome.UNKNOWN, Outcome.ERROR):
             draft.skip([finding], _unknown(finding))
+        elif finding.outcome is Outcome.WAIVED and finding.reason is not None:
+            draft.skip([finding], finding.reason)
     return Plan(
         context.host.name,
         tuple(draft.changes),

@@ -10,9 +10,9 @@ from envtune.catalog import Catalogue
 from envtune.expect import describe, value_text
 from envtune.messages import Joined, Literal, Message, Text, clauses, in_context, listed
 from envtune.model import Check, Criterion, FaqEntry, Outcome, Playbook, SeverityRow
-from envtune.report.check_text import OUTCOMES, SEVERITIES
 from envtune.report.diagnosis.placeholders import fill
 from envtune.report.layout import Paint, indent, printable, wrap
+from envtune.report.words import OUTCOMES, SEVERITIES
 
 Entry = Union[Check, FaqEntry, Playbook]
 

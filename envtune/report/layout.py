@@ -18,6 +18,7 @@ from envtune.trust.characters import visible, visible_lines
 NEVER_FIRST = frozenset(
     "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%"
 )
+NEVER_LAST = "\uff08\u300a\u300c\u300e\u3010\u201c\u2018("  # opening punctuation
 _PROMPT = re.compile(r"\$\s")  # before a command of ours: nothing quoted may be broken into a row that begins with it
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 
@@ -89,7 +90,7 @@ def _words(text: str) -> Iterator[str]:
     for at, character in enumerate(text):
         wide = _columns(character) == 2
         first = character not in NEVER_FIRST and character != " " and not _PROMPT.match(text, at)
-        if piece and first and (wide or _ends(piece)):
+        if piece and first and ((wide and piece[-1] not in NEVER_LAST) or _ends(piece)):
             yield piece
             piece = ""
         piece += character
@@ -101,13 +102,30 @@ def _ends(piece: str) -> bool:
     """Return whether a line may break after this piece."""
     if piece[-1] == " ":
         return True
-    return any(_columns(c) == 2 for c in piece[-1:]) and piece[-1] not in "\uff08\u300a\u300c\u300e\u3010\u201c\u2018"
+    return _columns(piece[-1]) == 2 and piece[-1] not in NEVER_LAST
 
 
 def indent(text: str, width: int, first: str, others: str) -> list[str]:
     """Return the text wrapped to `width` columns, its first line after `first` and the others after `others`."""
     room = width - max(display_width(first), display_width(others))
     return [(first if number == 0 else others) + line for number, line in enumerate(wrap(text, room))]
+
+
+def clip(text: str, width: int, lines: int, end: str = "") -> list[str]:
+    """Return the text with `end` after it in at most `lines` lines of `width` columns; what does not fit is cut.
+
+    `end` is kept. A longer word, which breaks nowhere, counts as a line.
+    """
+    rows = wrap(text + end, width)
+    if len(rows) <= lines and all(display_width(row) <= width for row in rows):
+        return rows
+    low, high = 0, len(text)
+    while low < high:  # the longest beginning that fits
+        middle = (low + high + 1) // 2
+        rows = wrap(text[:middle].rstrip() + "..." + end, width)
+        fits = len(rows) <= lines and all(display_width(row) <= width for row in rows)
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return wrap(text[:low].rstrip() + "..." + end, width)[:lines]
 
 
 def pad(text: str, width: int) -> str:

@@ -1,4 +1,7 @@
-"""Render a plan as text: per change what it fixes, the diff, and everything that matters for consenting to it."""
+"""Render a plan as text: per change what it fixes, the diff, and everything that matters for consenting to it.
+
+The short form leaves out what the diff shows as well, and the steps of what a person has to do.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from typing import Iterator, Mapping, Sequence
 from envtune.fix.consent import downgrade_texts, like_changes
 from envtune.fix.plan import Plan, SkippedFinding, fixed_checks
 from envtune.fix.shell_commands import commands
-from envtune.messages import Literal, Message, Text, in_context, listed
+from envtune.messages import Literal, Message, Text, clauses, in_context, listed
 from envtune.model import Change
-from envtune.report.layout import Paint, display_width, indent, pad, printable
+from envtune.report.layout import Paint, clip, display_width, indent, pad, printable
 
 VIEWS: Mapping[str, Text] = {
     "live": Message("what runs now, until the next boot"),
@@ -19,11 +22,11 @@ VIEWS: Mapping[str, Text] = {
 }
 SAFETY: Mapping[str, Text] = {
     "safe": Message("safe"),
-    "confirm": Message("asks for consent of its own"),
-    "manual": Message("shown only; a person does it"),
+    "confirm": Message("needs confirmation"),
+    "manual": Message("shown only, done by hand"),
 }
 DISRUPTION: Mapping[str, Text] = {
-    "none": Message("interrupts nothing"),
+    "none": Message("no interruption"),
     "job": Message("interrupts running jobs"),
     "service": Message("interrupts a service"),
     "reboot": Message("needs a restart"),
@@ -38,16 +41,17 @@ _LABELS: Mapping[str, Text] = {
     "note": Message("note"),
 }
 _PLANNED = Message("What would be changed")
-_NOT_REPAIRED = Message("What this plan does not repair")
+_NOT_FIXED = Message("Not fixed automatically")
 _NOTHING = Message("Nothing to change.")
 MAX_DIFF = 40  # lines
 MAX_COMMANDS = 8  # of one change
 
 
-def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False) -> str:
-    """Return the whole plan in `lang`."""
-    renderer = _Renderer(lang, max(width, 60), Paint(colour))
-    lines = [*renderer.changes(plan.changes), *renderer.skipped(plan.skipped)]
+def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False, verbose: bool = False) -> str:
+    """Return the whole plan in `lang`; with `verbose` every operation and every step for a person."""
+    renderer = _Renderer(lang, max(width, 60), Paint(colour), verbose)
+    skipped = renderer.skipped(plan.skipped) if verbose else renderer.skipped_briefly(plan.skipped)
+    lines = [*renderer.changes(plan.changes), *skipped]
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
@@ -63,8 +67,8 @@ def table(changes: Sequence[Change], lang: str, width: int) -> Iterator[str]:
 class _Renderer:
     """The parts of the plan; each yields its lines."""
 
-    def __init__(self, lang: str, width: int, paint: Paint) -> None:
-        self.lang, self.width, self.paint = lang, width, paint
+    def __init__(self, lang: str, width: int, paint: Paint, verbose: bool) -> None:
+        self.lang, self.width, self.paint, self.verbose = lang, width, paint, verbose
 
     def changes(self, changes: Sequence[Change]) -> Iterator[str]:
         if not changes:
@@ -83,9 +87,14 @@ class _Renderer:
         yield f"  {self.paint(ids(group), 'bold')}  {', '.join(checks)}  {printable(first.playbook)} ({first.action})"
         yield from self._row("where", targets(group, self.lang))
         yield from self._diff(first)
-        yield from self._does(group)
-        yield from self._row("view", VIEWS[first.scope].to(self.lang))
-        yield from self._row("safety", _safety(first).to(self.lang))
+        if self.verbose:
+            yield from self._does(group)
+            yield from self._row("view", VIEWS[first.scope].to(self.lang))
+            yield from self._row("safety", _safety(first).to(self.lang))
+        else:
+            if not _writes_files(first):  # the diff of a file is what is written
+                yield from self._does(group)
+            yield from self._row("view", clauses((VIEWS[first.scope], _safety(first))).to(self.lang))
         for owner in first.other_owners:
             yield from self._row("rivals", printable(owner.to(self.lang)))
         for note in (*downgrade_texts(first), *([] if first.note is None else [first.note])):
@@ -111,7 +120,7 @@ class _Renderer:
     def skipped(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
         if not skipped:
             return
-        yield self.paint(_NOT_REPAIRED.to(self.lang), "bold")
+        yield self.paint(_NOT_FIXED.to(self.lang), "bold")
         by_reason: dict[tuple[Text, tuple[Text, ...]], list[str]] = {}
         for finding in skipped:
             name = f"{finding.finding} [{printable(finding.subject)}]" if finding.subject else finding.finding
@@ -123,6 +132,32 @@ class _Renderer:
                 mark = f"      {number}. "
                 yield from indent(printable(step.to(self.lang)), self.width, mark, " " * len(mark))
         yield ""
+
+    def skipped_briefly(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
+        """Yield one or two lines for each reason: what is in the way, or the line that fixes it."""
+        if not skipped:
+            return
+        yield self.paint(_NOT_FIXED.to(self.lang), "bold")
+        by_reason: dict[str, list[str]] = {}
+        for finding in skipped:
+            by_reason.setdefault(self._brief_reason(finding), []).append(finding.finding)
+        room = max(len(names[0]) for names in by_reason.values()) + 4
+        for reason, names in by_reason.items():
+            more = list(dict.fromkeys(names))[1:]
+            also = Message(" (also {checks})", checks=", ".join(more)).to(self.lang) if more else ""
+            rows = clip(reason, self.width - room, 2, also)
+            yield "  " + pad(names[0], room - 2) + rows[0]
+            yield from (" " * room + row for row in rows[1:])
+        yield self.paint(Message("Steps: -v").to(self.lang), "dim")
+        yield ""
+
+    def _brief_reason(self, finding: SkippedFinding) -> str:
+        """Return the reason; one that only says that a person has to do it is followed by the line or the remedy."""
+        reason = finding.reason.to(self.lang)
+        if finding.steps and finding.reason.en.endswith(":"):
+            step = finding.steps[1 if len(finding.steps) == 2 else 0]
+            reason = f"{reason} {step.to(self.lang)}"
+        return printable(reason)
 
 
 def diff(before: str, after: str) -> list[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from envtune.audit.verdict import Verdict
 from envtune.diagnose.proof import VERDICTS
 from envtune.model import Outcome, Severity
-from envtune.report.check_json import SCHEMA as REPORT_SCHEMA
+from envtune.report.check_json import SCHEMAS as REPORT_SCHEMAS
 from envtune.report.diagnosis.content import MENTIONS
 from envtune.report.diagnosis.json import SCHEMAS, SIDES
-from envtune.schema.types import AnyOf, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
+from envtune.report.npu import SCHEMA as NPU_SCHEMA
+from envtune.report.problems import IMPACTS
+from envtune.schema.types import AnyOf, Bool, Const, Field, ListOf, MapOf, Null, Number, Record, Str, Type, optional
 
 _TEXT = Str()
 _TEXTS, _WORDS, _OPTIONAL_TEXT = ListOf(_TEXT), MapOf(_TEXT), optional(_TEXT)
@@ -38,25 +40,115 @@ FINDING = Record(
     _field("remedy", _OPTIONAL_TEXT, "What to do, and the lines that repair it."),
     _field("commands", ListOf(_COMMAND), "Lines to paste."),
     _field("faq", _TEXTS),
+    Field(
+        "waiver",
+        Record(
+            _field("reason", _TEXT, "Why the finding is accepted."),
+            _field("owner", _TEXT),
+            _field("expires", _TEXT, "The last day on which it holds: 2027-01-31."),
+            _field("expired", Bool(), "true: the day is over, and the finding counts again."),
+        ),
+        "The waiver of the site's policy, where there is one.",
+    ),
 )
-REPORT = Record(
-    _field("schema", Const(REPORT_SCHEMA)),
+_HEAD = (
     _field("envtune", _TEXT, "Version of envtune."),
     _field("host", _TEXT),
     _field("started", Str("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")),
     _field("seconds", Number(0)),
+)
+_READY = (
+    "ready: at least one check passed, and none of at least medium severity failed or is unknown; "
+    "ready_with_advice: so, and what failed is low; not_sure: nothing passed, or what matters is unknown"
+)
+_POLICY = Field(
+    "policy",
+    Record(_field("file", _TEXT), _field("profile", _TEXT, "Empty where none is used.")),
+    "The site's policy in use, where there is one.",
+)
+_OUTCOMES = Record(*(_field(outcome.value, _COUNT) for outcome in Outcome))
+REPORT_1 = Record(
+    _field("schema", Const(REPORT_SCHEMAS[1])),
+    *_HEAD,
     _field("target", _WORDS, "The job that was judged."),
     _field("facts", _WORDS, "What kind of host it is; `unknown` where it could not be told."),
     _field("findings", ListOf(FINDING)),
-    _field(
-        "summary", Record(*(_field(outcome.value, _COUNT) for outcome in Outcome)), "Outcome -> number of findings."
-    ),
+    _field("summary", _OUTCOMES, "Outcome -> number of findings."),
     Field(
         "verdict",
-        Str(choices=tuple(word.value for word in Verdict)),
-        "ready: at least one check passed, and none of at least medium severity failed or is unknown; "
-        "ready_with_advice: so, and what failed is low; not_sure: nothing passed, or what matters is unknown.",
+        Str(choices=tuple(word.value for word in Verdict if word is not Verdict.NO_NPU)),
+        f"{_READY}.",
     ),
+    _POLICY,
+)
+POLICY_CHECK = Record(
+    _field("schema", Const("envtune.policy-check/1")),
+    _field("file", _TEXT),
+    _field("profile", _TEXT, "Empty where none is used."),
+    _field(
+        "waivers",
+        ListOf(
+            Record(
+                *(_field(name, _TEXT) for name in ("check", "reason", "owner", "expires", "subject", "hosts")),
+                _field("unknown", Bool(), "true: it also covers what could not be checked."),
+                _field("state", Str(choices=("valid", "soon", "expired")), "soon: it expires within --within days."),
+                _field("used", AnyOf(Bool(), Null()), "Whether it waives anything; null: it is for other hosts."),
+            )
+        ),
+    ),
+)
+_COMMAND_2 = Record(
+    _field("kind", Str(choices=("fix", "look")), "fix: it fixes what was found; look: it shows more."),
+    _field("command", _OPTIONAL_TEXT, "A line to paste into a shell; null where none can be shown."),
+    _field("reason", _OPTIONAL_TEXT, "Why none is shown."),
+)
+_OF_FINDING = FINDING.by_name
+FINDING_2 = Record(
+    _OF_FINDING["id"],
+    _OF_FINDING["name"],
+    _field("title", _TEXT, "What the check finds, in the report's language."),
+    _OF_FINDING["outcome"],
+    _OF_FINDING["severity"],
+    _field("note", Bool(), "A failure is worth knowing and no problem: it counts for nothing."),
+    _field("needs_root", Bool(), "Unknown only because a privilege is missing."),
+    *(_OF_FINDING[name] for name in ("subject", "actual", "expected", "reason", "evidence")),
+    _field("remedy", _OPTIONAL_TEXT, "What to do, in words."),
+    _field("commands", ListOf(_COMMAND_2), "What to type, what fixes it first."),
+    _OF_FINDING["faq"],
+    _OF_FINDING["waiver"],
+)
+_PROBLEM = Record(
+    _field("checks", ListOf(_TEXT, least=1), "The check that says most, then those that found the same."),
+    _field("severity", _OF_FINDING["severity"].type, "The highest of them."),
+    _field("impact", Str(choices=IMPACTS), "stops: a job fails or hangs; degrades: slower, or other results."),
+    _field("fixable", optional(Bool()), "Whether `envtune fix` would fix it; null where that was not asked."),
+)
+_NOTE = Record(_field("check", _TEXT), _field("title", _TEXT), _field("actual", _OPTIONAL_TEXT))
+_COUNTS = Record(
+    _field("checks", _COUNT),
+    _field("problems", _COUNT, "Checks that failed or of which envtune itself failed."),
+    _field("notes", _COUNT, "Checks that found what is worth knowing; they are in no other number but `checks`."),
+    _field("need_root", _COUNT, "Checks that are unknown only because a privilege is missing."),
+    _field("outcomes", _OUTCOMES, "Outcome -> number of checks; each counts once, by the worst of its findings."),
+    _field("severities", Record(*(_field(one.value, _COUNT) for one in reversed(Severity))), "Of the problems."),
+)
+_FACT = AnyOf(Str(), Bool(), Number(whole=True), Null())
+REPORT_2 = Record(
+    _field("schema", Const(REPORT_SCHEMAS[2])),
+    *_HEAD,
+    _field(
+        "verdict",
+        Str(choices=tuple(word.value for word in Verdict)),
+        f"{_READY}; nothing_checked: no check applies; no_npu: no NPU, driver or CANN, only general checks were run.",
+    ),
+    _field("counts", _COUNTS),
+    _field("target", _WORDS, "The job that was checked."),
+    _field("facts", MapOf(_FACT), "What kind of host it is; null where that is unknown."),
+    _field("unknown_facts", _WORDS, "Why a fact is unknown."),
+    _field("problems", ListOf(_PROBLEM), "What is wrong, each cause once, in the order in which to read it."),
+    _field("notes", ListOf(_NOTE)),
+    _field("findings", ListOf(FINDING_2), "In the order of the catalogue."),
+    _POLICY,
 )
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))
 _JUDGED_1 = (
@@ -124,6 +216,30 @@ _MENTION = Record(
     _field("why", Str(choices=tuple(MENTIONS)), "Why it is no event, or did not end the run."),
     _field("reason", _TEXT, "The same in words."),
     _field("count", _LINE_NUMBER, "Lines that are known."),
+)
+
+_CELL = optional(Number(0, whole=True))
+_NPU_PROCESS = Record(
+    _field("pid", _COUNT),
+    _field("name", _TEXT),
+    _field("user", _OPTIONAL_TEXT, "Null where the process table does not show the process."),
+    _field("memory", _CELL, "MB."),
+)
+_DEVICE = Record(
+    _field("id", _TEXT, "npu3 for /dev/davinci3; a PCI address where there is no device node."),
+    _field("model", _OPTIONAL_TEXT),
+    _field("health", _OPTIONAL_TEXT, "As npu-smi says it: OK, Warning, Alarm, Critical, UNKNOWN."),
+    _field("temperature", optional(Number()), "Degrees Celsius."),
+    _field("memory", AnyOf(Record(_field("used", _COUNT), _field("total", _COUNT)), Null()), "MB, of the HBM."),
+    _field("bus", _OPTIONAL_TEXT, "PCI address."),
+    _field("processes", AnyOf(ListOf(_NPU_PROCESS), Null())),
+    _field("unknown", _WORDS, "Key of this record -> why it is unknown or may not be all, in the report's language."),
+)
+NPUS = Record(
+    _field("schema", Const(NPU_SCHEMA)),
+    _field("envtune", _TEXT, "Version of envtune."),
+    _field("host", _TEXT),
+    _field("devices", ListOf(_DEVICE)),
 )
 
 

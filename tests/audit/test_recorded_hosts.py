@@ -15,9 +15,11 @@ from helpers.rows import sampled
 from envtune.audit.verdict import exit_code
 from envtune.model import Outcome, Report, Severity
 from envtune.report import check_json as json
+from envtune.report import check_short
 from envtune.report import check_text as text
 
 GOLDEN = Path(__file__).parent / "golden"
+WIDTHS = (60, 80, 120)  # of the short form
 
 
 @cache
@@ -29,14 +31,16 @@ def report_on(name: str) -> Report:
 @pytest.mark.parametrize("name", host_names())
 def test_report(name: str, lang: str, request: pytest.FixtureRequest) -> None:
     made = report_on(name)
-    code = exit_code(made.findings, Severity.MEDIUM)
+    code = exit_code(made.findings, Severity.MEDIUM, facts=made.facts)
     pages = {
-        GOLDEN / f"{name}.check.{code}.{lang}.txt": text.render(made, lang, width=100, verbose=True) + "\n",
-        GOLDEN / f"{name}.check.{code}.{lang}.json": json.render(made, lang) + "\n",
+        f"{lang}.txt": text.render(made, lang, width=100, verbose=True) + "\n",
+        f"{lang}.json": json.render(made, lang) + "\n",
+        **{f"{lang}.{width}.txt": check_short.render(made, lang, width=width) + "\n" for width in WIDTHS},
     }
-    for path, page in pages.items():
+    for ending, page in pages.items():
+        path = GOLDEN / f"{name}.check.{code}.{ending}"
         if request.config.getoption("--update-golden"):
-            for old in GOLDEN.glob(f"{name}.check.*.{lang}{path.suffix}"):
+            for old in GOLDEN.glob(f"{name}.check.[0-9].{ending}"):
                 old.unlink()
             path.write_text(page, "utf-8")
         assert path.exists(), f"no golden report {path.name}: the exit code changed, or run pytest --update-golden"

@@ -6,11 +6,11 @@ from typing import Optional
 
 import pytest
 
-from envtune.audit.verdict import Verdict, exit_code, verdict
+from envtune.audit.verdict import Verdict, count_checks, exit_code, verdict
 from envtune.catalog import load
 from envtune.messages import Literal
-from envtune.model import Evidence, Finding, Outcome, Report, Severity
-from envtune.report import check_json, check_text
+from envtune.model import Evidence, Fact, Finding, Outcome, Report, Severity
+from envtune.report import check_json, check_short, check_text
 
 OUTCOMES = {
     "pass": Outcome.PASS,
@@ -22,11 +22,12 @@ OUTCOMES = {
     "waived": Outcome.WAIVED,
 }
 WORDS = {
-    Verdict.READY: "READY: ",
-    Verdict.ADVICE: "READY, with advice: ",
-    Verdict.NOT_READY: "NOT READY: ",
-    Verdict.NOT_SURE: "NOT SURE: ",
-    Verdict.NOTHING_CHECKED: "NOTHING CHECKED: ",
+    Verdict.READY: "READY  node1: ",
+    Verdict.ADVICE: "READY, with advice  node1: ",
+    Verdict.NOT_READY: "NOT READY  node1: ",
+    Verdict.NOT_SURE: "NOT SURE  node1: ",
+    Verdict.NOTHING_CHECKED: "NOTHING CHECKED  node1: ",
+    Verdict.NO_NPU: "NO NPU  node1: ",
 }
 # findings, what they amount to, exit status with `--fail-on medium`
 ROWS = [
@@ -74,9 +75,58 @@ def test_verdict(words: str, expected: str, status: int) -> None:
     assert verdict(findings).value == expected
     assert check_json.report_data(report, "en")["verdict"] == expected
     assert check_text.render(report, "en").splitlines()[-1].startswith(WORDS[Verdict(expected)])
+    assert check_short.render(report, "en").startswith(WORDS[Verdict(expected)])
     assert exit_code(findings, Severity.MEDIUM) == status
 
 
 def test_what_only_a_right_hides_counts_with_strict() -> None:
     findings = (finding("pass:high"), finding("root:high"))
     assert exit_code(findings, Severity.MEDIUM, strict=True) == 3
+
+
+# ---------------------------------------------------------------------- notes, and hosts that cannot train
+
+
+def of(id_: str, outcome: Outcome, severity: str, subject: str = "") -> Finding:
+    check = next(check for check in load().checks if check.id == id_)
+    return finding("pass:low")._replace(check=check, outcome=outcome, severity=Severity(severity), subject=subject)
+
+
+def test_a_note_is_no_problem() -> None:
+    findings = (finding("pass:high"), of("SYS008", Outcome.FAIL, "low"))
+    assert verdict(findings) is Verdict.READY
+    assert [exit_code(findings, Severity(word)) for word in ("info", "low", "medium")] == [0, 0, 0]
+    counts = count_checks(findings)
+    assert (counts.problems, counts.notes, counts.checks) == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("ascend", "job", "id_", "expected", "status"),
+    [
+        ("false", "false", "ENV001", "no_npu", 3),
+        ("true", "true", "ENV001", "ready", 0),
+        ("false", "true", "ENV001", "ready", 0),  # a job that runs elsewhere is checked here
+        (None, None, "ENV001", "ready", 0),
+        ("false", "false", "SYS001", "ready", 0),  # nobody asked about training
+    ],
+)
+def test_a_host_without_anything_of_ascend_is_not_ready(
+    ascend: Optional[str], job: Optional[str], id_: str, expected: str, status: int
+) -> None:
+    facts = (Fact("ascend", ascend, "/dev"), Fact("ascend_job", job, "/dev"))
+    findings = (of("SYS002", Outcome.PASS, "medium"), of(id_, Outcome.NOTAPPLICABLE, "medium"))
+    assert verdict(findings, facts).value == expected
+    assert exit_code(findings, Severity.MEDIUM, facts=facts) == status
+    assert verdict((*findings, of("SYS009", Outcome.FAIL, "medium")), facts).value in (expected, "not_ready")
+    assert exit_code((*findings, of("SYS009", Outcome.FAIL, "medium")), Severity.MEDIUM, facts=facts) == 1
+
+
+def test_a_check_counts_once_by_the_worst_of_its_findings() -> None:
+    findings = (
+        *(of("CANN007", Outcome.FAIL, "critical", f"npu{number}") for number in range(6)),
+        *(of("CANN003", outcome, "low", outcome.value) for outcome in (Outcome.PASS, Outcome.UNKNOWN)),
+        of("SYS009", Outcome.PASS, "medium"),
+    )
+    counts = count_checks(findings)
+    assert (counts.severities[Severity.CRITICAL], counts.problems, counts.checks) == (1, 1, 3)
+    assert (counts.outcomes[Outcome.UNKNOWN], counts.outcomes[Outcome.PASS]) == (1, 1)

@@ -104,3 +104,17 @@ def test_nothing_is_said_of_a_run_whose_journal_is_not_readable(world: World) ->
     assert f"{name}: kept, because its journal is not readable" in pruned.stdout and named(world) == [name]
     world.run("history", "--prune", "--lose-undo")
     assert named(world) == []
+
+
+def test_changes_of_one_kind_are_one_line() -> None:
+    from envtune.cli.history import _alike
+
+    def change(number: int, **more: str) -> dict[str, str]:
+        kind = {"finding": "CPU001", "action": "cpu.set_governor", "view": "live", "state": "done", "error": ""}
+        return {"id": f"C{number:02}", **kind, **more}
+
+    many = [change(number) for number in range(1, 9)]
+    assert [[row["id"] for row in group] for group in _alike(many)] == [[f"C{number:02}" for number in range(1, 9)]]
+    mixed = [*many[:5], change(6, state="failed", error="EIO"), change(7, state="failed", error="EIO"), change(8)]
+    assert [len(group) for group in _alike(mixed)] == [5, 1, 1, 1]
+    assert [len(group) for group in _alike(many[:3])] == [1, 1, 1], "a few are shown one by one"

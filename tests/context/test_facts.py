@@ -29,7 +29,9 @@ def test_each_fact_may_fail(name: str, error: Exception, monkeypatch: pytest.Mon
     monkeypatch.setitem(registry._functions["facts"], name, broken)
     made = report(host_data(HOST), CHECKS)
     assert {fact.name for fact in made.facts} == {*registry.fact_names()} - {"ascend_job"} | {name}
-    assert check_json.report_data(made, "en")["facts"][name] == "unknown"
+    assert check_json.report_data(made, "en", 1)["facts"][name] == "unknown"
+    data = check_json.report_data(made, "en")
+    assert data["facts"][name] is None and data["unknown_facts"][name]
     assert check_text.render(made, "zh")
     assert exit_code(made.findings, Severity.MEDIUM) in (0, 1, 3)
 

@@ -94,13 +94,14 @@ def test_the_schema_refuses_what_the_loader_refuses(made: dict[str, str]) -> Non
 
 
 def test_a_report_keeps_the_published_schema(made: dict[str, str]) -> None:
-    schema = json.loads(made["schema/report.json"])
+    schemas = {1: json.loads(made["schema/report.json"]), 2: json.loads(made["schema/report-2.json"])}
     context = example_context({"like": "bare"})
     findings = audit(load().checks, context)
     facts = tuple(context.facts[name] for name in context.facts.names())
     report = Report("bare", "2026-11-21T00:00:00Z", 0.1, describe_target(context.target), facts, findings)
     for lang in ("en", "zh"):
-        assert conforms(report_data(report, lang), schema) == []
+        for version, schema in schemas.items():
+            assert conforms(report_data(report, lang, version), schema) == []
 
 
 CONTRACTS = sorted((ROOT / "tests" / "contracts").glob("*.tar.gz"))

@@ -25,7 +25,8 @@ from envtune.host import Host
 
 RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 OWN = "/etc/sysctl.d/95-envtune.conf"
-FILES = {
+FILES: Mapping[str, Any] = {
+    "/usr/local/Ascend/nnae": {"dir": []},  # it is to train
     "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
     "/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
     RESERVED: "\n",

@@ -15,6 +15,7 @@ from envtune import catalog
 from envtune.audit import audit
 from envtune.catalog.examples import example_data
 from envtune.context.open import describe_target, open_context, recorded_options
+from envtune.fix.fixable import fixable_checks
 from envtune.model import Finding, Outcome, Report
 from envtune.snapshot.host import SnapshotHost
 from helpers.shipped import parsed
@@ -69,7 +70,8 @@ def report(data: Mapping[str, Any], selected: tuple[str, ...] = ()) -> Report:
     context = open_context(host, recorded_options(data.get("target") or {}))
     findings = audit([c for c in _checks() if not selected or c.id in selected], context)
     facts = tuple(context.facts[name] for name in context.facts.names())
-    return Report(host.name, "2026-01-01T00:00:00Z", 0.0, describe_target(context.target), facts, findings)
+    fixable = fixable_checks(catalog.load().playbooks, context, findings)
+    return Report(host.name, "2026-01-01T00:00:00Z", 0.0, describe_target(context.target), facts, findings, fixable)
 
 
 Change = Callable[[dict[str, Any]], None]

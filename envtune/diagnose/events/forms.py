@@ -40,7 +40,11 @@ _COMMIT = re.compile(
     r"[*|\\/ ]{0,8}(?=[a-f\d]{0,39}[a-f])(?=[a-f\d]{0,39}\d)[a-f\d]{7,40} "
     r"(?:\([^)]{1,80}\) |\d{4}-\d\d-\d\d )?[A-Za-z\[]"
 )
-_OWN_REPORT = re.compile(r"(?:\s{2}\d{1,2}\. )?(?:[FXRHOI]\d{2,3}|[A-Z]{3,4}\d{3})  \S|#{2,3} [FXRHOI]\d{2,3} ")
+_LABELS = "\u81f4\u547d|\u4e25\u91cd|\u4e00\u822c|\u8f7b\u5fae|\u63d0\u793a|\u8bf4\u660e|\u65e0\u6cd5\u5224\u65ad"
+_OWN_REPORT = re.compile(
+    r"(?:\s{2}\d{1,2}\. )?(?:[FXRHOI]\d{2,3}|[A-Z]{3,4}\d{3})  \S|#{2,3} [FXRHOI]\d{2,3} "
+    rf"|(?:critical|high|medium|low|info|note|unknown|{_LABELS}) +[A-Z]{{2,9}}\d{{3}} {{1,3}}\*? ?\S"
+)
 _OWN_ROW = re.compile(r" {8}[>|] | {10}\S|  \S{2,8} {2,}\S|\s*\"\w+\": ")
 _ERROR = re.compile(ERROR)
 _OWN_MARKS = (b"envtune.diagnosis/", b"envtune.report/", b"\n  cause   ", b"\n  \xe5\x8e\x9f\xe5\x9b\xa0    ")

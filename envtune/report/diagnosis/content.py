@@ -13,10 +13,10 @@ from envtune.diagnose.rank import Candidate
 from envtune.diagnose.scan import CONTEXT, Hit
 from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated, in_context, listed, plural
 from envtune.model import FaqEntry, Finding, Outcome
-from envtune.report.check_text import OUTCOMES
 from envtune.report.diagnosis.placeholders import fill
 from envtune.report.diagnosis.settings import exports
 from envtune.report.layout import printable
+from envtune.report.words import OUTCOMES
 
 MAX_LINE = 420  # characters of a log line that are shown
 MAX_OTHERS = 12  # numbers of further lines that are shown
@@ -307,7 +307,15 @@ def statements(diagnosis: Diagnosis) -> tuple[Text, ...]:
     undecided = [f for f in diagnosis.findings if f.outcome in (Outcome.UNKNOWN, Outcome.ERROR, Outcome.WAIVED)]
     shown = undecided or [f for f in diagnosis.findings if f.outcome is not Outcome.NOTAPPLICABLE and f not in fixed]
     shown = shown or ([] if fixed else list(diagnosis.findings))
-    return tuple(finding_text(finding) for finding in (*fixed, *shown)[:MAX_FINDINGS])
+    return _findings_text((*fixed, *shown))[:MAX_FINDINGS]
+
+
+def _findings_text(findings: Iterable[Finding]) -> tuple[Text, ...]:
+    """Return findings in one line each; those of several checks that say the same share it."""
+    names: dict[Text, list[str]] = {}
+    for finding in findings:
+        names.setdefault(_said(finding), []).append(_name(finding))
+    return tuple(labelled(Literal(", ".join(dict.fromkeys(those))), said) for said, those in names.items())
 
 
 def ground_text(ground: Ground) -> Text:
@@ -320,9 +328,15 @@ def ground_text(ground: Ground) -> Text:
 
 def finding_text(finding: Finding) -> Text:
     """Return a finding in one line."""
-    subject = f" {finding.subject}" if finding.subject else ""
-    statements = [text for text in (OUTCOMES[finding.outcome], finding.actual, finding.reason) if text is not None]
-    return labelled(Literal(f"{finding.id}{subject}"), clauses(statements))
+    return labelled(Literal(_name(finding)), _said(finding))
+
+
+def _name(finding: Finding) -> str:
+    return f"{finding.id} {finding.subject}" if finding.subject else finding.id
+
+
+def _said(finding: Finding) -> Text:
+    return clauses(text for text in (OUTCOMES[finding.outcome], finding.actual, finding.reason) if text is not None)
 
 
 # ---------------------------------------------------------------------- what to do

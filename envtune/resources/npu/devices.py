@@ -244,9 +244,10 @@ def fact_ascend(context: Context) -> Fact:
 def fact_ascend_job(context: Context) -> Fact:
     """Return true when a job for NPUs is judged: a named one wherever it stands, else where anything of Ascend is here.
 
-    Where it is not, the fact is `ascend` itself: that is what a check then does not apply for.
+    Who names the job's other hosts has a job in mind, too. Where none is named, the fact is `ascend` itself: that is
+    what a check then does not apply for.
     """
-    if context.target.options.named:
+    if context.target.options.named or context.target.options.peers:
         return Fact("ascend_job", "true", context.target.environment.description)
     return context.facts["ascend"]
 

@@ -149,7 +149,7 @@ def boot(*argv):
     subprocess.run(argv, check=True, capture_output=True)
     return live()
 
-facts = {"container": "false"}
+facts = {"container": "false", "ascend_job": "true"}
 before = [live(), conf()]
 made = fixing.plan(fixing.local_context(facts), "NET005")
 run, results = fixing.apply(made, state)

@@ -1,0 +1,1 @@
+"""`envtune policy`, and the policy under which the other commands work."""

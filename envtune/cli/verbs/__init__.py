@@ -1,0 +1,1 @@
+"""Verbs of the command line, a module each; older ones are in envtune.cli itself."""

@@ -1,0 +1,146 @@
+"""What a report says is wrong, in the order in which a person should read it: one problem for each cause.
+
+The order is: severity, what it does to a job, id. A check that another one covers (`covers` in the catalogue) is named
+beside that one. Texts and documents of every format are made from this.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, Optional, Sequence
+
+from envtune.messages import Text
+from envtune.model import Check, Command, Finding, Outcome, Report, Severity
+from envtune.ranges import join_subjects, single_subjects
+from envtune.records import NamedTuple
+
+IMPACTS = ("stops", "degrades", "none")  # on a job, the worst first
+_NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})")
+_IS_WRONG = (Outcome.FAIL, Outcome.ERROR)
+
+
+class Problem(NamedTuple):
+    """One cause: the check that tells most of it, its failed findings, and the checks that found the same."""
+
+    check: Check
+    severity: Severity
+    findings: tuple[Finding, ...]
+    covered: tuple[Problem, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all its checks, the one that tells most first."""
+        return (self.check.id, *(problem.check.id for problem in self.covered))
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """What to type: of the check itself or, where that repairs nothing, what repairs it of a covered one."""
+        own = _commands(self.findings)
+        if any(command.kind == "fix" for command in own):
+            return own
+        found = (command for problem in self.covered for command in _commands(problem.findings))
+        return (*(command for command in found if command.kind == "fix"), *own)
+
+
+def problems(findings: Iterable[Finding]) -> tuple[Problem, ...]:
+    """Return what is wrong, the worst first; notes are not in it."""
+    failed: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.outcome in _IS_WRONG and not finding.check.note:
+            failed.setdefault(finding.id, []).append(finding)
+    made = {id_: _problem(group) for id_, group in failed.items()}
+    for problem in list(made.values()):
+        covered = [made[id_] for id_ in _covered(problem, made)]
+        if problem.check.id in made and covered:
+            for other in covered:
+                del made[other.check.id]
+            rank = max((problem, *covered), key=lambda one: one.severity.rank).severity
+            more = tuple(inner for one in covered for inner in (one._replace(covered=()), *one.covered))
+            made[problem.check.id] = problem._replace(severity=rank, covered=(*problem.covered, *more))
+    return tuple(sorted(made.values(), key=_order))
+
+
+def notes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return what is worth knowing about the host and no problem: it is a container, the user is not root."""
+    return tuple(finding for finding in findings if finding.outcome is Outcome.FAIL and finding.check.note)
+
+
+def fixable(problem: Problem, report: Report) -> bool:
+    """Return whether `envtune fix` would fix the problem; False where nobody asked."""
+    return any(id_ in (report.fixable or ()) for id_ in problem.ids)
+
+
+def _problem(group: Sequence[Finding]) -> Problem:
+    worst = max(group, key=lambda finding: finding.severity.rank)
+    return Problem(group[0].check, worst.severity, tuple(group))
+
+
+def _covered(problem: Problem, others: Mapping[str, Problem]) -> list[str]:
+    """Return the ids of the other problems that have the same cause."""
+    own = _subjects(problem)
+    found = []
+    for row in problem.check.covers:
+        other = others.get(row.check)
+        if other is not None and (row.subject in own if row.subject else _subjects(other) <= own):
+            found.append(row.check)
+    return found
+
+
+def _subjects(problem: Problem) -> set[str]:
+    return {name for finding in problem.findings for name in single_subjects(finding.subject)}
+
+
+def impact(problem: Problem) -> str:
+    """Return what the problem does to a job: stops, degrades or none."""
+    return min((one.check.impact for one in (problem, *problem.covered)), key=IMPACTS.index)
+
+
+def _order(problem: Problem) -> tuple[int, int, str]:
+    return -problem.severity.rank, IMPACTS.index(impact(problem)), problem.check.id
+
+
+def _commands(findings: Iterable[Finding]) -> tuple[Command, ...]:
+    made = dict.fromkeys(command for finding in findings for command in finding.commands)
+    return tuple(sorted(made, key=lambda command: command.kind != "fix"))
+
+
+class Statement(NamedTuple):
+    """What was found about one or several subjects, in the language of the report."""
+
+    subject: str
+    actual: str
+    expected: str
+
+
+def statements(findings: Iterable[Finding], lang: str) -> tuple[Statement, ...]:
+    """Return what was found, once for subjects that differ in a number only.
+
+    `npu2: /dev/davinci2 is there` and the same of npu3 become `npu2-3: /dev/davinci2-3 is there`.
+    """
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        row = _statement(finding, lang)
+        numbered = _NUMBERED.fullmatch(finding.subject)
+        stem, actual = finding.subject, row.actual
+        if numbered is not None:
+            stem, actual = numbered[1], re.sub(rf"(?<!\d){numbered[2]}(?![\d.])", "\0", row.actual)
+        groups.setdefault((stem, actual, row.expected), []).append(finding)
+    return tuple(_merged(group, key[1], lang) for key, group in groups.items())
+
+
+def _merged(group: Sequence[Finding], template: str, lang: str) -> Statement:
+    first = _statement(group[0], lang)
+    if len(group) == 1:
+        return first
+    subject = join_subjects(finding.subject for finding in group)
+    numbers = re.sub(r"[a-z_]+(?=\d)", "", subject).replace(" ", "")
+    return Statement(subject, template.replace("\0", numbers), first.expected)
+
+
+def _statement(finding: Finding, lang: str) -> Statement:
+    actual = finding.reason if finding.outcome is Outcome.ERROR else finding.actual
+    return Statement(finding.subject, _to(actual, lang), _to(finding.expected, lang))
+
+
+def _to(text: Optional[Text], lang: str) -> str:
+    return "" if text is None else text.to(lang)

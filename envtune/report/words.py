@@ -1,0 +1,82 @@
+"""The words of every report: severities, outcomes, verdicts, and the line that sums a report up."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from envtune.audit.verdict import Counts, Verdict, count_checks, verdict
+from envtune.messages import Message, Text, enumerated, in_context, listed, plural
+from envtune.model import Outcome, Report, Severity
+from envtune.report.host_texts import kind_of_machine
+
+SEVERITIES: Mapping[Severity, Text] = {
+    Severity.CRITICAL: Message("critical"),
+    Severity.HIGH: Message("high"),
+    Severity.MEDIUM: Message("medium"),
+    Severity.LOW: Message("low"),
+    Severity.INFO: Message("info"),
+}
+OUTCOMES: Mapping[Outcome, Text] = {
+    Outcome.PASS: Message("passed"),
+    Outcome.FAIL: Message("failed"),
+    Outcome.UNKNOWN: in_context("outcome", "unknown"),
+    Outcome.NOTAPPLICABLE: Message("not applicable"),
+    Outcome.ERROR: Message("error in envtune"),
+    Outcome.WAIVED: Message("waived"),
+    Outcome.FIXED: Message("fixed"),
+}
+NOTE = in_context("row of a report", "note")
+VERDICTS: Mapping[Verdict, tuple[Text, str]] = {
+    Verdict.READY: (Message("READY"), "green"),
+    Verdict.ADVICE: (Message("READY, with advice"), "yellow"),
+    Verdict.NOT_READY: (Message("NOT READY"), "red"),
+    Verdict.NOT_SURE: (Message("NOT SURE"), "yellow"),
+    Verdict.NOTHING_CHECKED: (Message("NOTHING CHECKED"), "yellow"),
+    Verdict.NO_NPU: (Message("NO NPU"), "yellow"),
+}
+
+
+def verdict_line(report: Report) -> tuple[Text, str]:
+    """Return the line that sums a report up, and its colour."""
+    reached = verdict(report.findings, report.facts)
+    word, colour = VERDICTS[reached]
+    text = _conclusion(report, reached)
+    return in_context("verdict", "{verdict}  {host}: {text}", verdict=word, host=report.host, text=text), colour
+
+
+def problems_text(counts: Counts) -> Text:
+    """Return how many checks found something wrong, by severity."""
+    if not counts.problems:
+        return Message("no problems")
+    parts = [
+        in_context("severities", "{count} {severity}", count=count, severity=SEVERITIES[severity])
+        for severity, count in counts.severities.items()
+        if count
+    ]
+    return plural(
+        "{count} problem ({severities})",
+        "{count} problems ({severities})",
+        counts.problems,
+        severities=enumerated(parts),
+    )
+
+
+def _conclusion(report: Report, reached: Verdict) -> Text:
+    """Return what stands behind the verdict in the first line."""
+    counts = count_checks(report.findings)
+    if reached is Verdict.NOTHING_CHECKED:
+        return plural(
+            "the selected check does not apply to this host ({kind})",
+            "none of the {count} selected checks applies to this host ({kind})",
+            counts.checks,
+            kind=kind_of_machine(report.facts),
+        )
+    if reached is Verdict.NO_NPU:
+        return Message("no Ascend NPU, driver or CANN found here")
+    if reached is Verdict.READY:
+        return plural("{count} check passed", "{count} checks passed", counts.outcomes[Outcome.PASS])
+    unknown = counts.outcomes[Outcome.UNKNOWN]
+    if reached is Verdict.NOT_SURE and unknown:
+        could_not = plural("{count} check could not be done", "{count} checks could not be done", unknown)
+        return listed((problems_text(counts), could_not))
+    return problems_text(counts)

@@ -1,0 +1,279 @@
+"""`envtune policy`, and `check` and `fix` under a policy: waivers, thresholds, golden values."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+from helpers.examples import ROOT
+from helpers.json_schema import conforms
+from helpers.policies import shipped
+from helpers.recorded import host_data
+from typer.testing import CliRunner
+
+from envtune.cli.app import app
+from envtune.cli.policy.loading import Loaded
+from envtune.policy.read import Policy
+
+SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
+RUNNER = CliRunner(**SEPARATE)
+SCHEMAS = {"envtune.report/1": "report.json", "envtune.report/2": "report-2.json"}
+NOW = 1798761600.0  # 2027-01-01, by the clock of the recorded host
+WAIVER = """
+waivers:
+  - check: CANN007
+    subject: npu[2-6]
+    hosts: node[10-20]
+    reason: with the vendor
+    owner: ops
+    expires: {expires}
+"""
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def leave(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr("envtune.cli.check._exit_now", leave)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.delenv("ENVTUNE_POLICY", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> str:
+    data = {**host_data("910b-openeuler2203-troubled"), "now": NOW, "schema": "envtune.snapshot/1"}
+    (tmp_path / "host.json").write_text(json.dumps(data), "utf-8")
+    return "host.json"
+
+
+def run(policy: str, *words: str, host: str, verb: str = "check") -> Any:
+    Path("policy.yaml").write_text(policy)
+    Path("policy.yaml").chmod(0o644)
+    return RUNNER.invoke(app, [verb, "--snapshot", host, "--policy", "policy.yaml", *words])
+
+
+def findings(policy: str, *words: str, host: str) -> list[dict[str, Any]]:
+    report = json.loads(run(policy, "--format", "json", *words, host=host).stdout)
+    found: list[dict[str, Any]] = report["findings"]
+    return found
+
+
+def test_a_waiver(host: str) -> None:
+    policy = WAIVER.format(expires="2027-01-01")
+    report = json.loads(run(policy, "--format", "json", "--select", "CANN007", host=host).stdout)
+    schema = ROOT / "docs/schema" / SCHEMAS[report["schema"]]
+    assert conforms(report, json.loads(schema.read_text("utf-8"))) == []
+    waived = [finding for finding in report["findings"] if finding["outcome"] == "waived"]
+    assert {finding["subject"] for finding in waived} == {"npu2", "npu3", "npu4", "npu5", "npu6"}
+    assert "npu7" in {finding["subject"] for finding in report["findings"] if finding["outcome"] == "fail"}
+    assert waived[0]["waiver"] == {
+        "reason": "with the vendor",
+        "owner": "ops",
+        "expires": "2027-01-01",
+        "expired": False,
+    }
+    assert waived[0]["reason"] == "waived until 2027-01-01 by ops: with the vendor"
+    assert report["policy"] == {"file": "policy.yaml", "profile": ""}
+    text = run(policy, "-v", "--select", "CANN007", host=host).stdout
+    about = (
+        "Waived CANN007 [npu2-6] An NPU is not visible or not healthy: waived until 2027-01-01 by ops: with the vendor"
+    )
+    assert about in " ".join(text.split())
+    assert "Policy: policy.yaml" in text
+
+
+def test_a_waiver_that_covers_all_that_is_wrong(host: str) -> None:
+    policy = WAIVER.format(expires="2027-01-01").replace("CANN007", "CPU001").replace("npu[2-6]", "cpu*")
+    done = run(policy, "--select", "CPU001,CPU003", host=host)
+    assert done.exit_code == 0
+    assert "NOT READY" not in done.stdout and "READY" in done.stdout
+    assert run("fail_on: medium", "--select", "CPU001,CPU003", "--fail-on", "low", host=host).exit_code == 1
+
+
+def test_an_expired_waiver(host: str) -> None:
+    policy = WAIVER.format(expires="2026-12-31")
+    found = [one for one in findings(policy, "--select", "CANN007", host=host) if one["subject"] == "npu3"]
+    assert [(one["outcome"], one["waiver"]["expired"]) for one in found] == [("fail", True)]
+    assert found[0]["reason"] == "the waiver expired on 2026-12-31 (owner: ops; reason: with the vendor)"
+    done = run(policy, "-v", "--select", "CANN007", host=host)
+    assert done.exit_code == 1
+    assert "Expired waivers\n  CANN007  [npu2-6]" in done.stdout
+    chinese = run(policy, "-v", "--select", "CANN007", "--lang", "zh", host=host).stdout
+    assert "已过期的豁免" in chinese
+    assert "豁免已于2026-12-31过期（负责人：ops；原因：withthevendor）" in "".join(chinese.split())
+
+
+def test_a_threshold(host: str) -> None:
+    assert [one["outcome"] for one in findings("fail_on: low", "--select", "SYS005", host=host)] == ["pass"]
+    (found,) = findings("thresholds: {SYS005: 2048}", "--select", "SYS005", host=host)
+    assert (found["outcome"], "GB" in found["expected"]) == ("fail", True)
+    assert "SYS005" in run("thresholds: {SYS005: 2048}", "--select", "SYS005", host=host).stdout
+
+
+def test_a_golden_value(host: str) -> None:
+    policy = "facts: {driver: 25.2.0, arch: aarch64, torch: [2.5.1, 2.6.0]}\nseverities: {POL001: high}"
+    found = {one["subject"]: one for one in findings(policy, "--select", "POL001", host=host)}
+    assert {name: one["outcome"] for name, one in found.items()} == {"driver": "fail", "arch": "pass", "torch": "pass"}
+    driver = found["driver"]
+    assert (driver["actual"], driver["expected"], driver["severity"]) == ("25.0.rc1.1", "25.2.0", "high")
+    done = run(policy, "--select", "POL001", host=host)
+    assert done.exit_code == 1
+    assert "POL001" in done.stdout and "25.2.0" in done.stdout
+
+
+def test_a_fact_that_is_unknown_is_no_difference(host: str) -> None:
+    data = host_data("container-without-driver")
+    Path("other.json").write_text(json.dumps({**data, "schema": "envtune.snapshot/1"}))
+    (found,) = findings("facts: {driver: 25.2.0}", "--select", "POL001", host="other.json")
+    assert (found["outcome"], found["actual"]) == ("unknown", None)
+    assert found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("words", "families"),
+    [
+        ((), {"CPU", "NET"}),
+        (("--ignore", "NET"), {"CPU"}),
+        (("--profile", "small"), {"SYS"}),
+        (("--select", "PY"), {"PY"}),
+        (("--tag", "fleet", "--ignore", "CANN,ENV,NET,IMG,PY,PROC"), {"SYS", "CPU"}),
+    ],
+)
+def test_which_checks_run(words: tuple[str, ...], families: set[str], host: str) -> None:
+    policy = "select: [CPU, NET]\nignore: [CPU008]\nprofiles: {small: {select: [SYS]}}"
+    found = findings(policy, *words, host=host)
+    assert {one["id"].rstrip("0123456789") for one in found} <= families
+    assert ("CPU008" in {one["id"] for one in found}) == ("--tag" in words)  # which the policy's `ignore` is not for
+
+
+@pytest.mark.parametrize(
+    ("policy", "words", "status"),
+    [
+        ("fail_on: critical", (), 0),
+        ("fail_on: critical", ("--fail-on", "medium"), 1),
+        ("fail_on: critical\nprofiles: {a: {fail_on: low}}", ("--profile", "a"), 1),
+        ("severities: {CPU002: critical}\nfail_on: critical", (), 1),
+    ],
+)
+def test_exit_status(policy: str, words: tuple[str, ...], status: int, host: str) -> None:
+    assert run(policy, "--select", "CPU002", *words, host=host).exit_code == status
+
+
+def test_fix_leaves_a_waived_finding_alone_and_says_so(host: str) -> None:
+    policy = WAIVER.format(expires="2027-01-01").replace("CANN007", "CPU001").replace("npu[2-6]", "cpu*")
+    done = run(policy, "CPU001", host=host, verb="fix")
+    assert "waived until 2027-01-01 by ops: with the vendor" in done.stdout
+    assert "scaling_governor" not in done.stdout
+    assert done.exit_code == 0
+
+
+def test_a_policy_that_is_wrong(host: str) -> None:
+    done = run("fact: {}", host=host)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "policy.yaml:1:1: fact is not a key that is known here; did you mean facts?" in done.stderr
+
+
+def test_a_profile_without_a_policy(host: str) -> None:
+    done = RUNNER.invoke(app, ["check", "--snapshot", host, "--policy", "none", "--profile", "x"])
+    assert (done.exit_code, "--profile x: there is no policy" in done.stderr) == (2, True)
+
+
+def test_explain_shows_what_the_policy_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("p.yaml").write_text("thresholds: {SYS005: 2048}\nfacts: {arch: aarch64, driver: 1}")
+    Path("p.yaml").chmod(0o644)
+    monkeypatch.setenv("ENVTUNE_POLICY", "p.yaml")
+    assert "at least 2048" in RUNNER.invoke(app, ["explain", "SYS005"]).stdout
+    assert "arch, driver" in RUNNER.invoke(app, ["explain", "POL001"]).stdout
+
+
+# ---------------------------------------------------------------------- envtune policy
+
+
+def policy(*words: str) -> Any:
+    return RUNNER.invoke(app, ["policy", *words])
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_golden_host_meets_the_policy_made_from_it(lang: str, host: str) -> None:
+    made = policy("init", "--from-snapshot", host, "-o", "made.yaml", "--lang", lang)
+    assert made.exit_code == 0, made.stderr
+    text = Path("made.yaml").read_text("utf-8")
+    assert "  driver: 25.0.rc1.1\n" in text and "#   CANN007 [npu2-7, " in text
+    assert policy("check", "made.yaml").exit_code == 0
+    found = findings(text, "--select", "POL001", host=host)
+    assert len(found) == text.count("\n  ") == 13
+    assert {one["outcome"] for one in found} == {"pass"}
+    assert policy("init", "--from-snapshot", host, "-o", "made.yaml").exit_code == 2  # it is not replaced
+
+
+def test_init_to_standard_output(host: str) -> None:
+    assert policy("init", "--from-snapshot", host).stdout.startswith("# Site policy of envtune, made from node18 on")
+    assert policy("init").exit_code == policy("init", "--from-host", "--from-snapshot", host).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({}, 0, "1 waiver"),
+        ({"2099-01-31": "2026-01-31"}, 1, "expired: npu[2-6] on node[10-20], until 2026-01-31, ops: with the vendor"),
+        ({"npu[2-6]": "npu0"}, 1, "not used: npu0"),
+        ({"npu[2-6]": "npu0", "node[10-20]": "login*"}, 0, "1 waiver"),
+    ],
+)
+def test_check_lists_waivers_that_need_attention(change: dict[str, str], status: int, words: str, host: str) -> None:
+    text = WAIVER.format(expires="2099-01-31")
+    for old, new in change.items():
+        text = text.replace(old, new)
+    Path("p.yaml").write_text(text)
+    Path("p.yaml").chmod(0o644)
+    done = policy("check", "p.yaml", "--snapshot", host)
+    assert (done.exit_code, words in " ".join(done.stdout.split())) == (status, True), done.stdout
+    data = json.loads(policy("check", "p.yaml", "--snapshot", host, "--format", "json").stdout)
+    assert conforms(data, json.loads((ROOT / "docs/schema/policy-check.json").read_text("utf-8"))) == []
+    (row,) = data["waivers"]
+    assert (row["state"] == "expired" or row["used"] is False) == (status == 1)
+
+
+def test_check_lists_what_expires_soon(host: str) -> None:
+    Path("p.yaml").write_text(WAIVER.format(expires="2099-01-31"))
+    Path("p.yaml").chmod(0o644)
+    done = policy("check", "p.yaml", "--snapshot", host, "--within", "40000")
+    assert (done.exit_code, "expires soon: npu[2-6]" in done.stdout) == (0, True)
+
+
+def test_check_without_a_policy() -> None:
+    done = policy("check", "none")
+    assert (done.exit_code, "there is no policy" in done.stderr) == (2, True)
+
+
+# ---------------------------------------------------------------------- docs/policy.md
+
+
+@pytest.mark.parametrize("page", ["policy.md", "policy.zh.md"])
+def test_the_example_of_the_page_does_what_the_page_says(page: str, host: str) -> None:
+    text = (ROOT / "docs" / page).read_text("utf-8").split("```yaml\n")[1].split("```")[0]
+    report = json.loads(run(text, "--format", "json", host=host).stdout)
+    outcomes = {(one["id"], one["subject"]): one["outcome"] for one in report["findings"]}
+    assert {outcomes["CANN007", f"npu{device}"] for device in range(2, 8)} == {"waived"}
+    assert {outcomes["POL001", name] for name in ("driver", "cann", "kernel")} == {"pass"}
+    assert {one["severity"] for one in report["findings"] if one["id"] == "CPU001"} == {"high"}
+    nightly = json.loads(run(text, "--format", "json", "--profile", "nightly", host=host).stdout)
+    assert {one["id"][:3] for one in nightly["findings"]} == {"CAN", "NET"}
+    assert "NET007" not in {one["id"] for one in nightly["findings"]}
+    assert nightly["policy"]["profile"] == "nightly"
+
+
+# ---------------------------------------------------------------------- root goes on
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [(None, ["--policy", "{}/envtune.yaml"]), ("envtune.yaml", []), ("none", [])]
+)
+def test_root_goes_on_with_the_policy_that_was_found(given: Optional[str], words: list[str], tmp_path: Path) -> None:
+    found = None if given == "none" else Policy("envtune.yaml", "", (), ())
+    assert Loaded(shipped(), found).words(given) == [word.format(tmp_path) for word in words]

@@ -1,0 +1,12 @@
+"""The catalogue that policies of the tests go over."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from envtune.catalog import Catalogue, load
+
+
+@cache
+def shipped() -> Catalogue:
+    return load()

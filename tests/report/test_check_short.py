@@ -1,0 +1,152 @@
+"""The report that fits a screen: the verdict first, one problem for each cause, nothing left out without a word."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Optional
+
+import pytest
+from helpers.recorded import host_data, host_names, report
+
+from envtune.audit.verdict import count_checks
+from envtune.catalog import load
+from envtune.diagnose.events.forms import _OWN_REPORT
+from envtune.messages import Literal
+from envtune.model import Command, Evidence, Finding, Outcome, Report, Severity
+from envtune.report.check_short import render
+from envtune.report.layout import display_width
+from envtune.report.problems import problems, statements
+
+TROUBLED = "910b-openeuler2203-troubled"
+HEAD = {"en": "NOT READY  node18: 13 problems (1 critical, 1 high, 9 medium, 2 low)", "zh": "未就绪  node18：13 个问题"}
+
+
+@cache
+def made(name: str) -> Report:
+    return report(host_data(name))
+
+
+def screen_lines(page: str, width: int) -> int:
+    """How many lines a terminal of this width needs."""
+    return sum(max(1, -(-display_width(line) // width)) for line in page.splitlines())
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_troubled_host_fits_a_screen(lang: str) -> None:
+    page = render(made(TROUBLED), lang, width=80)
+    assert screen_lines(page, 80) <= 25
+    assert page.startswith(HEAD[lang])
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", host_names())
+def test_every_problem_is_named_once(name: str, width: int, lang: str) -> None:
+    page = render(made(name), lang, width=width)
+    failed = {f.id for f in made(name).findings if f.outcome is Outcome.FAIL}
+    named = re.findall(r"[A-Z]{2,4}[0-9]{3}", re.sub(r"(?m)^ +\S+ .*$", "", page))
+    for id_ in failed:
+        assert id_ in page, id_
+    assert not [id_ for id_ in failed if named.count(id_) > 1]
+    for line in page.splitlines():
+        is_command = re.match(r" +(?:fix: |look: |修复：|查看：)\S", line)
+        assert display_width(line) <= width or is_command, line
+
+
+def test_the_counts_are_those_of_what_is_shown() -> None:
+    for name in host_names():
+        found = problems(made(name).findings)
+        assert sum(len(problem.ids) for problem in found) == count_checks(made(name).findings).problems
+
+
+def test_what_matters_most_is_first() -> None:
+    ranks = [problem.severity.rank for problem in problems(made(TROUBLED).findings)]
+    assert ranks == sorted(ranks, reverse=True)
+    ids = [problem.check.id for problem in problems(made(TROUBLED).findings)]
+    assert ids.index("PROC002") < ids.index("ENV015"), "what stops a job comes before what slows it"
+
+
+def test_one_cause_is_one_problem() -> None:
+    ids = {problem.check.id: problem.ids[1:] for problem in problems(made(TROUBLED).findings)}
+    assert (ids["ENV015"], ids["CPU002"]) == (("ENV003", "ENV004", "ENV101"), ("CPU001",))
+    alone = [f for f in made(TROUBLED).findings if f.id != "ENV015"]
+    assert {"ENV003", "ENV004", "ENV101"} <= {problem.check.id for problem in problems(alone)}
+
+
+def finding(id_: str, subject: str, actual: str, *commands: Command) -> Finding:
+    check = next(check for check in load().checks if check.id == id_)
+    return Finding(
+        check,
+        Outcome.FAIL,
+        Severity.MEDIUM,
+        subject,
+        Literal(actual),
+        Literal("good"),
+        None,
+        Evidence("/x"),
+        commands=commands,
+    )
+
+
+def test_another_subject_is_another_cause() -> None:
+    rows = (finding("ENV015", "DUMP_GE_GRAPH", "2"), finding("ENV003", "ASCEND_GLOBAL_LOG_LEVEL", "4"))
+    assert [problem.ids for problem in problems(rows)] == [("ENV003",), ("ENV015",)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "merged"),
+    [
+        (
+            [
+                ("npu2", "/dev/davinci2 is there"),
+                ("npu3", "/dev/davinci3 is there"),
+                ("npu5", "/dev/davinci5 is there"),
+            ],
+            [("npu2-3, npu5", "/dev/davinci2-3,5 is there")],
+        ),
+        ([("npu2", "Health 2.1 Alarm"), ("npu3", "Health 3.1 Alarm")], None),  # a part of a number is none
+        ([("npu1", "41 of 65536 MB"), ("npu2", "42 of 65536 MB")], None),
+        ([("te", "0.4.0"), ("topi", "0.4.0")], None),
+        ([("cpu4-5", "powersave")], None),
+    ],
+)
+def test_subjects_that_differ_in_a_number_are_merged(
+    rows: list[tuple[str, str]], merged: Optional[list[tuple[str, str]]]
+) -> None:
+    said = statements([finding("CANN007", *row) for row in rows], "en")
+    assert [(row.subject, row.actual) for row in said] == (merged or rows)
+
+
+def one(*found: Finding, fixable: tuple[str, ...] = ()) -> list[str]:
+    page = render(Report("node1", "2026-01-01T00:00:00Z", 0.0, {}, (), found, fixable), "en", width=80)
+    return page.splitlines()
+
+
+def test_the_remedy_is_what_fixes_else_what_shows_more() -> None:
+    look, fix = Command("look", "cat /x"), Command("fix", "rm /x")
+    assert "fix: rm /x" in " ".join(one(finding("SYS009", "", "bad", look, fix)))
+    assert "look: cat /x" in " ".join(one(finding("SYS009", "", "bad", look)))
+    assert "fix: " in " ".join(one(finding("SYS009", "", "bad"))), "the remedy in words"
+    marked = one(finding("SYS009", "", "bad", look, fix), fixable=("SYS009",))
+    assert "SYS009 * " in " ".join(marked) and "rm /x" not in " ".join(marked)
+    assert marked[-2] == "* 1 of 1: envtune fix shows the changes, envtune fix --apply makes them"
+
+
+def test_a_line_to_paste_is_never_cut() -> None:
+    line = "export LD_LIBRARY_PATH=" + ":".join(f"/usr/local/{n}" for n in range(40))
+    page = one(finding("ENV014", "LD_LIBRARY_PATH", "bad", Command("fix", line)))
+    assert "fix: envtune check -v --select ENV014" in " ".join(page)
+
+
+def test_what_is_marked_is_what_a_plan_would_change() -> None:
+    fixable = made(TROUBLED).fixable
+    assert fixable is not None and set(fixable) >= {"CPU001", "CPU002", "ENV003", "ENV015", "ENV103", "NET005"}
+    assert "NET003" not in fixable and "CANN003" not in fixable
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_report_in_a_log_is_no_event(lang: str) -> None:
+    page = render(made(TROUBLED), lang, width=80)
+    rows = [line for line in page.splitlines() if re.match(r"\S+ +[A-Z]{2,4}\d{3} ", line)]
+    assert len(rows) == 10 and all(_OWN_REPORT.match(row) for row in rows)
