@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE # without bytecode every run would compile all 
 SEARCH := --hypothesis-profile=search # property tests try new examples; `make test` tries the same few every time
 PRIVILEGED := root or firewall or sshd or compiler
 LEFT_OUT ?= $(PRIVILEGED)# by test-unprivileged; .ci/run leaves out more
-MARKED := slow or $(PRIVILEGED)
+MARKED := slow or browser or $(PRIVILEGED)
 # For tools of ours; `check` gets the caller's own TMPDIR, because the free space there is one of the things it judges.
 TOOLS := export XDG_CACHE_HOME="$(CACHE)" PIP_CACHE_DIR="$(CACHE)/pip" TMPDIR="$(CACHE)/tmp" PYTHON="$(PYTHON)"; \
 	unset PYTHONPATH PYTHONHOME; mkdir -p "$$TMPDIR" &&
