@@ -10,64 +10,20 @@ from typing import Any
 
 import jsonschema
 import pytest
-from helpers.recorded import host_data, host_names, report
+from helpers.documents import CASES, TROUBLED, made, seen
+from helpers.recorded import host_names
 from lxml import etree
 from markdown_it import MarkdownIt
 from prometheus_client.parser import text_string_to_metric_families
 
 from envtune.audit.verdict import count_checks, exit_code
 from envtune.messages import Literal
-from envtune.model import Evidence, Outcome, Report, Severity
+from envtune.model import Evidence, Outcome, Severity
 from envtune.report.formats import junit, markdown, nagios, prometheus, sarif
-from envtune.report.formats.view import ReportView, Settings, view
+from envtune.report.formats.view import Settings
 from envtune.report.problems import problems
 
 DATA = Path(__file__).resolve().parents[2] / "data"
-TROUBLED = "910b-openeuler2203-troubled"
-# Text of a host that each of the formats could take for its own syntax.
-HOSTILE = '"]]>&<b>|`x`\\ \n# HELP x y\n{a="b"} 1\n@someone $(reboot) \x1b[2J \u202e'
-HOSTILE_SOURCE = "/etc/x y<&>\"'%"
-
-
-@cache
-def made(name: str) -> Report:
-    return report(host_data(name))
-
-
-@cache
-def hostile() -> Report:
-    """The troubled host, where every text that was read is as bad as it can be."""
-    changed = []
-    for finding in made(TROUBLED).findings:
-        actual = None if finding.actual is None else Literal(HOSTILE)
-        reason = None if finding.reason is None else Literal(HOSTILE)
-        evidence = Evidence(HOSTILE_SOURCE, HOSTILE)
-        changed.append(finding._replace(actual=actual, reason=reason, subject=HOSTILE, evidence=evidence))
-    return made(TROUBLED)._replace(findings=tuple(changed), host='no"de\n18')
-
-
-def defective() -> Report:
-    """A run in which envtune itself failed in one check, and one finding is waived."""
-    outcomes = {
-        "NET003": (Outcome.ERROR, Literal("envtune itself failed here")),
-        "NET005": (Outcome.WAIVED, Literal("known, ticket 4711")),
-    }
-    changed = []
-    for finding in made(TROUBLED).findings:
-        outcome, reason = outcomes.get(finding.id, (finding.outcome, finding.reason))
-        changed.append(finding._replace(outcome=outcome, reason=reason))
-    return made(TROUBLED)._replace(findings=tuple(changed))
-
-
-def seen(which: Report, lang: str = "en", settings: Settings | None = None) -> ReportView:
-    return view(which, lang, settings or Settings())
-
-
-CASES = [*host_names(), "hostile", "defective"]
-
-
-def case(name: str) -> Report:
-    return {"hostile": hostile, "defective": defective}[name]() if name in ("hostile", "defective") else made(name)
 
 
 @cache
@@ -86,7 +42,7 @@ def xsd() -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_sarif_is_valid(name: str) -> None:
     for lang in ("en", "zh"):
-        document = json.loads(sarif.render(seen(case(name), lang)))
+        document = json.loads(sarif.render(seen(made(name), lang)))
         assert [error.message for error in schema().iter_errors(document)] == []
 
 
@@ -104,7 +60,7 @@ def test_sarif_has_every_problem_and_no_passed_check() -> None:
 
 
 def test_sarif_says_that_envtune_failed_and_what_is_waived() -> None:
-    (run,) = json.loads(sarif.render(seen(defective())))["runs"]
+    (run,) = json.loads(sarif.render(seen(made("defective"))))["runs"]
     (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"] is False
     (notification,) = invocation["toolExecutionNotifications"]
@@ -119,7 +75,7 @@ def test_sarif_says_that_envtune_failed_and_what_is_waived() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_junit_is_valid(name: str) -> None:
     for lang in ("en", "zh"):
-        xsd().assertValid(etree.fromstring(junit.render(seen(case(name), lang)).encode("utf-8")))
+        xsd().assertValid(etree.fromstring(junit.render(seen(made(name), lang)).encode("utf-8")))
 
 
 @pytest.mark.parametrize("fail_on", list(Severity))
@@ -148,14 +104,14 @@ def test_junit_counts_what_is_in_it() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_prometheus_reads_the_metrics(name: str) -> None:
-    text = prometheus.render(seen(case(name)))
+    text = prometheus.render(seen(made(name)))
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert all(family.type == "gauge" and family.documentation for family in families.values())
     samples = [sample for family in families.values() for sample in family.samples]
     keys = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in samples]
     assert len(set(keys)) == len(keys)  # node_exporter refuses a series that is there twice
     assert all(sample.timestamp is None and re.fullmatch("envtune_[a-z_]+", sample.name) for sample in samples)
-    assert {sample.labels["host"] for sample in samples} == {seen(case(name)).host}
+    assert {sample.labels["host"] for sample in samples} == {seen(made(name)).host}
 
 
 def test_the_metrics_are_those_of_the_report() -> None:
@@ -185,7 +141,7 @@ VALUE = re.compile(r"[a-z]+=[0-9.]+s?;;;0;[0-9]*|time=[0-9.]+s;;;0")
 @pytest.mark.parametrize("name", CASES)
 def test_nagios_is_one_line_with_performance_data(name: str) -> None:
     for lang in ("en", "zh"):
-        line = nagios.render(seen(case(name), lang))
+        line = nagios.render(seen(made(name), lang))
         assert LINE.fullmatch(line) and len(line.encode()) <= nagios.MAX_BYTES + 1
         values = line.rstrip("\n").partition("|")[2].split(" ")
         assert all(VALUE.fullmatch(value) for value in values), values
@@ -216,7 +172,7 @@ def test_a_medium_problem_is_a_warning() -> None:
 def test_markdown_holds_nothing_but_ours(name: str) -> None:
     renderer = MarkdownIt("commonmark").enable("table")
     for lang in ("en", "zh"):
-        text = markdown.render(seen(case(name), lang))
+        text = markdown.render(seen(made(name), lang))
         html = renderer.render(text)
         tags = set(re.findall(r"</?([a-z0-9]+)", html))
         assert tags <= {
@@ -236,7 +192,7 @@ def test_markdown_holds_nothing_but_ours(name: str) -> None:
             "th",
             "td",
         }
-        assert html.count("<h4>") <= len(problems(case(name).findings)) + 3
+        assert html.count("<h4>") <= len(problems(made(name).findings)) + 3
 
 
 def test_markdown_names_every_problem() -> None:
@@ -251,7 +207,7 @@ def test_markdown_names_every_problem() -> None:
 
 @pytest.mark.parametrize("render", [junit.render, markdown.render, nagios.render, prometheus.render, sarif.render])
 def test_nothing_invisible_reaches_a_document(render: Any) -> None:
-    text = render(seen(hostile()))
+    text = render(seen(made("hostile")))
     assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", text)
 
 
