@@ -46,12 +46,18 @@ def _case(check: CheckView, report: ReportView) -> Element:
     if check.outcome in _PASSED:
         return case
     tag = {1: "failure", 3: "error"}.get(check.status, "skipped")
-    kind, word = check.outcome, check.outcome_word
+    kind, message = check.outcome, f"{check.outcome_word}: {first_words(check)}"
     if check.outcome == "fail":
-        kind, word = check.severity, check.severity_word
-    element = SubElement(case, tag, type=kind, message=f"{word}: {check.title}")
+        kind, message = check.severity, f"{check.severity_word}: {check.title}"
+    element = SubElement(case, tag, type=kind, message=message)
     element.text = "\n".join(_lines(check, report))
     return case
+
+
+def first_words(check: CheckView) -> str:
+    """Return why a check said nothing about the host, else what is wrong: the title says what would be."""
+    said = check.waiver or next((row_text(row.subject, row.found) for row in check.rows), "")
+    return said or check.title
 
 
 def row_text(subject: str, found: str) -> str:

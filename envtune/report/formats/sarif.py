@@ -63,7 +63,8 @@ def _rule(check: CheckView) -> dict[str, Any]:
 
 def _result(check: CheckView, row: Row, rule: int, report: ReportView) -> dict[str, Any]:
     said = row_text(row.subject, row.found)
-    message = f"{check.title}: {said}" if said else check.title
+    head = check.outcome_word if check.outcome == "unknown" else check.title
+    message = f"{head}: {said}" if said else head
     if row.expected:
         message += f" ({report.labels['expected']}: {row.expected})"
     result = {
