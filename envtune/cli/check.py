@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from envtune.host import Host
     from envtune.job.target import TargetOptions
     from envtune.model import Check, Finding, Report, Severity
-    from envtune.report.formats.outputs import Output
+    from envtune.report.output import Output
 
 HELP = N_(
     """Is this host ready for training, and if not, what exactly is wrong?
@@ -165,7 +165,6 @@ def _finish(
 ) -> NoReturn:
     """Write the documents, and end with what was found; for a monitoring system by its rules."""
     from envtune.audit.verdict import exit_code
-    from envtune.report.formats.outputs import is_plugin
 
     def render(output: Output) -> str:
         if output.format in options.FORMATS:
@@ -177,7 +176,7 @@ def _finish(
 
     status = exit_code(report.findings, fail_on, strict, report.facts)
     failed = options.USAGE
-    if is_plugin(wanted):
+    if options.is_plugin(wanted):
         from envtune.report.formats.documents import PLUGIN_FAILED, plugin_status
         from envtune.report.formats.view import Settings
 
@@ -189,12 +188,11 @@ def _finish(
 def _plugin_errors(wanted: Sequence[Output], lang: str) -> Iterator[None]:
     """Have a monitoring system see UNKNOWN where it was asked wrongly: our exit status 2 is its CRITICAL."""
     from envtune.errors import EnvtuneError
-    from envtune.report.formats.outputs import is_plugin
 
     try:
         yield
     except EnvtuneError as error:
-        if not is_plugin(wanted):
+        if not options.is_plugin(wanted):
             raise
         from envtune.report.formats.documents import PLUGIN_FAILED, plugin_error
 

@@ -12,7 +12,7 @@ from envtune.messages import N_, Message, enumerated
 
 if TYPE_CHECKING:
     from envtune.diagnose.diagnosis import DiagnosisReport
-    from envtune.report.formats.outputs import Output
+    from envtune.report.output import Output
 
 HELP = N_(
     """Which known error is in this log, what causes it, and is that so on this host?

@@ -16,7 +16,7 @@ from envtune.messages import LANGUAGES, N_, Joined, Message, Text
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
     from envtune.model import Severity
-    from envtune.report.formats.outputs import Output
+    from envtune.report.output import Output
 
 USAGE = 2
 NOT_READ = 3
@@ -68,21 +68,35 @@ def format_option(help_text: str) -> Any:
 
 def outputs(values: Sequence[str], formats: Sequence[str]) -> tuple[Output, ...]:
     """Return what `--format` asks for; raises UsageError."""
-    from envtune.report.formats.outputs import parse_outputs
+    from envtune.report.output import Output
 
     for value in values:
         require_choice("--format", value.partition("=")[0], formats)
+    if len(values) == 1 and values[0] in FORMATS:
+        return (Output(values[0]),)
+    from envtune.report.formats.outputs import parse_outputs
+
     return parse_outputs(values)
 
 
 def write(wanted: Sequence[Output], render: Callable[[Output], str], lang: str) -> bool:
     """Write the documents; return whether all could be written, after saying why one could not."""
+    if len(wanted) == 1 and wanted[0].path is None:
+        from envtune.report.output import print_text
+
+        print_text(wanted[0], render(wanted[0]))
+        return True
     from envtune.report.formats.outputs import write_outputs
 
     problems = write_outputs(wanted, render)
     for problem in problems:
         print_error(problem, lang)
     return not problems
+
+
+def is_plugin(wanted: Sequence[Output]) -> bool:
+    """Return whether a monitoring system reads standard output, and takes the exit status by its own rules."""
+    return any(output.format == "nagios" and output.path is None for output in wanted)
 
 
 def severity_named(word: str) -> Severity:
