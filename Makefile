@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE # without bytecode every run would compile all 
 SEARCH := --hypothesis-profile=search # property tests try new examples; `make test` tries the same few every time
 PRIVILEGED := root or firewall or sshd or compiler
 LEFT_OUT ?= $(PRIVILEGED)# by test-unprivileged; .ci/run leaves out more
-MARKED := slow or $(PRIVILEGED)
+MARKED := slow or browser or $(PRIVILEGED)
 # For tools of ours; `check` gets the caller's own TMPDIR, because the free space there is one of the things it judges.
 TOOLS := export XDG_CACHE_HOME="$(CACHE)" PIP_CACHE_DIR="$(CACHE)/pip" TMPDIR="$(CACHE)/tmp" PYTHON="$(PYTHON)"; \
 	unset PYTHONPATH PYTHONHOME; mkdir -p "$$TMPDIR" &&
@@ -43,13 +43,15 @@ types: $(VENV)/ready-dev ## mypy --strict
 	@$(TOOLS) $(VENV)/bin/mypy --cache-dir "$(CACHE)/mypy"
 
 docs: $(VENV)/ready ## generate the pages and schemas of the catalogue
-	@$(TOOLS) $(VENV)/bin/python docs/generate.py && $(VENV)/bin/python docs/readme_output.py
+	@$(TOOLS) $(VENV)/bin/python docs/generate.py && $(VENV)/bin/python docs/readme_output.py && \
+	$(VENV)/bin/python docs/formats_output.py
 
 messages: $(VENV)/ready-dev ## collect the messages of the code and compile the Chinese catalogue
 	@$(TOOLS) $(VENV)/bin/python scripts/messages.py
 
 docs-check: $(VENV)/ready ## whether they are up to date
-	@$(TOOLS) $(VENV)/bin/python docs/generate.py --check && $(VENV)/bin/python docs/readme_output.py --check
+	@$(TOOLS) $(VENV)/bin/python docs/generate.py --check && $(VENV)/bin/python docs/readme_output.py --check && \
+	$(VENV)/bin/python docs/formats_output.py --check
 
 pyz: ## dist/envtune.pyz: one file for hosts on which nothing can be installed
 	@$(TOOLS) python=$$(scripts/find-python oldest) && "$$python" scripts/make_pyz.py dist/envtune.pyz

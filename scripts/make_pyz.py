@@ -21,7 +21,7 @@ LIMIT = 4 * 1024 * 1024  # bytes
 LEFT_OUT = ("rich", "pygments", "markdown_it", "markdown_it_py", "mdurl", "psutil", "bin")
 PIP_FILES = ("direct_url.json", "INSTALLER", "RECORD", "REQUESTED")  # they name this machine, or hash what is removed
 COMPILED = (".so", ".pyd", ".dylib")
-WANTED = ("typer", "distro", "PyYAML", "packaging")
+WANTED = ("typer", "distro", "PyYAML", "packaging", "Jinja2")
 # Not `env -S python3 -I`: coreutils before 8.30 (CentOS 7, Ubuntu 18.04) do not know -S. The shell reads no further.
 START = b'#!/bin/sh\nexec python3 -I "$0" "$@"\n'
 # Any Python can read this, also one too old for the rest: then the recorder is started, which needs 3.6.
@@ -86,9 +86,10 @@ def install(site: Path) -> None:
 
 
 def dependencies() -> list[str]:
-    """The `dependencies` of pyproject.toml, which Python 3.9 has no parser for."""
+    """The `dependencies` and the extra `html` of pyproject.toml, which Python 3.9 has no parser for."""
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     block = text.partition("\ndependencies = [\n")[2].partition("\n]")[0]
+    block += "\n" + text.partition("\nhtml = [")[2].partition("]")[0]
     return [line.split('"')[1] for line in block.splitlines() if '"' in line]
 
 

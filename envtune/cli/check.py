@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, List, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Callable, Iterator, List, NoReturn, Optional, Sequence
 
 import typer
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from envtune.context.open import Expectations
     from envtune.host import Host
     from envtune.job.target import TargetOptions
-    from envtune.model import Check, Finding, Report
+    from envtune.model import Check, Finding, Report, Severity
+    from envtune.report.output import Output
 
 HELP = N_(
     """Is this host ready for training, and if not, what exactly is wrong?
@@ -37,6 +39,10 @@ Reads only; needs no root (what needs a right you lack is said so). Examples:
 Exit status: 0 clean, 1 findings at or above --fail-on, 2 usage, 3 something there could not be told, or nothing was
 checked.
 """
+)
+FORMATS = ("text", "json", "markdown", "html", "junit", "sarif", "prometheus", "nagios")
+FORMAT = options.format_option(
+    N_("text, json, markdown, html, junit, sarif, prometheus or nagios; html=FILE writes a file; repeat for several.")
 )
 SELECT = typer.Option(None, "--select", "-s", help=N_("Only these: ids, id prefixes, names (comma or repeat)."))
 STRICT = typer.Option(False, "--strict", help=N_("What a missing right hides counts as unknown, too."))
@@ -57,7 +63,7 @@ def command(
     severity: str = options.SEVERITY,
     fail_on: str = options.FAIL_ON,
     strict: bool = STRICT,
-    format_: str = options.FORMAT,
+    format_: List[str] = FORMAT,
     schema: int = SCHEMA,
     lang: Optional[str] = options.LANG,
     verbose: int = VERBOSE,
@@ -73,24 +79,28 @@ def command(
     policy: Optional[str] = options.POLICY,
     profile: Optional[str] = options.PROFILE,
 ) -> None:
-    from envtune.audit.verdict import exit_code
     from envtune.cli.policy.loading import load_with_policy
     from envtune.context.open import open_host
     from envtune.job.target import TargetOptions
 
     lang = options.language(lang)
-    options.severity_named(fail_on)
-    options.require_choice("--format", format_, options.FORMATS)
-    peers = _peers(peer, hostfile)
-    loaded = load_with_policy(catalog, lang, policy, profile)
-    catalogue, threshold = loaded.catalogue, options.severity_named(loaded.fail_on(context, fail_on))
-    checks = loaded.select(select, ignore, tag, options.severity_named(severity))
-    host = open_host(options.single_snapshot(snapshot))
-    target = TargetOptions(python, pid, script, env_file, peers, probe)
-    find_fixes = None if format_ == "json" else _find_fixes(catalogue)
-    report = _report(host, target, checks, catalogue.expectations, find_fixes, verbose > 0)
-    _print(report._replace(policy=loaded.shown), format_, lang, verbose, schema)
-    _exit_now(exit_code(report.findings, threshold, strict, report.facts))
+    wanted = options.outputs(format_, FORMATS)
+    with _plugin_errors(wanted, lang):
+        options.severity_named(fail_on)
+        peers = _peers(peer, hostfile)
+        loaded = load_with_policy(catalog, lang, policy, profile)
+        catalogue, threshold = loaded.catalogue, options.severity_named(loaded.fail_on(context, fail_on))
+        checks = loaded.select(select, ignore, tag, options.severity_named(severity))
+        host = open_host(options.single_snapshot(snapshot))
+        target = TargetOptions(python, pid, script, env_file, peers, probe)
+        find_fixes = _find_fixes(catalogue) if _names_fixes(wanted) else None
+        report = _report(host, target, checks, catalogue.expectations, find_fixes, verbose > 0)
+    _finish(report._replace(policy=loaded.shown), wanted, lang, verbose, schema, threshold, strict)
+
+
+def _names_fixes(wanted: Sequence[Output]) -> bool:
+    """Return whether some document says what `envtune fix` could do."""
+    return any(output.format in ("text", "html", "sarif") for output in wanted)
 
 
 def _find_fixes(catalogue: Catalogue) -> FindFixes:
@@ -154,21 +164,60 @@ def _progress() -> Optional[Callable[[Check], None]]:
     return show
 
 
-def _print(report: Report, format_: str, lang: str, verbose: int, schema: int) -> None:
-    if format_ == "json":
+def _finish(
+    report: Report, wanted: Sequence[Output], lang: str, verbose: int, schema: int, fail_on: Severity, strict: bool
+) -> NoReturn:
+    """Write the documents, and end with what was found; for a monitoring system by its rules."""
+    from envtune.audit.verdict import exit_code
+
+    def render(output: Output) -> str:
+        if output.format in options.FORMATS:
+            return _text(report, output, lang, verbose, schema)
+        from envtune.report.formats.documents import check_document
+        from envtune.report.formats.view import Settings
+
+        return check_document(report, output.format, lang, Settings(fail_on, strict))
+
+    status = exit_code(report.findings, fail_on, strict, report.facts)
+    failed = options.USAGE
+    if options.is_plugin(wanted):
+        from envtune.report.formats.documents import PLUGIN_FAILED, plugin_status
+        from envtune.report.formats.view import Settings
+
+        status, failed = plugin_status(report, Settings(fail_on, strict)), PLUGIN_FAILED
+    _exit_now(status if options.write(wanted, render, lang) else failed)
+
+
+@contextmanager
+def _plugin_errors(wanted: Sequence[Output], lang: str) -> Iterator[None]:
+    """Have a monitoring system see UNKNOWN where it was asked wrongly: our exit status 2 is its CRITICAL."""
+    from envtune.errors import EnvtuneError
+
+    try:
+        yield
+    except EnvtuneError as error:
+        if not options.is_plugin(wanted):
+            raise
+        from envtune.report.formats.documents import PLUGIN_FAILED, plugin_error
+
+        options.print_document(plugin_error(error.message, lang))
+        raise typer.Exit(PLUGIN_FAILED) from None
+
+
+def _text(report: Report, output: Output, lang: str, verbose: int, schema: int) -> str:
+    """Return the report as text or JSON."""
+    if output.format == "json":
         from envtune.report.check_json import render as render_json
 
-        options.print_document(render_json(report, lang, schema) + "\n")
-        return
-    width, colour = options.terminal_width(), options.colour_wanted()
+        return render_json(report, lang, schema) + "\n"
+    width, colour = options.screen(output)
     if verbose:
         from envtune.report.check_text import render
 
-        typer.echo(render(report, lang, width=width, colour=colour, verbose=verbose > 1))
-        return
+        return render(report, lang, width=width, colour=colour, verbose=verbose > 1)
     from envtune.report.check_short import render as render_short
 
-    typer.echo(render_short(report, lang, width=width, colour=colour))
+    return render_short(report, lang, width=width, colour=colour)
 
 
 def _exit_now(code: int) -> NoReturn:

@@ -12,6 +12,7 @@ from envtune.messages import N_, Message, enumerated
 
 if TYPE_CHECKING:
     from envtune.diagnose.diagnosis import DiagnosisReport
+    from envtune.report.output import Output
 
 HELP = N_(
     """Which known error is in this log, what causes it, and is that so on this host?
@@ -30,7 +31,7 @@ HELP = N_(
 Exit status: 0 nothing found, 1 something found, 2 usage, 3 a log could not be read, 4 errors that no entry explains.
 """
 )
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 KNOWN, UNREADABLE, UNEXPLAINED = 1, 3, 4
 
 LOGS = typer.Argument(
@@ -39,7 +40,7 @@ LOGS = typer.Argument(
 SINCE = typer.Option(None, "--since", help=N_("Only from this time on: 2024-03-28 10:25 or ...:48."))
 UNTIL = typer.Option(None, "--until", help=N_("Only up to this time."))
 CHECK = typer.Option(True, "--check/--no-check", help=N_("Run the confirming checks on this host."))
-FORMAT = typer.Option("text", "--format", "-f", help=N_("text, json or markdown."))
+FORMAT = options.format_option(N_("text, json, markdown or html; html=FILE writes a file; repeat for several."))
 SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document; 1 for one more release."))
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Confirm on a recorded host."))
 
@@ -49,7 +50,7 @@ def command(
     since: Optional[str] = SINCE,
     until: Optional[str] = UNTIL,
     check: bool = CHECK,
-    format_: str = FORMAT,
+    format_: List[str] = FORMAT,
     schema: int = SCHEMA,
     lang: Optional[str] = options.LANG,
     snapshot: Optional[List[Path]] = SNAPSHOT,
@@ -65,7 +66,7 @@ def command(
     from envtune.job.target import TargetOptions
 
     lang = options.language(lang)
-    options.require_choice("--format", format_, FORMATS)
+    wanted = options.outputs(format_, FORMATS)
     recorded = options.single_snapshot(snapshot)
     options.limit_reading(recorded, lang, cpu=False)  # logs may be large, and have limits of their own
     host = open_host(recorded)
@@ -79,8 +80,8 @@ def command(
     _print_looked(result, lang)
     for path, reason in result.unreadable:
         options.print_error(Message("{path}: {reason}", path=path, reason=reason), lang)
-    _print(result, format_, lang, schema)
-    raise typer.Exit(_status(result))
+    done = options.write(wanted, lambda output: _render(result, output, lang, schema), lang)
+    raise typer.Exit(_status(result) if done else options.USAGE)
 
 
 def _status(result: DiagnosisReport) -> int:
@@ -106,17 +107,21 @@ def _unreadable(error: OSError) -> Message:
     return Message("cannot read {reason}", reason=f"{error.filename}: {error.strerror}")
 
 
-def _print(result: DiagnosisReport, format_: str, lang: str, schema: int) -> None:
-    """Print the diagnosis in one of the formats."""
-    if format_ == "json":
+def _render(result: DiagnosisReport, output: Output, lang: str, schema: int) -> str:
+    """Return the diagnosis in one of the formats."""
+    if output.format == "json":
         from envtune.report.diagnosis.json import render_json
 
-        options.print_document(render_json(result, lang, schema) + "\n")
-    elif format_ == "markdown":
+        return render_json(result, lang, schema) + "\n"
+    if output.format == "markdown":
         from envtune.report.diagnosis.markdown import render_markdown
 
-        typer.echo(render_markdown(result, lang))
-    else:
-        from envtune.report.diagnosis.text import render_text
+        return render_markdown(result, lang)
+    if output.format == "html":
+        from envtune.report.formats.documents import diagnosis_page
 
-        typer.echo(render_text(result, lang, width=options.terminal_width(), colour=options.colour_wanted()))
+        return diagnosis_page(result, lang)
+    from envtune.report.diagnosis.text import render_text
+
+    width, colour = options.screen(output)
+    return render_text(result, lang, width=width, colour=colour)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn, Optional, Sequence
 
 import typer
 
@@ -16,9 +16,11 @@ from envtune.messages import LANGUAGES, N_, Joined, Message, Text
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
     from envtune.model import Severity
+    from envtune.report.output import Output
 
 USAGE = 2
 NOT_READ = 3
+FILE_WIDTH = 100  # columns of text that goes to a file
 INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
 FORMATS = ("text", "json")
 default_language: Optional[str] = None  # `envtune --lang zh check` names it before the verb
@@ -59,6 +61,44 @@ def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
 
     names = Joined((Joined(choices[:-1], ", "), choices[-1]), Message(" or "))
     raise UsageError(Message("{option} {value}: {names}", option=option, value=value, names=names))
+
+
+def format_option(help_text: str) -> Any:
+    """Return the option `--format` of a verb that writes several documents of one run."""
+    return typer.Option(["text"], "--format", "-f", metavar="FORMAT", help=help_text)
+
+
+def outputs(values: Sequence[str], formats: Sequence[str]) -> tuple[Output, ...]:
+    """Return what `--format` asks for; raises UsageError."""
+    from envtune.report.output import Output
+
+    for value in values:
+        require_choice("--format", value.partition("=")[0], formats)
+    if len(values) == 1 and values[0] in FORMATS:
+        return (Output(values[0]),)
+    from envtune.report.formats.outputs import parse_outputs
+
+    return parse_outputs(values)
+
+
+def write(wanted: Sequence[Output], render: Callable[[Output], str], lang: str) -> bool:
+    """Write the documents; return whether all could be written, after saying why one could not."""
+    if len(wanted) == 1 and wanted[0].path is None:
+        from envtune.report.output import print_text
+
+        print_text(wanted[0], render(wanted[0]))
+        return True
+    from envtune.report.formats.outputs import write_outputs
+
+    problems = write_outputs(wanted, render)
+    for problem in problems:
+        print_error(problem, lang)
+    return not problems
+
+
+def is_plugin(wanted: Sequence[Output]) -> bool:
+    """Return whether a monitoring system reads standard output, and takes the exit status by its own rules."""
+    return any(output.format == "nagios" and output.path is None for output in wanted)
 
 
 def severity_named(word: str) -> Severity:
@@ -137,6 +177,11 @@ def colour_wanted() -> bool:
 def terminal_width() -> int:
     """Return the columns of the terminal, 100 where there is none; wider than 120 does not read better."""
     return min(shutil.get_terminal_size((100, 24)).columns, 120)
+
+
+def screen(output: Output) -> tuple[int, bool]:
+    """Return the columns of a document, and whether it has colours."""
+    return (terminal_width(), colour_wanted()) if output.path is None else (FILE_WIDTH, False)
 
 
 def is_interactive() -> bool:

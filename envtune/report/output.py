@@ -13,10 +13,18 @@ import re
 import sys
 from typing import Optional, TextIO
 
+from envtune.records import NamedTuple
 from envtune.trust.characters import visible, visible_lines
 
 _COLOUR = re.compile("(\033\\[[0-9;]{1,8}m)")  # of layout.Paint; changes no character, wherever it stands
 _ERASE_LINE = "\r\033[K"
+
+
+class Output(NamedTuple):
+    """One document: its format, and the file it goes to; None is standard output."""
+
+    format: str
+    path: Optional[str] = None
 
 
 class OutputError(Exception):
@@ -117,3 +125,16 @@ def write_bytes(data: bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+
+
+def print_text(output: Output, text: str) -> None:
+    """Write a document to standard output: prose in the encoding of the locale, data in UTF-8. Raises OutputError."""
+    if output.format in ("text", "markdown"):
+        sys.stdout.write(with_end(text))
+    else:
+        write_bytes(with_end(text).encode("utf-8", "backslashreplace"))
+
+
+def with_end(text: str) -> str:
+    """Return a document with a line end after its last line."""
+    return text if text.endswith("\n") else text + "\n"

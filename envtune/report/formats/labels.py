@@ -1,0 +1,34 @@
+"""The headings and labels of the documents."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from envtune.messages import Literal, Message, Text, in_context
+
+LABELS: Mapping[str, Text] = {
+    "host": Message("Host"),
+    "npu": Literal("NPU"),
+    "cann": Literal("CANN"),
+    "python": Literal("Python"),
+    "job": Message("Job"),
+    "found": Message("found"),
+    "expected": Message("expected"),
+    "why": Message("why"),
+    "fix": Message("fix"),
+    "look": in_context("text", "look"),
+    "where": Message("where"),
+    "waived": Message("waived"),
+    "problems": in_context("heading", "Problems"),
+    "notes": in_context("heading", "Notes"),
+    "unknown": Message("Could not be checked"),
+    "others": Message("All other checks"),
+    "check": in_context("column", "check"),
+    "severity": in_context("column", "severity"),
+    "problem": in_context("column", "problem"),
+    "errors": Message("known errors"),
+    "same": Message("same cause"),
+    "fixable": Message("envtune fix can fix this"),
+    "search": Message("Search"),
+    "evidence": Message("what was read"),
+}
