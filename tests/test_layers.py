@@ -29,7 +29,7 @@ LAYERS = (
     ("resources",),
     ("catalog",),
     ("audit",),
-    ("fix", "diagnose"),
+    ("fix", "diagnose", "compare"),
     ("report", "run"),
     ("api",),
     ("cli",),

@@ -64,6 +64,7 @@ class FactsRead(NamedTuple):
 
 
 Event = Union[TargetRead, Began, Found, FactsRead]
+MoreFacts = Callable[[Context], tuple[Fact, ...]]
 
 _DIGITS = re.compile(r"\d+")
 EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
@@ -119,19 +120,27 @@ def check_host(
     checks: Iterable[Check],
     progress: Optional[Progress] = None,
     expectations: Expectations = NO_EXPECTATIONS,
+    more_facts: Optional[MoreFacts] = None,
 ) -> Report:
-    """Return the report of these checks; raises UsageError when `target` names what is not on the host."""
-    return report_of(host, events(host, target, checks, expectations), progress)
+    """Return the report of these checks; raises UsageError when `target` names what is not on the host.
+
+    Its facts end with what `more_facts` returns, which never raises.
+    """
+    return report_of(host, events(host, target, checks, expectations, more_facts), progress)
 
 
 def events(
-    host: Host, target: TargetOptions, checks: Iterable[Check], expectations: Expectations = NO_EXPECTATIONS
+    host: Host,
+    target: TargetOptions,
+    checks: Iterable[Check],
+    expectations: Expectations = NO_EXPECTATIONS,
+    more_facts: Optional[MoreFacts] = None,
 ) -> Iterator[Event]:
     """Judge a host and yield what a report is made of: the target, each check and its findings, the facts."""
     context = open_context(host, resolve_target(host, target), expectations)
     yield TargetRead(describe_target(context.target))
     yield from _audited(checks, context)
-    yield FactsRead(read_facts(context))
+    yield FactsRead(read_facts(context) + (more_facts(context) if more_facts is not None else ()))
 
 
 def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] = None) -> Report:

@@ -23,6 +23,7 @@ from envtune.audit import (
     Event,
     FactsRead,
     Found,
+    MoreFacts,
     Progress,
     TargetRead,
     check_host,
@@ -71,11 +72,12 @@ def check_limited(
     progress: Optional[Progress] = None,
     expectations: Expectations = NO_EXPECTATIONS,
     note: Callable[[str], None] = lambda _: None,
+    more_facts: Optional[MoreFacts] = None,
 ) -> Report:
     """Return the report of these checks, as `check_host` does; `note` is told where no process can be started."""
 
     def judge(left: Sequence[Check]) -> Iterator[Event]:
-        return events(host, target, left, expectations)
+        return events(host, target, left, expectations, more_facts)
 
     try:
         if threading.active_count() > 1:  # a fork would copy locks that nobody gives back
@@ -83,7 +85,7 @@ def check_limited(
         process = _Process(judge, checks)
     except OSError as error:
         note(f"judged without limits: {error}")
-        return check_host(host, target, checks, progress, expectations)
+        return check_host(host, target, checks, progress, expectations, more_facts)
     return report_of(host, _judged(process, judge, checks), progress)
 
 
