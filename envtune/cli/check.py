@@ -30,6 +30,7 @@ Reads only; needs no root (what needs a right you lack is said so). Examples:
   envtune check --pid 4711              a running job
   envtune check --select CPU,NET        two families
   envtune check --snapshot host.tar.gz  a recorded host
+  envtune check --snapshot *.tar.gz     several recorded hosts, compared (or a directory of them)
 
 Exit status: 0 clean, 1 findings at or above --fail-on, 2 usage, 3 something there could not be told, or nothing was
 checked.
@@ -38,12 +39,14 @@ checked.
 SELECT = typer.Option(None, "--select", "-s", help=N_("Only these: ids, id prefixes, names (comma or repeat)."))
 STRICT = typer.Option(False, "--strict", help=N_("What a missing right hides counts as unknown, too."))
 VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("Also list what passed and what does not apply."))
-SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Judge a recorded host (directory or tar.gz)."))
+SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Check a recorded host (directory, tar.gz, JSON), or several."))
+FURTHER = typer.Argument(None, metavar="[SNAPSHOT]...", help=N_("Further recorded hosts, after --snapshot."))
 PROBE = typer.Option(False, "--probe", help=N_("Connect to MASTER_ADDR and the peers, at the job's ports."))
 CATALOG = typer.Option(None, "--catalog", help=N_("More checks, by id over the shipped ones."))
 
 
 def command(
+    further: Optional[List[Path]] = FURTHER,
     select: Optional[List[str]] = SELECT,
     ignore: Optional[List[str]] = options.IGNORE,
     tag: Optional[List[str]] = options.TAG,
@@ -75,8 +78,15 @@ def command(
     peers = _peers(peer, hostfile)
     catalogue = options.load_catalogue(catalog, lang)
     checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
-    host = open_host(options.single_snapshot(snapshot))
     target = TargetOptions(python, pid, script, env_file, peers, probe)
+    if snapshot or further:
+        from envtune.cli import hosts
+
+        several = hosts.named_snapshots(snapshot, further)
+        if several is not None:
+            question = hosts.Question(target, checks, catalogue.expectations)
+            _exit_now(hosts.check_several(several, question, hosts.Answer(format_, lang, verbose, threshold, strict)))
+    host = open_host(snapshot[0] if snapshot else None)
     if host.live:
         report = check_host(host, target, checks, _progress(), catalogue.expectations)
     else:

@@ -136,7 +136,7 @@ def _host_row(
 def _check_rows(
     hosts: Sequence[HostReport], found: Sequence[Kind], outcomes: Sequence[Outcome]
 ) -> tuple[CheckRow, ...]:
-    """Return the checks with one of these outcomes somewhere, what matters most first, then in their own order."""
+    """Return the checks with one of these outcomes somewhere, what matters most first, then what few hosts have."""
     by_check: dict[str, list[tuple[HostReport, Finding]]] = {}
     order: dict[str, int] = {}
     for host in hosts:
@@ -145,7 +145,7 @@ def _check_rows(
             if finding.outcome in outcomes:
                 by_check.setdefault(finding.id, []).append((host, finding))
     rows = [_check_row(members, found) for members in by_check.values()]
-    return tuple(sorted(rows, key=lambda row: (-row.severity.rank, order[row.check.id])))
+    return tuple(sorted(rows, key=lambda row: (-row.severity.rank, not row.few, order[row.check.id])))
 
 
 def _check_row(members: Sequence[tuple[HostReport, Finding]], found: Sequence[Kind]) -> CheckRow:

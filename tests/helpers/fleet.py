@@ -34,6 +34,32 @@ def fleet() -> dict[str, dict[str, Any]]:
     return hosts
 
 
+# host -> what is different there: facts, and checks that fail
+DEVIATIONS: Mapping[str, tuple[set[str], set[str]]] = {
+    "node7": ({"driver", "variable:TASK_QUEUE_ENABLE"}, {"ENV001", "CANN103"}),
+    "c76-3": ({"kernel", "variable:MASTER_PORT"}, set()),
+    "pod3-node9": ({"torch_npu"}, {"CPU001"}),
+}
+
+
+def deviating() -> dict[str, dict[str, Any]]:
+    """The same hosts, three of which are not like the others of their kind."""
+    hosts = fleet()
+    first = hosts["node7"]
+    place = "/usr/local/Ascend/driver/version.info"
+    first["files"][place] = json.loads(json.dumps(first["files"][place]).replace("25.0.rc1.1", "25.0.rc1"))
+    first["environ"]["TASK_QUEUE_ENABLE"] = "0"
+    second = hosts["c76-3"]
+    second["uname"]["release"] = "3.10.0-1160.el7.x86_64"
+    second["environ"]["MASTER_PORT"] = "29689"
+    third = hosts["pod3-node9"]
+    third["files"]["/sys/devices/system/cpu/cpufreq/policy5/scaling_governor"] = "powersave\n"
+    rename = {path: path.replace("2.8.0.post2", "2.8.0.post1") for path in third["files"] if "2.8.0.post2" in path}
+    for old, new in rename.items():
+        third["files"][new] = json.loads(json.dumps(third["files"].pop(old)).replace("2.8.0.post2", "2.8.0.post1"))
+    return hosts
+
+
 def twin(recorded: str, name: str, network: int, node: int) -> dict[str, Any]:
     """A host like the recorded one, and its own in what is every host's own."""
     own = random.Random(name)
