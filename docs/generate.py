@@ -24,6 +24,9 @@ from envtune.messages import Bilingual, Text
 from envtune.model import Check, FaqEntry
 from envtune.report import check_json
 from envtune.report.check_text import SEVERITIES
+from envtune.report.comparison import difference_json
+from envtune.report.comparison import json as comparison
+from envtune.report.comparison.schema import COMPARISON, DIFFERENCE
 from envtune.report.diagnosis import json as diagnosis
 from envtune.report.entry import Entry, Section, head, label, sections
 from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, REPORT
@@ -57,6 +60,8 @@ _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "snapshot": (snapshot.SCHEMA, snapshot.SNAPSHOT),
     "plan": (plan.SCHEMA, plan.PLAN),
     "report": (check_json.SCHEMA, REPORT),
+    "comparison": (comparison.SCHEMA, COMPARISON),
+    "difference": (difference_json.SCHEMA, DIFFERENCE),
     "diagnosis": (diagnosis.SCHEMAS[1], DIAGNOSIS_1),
     "diagnosis-2": (diagnosis.SCHEMAS[2], DIAGNOSIS_2),
 }

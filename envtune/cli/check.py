@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, List, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Callable, List, Optional, Sequence
 
 import typer
 
@@ -80,19 +79,17 @@ def command(
     checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
     target = TargetOptions(python, pid, script, env_file, peers, probe)
     if snapshot or further:
-        from envtune.cli import hosts
+        from envtune.cli.hosts import Answer, Question, check_several
 
-        several = hosts.named_snapshots(snapshot, further)
-        if several is not None:
-            question = hosts.Question(target, checks, catalogue.expectations)
-            _exit_now(hosts.check_several(several, question, hosts.Answer(format_, lang, verbose, threshold, strict)))
+        answer = Answer(format_, lang, verbose, threshold, strict)
+        check_several(snapshot, further, Question(target, checks, catalogue.expectations), answer)
     host = open_host(snapshot[0] if snapshot else None)
     if host.live:
         report = check_host(host, target, checks, _progress(), catalogue.expectations)
     else:
         report = _check_recorded(host, target, checks, catalogue.expectations, verbose)
     _print(report, format_, lang, verbose)
-    _exit_now(exit_code(report.findings, threshold, strict))
+    options.exit_now(exit_code(report.findings, threshold, strict))
 
 
 def _check_recorded(
@@ -141,13 +138,3 @@ def _print(report: Report, format_: str, lang: str, verbose: bool) -> None:
 
     width, colour = options.terminal_width(), options.colour_wanted()
     typer.echo(check_text.render(report, lang, width=width, colour=colour, verbose=verbose))
-
-
-def _exit_now(code: int) -> NoReturn:
-    """Exit without waiting for a check that hangs: its thread is stuck in the kernel, its command may still run."""
-    from envtune.collector.commands import end_running_commands
-
-    end_running_commands()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

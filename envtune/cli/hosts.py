@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Optional, Sequence
+from typing import TYPE_CHECKING, Optional, Sequence
 
 import typer
 
@@ -40,6 +40,15 @@ class Answer(NamedTuple):
     strict: bool
 
 
+def check_several(
+    named: Optional[Sequence[Path]], further: Optional[Sequence[Path]], question: Question, answer: Answer
+) -> None:
+    """Check and compare the recorded hosts, and end with the exit status; does nothing where only one is named."""
+    paths = named_snapshots(named, further)
+    if paths is not None:
+        options.exit_now(_compared(paths, question, answer))
+
+
 def named_snapshots(named: Optional[Sequence[Path]], further: Optional[Sequence[Path]]) -> Optional[list[Path]]:
     """Return the snapshots when several are named, or directories that hold them; None for at most one.
 
@@ -61,22 +70,22 @@ def named_snapshots(named: Optional[Sequence[Path]], further: Optional[Sequence[
     return list(dict.fromkeys(found))
 
 
-def check_several(paths: Sequence[Path], question: Question, answer: Answer) -> int:
-    """Check and compare recorded hosts, print the comparison, and return the exit status."""
+def _compared(paths: Sequence[Path], question: Question, answer: Answer) -> int:
+    """Print the comparison, and return the exit status."""
     from envtune.compare.comparison import compare
     from envtune.compare.hosts import labelled
 
     options.require_choice("--format", answer.format_, options.FORMATS)
     if question.target.probe:
         raise UsageError(Message("--probe connects to the job's hosts, which a recorded host cannot do"))
-    read, unread = _check_all(paths, question, _progress(len(paths), answer.lang))
+    read, unread = _check_all(paths, question, Progress(len(paths), answer.lang))
     comparison = compare(labelled(read), unread)
     _print(comparison, answer)
     return comparison.exit_code(answer.fail_on, answer.strict)
 
 
 def _check_all(
-    paths: Sequence[Path], question: Question, progress: Callable[[int, str], None]
+    paths: Sequence[Path], question: Question, progress: Progress
 ) -> tuple[list[tuple[str, Report]], list[Unread]]:
     """Return the report of each host, and what could not be read; raises UsageError where nothing could be."""
     from envtune.compare.hosts import Unread
@@ -87,13 +96,12 @@ def _check_all(
         if not path.exists():
             raise UsageError(Message("{path}: no such file or directory", path=str(path)))
     _import_probes(question.checks)
-    for number, path in enumerate(paths, 1):
-        progress(number, path.name)
+    for path in paths:
         try:
-            read.append((str(path), check_recorded(path, question)))
+            read.append((str(path), check_recorded(path, question, progress)))
         except (SnapshotError, UsageError) as error:
             unread.append(Unread(str(path), error.message))
-    progress(0, "")
+    progress.end()
     if not read:
         raise UsageError(unread[0].reason)
     return read, unread
@@ -109,30 +117,61 @@ def _import_probes(checks: Sequence[Check]) -> None:
         find_fact(name)
 
 
-def check_recorded(path: Path, question: Question) -> Report:
+def check_recorded(path: Path, question: Question, progress: Progress) -> Report:
     """Return the report on one recorded host, with the settings it is compared by; raises SnapshotError, UsageError."""
     from envtune.audit.limited import check_limited
     from envtune.audit.settings import read_settings
     from envtune.compare.hosts import lean
     from envtune.context.open import open_host
 
-    host = open_host(path)
+    progress.start(path.name)
     checks, expectations = question.checks, question.expectations
-    return lean(check_limited(host, question.target, checks, None, expectations, more_facts=read_settings))
+    host = open_host(path)
+    return lean(check_limited(host, question.target, checks, progress, expectations, more_facts=read_settings))
 
 
-def _progress(total: int, lang: str) -> Callable[[int, str], None]:
-    """Return what names the snapshot that is read, on a terminal and once a second has passed; 0 ends it."""
-    from envtune.report.output import StandardStream
+def check_here(question: Question, progress: Progress) -> Report:
+    """Return the report on this host, with the settings it is compared by."""
+    from envtune.audit import check_host
+    from envtune.audit.settings import read_settings
+    from envtune.compare.hosts import lean
+    from envtune.host import LocalHost
 
-    stream, began = sys.stderr, time.monotonic()
+    progress.start(Message("this host").en)
+    checks, expectations = question.checks, question.expectations
+    return lean(check_host(LocalHost(), question.target, checks, progress, expectations, read_settings))
 
-    def show(number: int, name: str) -> None:
-        if isinstance(stream, StandardStream) and stream.isatty() and time.monotonic() - began > 1:
-            text = Message("reading {name} ({number} of {total}) ...", name=name, number=number, total=total)
-            stream.replace_line(text.to(lang) if number else "")
 
-    return show
+class Progress:
+    """Names what is read on stderr, on a terminal and once a second has passed."""
+
+    def __init__(self, total: int, lang: str) -> None:
+        self._total, self._lang, self._number = total, lang, 0
+        self._began, self._name, self._shown = time.monotonic(), "", False
+
+    def start(self, name: str) -> None:
+        """Go on with the next host."""
+        self._number, self._name = self._number + 1, name
+        self(None)
+
+    def __call__(self, check: Optional[Check]) -> None:
+        """Show the host, and the check that begins there."""
+        doing = self._name if check is None else f"{self._name}, {check.id}"
+        fields = {"name": doing, "number": self._number, "total": self._total}
+        self._show(Message("checking {name} ({number} of {total}) ...", **fields).to(self._lang))
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._show("")
+
+    def _show(self, line: str) -> None:
+        from envtune.report.output import StandardStream
+
+        stream = sys.stderr
+        if isinstance(stream, StandardStream) and stream.isatty() and time.monotonic() - self._began > 1:
+            stream.replace_line(line)
+            self._shown = True
 
 
 def _print(comparison: Comparison, answer: Answer) -> None:

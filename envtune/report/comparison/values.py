@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Optional, Sequence
 
 from envtune.audit.settings import PACKAGE, VARIABLE
-from envtune.compare.facts import title
 from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context
 from envtune.report.layout import printable
 
@@ -45,8 +44,3 @@ def contrast(name: str, value: Optional[str], other: Optional[str]) -> Text:
 def _missing(entries: Sequence[str], others: Sequence[str]) -> list[str]:
     """Return the entries that are not among the others."""
     return [entry for entry in dict.fromkeys(entries) if entry not in others]
-
-
-def fact_title(name: str) -> str:
-    """Return the English name of a fact, a stable one for JSON."""
-    return title(name).en
