@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from envtune.context.open import Expectations
     from envtune.host import Host
     from envtune.job.target import TargetOptions
-    from envtune.model import Check, Report
+    from envtune.model import Check, Report, Severity
 
 HELP = N_(
     """Is this host ready for training, and if not, what exactly is wrong?
@@ -65,7 +65,6 @@ def command(
     probe: bool = PROBE,
     catalog: Optional[List[Path]] = CATALOG,
 ) -> None:
-    from envtune.audit import check_host
     from envtune.audit.verdict import exit_code
     from envtune.catalog import select as select_checks
     from envtune.context.open import open_host
@@ -74,27 +73,38 @@ def command(
     lang = options.language(lang)
     threshold = options.severity_named(fail_on)
     options.require_choice("--format", format_, options.FORMATS)
-    peers = _peers(peer, hostfile)
+    target = TargetOptions(python, pid, script, env_file, _peers(peer, hostfile), probe)
     catalogue = options.load_catalogue(catalog, lang)
     checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
-    target = TargetOptions(python, pid, script, env_file, peers, probe)
-    if snapshot or further:
-        from envtune.cli.hosts import Answer, Question, check_several
-
-        answer = Answer(format_, lang, verbose, threshold, strict)
-        check_several(snapshot, further, Question(target, checks, catalogue.expectations), answer)
-    host = open_host(snapshot[0] if snapshot else None)
-    if host.live:
-        report = check_host(host, target, checks, _progress(), catalogue.expectations)
-    else:
-        report = _check_recorded(host, target, checks, catalogue.expectations, verbose)
+    question, answer = (target, checks, catalogue.expectations), (format_, lang, verbose, threshold, strict)
+    host = open_host(_single_host(snapshot, further, question, answer))
+    report = _checked(host, target, checks, catalogue.expectations, verbose)
     _print(report, format_, lang, verbose)
     options.exit_now(exit_code(report.findings, threshold, strict))
 
 
-def _check_recorded(
+def _single_host(
+    named: Optional[Sequence[Path]],
+    further: Optional[Sequence[Path]],
+    question: tuple[TargetOptions, Sequence[Check], Expectations],
+    answer: tuple[str, str, bool, Severity, bool],
+) -> Optional[Path]:
+    """Return the one recorded host, None for this one; several are compared, which ends the program."""
+    if not named and not further:
+        return None
+    from envtune.cli.hosts.several import Answer, Question, check_several
+
+    check_several(named, further, Question(*question), Answer(*answer))
+    return named[0] if named else None
+
+
+def _checked(
     host: Host, target: TargetOptions, checks: Sequence[Check], expectations: Expectations, verbose: bool
 ) -> Report:
+    if host.live:
+        from envtune.audit import check_host
+
+        return check_host(host, target, checks, _progress(), expectations)
     from envtune.audit.limited import check_limited
 
     def note(text: str) -> None:

@@ -74,17 +74,17 @@ def difference(left: HostReport, right: HostReport) -> Difference:
     known = [pair for pair in facts if pair.left.reason is None and pair.right.reason is None]
     unlike = [pair for pair in known if _unlike(pair)]
     checks = _pairs(left, right)
-    settled = [pair for pair in checks if not {pair.left.outcome, pair.right.outcome} & {*_UNKNOWN}]
-    changed = [pair for pair in settled if pair.left[:2] != pair.right[:2]]
+    decided = [pair for pair in checks if not {pair.left.outcome, pair.right.outcome} & {*_UNKNOWN}]
+    changed = [pair for pair in decided if pair.left[:2] != pair.right[:2]]
     return Difference(
         left,
         right,
         tuple(unlike),
         tuple(sorted(changed, key=lambda pair: -pair.check.severity.rank)),
         tuple(pair for pair in facts if pair not in known),
-        tuple(pair for pair in checks if pair not in settled),
+        tuple(pair for pair in checks if pair not in decided),
         len(known) - len(unlike),
-        len(settled) - len(changed),
+        len(decided) - len(changed),
     )
 
 

@@ -10,7 +10,7 @@ from envtune.compare.comparison import CheckRow, Comparison, Group, HostRow, Var
 from envtune.compare.facts import FactRow, title
 from envtune.compare.folding import fold
 from envtune.compare.hosts import without_own
-from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated, in_context, plural
+from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context, plural
 from envtune.report.check_text import SEVERITIES
 from envtune.report.comparison.values import contrast, value_text
 from envtune.report.layout import Paint, display_width, indent, pad, printable
@@ -206,10 +206,10 @@ def _about(row: HostRow, usual: HostRow) -> Text:
     if row.facts:
         apart.append(Message("differs in {facts}", facts=enumerated(title(name) for name in row.facts)))
     if row.few:
-        apart.append(Message("fails, unlike most: {checks}", checks=enumerated(row.few)))
+        apart.append(Message("fails, unlike most hosts: {checks}", checks=enumerated(row.few)))
     others = [identifier for identifier in row.failed if identifier not in row.few]
     if others and row is not usual and others == [*usual.failed]:
-        apart.append(Message("the rest as on most"))
+        apart.append(Message("otherwise like most hosts"))
     elif others:
         apart.append(Message("fails: {checks}", checks=enumerated(others)))
     return clauses(apart) if apart else Literal("-")
@@ -224,7 +224,7 @@ def counts_text(comparison: Comparison) -> Text:
     ]
     if comparison.unread:
         parts.append(plural("{count} snapshot not read", "{count} snapshots not read", len(comparison.unread)))
-    return Joined((hosts, clauses(parts)), Message(": ")) if parts else hosts
+    return Message("{hosts}: {counts}", hosts=hosts, counts=clauses(parts)) if parts else hosts
 
 
 def kind_text(group: Group) -> Text:

@@ -32,13 +32,15 @@ def contrast(name: str, value: Optional[str], other: Optional[str]) -> Text:
     """Return a value as it differs from another one: of long lists of paths only the entries that one of them has."""
     if value is None or other is None or min(len(value), len(other)) <= LONGEST or ":" not in value:
         return value_text(name, value)
-    own, theirs = value.split(":"), other.split(":")
-    parts = [
-        Message(template, paths=enumerated(printable(path) for path in paths))
-        for template, paths in (("without {paths}", _missing(theirs, own)), ("with {paths}", _missing(own, theirs)))
-        if paths
-    ]
+    entries, others = value.split(":"), other.split(":")
+    gone, more = _missing(others, entries), _missing(entries, others)
+    parts = [Message("without {paths}", paths=_shown(gone))] if gone else []
+    parts += [Message("with {paths}", paths=_shown(more))] if more else []
     return clauses(parts) if parts else Message("the same entries in another order")
+
+
+def _shown(paths: Sequence[str]) -> Text:
+    return enumerated(printable(path) for path in paths)
 
 
 def _missing(entries: Sequence[str], others: Sequence[str]) -> list[str]:

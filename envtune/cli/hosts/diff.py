@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, List, Optional
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Optional, Sequence
 
 import typer
 
 from envtune.cli import options
+from envtune.errors import UsageError
 from envtune.messages import N_, Message
 
 if TYPE_CHECKING:
-    from envtune.cli.hosts import Progress, Question
-    from envtune.model import Report
+    from envtune.cli.hosts.several import Question
+    from envtune.compare.difference import Difference
 
 HELP = N_(
     """Compare two hosts: facts, job settings and checks.
@@ -45,44 +47,48 @@ def command(
     format_: str = options.FORMAT,
     lang: Optional[str] = options.LANG,
     verbose: bool = VERBOSE,
-    catalog: Optional[List[str]] = options.CATALOG,
+    catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
-    from pathlib import Path
-
     from envtune.catalog import select as select_checks
-    from envtune.cli.hosts import Progress, Question
-    from envtune.compare.difference import difference
-    from envtune.compare.hosts import labelled
+    from envtune.cli.hosts.several import Question
     from envtune.context.open import UNNAMED
-    from envtune.errors import UsageError
 
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
-    if left == right:
-        raise UsageError(Message("both are the same host: {host}", host=left))
-    catalogue = options.load_catalogue([Path(path) for path in catalog or ()], lang)
+    catalogue = options.load_catalogue(catalog, lang)
     checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
-    question = Question(UNNAMED, checks, catalogue.expectations)
+    found = _compared((left, right), Question(UNNAMED, checks, catalogue.expectations), lang)
+    _print(found, format_, lang, verbose)
+    options.exit_now(found.exit_code())
+
+
+def _compared(words: Sequence[str], question: Question, lang: str) -> Difference:
+    """Check both hosts and return what differs; raises SnapshotError and UsageError."""
+    from envtune.cli.hosts.several import Progress, check_here, check_recorded
+    from envtune.compare.difference import difference
+    from envtune.compare.hosts import labelled
+
+    if words[0] == words[1]:
+        raise UsageError(Message("both are the same host: {host}", host=words[0]))
     progress = Progress(2, lang)
     here = Message("this host").to(lang)
-    read = [(here if word == HERE else word, _report(word, question, progress)) for word in (left, right)]
+    read = [
+        (here, check_here(question, progress))
+        if word == HERE
+        else (word, check_recorded(Path(word), question, progress))
+        for word in words
+    ]
     progress.end()
-    found = difference(*labelled(read))
+    return difference(*labelled(read))
+
+
+def _print(found: Difference, format_: str, lang: str, verbose: bool) -> None:
     if format_ == "json":
         from envtune.report.comparison.difference_json import difference_data
 
         options.print_json(difference_data(found, lang), 1)
-    else:
-        from envtune.report.comparison.difference_text import render
+        return
+    from envtune.report.comparison.difference_text import render
 
-        width, colour = options.terminal_width(), options.colour_wanted()
-        typer.echo(render(found, lang, width=width, colour=colour, verbose=verbose))
-    options.exit_now(found.exit_code())
-
-
-def _report(word: str, question: Question, progress: Progress) -> Report:
-    from pathlib import Path
-
-    from envtune.cli.hosts import check_here, check_recorded
-
-    return check_here(question, progress) if word == HERE else check_recorded(Path(word), question, progress)
+    width, colour = options.terminal_width(), options.colour_wanted()
+    typer.echo(render(found, lang, width=width, colour=colour, verbose=verbose))
