@@ -77,10 +77,15 @@ def severity_of(name: str) -> Severity:
     if name in _NAMES:
         return _NAMES[name][0]
     plain = name.partition(":")[2]
-    if name.startswith(PACKAGE) or plain in _PLACES or plain in path_variables() or plain.endswith("_PATH"):
+    if is_package(name) or plain in _PLACES or plain in path_variables() or plain.endswith("_PATH"):
         return Severity.LOW
     of_hccl = plain.startswith("HCCL_") and _OF_A_NODE.search(plain) is None
     return _SAME_IN_A_JOB if name in _JOB or of_hccl else Severity.MEDIUM
+
+
+def is_package(name: str) -> bool:
+    """Return whether it is a Python package, of which hosts may have hundreds."""
+    return name.startswith(PACKAGE)
 
 
 def is_same_in_a_job(name: str) -> bool:
@@ -114,7 +119,7 @@ def fact_row(name: str, values: Sequence[tuple[str, Value]]) -> FactRow:
             unknown.setdefault(found.reason, []).append(label)
     shared = _shared([(label, found.text) for label, found in known])
     own = _shared([(label, found.own) for label, found in known]) if name not in _JOB else shared
-    best = own if own and len(own[0].hosts) > len(shared[0].hosts) else shared
+    best = own if own and len(own[0].hosts) >= len(shared[0].hosts) else shared
     majority = bool(best) and 2 * len(best[0].hosts) > len(known)
     severity = severity_of(name)
     if name in _JOB and not majority:  # several jobs

@@ -36,9 +36,9 @@ def fleet() -> dict[str, dict[str, Any]]:
 
 # host -> what is different there: facts, and checks that fail
 DEVIATIONS: Mapping[str, tuple[set[str], set[str]]] = {
-    "node7": ({"driver", "variable:TASK_QUEUE_ENABLE"}, {"ENV001", "CANN103"}),
+    "node7": ({"driver", "variable:TASK_QUEUE_ENABLE"}, {"ENV001", "ENV015", "CANN103"}),
     "c76-3": ({"kernel", "variable:MASTER_PORT"}, set()),
-    "pod3-node9": ({"torch_npu"}, {"CPU001"}),
+    "pod3-node9": ({"torch_npu"}, {"CPU001", "CPU002"}),
 }
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Iterator, Sequence
 
-from envtune.audit.settings import PACKAGE
 from envtune.compare.difference import CheckPair, Difference, FactPair, Side
-from envtune.compare.facts import title
+from envtune.compare.facts import is_package, title
 from envtune.compare.hosts import HostReport, Value
 from envtune.messages import Message, Text, clauses, enumerated, in_context, plural
 from envtune.model import Outcome
@@ -151,7 +150,7 @@ def _applies_to_one(pair: CheckPair) -> bool:
 
 def _is_on_one(pair: FactPair) -> bool:
     """Return whether it is a package that one of the hosts only has."""
-    return pair.name.startswith(PACKAGE) and None in (pair.left.text, pair.right.text)
+    return is_package(pair.name) and None in (pair.left.text, pair.right.text)
 
 
 def _place(host: HostReport) -> str:

@@ -7,10 +7,11 @@ from typing import Iterable, Iterator, Mapping, Sequence
 
 from envtune.audit.verdict import Verdict
 from envtune.compare.comparison import CheckRow, Comparison, Group, HostRow, Variant
-from envtune.compare.facts import FactRow, title
+from envtune.compare.facts import FactRow, is_package, title
 from envtune.compare.folding import fold
 from envtune.compare.hosts import without_own
 from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context, plural
+from envtune.model import Severity
 from envtune.report.check_text import SEVERITIES
 from envtune.report.comparison.values import contrast, value_text
 from envtune.report.layout import Paint, display_width, indent, pad, printable
@@ -124,12 +125,17 @@ class _Renderer:
         for group in shown:
             if len(groups) > 1:
                 yield from indent(self._to(kind_text(group)), self.width, "  ", "  ")
+            packages: dict[tuple[object, ...], list[FactRow]] = {}
             for row in group.differences:
-                yield from self._difference(row)
+                if is_package(row.name) and not self.verbose:
+                    packages.setdefault((row.majority, *(shared.hosts for shared in row.values)), []).append(row)
+                else:
+                    yield from self._difference(row.severity, difference_texts(row))
+            for rows in packages.values():
+                yield from self._difference(rows[0].severity, package_texts(rows))
 
-    def _difference(self, row: FactRow) -> Iterator[str]:
-        start = f"  {pad(self._to(SEVERITIES[row.severity]), 9)} "
-        texts = difference_texts(row)
+    def _difference(self, severity: Severity, texts: Sequence[Text]) -> Iterator[str]:
+        start = f"  {pad(self._to(SEVERITIES[severity]), 9)} "
         blank = " " * display_width(start)
         yield from indent(self._to(texts[0]), self.width, start, blank)
         for text in texts[1:]:
@@ -204,7 +210,7 @@ def _about(row: HostRow, usual: HostRow) -> Text:
     """Return what is said about a host: what only few of its kind have, then what fails there as on the usual one."""
     apart: list[Text] = []
     if row.facts:
-        apart.append(Message("differs in {facts}", facts=enumerated(title(name) for name in row.facts)))
+        apart.append(Message("differs in {facts}", facts=_fact_titles(row.facts)))
     if row.few:
         apart.append(Message("fails, unlike most hosts: {checks}", checks=enumerated(row.few)))
     others = [identifier for identifier in row.failed if identifier not in row.few]
@@ -213,6 +219,14 @@ def _about(row: HostRow, usual: HostRow) -> Text:
     elif others:
         apart.append(Message("fails: {checks}", checks=enumerated(others)))
     return clauses(apart) if apart else Literal("-")
+
+
+def _fact_titles(names: Sequence[str]) -> Text:
+    """Return what facts are called; of packages how many there are."""
+    titles = [title(name) for name in names if not is_package(name)]
+    packages = len(names) - len(titles)
+    count = [plural("{count} Python package", "{count} Python packages", packages)] if packages else []
+    return enumerated([*titles, *count])
 
 
 def counts_text(comparison: Comparison) -> Text:
@@ -261,3 +275,24 @@ def difference_texts(row: FactRow) -> list[Text]:
     for reason, hosts in row.unknown:
         lines.append(Message("{hosts}: unknown ({reason})", hosts=fold(hosts), reason=reason))
     return lines
+
+
+def package_texts(rows: Sequence[FactRow]) -> list[Text]:
+    """Return in words packages in which the same hosts differ from the same others: how many, then some of them."""
+    if len(rows) == 1 or len(rows[0].values) > 2:
+        return [text for row in rows for text in difference_texts(row)]
+    second = rows[0].values[1]
+    hosts = fold(second.hosts)
+    parts: list[Text] = [
+        Message(
+            "{package} {value} (others: {other})",
+            package=title(row.name),
+            value=value_text(row.name, row.values[1].value),
+            other=value_text(row.name, row.values[0].value),
+        )
+        for row in rows[:MAX_VARIANTS]
+    ]
+    if len(rows) > MAX_VARIANTS:
+        parts.append(Message("{count} more (-v shows all)", count=len(rows) - MAX_VARIANTS))
+    count = Message("{count} Python packages", count=len(rows))
+    return [count, Message("{hosts}: {value}", hosts=hosts, value=enumerated(parts))]
