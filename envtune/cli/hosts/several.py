@@ -99,11 +99,14 @@ def _check_all(
     for path in paths:
         try:
             read.append((str(path), check_recorded(path, question, progress)))
-        except (SnapshotError, UsageError) as error:
+        except SnapshotError as error:
+            member = error.where[len(f"{path}: ") :]
+            unread.append(Unread(str(path), SnapshotError(member, error.reason).message))
+        except UsageError as error:
             unread.append(Unread(str(path), error.message))
     progress.end()
     if not read:
-        raise UsageError(unread[0].reason)
+        raise SnapshotError(unread[0].source, unread[0].reason)
     return read, unread
 
 

@@ -236,6 +236,9 @@ def counts_text(comparison: Comparison) -> Text:
     parts: list[Text] = [
         Message("{count} {verdict}", count=found[word], verdict=WORDS[word]) for word in WORDS if found[word]
     ]
+    if comparison.differences:
+        facts = len({row.name for row in comparison.differences})
+        parts.append(plural("{count} fact differs", "{count} facts differ", facts))
     if comparison.unread:
         parts.append(plural("{count} snapshot not read", "{count} snapshots not read", len(comparison.unread)))
     return Message("{hosts}: {counts}", hosts=hosts, counts=clauses(parts)) if parts else hosts
