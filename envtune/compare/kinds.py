@@ -15,6 +15,7 @@ from envtune.records import NamedTuple
 _MUST = ("container", "vm")  # a container is never one of the hosts that differs
 _TRAITS = ("npu", "arch", "os")
 SHARED_TRAITS = 2  # of _TRAITS, by which a host is one of a larger kind
+MOST_UNLIKE = 3  # hosts that are compared although no two are of one kind
 FEW = 2  # hosts at most that join a kind at least twice as large
 
 Traits = tuple[Optional[str], ...]
@@ -35,12 +36,12 @@ class Job(NamedTuple):
 
 
 def kinds(hosts: Sequence[HostReport]) -> tuple[Kind, ...]:
-    """Return the kinds, the largest first; hosts that are all different are one kind, to be compared at all."""
+    """Return the kinds, the largest first; two or three hosts that are all different are one, to be compared at all."""
     found: dict[Traits, list[HostReport]] = {}
     for host in hosts:
         found.setdefault(_read(host, (*_TRAITS, *_MUST)), []).append(host)
     ordered = sorted(found.items(), key=lambda row: -len(row[1]))
-    if len(hosts) > 1 and len(ordered) == len(hosts):
+    if 1 < len(ordered) == len(hosts) <= MOST_UNLIKE:
         return (Kind((None,) * len(_TRAITS), tuple(hosts)),)
     kept: dict[Traits, list[HostReport]] = {}
     for traits, members in ordered:

@@ -172,6 +172,11 @@ def test_two_hosts_are_compared_whatever_they_are() -> None:
     assert hosts_of(found) == [["a", "b"]] and set(differing(found)) == {"driver", "npu", "arch", "os"}
 
 
+def test_many_hosts_that_are_all_different_are_not() -> None:
+    found = compare(labelled([host(f"n{number}", npu=f"9{number}", arch=f"a{number}") for number in range(4)]))
+    assert hosts_of(found) == [["n0"], ["n1"], ["n2"], ["n3"]] and differing(found) == {}
+
+
 def test_one_job_on_two_kinds_needs_the_same_versions() -> None:
     job = {"variable__MASTER_ADDR": "10.0.0.1", "variable__MASTER_PORT": "29500"}
     hosts = [host(f"a{n}", cann="8.2", kernel="5", **job) for n in range(3)]
