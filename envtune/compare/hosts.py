@@ -19,6 +19,7 @@ from envtune.records import NamedTuple
 
 OWN_NAME, OWN_ADDRESS = "<host>", "<address>"
 MOST_ADDRESSES = 256  # of one host
+LONGEST_TEXT = 1 << 16  # characters in which they are looked for
 _MARKERS = {VARIABLE: VARIABLES, PACKAGE: PACKAGES}
 _NO_ADDRESS = frozenset(("0.0.0.0", "::", "::1"))
 _NOTHING = re.compile(r"(?!)")
@@ -87,8 +88,12 @@ def _own(name: str, addresses: Optional[Fact]) -> re.Pattern[str]:
 
 
 def without_own(host: HostReport, text: str) -> str:
-    """Return the text with the host's own name and addresses replaced."""
-    return host.own.sub(lambda found: OWN_NAME if found.lastgroup == "name" else OWN_ADDRESS, text)
+    """Return the text with the host's own name and addresses replaced; one that is too long as it is."""
+    return (
+        text
+        if len(text) > LONGEST_TEXT
+        else host.own.sub(lambda found: OWN_NAME if found.lastgroup == "name" else OWN_ADDRESS, text)
+    )
 
 
 def value(host: HostReport, name: str) -> Value:

@@ -69,7 +69,7 @@ class _Renderer:
 
     def _verdict(self, comparison: Comparison) -> Iterator[str]:
         reached = comparison.verdict
-        text = Message("{verdict}: {counts}", verdict=_FIRST[reached], counts=counts_text(comparison))
+        text = Message("{verdict}  {counts}", verdict=_FIRST[reached], counts=counts_text(comparison))
         for line in indent(self._to(text), self.width, "", ""):
             yield self.paint(line, "bold", _COLOUR.get(reached, "yellow"))
         apart = [row.host.label for row in comparison.hosts if row.facts or row.few]

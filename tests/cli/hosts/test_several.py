@@ -56,7 +56,7 @@ def test_the_table(hosts: Path) -> None:
     lines = done.stdout.splitlines()
     assert done.exit_code == 1 and done.stderr == ""
     assert lines[:2] == [
-        "NOT READY: 3 hosts: 1 ready, with advice; 2 ready; 1 fact differs",
+        "NOT READY  3 hosts: 1 ready, with advice; 2 ready; 1 fact differs",
         "1 host differs from most hosts of its kind: node3",
     ]
     assert "  node3      ready, with advice  differs in kernel; fails, unlike most hosts: CPU001" in lines
@@ -87,7 +87,7 @@ def test_a_snapshot_that_cannot_be_read_costs_itself(hosts: Path, tmp_path: Path
     broken = tmp_path / "broken.tar.gz"
     broken.write_bytes(b"\x1f\x8b\x08\x00 not really")
     done = check("--snapshot", hosts / "node1.json", hosts / "node2.json", broken)
-    assert done.exit_code == 3 and "NOT SURE: 2 hosts: 2 ready; 1 snapshot not read" in done.stdout
+    assert done.exit_code == 3 and "NOT SURE  2 hosts: 2 ready; 1 snapshot not read" in done.stdout
     assert f"  {broken}:" in done.stdout
     assert data("--snapshot", hosts / "node1.json", broken)["not_read"][0]["source"] == str(broken)
     assert check("--snapshot", broken, broken.with_name("b.json")).exit_code == 2  # nothing of that name
