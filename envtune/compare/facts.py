@@ -33,6 +33,7 @@ _NAMES: Mapping[str, tuple[Severity, Text]] = {
 }
 # Another value names another job: where most hosts agree, the others would not find them.
 _JOB = frozenset(VARIABLE + name for name in ("MASTER_ADDR", "MASTER_PORT", "NNODES", "WORLD_SIZE", "RANK_TABLE_FILE"))
+_EACH = _JOB | {VARIABLE + "HCCL_IF_IP"}  # where most do not agree, it is another one for each job or host
 _PLACES = frozenset(("PYTHONPATH", "LD_PRELOAD", "TOOLCHAIN_HOME", "ASCEND_TOOLKIT_HOME"))  # and what ends with _PATH
 _OF_A_NODE = re.compile(r"LOG|DEBUG|DFS|DIAGNOSE|SUPERPOD")  # HCCL_*: what a node writes down, and where it stands
 
@@ -122,7 +123,7 @@ def fact_row(name: str, values: Sequence[tuple[str, Value]]) -> FactRow:
     best = own if own and len(own[0].hosts) >= len(shared[0].hosts) else shared
     majority = bool(best) and 2 * len(best[0].hosts) > len(known)
     severity = severity_of(name)
-    if name in _JOB and not majority:  # several jobs
+    if name in _EACH and not majority:
         severity = Severity.INFO
     return FactRow(name, severity, best, tuple((why, tuple(labels)) for why, labels in unknown.items()), majority)
 

@@ -22,7 +22,7 @@ Traits = tuple[Optional[str], ...]
 
 
 class Kind(NamedTuple):
-    """Hosts that are compared with each other: NPU, architecture and system of most of them, and the hosts."""
+    """Hosts that are compared with each other, and what most of them are: npu, arch, os, container, vm."""
 
     traits: Traits  # None: unknown
     hosts: tuple[HostReport, ...]
@@ -42,15 +42,14 @@ def kinds(hosts: Sequence[HostReport]) -> tuple[Kind, ...]:
         found.setdefault(_read(host, (*_TRAITS, *_MUST)), []).append(host)
     ordered = sorted(found.items(), key=lambda row: -len(row[1]))
     if 1 < len(ordered) == len(hosts) <= MOST_UNLIKE:
-        return (Kind((None,) * len(_TRAITS), tuple(hosts)),)
+        return (Kind((None,) * len(_TRAITS + _MUST), tuple(hosts)),)
     kept: dict[Traits, list[HostReport]] = {}
     for traits, members in ordered:
         place = _larger(traits, len(members), found, kept) or traits
         kept.setdefault(place, []).extend(members)
     position = {host.label: number for number, host in enumerate(hosts)}
     return tuple(
-        Kind(traits[: len(_TRAITS)], tuple(sorted(members, key=lambda host: position[host.label])))
-        for traits, members in kept.items()
+        Kind(traits, tuple(sorted(members, key=lambda host: position[host.label]))) for traits, members in kept.items()
     )
 
 

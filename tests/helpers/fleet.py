@@ -75,8 +75,9 @@ def twin(recorded: str, name: str, network: int, node: int) -> dict[str, Any]:
         elif isinstance(entry, str) and "version" in path:
             data["files"][path] = {"text": entry, "mtime": 1_760_000_000 + own.randrange(10**7)}
     data["files"]["/proc/sys/kernel/random/boot_id"] = f"{own.getrandbits(128):032x}\n"
-    memory = data["files"]["/proc/meminfo"]
-    data["files"]["/proc/meminfo"] = re.sub(r"(MemFree: +)\d+", rf"\g<1>{own.randrange(9 * 10**8, 10**9)}", memory)
+    memory = data["files"].get("/proc/meminfo", "")
+    if memory:
+        data["files"]["/proc/meminfo"] = re.sub(r"(MemFree: +)\d+", rf"\g<1>{own.randrange(9 * 10**8, 10**9)}", memory)
     for disk in data.get("disks") or ():
         disk["free"] -= own.randrange(10**10)
     environ = data["environ"]

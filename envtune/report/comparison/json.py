@@ -50,7 +50,7 @@ def _host(row: HostRow) -> dict[str, Any]:
 
 def _group(group: Group, lang: str) -> dict[str, Any]:
     """Return hosts that are compared with each other: which facts are the same, differ, or are not known of all."""
-    traits = dict(zip(("npu", "arch", "os"), group.kind.traits)) if group.kind is not None else {}
+    traits = dict(zip(("npu", "arch", "os", "container", "vm"), group.kind.traits)) if group.kind is not None else {}
     first = group.hosts[0]
     alike = [row for row in group.rows if not row.differs and row.values]
     return {

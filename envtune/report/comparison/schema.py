@@ -65,7 +65,11 @@ _HOST_ROW = Record(
     ),
 )
 _GROUP = Record(
-    _field("kind", AnyOf(MapOf(_OPTIONAL_TEXT), Null()), "npu, arch and os of most of the hosts; null for a job."),
+    _field(
+        "kind",
+        AnyOf(MapOf(_OPTIONAL_TEXT), Null()),
+        "npu, arch, os, container, vm of most hosts; null: a job.",
+    ),
     _field("job", _OPTIONAL_TEXT, "MASTER_ADDR:MASTER_PORT of hosts of several kinds that run one job."),
     *_HOSTS,
     _field("same", MapOf(_OPTIONAL_TEXT), "Facts that are known and the same on all of them."),

@@ -150,9 +150,12 @@ class _Renderer:
         for row in rows:
             start = f"  {pad(self._to(SEVERITIES[row.severity]), 9)} {pad(row.check.id, 8)} "
             blank = " " * display_width(start)
-            title_ = Message("{hosts}: {value}", hosts=fold(row.hosts), value=row.check.title)
-            yield from indent(self._to(title_), self.width, start, blank)
-            for text in self._variants(row) if row.few or self.verbose else ():
+            if not row.few and not self.verbose:
+                named = Message("{hosts}: {value}", hosts=fold(row.hosts), value=row.check.title)
+                yield from indent(self._to(named), self.width, start, blank)
+                continue
+            yield from indent(self._to(row.check.title), self.width, start, blank)
+            for text in self._variants(row):
                 yield from indent(text, self.width, blank + "  ", blank + "    ")
 
     def _variants(self, row: CheckRow) -> Iterator[str]:
@@ -174,7 +177,7 @@ class _Renderer:
     def _unknown(self, comparison: Comparison) -> Iterator[str]:
         """Yield what could not be checked: snapshots, facts that others have, and checks with the reason."""
         lines = [*self._unread(comparison), *self._unknown_facts(comparison.groups)]
-        lines += [line for row in comparison.unknown for line in self._unknown_check(row)]
+        lines += self._unknown_checks(comparison.unknown)
         if lines:
             yield ""
             yield self._heading(Message("Could not be checked"))
@@ -198,12 +201,15 @@ class _Renderer:
             text = Message("{facts} of {hosts}: {reason}", facts=facts, hosts=fold(hosts), reason=reason)
             yield from indent(self._to(text), self.width, "  ", "    ")
 
-    def _unknown_check(self, row: CheckRow) -> Iterator[str]:
-        shown = row.variants if self.verbose else row.variants[:1]
-        for variant in shown:
-            name = fold(host.label for host in variant.hosts) if self.verbose else fold(row.hosts)
-            text = f"{pad(row.check.id, 8)} {printable(name)}: {self._variant(variant)}"
-            yield from indent(text, self.width, "  ", " " * 11)
+    def _unknown_checks(self, rows: Iterable[CheckRow]) -> Iterator[str]:
+        """Yield why checks are unknown, and on which hosts; those that are for one reason together."""
+        reasons: dict[str, list[str]] = {}
+        for row in rows:
+            for text in self._variants(row):
+                reasons.setdefault(text, []).append(row.check.id)
+        for text, identifiers in reasons.items():
+            names = self._to(enumerated(identifiers))
+            yield from indent(f"{pad(names, 8)} {text}", self.width, "  ", " " * 11)
 
 
 def _about(row: HostRow, usual: HostRow) -> Text:
@@ -257,7 +263,8 @@ def kind_text(group: Group) -> Text:
     ]
     if traits[0] == "none":
         words[0] = Message("no NPU")
-    return enumerated(words)
+    places = zip((Message("container"), Message("virtual machine")), traits[3:])
+    return enumerated([*words, *(place for place, inside in places if inside == "true")])
 
 
 def difference_texts(row: FactRow) -> list[Text]:

@@ -93,6 +93,20 @@ def test_a_snapshot_that_cannot_be_read_costs_itself(hosts: Path, tmp_path: Path
     assert check("--snapshot", broken, broken.with_name("b.json")).exit_code == 2  # nothing of that name
 
 
+def test_each_host_has_its_own_reason(hosts: Path, tmp_path: Path) -> None:
+    """Two hosts of which the same is unknown, for two reasons."""
+    made = {f"node{n}": json.loads((hosts / f"node{n}.json").read_text("utf-8")) for n in (1, 2)}
+    version = "/usr/local/Ascend/driver/version.info"
+    made["node1"]["files"][version] = {"error": "EACCES", "size": 9}
+    del made["node2"]["files"][version]
+    fleet.write(tmp_path, made)
+    done = run("check", "--snapshot", str(tmp_path), "-s", "CANN006,CANN101", "--lang", "en")
+    unknown = " ".join(done.stdout.partition("Could not be checked\n")[2].split())
+    assert f"CANN006, CANN101 node1: cannot tell driver: {version} may not be read by this user" in unknown
+    assert f"CANN006, CANN101 node2: cannot tell driver: {version} is not there" in unknown
+    assert f"driver of node1: {version} may not be read by this user" in unknown
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
