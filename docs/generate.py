@@ -24,6 +24,9 @@ from envtune.messages import Bilingual, Text
 from envtune.model import Check, FaqEntry
 from envtune.policy import forms as policy
 from envtune.report import check_json, npu
+from envtune.report.comparison import difference_json
+from envtune.report.comparison import json as comparison
+from envtune.report.comparison.schema import COMPARISON, DIFFERENCE
 from envtune.report.diagnosis import json as diagnosis
 from envtune.report.entry import Entry, Section, head, label, sections
 from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, NPUS, POLICY_CHECK, REPORT_1, REPORT_2
@@ -62,6 +65,8 @@ _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "report": (check_json.SCHEMAS[1], REPORT_1),
     "report-2": (check_json.SCHEMAS[2], REPORT_2),
     "npu": (npu.SCHEMA, NPUS),
+    "comparison": (comparison.SCHEMA, COMPARISON),
+    "difference": (difference_json.SCHEMA, DIFFERENCE),
     "diagnosis": (diagnosis.SCHEMAS[1], DIAGNOSIS_1),
     "diagnosis-2": (diagnosis.SCHEMAS[2], DIAGNOSIS_2),
 }

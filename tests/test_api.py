@@ -56,7 +56,7 @@ def without_clock(data: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.parametrize("lang", sampled(["en", "zh"], 2))
 def test_a_report_is_that_of_check(snapshot: Path, lang: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envtune.cli.check._exit_now", lambda code: None)
+    monkeypatch.setattr("envtune.cli.options.exit_now", lambda code: None)
     asked: list[str] = []
     report = envtune.check(
         envtune.open_snapshot(snapshot), select=["CPU", "NET"], progress=lambda c: asked.append(c.id)

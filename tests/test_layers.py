@@ -30,7 +30,7 @@ LAYERS = (
     ("catalog",),
     ("policy",),
     ("audit",),
-    ("fix", "diagnose"),
+    ("fix", "diagnose", "compare"),
     ("report", "run"),
     ("api",),
     ("cli",),

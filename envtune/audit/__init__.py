@@ -71,6 +71,7 @@ class FixesRead(NamedTuple):
 
 Event = Union[TargetRead, Began, Found, FixesRead, FactsRead]
 FindFixes = Callable[[Context, Sequence[Finding]], "tuple[str, ...]"]  # fix.fixable: this layer knows no plan
+MoreFacts = Callable[[Context], "tuple[Fact, ...]"]
 
 _DIGITS = re.compile(r"\d+")
 EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
@@ -127,9 +128,13 @@ def check_host(
     progress: Optional[Progress] = None,
     expectations: Expectations = NO_EXPECTATIONS,
     find_fixes: Optional[FindFixes] = None,
+    more_facts: Optional[MoreFacts] = None,
 ) -> Report:
-    """Return the report of these checks; raises UsageError when `target` names what is not on the host."""
-    return report_of(host, events(host, target, checks, expectations, find_fixes), progress)
+    """Return the report of these checks; raises UsageError when `target` names what is not on the host.
+
+    Its facts end with what `more_facts` returns, which never raises.
+    """
+    return report_of(host, events(host, target, checks, expectations, find_fixes, more_facts), progress)
 
 
 def events(
@@ -138,6 +143,7 @@ def events(
     checks: Iterable[Check],
     expectations: Expectations = NO_EXPECTATIONS,
     find_fixes: Optional[FindFixes] = None,
+    more_facts: Optional[MoreFacts] = None,
 ) -> Iterator[Event]:
     """Check a host and yield what a report is made of: the target, each check and its findings, fixes, the facts."""
     context = open_context(host, resolve_target(host, target), expectations)
@@ -149,7 +155,7 @@ def events(
         yield event
     if find_fixes is not None:
         yield from _fixes(find_fixes, context, findings)
-    yield FactsRead(read_facts(context))
+    yield FactsRead(read_facts(context) + (more_facts(context) if more_facts is not None else ()))
 
 
 def _fixes(find_fixes: FindFixes, context: Context, findings: Sequence[Finding]) -> Iterator[FixesRead]:

@@ -24,6 +24,7 @@ from envtune.audit import (
     FactsRead,
     FindFixes,
     Found,
+    MoreFacts,
     Progress,
     TargetRead,
     check_host,
@@ -73,11 +74,12 @@ def check_limited(
     expectations: Expectations = NO_EXPECTATIONS,
     note: Callable[[str], None] = lambda _: None,
     find_fixes: Optional[FindFixes] = None,
+    more_facts: Optional[MoreFacts] = None,
 ) -> Report:
     """Return the report of these checks, as `check_host` does; `note` is told where no process can be started."""
 
     def judge(left: Sequence[Check]) -> Iterator[Event]:
-        return events(host, target, left, expectations, find_fixes)
+        return events(host, target, left, expectations, find_fixes, more_facts)
 
     try:
         if threading.active_count() > 1:  # a fork would copy locks that nobody gives back
@@ -85,7 +87,7 @@ def check_limited(
         process = _Process(judge, checks)
     except OSError as error:
         note(f"judged without limits: {error}")
-        return check_host(host, target, checks, progress, expectations, find_fixes)
+        return check_host(host, target, checks, progress, expectations, find_fixes, more_facts)
     return report_of(host, _judged(process, judge, checks), progress)
 
 

@@ -17,6 +17,7 @@ from envtune.messages import N_, Message
 # verb -> module; the order is the order of --help
 VERBS: Mapping[str, str] = {
     "check": "check",
+    "diff": "hosts.diff",
     "fix": "fix",
     "undo": "undo",
     "history": "history",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ Reads only; needs no root (what needs a right you lack is said so). Examples:
   envtune check --pid 4711              a running job
   envtune check --select CPU,NET        two families
   envtune check --snapshot host.tar.gz  a recorded host
+  envtune check --snapshot *.tar.gz     several recorded hosts, compared (or a directory of them)
 
 Exit status: 0 clean, 1 findings at or above --fail-on, 2 usage, 3 something there could not be told, or nothing was
 checked.
@@ -49,7 +49,8 @@ STRICT = typer.Option(False, "--strict", help=N_("What a missing right hides cou
 VERBOSE = typer.Option(
     0, "--verbose", "-v", count=True, show_default=False, help=N_("Show all details; twice: also what passed.")
 )
-SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Judge a recorded host (directory or tar.gz)."))
+SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Check a recorded host (directory, tar.gz, JSON), or several."))
+FURTHER = typer.Argument(None, metavar="[SNAPSHOT]...", help=N_("Further recorded hosts, after --snapshot."))
 PROBE = typer.Option(False, "--probe", help=N_("Connect to MASTER_ADDR and the peers, at the job's ports."))
 SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document; 1 for one more release."))
 CATALOG = typer.Option(None, "--catalog", help=N_("More checks, by id over the shipped ones."))
@@ -57,6 +58,7 @@ CATALOG = typer.Option(None, "--catalog", help=N_("More checks, by id over the s
 
 def command(
     context: typer.Context,
+    further: Optional[List[Path]] = FURTHER,
     select: Optional[List[str]] = SELECT,
     ignore: Optional[List[str]] = options.IGNORE,
     tag: Optional[List[str]] = options.TAG,
@@ -87,15 +89,30 @@ def command(
     wanted = options.outputs(format_, FORMATS)
     with _plugin_errors(wanted, lang):
         options.severity_named(fail_on)
-        peers = _peers(peer, hostfile)
+        target = TargetOptions(python, pid, script, env_file, _peers(peer, hostfile), probe)
         loaded = load_with_policy(catalog, lang, policy, profile)
         catalogue, threshold = loaded.catalogue, options.severity_named(loaded.fail_on(context, fail_on))
         checks = loaded.select(select, ignore, tag, options.severity_named(severity))
-        host = open_host(options.single_snapshot(snapshot))
-        target = TargetOptions(python, pid, script, env_file, peers, probe)
+        question = (target, checks, catalogue.expectations)
+        host = open_host(_single_host(snapshot, further, question, (wanted, lang, verbose > 0, threshold, strict)))
         find_fixes = _find_fixes(catalogue) if _names_fixes(wanted) else None
-        report = _report(host, target, checks, catalogue.expectations, find_fixes, verbose > 0)
+        report = _report(host, question, find_fixes, verbose > 0)
     _finish(report._replace(policy=loaded.shown), wanted, lang, verbose, schema, threshold, strict)
+
+
+def _single_host(
+    named: Optional[Sequence[Path]],
+    further: Optional[Sequence[Path]],
+    question: tuple[TargetOptions, Sequence[Check], Expectations],
+    answer: tuple[Sequence[Output], str, bool, Severity, bool],
+) -> Optional[Path]:
+    """Return the one recorded host, None for this one; several are compared, which ends the program."""
+    if not named and not further:
+        return None
+    from envtune.cli.hosts.several import Answer, Question, check_several
+
+    check_several(named, further, Question(*question), Answer(*answer))
+    return named[0] if named else None
 
 
 def _names_fixes(wanted: Sequence[Output]) -> bool:
@@ -120,13 +137,12 @@ def _find_fixes(catalogue: Catalogue) -> FindFixes:
 
 def _report(
     host: Host,
-    target: TargetOptions,
-    checks: Sequence[Check],
-    expectations: Expectations,
+    question: tuple[TargetOptions, Sequence[Check], Expectations],
     find_fixes: Optional[FindFixes],
     verbose: bool,
 ) -> Report:
     """Check the host; a recorded one within limits."""
+    target, checks, expectations = question
     if host.live:
         from envtune.audit import check_host
 
@@ -185,7 +201,7 @@ def _finish(
         from envtune.report.formats.view import Settings
 
         status, failed = plugin_status(report, Settings(fail_on, strict)), PLUGIN_FAILED
-    _exit_now(status if options.write(wanted, render, lang) else failed)
+    options.exit_now(status if options.write(wanted, render, lang) else failed)
 
 
 @contextmanager
@@ -218,13 +234,3 @@ def _text(report: Report, output: Output, lang: str, verbose: int, schema: int) 
     from envtune.report.check_short import render as render_short
 
     return render_short(report, lang, width=width, colour=colour)
-
-
-def _exit_now(code: int) -> NoReturn:
-    """Exit without waiting for a check that hangs: its thread is stuck in the kernel, its command may still run."""
-    from envtune.collector.commands import end_running_commands
-
-    end_running_commands()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

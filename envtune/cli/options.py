@@ -197,6 +197,16 @@ def fail_to_write(place: str, error: OSError, lang: str) -> NoReturn:
     raise typer.Exit(USAGE)
 
 
+def exit_now(code: int) -> NoReturn:
+    """Exit without waiting for a check that hangs: its thread is stuck in the kernel, its command may still run."""
+    from envtune.collector.commands import end_running_commands
+
+    end_running_commands()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def print_json(data: Any, indent: Optional[int] = None) -> None:
     """Print data as a JSON document."""
     from envtune.trust.characters import json_text

@@ -28,7 +28,7 @@ def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def leave(code: int) -> None:
         raise SystemExit(code)
 
-    monkeypatch.setattr("envtune.cli.check._exit_now", leave)
+    monkeypatch.setattr("envtune.cli.options.exit_now", leave)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.chdir(tmp_path)
 
@@ -120,7 +120,7 @@ def test_the_job_of_a_snapshot_is_taken_although_it_is_gone_here(tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize("verb", ["check", "env", "fix"])
+@pytest.mark.parametrize("verb", ["env", "fix"])
 def test_one_recorded_host_at_a_time(verb: str, tmp_path: Path) -> None:
     host = recorded(tmp_path / "vm.json", "vm-ubuntu2204")
     done = run("--snapshot", host, "--snapshot", host, verb=verb)

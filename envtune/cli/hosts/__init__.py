@@ -1,0 +1,1 @@
+"""What the command line does with several hosts: `check` over recorded ones, and `diff` of two."""

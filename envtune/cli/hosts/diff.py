@@ -1,0 +1,94 @@
+"""`envtune diff`: two hosts, recorded or this one, fact by fact and check by check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Optional, Sequence
+
+import typer
+
+from envtune.cli import options
+from envtune.errors import UsageError
+from envtune.messages import N_, Message
+
+if TYPE_CHECKING:
+    from envtune.cli.hosts.several import Question
+    from envtune.compare.difference import Difference
+
+HELP = N_(
+    """Compare two hosts: facts, job settings and checks.
+
+A host is a recorded one, or `-` for this one; without a second one it is compared with this host. What is unknown on
+one side is listed as such, not as a difference. Host names, addresses, process ids and times are not compared.
+Examples:
+
+\b
+  envtune diff good.tar.gz bad.tar.gz
+  envtune diff golden.tar.gz             this host with a recorded one
+  envtune diff a.json b.json -s CANN     only the checks of a family
+
+Exit status: 0 no differences, 1 differences, 2 usage, 3 no known differences, but something could not be compared.
+"""
+)
+HERE = "-"  # this host
+LEFT = typer.Argument(..., metavar="HOST", help=N_("A recorded host (directory, tar.gz, JSON), or - for this one."))
+RIGHT = typer.Argument(HERE, metavar="[HOST]", help=N_("The other host; default: this one."))
+SELECT = typer.Option(None, "--select", "-s", help=N_("Only these: ids, id prefixes, names (comma or repeat)."))
+VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("All that the checks found."))
+
+
+def command(
+    left: str = LEFT,
+    right: str = RIGHT,
+    select: Optional[List[str]] = SELECT,
+    ignore: Optional[List[str]] = options.IGNORE,
+    tag: Optional[List[str]] = options.TAG,
+    severity: str = options.SEVERITY,
+    format_: str = options.FORMAT,
+    lang: Optional[str] = options.LANG,
+    verbose: bool = VERBOSE,
+    catalog: Optional[List[Path]] = options.CATALOG,
+) -> None:
+    from envtune.catalog import select as select_checks
+    from envtune.cli.hosts.several import Question
+    from envtune.context.open import UNNAMED
+
+    lang = options.language(lang)
+    options.require_choice("--format", format_, options.FORMATS)
+    catalogue = options.load_catalogue(catalog, lang)
+    checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
+    found = _compared((left, right), Question(UNNAMED, checks, catalogue.expectations), lang)
+    _print(found, format_, lang, verbose)
+    options.exit_now(found.exit_code())
+
+
+def _compared(words: Sequence[str], question: Question, lang: str) -> Difference:
+    """Check both hosts and return what differs; raises SnapshotError and UsageError."""
+    from envtune.cli.hosts.several import Progress, check_here, check_recorded
+    from envtune.compare.difference import difference
+    from envtune.compare.hosts import labelled
+
+    if words[0] == words[1]:
+        raise UsageError(Message("both are the same host: {host}", host=words[0]))
+    progress = Progress(2, lang)
+    here = Message("this host").to(lang)
+    read = [
+        (here, check_here(question, progress))
+        if word == HERE
+        else (word, check_recorded(Path(word), question, progress))
+        for word in words
+    ]
+    progress.end()
+    return difference(*labelled(read))
+
+
+def _print(found: Difference, format_: str, lang: str, verbose: bool) -> None:
+    if format_ == "json":
+        from envtune.report.comparison.difference_json import difference_data
+
+        options.print_json(difference_data(found, lang), 1)
+        return
+    from envtune.report.comparison.difference_text import render
+
+    width, colour = options.terminal_width(), options.colour_wanted()
+    typer.echo(render(found, lang, width=width, colour=colour, verbose=verbose))

@@ -1,0 +1,196 @@
+"""Several recorded hosts for `envtune check` and `envtune diff`: which are meant, and what is found on each."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional, Sequence
+
+from envtune.cli import options
+from envtune.errors import SnapshotError, UsageError
+from envtune.messages import Message, enumerated
+from envtune.records import NamedTuple
+
+if TYPE_CHECKING:
+    from envtune.compare.comparison import Comparison
+    from envtune.compare.hosts import Unread
+    from envtune.context.open import Expectations
+    from envtune.job.target import TargetOptions
+    from envtune.model import Check, Report, Severity
+    from envtune.report.output import Output
+
+
+class Question(NamedTuple):
+    """What is checked on each host."""
+
+    target: TargetOptions
+    checks: Sequence[Check]
+    expectations: Expectations
+
+
+class Answer(NamedTuple):
+    """In which documents the comparison is shown, and from which severity on it ends with 1."""
+
+    wanted: Sequence[Output]
+    lang: str
+    verbose: bool
+    fail_on: Severity
+    strict: bool
+
+
+def check_several(
+    named: Optional[Sequence[Path]], further: Optional[Sequence[Path]], question: Question, answer: Answer
+) -> None:
+    """Check and compare the recorded hosts, and end with the exit status; does nothing where only one is named."""
+    paths = named_snapshots(named, further)
+    if paths is not None:
+        options.exit_now(_compared(paths, question, answer))
+
+
+def named_snapshots(named: Optional[Sequence[Path]], further: Optional[Sequence[Path]]) -> Optional[list[Path]]:
+    """Return the snapshots when several are named, or directories that hold them; None for at most one.
+
+    Raises UsageError for words that belong to no --snapshot.
+    """
+    if further and not named:
+        raise UsageError(
+            Message("{word}: checks are named with --select, recorded hosts with --snapshot", word=str(further[0]))
+        )
+    if not named:
+        return None
+    from envtune.snapshot.several import snapshots_in
+
+    paths = [*named, *(further or ())]
+    inside = [snapshots_in(path) for path in paths]
+    if len(paths) == 1 and inside[0] is None:
+        return None
+    found = [one for path, within in zip(paths, inside) for one in within or (path,)]
+    return list(dict.fromkeys(found))
+
+
+def _compared(paths: Sequence[Path], question: Question, answer: Answer) -> int:
+    """Print the comparison, and return the exit status."""
+    from envtune.compare.comparison import compare
+    from envtune.compare.hosts import labelled
+
+    for output in answer.wanted:
+        if output.format not in options.FORMATS:
+            raise UsageError(
+                Message(
+                    "--format {format}: a comparison of hosts has these formats only: {formats}",
+                    format=output.format,
+                    formats=enumerated(options.FORMATS),
+                )
+            )
+    if question.target.probe:
+        raise UsageError(Message("--probe connects to the job's hosts, which a recorded host cannot do"))
+    read, unread = _check_all(paths, question, Progress(len(paths), answer.lang))
+    comparison = compare(labelled(read), unread)
+    written = options.write(answer.wanted, lambda output: _document(comparison, output, answer), answer.lang)
+    return comparison.exit_code(answer.fail_on, answer.strict) if written else options.USAGE
+
+
+def _check_all(
+    paths: Sequence[Path], question: Question, progress: Progress
+) -> tuple[list[tuple[str, Report]], list[Unread]]:
+    """Return the report of each host, and what could not be read; raises UsageError where nothing could be."""
+    from envtune.compare.hosts import Unread
+
+    read: list[tuple[str, Report]] = []
+    unread: list[Unread] = []
+    for path in paths:
+        if not path.exists():
+            raise UsageError(Message("{path}: no such file or directory", path=str(path)))
+    _import_probes(question.checks)
+    for path in paths:
+        try:
+            read.append((str(path), check_recorded(path, question, progress)))
+        except SnapshotError as error:
+            member = error.where[len(f"{path}: ") :]
+            unread.append(Unread(str(path), SnapshotError(member, error.reason).message))
+        except UsageError as error:
+            unread.append(Unread(str(path), error.message))
+    progress.end()
+    if not read:
+        raise SnapshotError(unread[0].source, unread[0].reason)
+    return read, unread
+
+
+def _import_probes(checks: Sequence[Check]) -> None:
+    """Import what the checks need once, here, and not in the process that checks each host."""
+    from envtune.context.registry import fact_names, find_fact, find_probe
+
+    for check in checks:
+        find_probe(check.probe)
+    for name in fact_names():
+        find_fact(name)
+
+
+def check_recorded(path: Path, question: Question, progress: Progress) -> Report:
+    """Return the report on one recorded host, with the settings it is compared by; raises SnapshotError, UsageError."""
+    from envtune.audit.limited import check_limited
+    from envtune.audit.settings import read_settings
+    from envtune.compare.hosts import lean
+    from envtune.context.open import open_host
+
+    progress.start(path.name)
+    checks, expectations = question.checks, question.expectations
+    host = open_host(path)
+    return lean(check_limited(host, question.target, checks, progress, expectations, more_facts=read_settings))
+
+
+def check_here(question: Question, progress: Progress) -> Report:
+    """Return the report on this host, with the settings it is compared by."""
+    from envtune.audit import check_host
+    from envtune.audit.settings import read_settings
+    from envtune.compare.hosts import lean
+    from envtune.host import LocalHost
+
+    progress.start(Message("this host").en)
+    checks, expectations = question.checks, question.expectations
+    return lean(check_host(LocalHost(), question.target, checks, progress, expectations, more_facts=read_settings))
+
+
+class Progress:
+    """Names what is read on stderr, on a terminal and once a second has passed."""
+
+    def __init__(self, total: int, lang: str) -> None:
+        self._total, self._lang, self._number = total, lang, 0
+        self._began, self._name, self._shown = time.monotonic(), "", False
+
+    def start(self, name: str) -> None:
+        """Go on with the next host."""
+        self._number, self._name = self._number + 1, name
+        self(None)
+
+    def __call__(self, check: Optional[Check]) -> None:
+        """Show the host, and the check that begins there."""
+        doing = self._name if check is None else f"{self._name}, {check.id}"
+        fields = {"name": doing, "number": self._number, "total": self._total}
+        self._show(Message("checking {name} ({number} of {total}) ...", **fields).to(self._lang))
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._show("")
+
+    def _show(self, line: str) -> None:
+        from envtune.report.output import StandardStream
+
+        stream = sys.stderr
+        if isinstance(stream, StandardStream) and stream.isatty() and time.monotonic() - self._began > 1:
+            stream.replace_line(line)
+            self._shown = True
+
+
+def _document(comparison: Comparison, output: Output, answer: Answer) -> str:
+    if output.format == "json":
+        from envtune.report.comparison.json import comparison_data
+        from envtune.trust.characters import json_text
+
+        return json_text(comparison_data(comparison, answer.lang), 1) + "\n"
+    from envtune.report.comparison.text import render
+
+    width, colour = options.screen(output)
+    return render(comparison, answer.lang, width=width, colour=colour, verbose=answer.verbose)

@@ -1,0 +1,136 @@
+"""Which facts of hosts are compared, how much it matters where they differ, and who has which value."""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, Optional, Sequence
+
+from envtune.audit.settings import PACKAGE, VARIABLE
+from envtune.compare.hosts import HostReport, Value, value
+from envtune.messages import Literal, Message, Text
+from envtune.model import Severity
+from envtune.records import NamedTuple
+from envtune.resources.environment.reference import path_variables
+
+# What the ranks of one job must have in common: HCCL compares versions and settings of the ranks when it connects them
+# (EI0005, checks/codes), and a rank with another torch runs another program.
+_SAME_IN_A_JOB = Severity.HIGH
+_NAMES: Mapping[str, tuple[Severity, Text]] = {
+    "npu": (_SAME_IN_A_JOB, Literal("NPU")),
+    "npu_count": (Severity.MEDIUM, Message("number of NPUs")),
+    "arch": (_SAME_IN_A_JOB, Message("architecture")),
+    "os": (Severity.MEDIUM, Message("operating system")),
+    "kernel": (Severity.MEDIUM, Message("kernel")),
+    "cpus": (Severity.MEDIUM, Message("number of CPUs")),
+    "container": (Severity.MEDIUM, Message("container")),
+    "vm": (Severity.MEDIUM, Message("virtual machine")),
+    "driver": (_SAME_IN_A_JOB, Message("driver")),
+    "firmware": (Severity.MEDIUM, Message("firmware")),
+    "cann": (_SAME_IN_A_JOB, Literal("CANN")),
+    "python": (Severity.MEDIUM, Literal("Python")),
+    "torch": (_SAME_IN_A_JOB, Literal("torch")),
+    "torch_npu": (_SAME_IN_A_JOB, Literal("torch_npu")),
+}
+# Another value names another job: where most hosts agree, the others would not find them.
+_JOB = frozenset(VARIABLE + name for name in ("MASTER_ADDR", "MASTER_PORT", "NNODES", "WORLD_SIZE", "RANK_TABLE_FILE"))
+_EACH = _JOB | {VARIABLE + "HCCL_IF_IP"}  # where most do not agree, it is another one for each job or host
+_PLACES = frozenset(("PYTHONPATH", "LD_PRELOAD", "TOOLCHAIN_HOME", "ASCEND_TOOLKIT_HOME"))  # and what ends with _PATH
+_OF_A_NODE = re.compile(r"LOG|DEBUG|DFS|DIAGNOSE|SUPERPOD")  # HCCL_*: what a node writes down, and where it stands
+
+
+class Shared(NamedTuple):
+    """A value and the hosts that have it; None where it is not set or not installed."""
+
+    value: Optional[str]
+    hosts: tuple[str, ...]
+
+
+class FactRow(NamedTuple):
+    """A fact over several hosts: its values, the most frequent first, and the hosts of which it is unknown, by reason.
+
+    `majority` says whether the first value is that of more than half of the hosts of which it is known.
+    """
+
+    name: str
+    severity: Severity
+    values: tuple[Shared, ...]
+    unknown: tuple[tuple[Text, tuple[str, ...]], ...]
+    majority: bool
+
+    @property
+    def differs(self) -> bool:
+        """Whether two hosts are known to have different values."""
+        return len(self.values) > 1
+
+    @property
+    def minority(self) -> tuple[Shared, ...]:
+        """The values of those that differ from the majority; none where there is no majority."""
+        return self.values[1:] if self.majority else ()
+
+
+def title(name: str) -> Text:
+    """Return what a person calls the fact; a variable or package goes by its own name."""
+    return _NAMES[name][1] if name in _NAMES else Literal(name.partition(":")[2] or name)
+
+
+def severity_of(name: str) -> Severity:
+    """Return how much it matters that two hosts differ in a fact."""
+    if name in _NAMES:
+        return _NAMES[name][0]
+    plain = name.partition(":")[2]
+    if is_package(name) or plain in _PLACES or plain in path_variables() or plain.endswith("_PATH"):
+        return Severity.LOW
+    of_hccl = plain.startswith("HCCL_") and _OF_A_NODE.search(plain) is None
+    return _SAME_IN_A_JOB if name in _JOB or of_hccl else Severity.MEDIUM
+
+
+def is_package(name: str) -> bool:
+    """Return whether it is a Python package, of which hosts may have hundreds."""
+    return name.startswith(PACKAGE)
+
+
+def is_same_in_a_job(name: str) -> bool:
+    """Return whether the ranks of one job must have the fact in common."""
+    return severity_of(name) is _SAME_IN_A_JOB
+
+
+def fact_names(hosts: Iterable[HostReport]) -> tuple[str, ...]:
+    """Return the facts that are compared: those of every host, then variables and packages that one of them has."""
+    further = {name for host in hosts for name in host.facts if name.startswith((VARIABLE, PACKAGE))}
+    return (*_NAMES, *sorted(further, key=lambda name: (name.startswith(PACKAGE), name)))
+
+
+def fact_rows(hosts: Sequence[HostReport], names: Iterable[str]) -> tuple[FactRow, ...]:
+    """Return these facts over the hosts."""
+    return tuple(fact_row(name, [(host.label, value(host, name)) for host in hosts]) for name in names)
+
+
+def fact_row(name: str, values: Sequence[tuple[str, Value]]) -> FactRow:
+    """Return the row of one fact by (host, value).
+
+    Values are compared as they are or without what names the host, whichever way more hosts agree: what names this
+    host (HCCL_IF_IP) is right on every host, and so is a list of all hosts.
+    """
+    unknown: dict[Text, list[str]] = {}
+    known: list[tuple[str, Value]] = []
+    for label, found in values:
+        if found.reason is None:
+            known.append((label, found))
+        else:
+            unknown.setdefault(found.reason, []).append(label)
+    shared = _shared([(label, found.text) for label, found in known])
+    own = _shared([(label, found.own) for label, found in known]) if name not in _JOB else shared
+    best = own if own and len(own[0].hosts) >= len(shared[0].hosts) else shared
+    majority = bool(best) and 2 * len(best[0].hosts) > len(known)
+    severity = severity_of(name)
+    if name in _EACH and not majority:
+        severity = Severity.INFO
+    return FactRow(name, severity, best, tuple((why, tuple(labels)) for why, labels in unknown.items()), majority)
+
+
+def _shared(values: Iterable[tuple[str, Optional[str]]]) -> tuple[Shared, ...]:
+    hosts: dict[Optional[str], list[str]] = {}
+    for label, text in values:
+        hosts.setdefault(text, []).append(label)
+    rows = sorted(hosts.items(), key=lambda row: -len(row[1]))
+    return tuple(Shared(text, tuple(labels)) for text, labels in rows)

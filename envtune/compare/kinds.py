@@ -1,0 +1,96 @@
+"""Which hosts are compared with each other: those of one kind, and those of one job.
+
+A kind is hardware and system. A host that stands alone beside a larger kind with which it shares most of that is one of
+them that differs (another system after a reinstallation, NPUs that are gone), and no kind of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Optional, Sequence
+
+from envtune.audit.settings import VARIABLE
+from envtune.compare.hosts import HostReport, value
+from envtune.records import NamedTuple
+
+_MUST = ("container", "vm")  # a container is never one of the hosts that differs
+_TRAITS = ("npu", "arch", "os")
+SHARED_TRAITS = 2  # of _TRAITS, by which a host is one of a larger kind
+MOST_UNLIKE = 3  # hosts that are compared although no two are of one kind
+FEW = 2  # hosts at most that join a kind at least twice as large
+
+Traits = tuple[Optional[str], ...]
+
+
+class Kind(NamedTuple):
+    """Hosts that are compared with each other, and what most of them are: npu, arch, os, container, vm."""
+
+    traits: Traits  # None: unknown
+    hosts: tuple[HostReport, ...]
+
+
+class Job(NamedTuple):
+    """Hosts of several kinds with the same master: `address:port`."""
+
+    master: str
+    hosts: tuple[HostReport, ...]
+
+
+def kinds(hosts: Sequence[HostReport]) -> tuple[Kind, ...]:
+    """Return the kinds, the largest first; two or three hosts that are all different are one, to be compared at all."""
+    found: dict[Traits, list[HostReport]] = {}
+    for host in hosts:
+        found.setdefault(_read(host, (*_TRAITS, *_MUST)), []).append(host)
+    ordered = sorted(found.items(), key=lambda row: -len(row[1]))
+    if 1 < len(ordered) == len(hosts) <= MOST_UNLIKE:
+        return (Kind((None,) * len(_TRAITS + _MUST), tuple(hosts)),)
+    kept: dict[Traits, list[HostReport]] = {}
+    for traits, members in ordered:
+        place = _larger(traits, len(members), found, kept) or traits
+        kept.setdefault(place, []).extend(members)
+    position = {host.label: number for number, host in enumerate(hosts)}
+    return tuple(
+        Kind(traits, tuple(sorted(members, key=lambda host: position[host.label]))) for traits, members in kept.items()
+    )
+
+
+def _read(host: HostReport, names: Iterable[str]) -> Traits:
+    return tuple(value(host, name).text for name in names)
+
+
+def _larger(
+    traits: Traits, size: int, found: dict[Traits, list[HostReport]], kept: Iterable[Traits]
+) -> Optional[Traits]:
+    """Return the kind that these few hosts belong to: the one with which they share most; None for a kind apart."""
+    if size > FEW:
+        return None
+    shared = {
+        other: sum(one is not None and one == two for one, two in zip(traits[: len(_TRAITS)], other))
+        for other in kept
+        if other[len(_TRAITS) :] == traits[len(_TRAITS) :] and len(found[other]) >= 2 * size
+    }
+    best = max(shared, key=lambda other: shared[other], default=None)
+    return best if best is not None and shared[best] >= SHARED_TRAITS else None
+
+
+def jobs(found: Sequence[Kind]) -> tuple[Job, ...]:
+    """Return the jobs that run on hosts of more than one kind; within a kind hosts are compared anyway."""
+    by_master: dict[str, list[tuple[int, HostReport]]] = {}
+    for number, kind in enumerate(found):
+        for host in kind.hosts:
+            master = _master(host)
+            if master is not None:
+                by_master.setdefault(master, []).append((number, host))
+    return tuple(
+        Job(master, tuple(host for _, host in members))
+        for master, members in by_master.items()
+        if len({number for number, _ in members}) > 1
+    )
+
+
+def _master(host: HostReport) -> Optional[str]:
+    """Return `address:port` of the job's master; None for a job on one node."""
+    address, port, nodes = (value(host, VARIABLE + name).text for name in ("MASTER_ADDR", "MASTER_PORT", "NNODES"))
+    if not address or not port or nodes == "1":
+        return None
+    own = address == "localhost" or address.startswith("127.") or address == "::1"
+    return None if own else f"{address}:{port}"

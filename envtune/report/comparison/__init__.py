@@ -1,0 +1,1 @@
+"""Comparisons of several hosts, and of two, as text and JSON."""

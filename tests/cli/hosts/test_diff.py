@@ -1,0 +1,79 @@
+"""`envtune diff`: which hosts, what it says and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import fleet
+from helpers.command_line import run
+from helpers.examples import ROOT
+from helpers.json_schema import conforms
+
+SCHEMA = json.loads((ROOT / "docs/schema/difference.json").read_text("utf-8"))
+SOME = ("--select", "CPU001,SYS001,NET001", "--lang", "en")
+NODE = "910b-openeuler2203-cann82"
+
+
+@pytest.fixture(autouse=True)
+def width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The width of a report that no terminal shows, whatever the tests run in."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hosts")
+    made = {f"node{n}": fleet.twin(NODE, f"node{n}", 0, n) for n in (2, 3, 4, 5)}
+    made["node4"]["files"]["/sys/devices/system/cpu/cpufreq/policy5/scaling_governor"] = "powersave\n"
+    made["node4"]["environ"]["TASK_QUEUE_ENABLE"] = "2"
+    made["node5"]["files"]["/usr/local/Ascend/driver/version.info"] = {"error": "EACCES", "size": 9}
+    fleet.write(folder, made)
+    return folder
+
+
+def diff(*words: object) -> Any:
+    return run("diff", *SOME, *(str(word) for word in words))
+
+
+def test_a_recorded_host_beside_another(hosts: Path) -> None:
+    done = diff(hosts / "node2.json", hosts / "node4.json")
+    assert done.exit_code == 1 and done.stderr == ""
+    assert "  TASK_QUEUE_ENABLE      - 1\n                         + 2\n" in done.stdout
+    assert "           + failed: cpu5: powersave\n" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("different: 1 fact, 1 check; the same: ")
+
+
+def test_two_alike_but_for_names_addresses_and_times(hosts: Path) -> None:
+    alike = diff(hosts / "node2.json", hosts / "node3.json", "--ignore", "NET001")
+    assert alike.exit_code == 0 and "\nno differences; the same: " in alike.stdout
+
+
+def test_what_is_unknown_on_one_side_is_no_difference(hosts: Path) -> None:
+    done = diff(hosts / "node2.json", hosts / "node5.json", "--ignore", "NET001", "--format", "json")
+    found = json.loads(done.stdout)
+    assert conforms(found, SCHEMA) == [] and not found["differs"] and done.exit_code == 3
+    driver = next(row for row in found["unknown"]["facts"] if row["fact"] == "driver")
+    assert driver["left"] == {"value": "25.0.rc1.1", "unknown": None}
+    assert driver["right"]["value"] is None and driver["right"]["unknown"]
+
+
+@pytest.mark.parametrize("words", [["{}"], ["{}", "-"], ["-", "{}"]])
+def test_this_host(hosts: Path, words: list[str]) -> None:
+    places = [word.format(hosts / "node2.json") for word in words]
+    done = diff(*places, "--format", "json")
+    found = json.loads(done.stdout)
+    assert conforms(found, SCHEMA) == [] and done.exit_code == 1
+    here, other = ("left", "right") if words[0] == "-" else ("right", "left")
+    assert found[here]["source"] == "this host" and found[other]["host"] == "node2"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [(["-"], "both are the same host: -"), (["nope.json"], "nope.json: No such file or directory"), ([], "Missing")],
+)
+def test_usage_errors(words: list[str], error: str) -> None:
+    done = diff(*words)
+    assert done.exit_code == 2 and done.stdout == "" and error in done.stderr
