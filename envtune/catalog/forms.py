@@ -11,7 +11,7 @@ from envtune import expect as matchers
 from envtune.catalog.tokens import is_token
 from envtune.catalog.yaml import Node
 from envtune.context import registry
-from envtune.messages import Message, enumerated
+from envtune.messages import N_, Message, enumerated
 from envtune.schema.types import (
     AnyOf,
     Anything,
@@ -37,21 +37,21 @@ TEXT = Str(least=1)
 REGEX = Str(name=Message("a regular expression"), check=regular_expression, keywords={"format": "regex"})
 TOKEN = Str(name=Message("words such as notify wait, alternatives between |"), check=is_token)
 STEP_KINDS: Mapping[str, str] = {
-    "cpu.set_governor": "Set the governor of every CPU frequency policy, until the next boot.",
-    "sysctl.set": "Set a kernel parameter now and for the next boot.",
-    "sysfs.write": "Write a value to a file below /sys.",
-    "service.enable": "Have an installed service start at boot.",
-    "file.dropin": "Put a file of our own into a configuration directory.",
-    "environment.export": "Export a variable from the job's environment file.",
-    "images.install_pillow": "Replace the Pillow of the job's Python by the build that fits the CPU.",
-    "images.install_opencv": "Keep one of several OpenCV distributions of the job's Python.",
-    "cann.install_te": "Replace te, topi and hccl of the job's Python by what the active CANN ships.",
-    "images.patch_torchvision": "Change a known line of an installed Python file.",
-    "packages.install": "Install packages with the system's package manager.",
-    "cpu.set_governor_at_boot": "Set the performance governor at every boot.",
-    "firewall.allow": "Allow ports between the peers.",
-    "processes.terminate": "End a process.",
-    "instructions": "Steps that a person does: {en: [...], zh: [...]}.",
+    "cpu.set_governor": N_("Set the governor of every CPU frequency policy, until the next boot."),
+    "sysctl.set": N_("Set a kernel parameter now and for the next boot."),
+    "sysfs.write": N_("Write a value to a file below /sys; it lasts until the next boot."),
+    "service.enable": N_("Have an installed service start at boot; it is not started now."),
+    "file.dropin": N_("Write a file of envtune's own into a drop-in directory below /etc; other files stay."),
+    "environment.export": N_("Set the variables that the failed checks want, in the job's launch script or env file."),
+    "images.install_pillow": N_("Replace the Pillow of the job's Python by the build that fits the CPU."),
+    "images.install_opencv": N_("Keep one of several OpenCV distributions of the job's Python."),
+    "cann.install_te": N_("Replace te, topi and hccl of the job's Python by what the active CANN ships."),
+    "images.patch_torchvision": N_("Change a known line of an installed Python file."),
+    "packages.install": N_("Install packages with the system's package manager."),
+    "cpu.set_governor_at_boot": N_("Set the performance governor at every boot."),
+    "firewall.allow": N_("Allow the job's ports between the peers."),
+    "processes.terminate": N_("End a process."),
+    "instructions": N_("Steps for a person: {en: [...], zh: [...]}; in a site's playbook also a plain list."),
 }
 
 
@@ -118,7 +118,7 @@ def _call(
     for name, parameter in parameters.items():
         if arguments.get(name) is None and parameter.default is inspect.Parameter.empty:
             validator.report(kind, Message("the argument {name} is missing", name=name))
-    fields = (Field(name, _type_of(_hint(parameter.annotation, scope))) for name, parameter in parameters.items())
+    fields = (Field(name, argument_type(_hint(parameter.annotation, scope))) for name, parameter in parameters.items())
     return validator.judge(arguments, optional(Record(*fields, form="{argument: value}")))
 
 
@@ -131,20 +131,20 @@ def _hint(annotation: Any, scope: Mapping[str, Any]) -> Any:
         return Any
 
 
-def _type_of(hint: Any) -> Type:
+def argument_type(hint: Any) -> Type:
     """Return the type of what may be given for a parameter of that Python type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint in _PLAIN:
         return _PLAIN[hint]
     if origin is Union:
-        options = [_type_of(one) for one in inner]
+        options = [argument_type(one) for one in inner]
         return Anything() if any(isinstance(one, Anything) for one in options) else AnyOf(*options)
     if origin is typing.Literal and all(isinstance(word, str) for word in inner):
         return Str(choices=inner)
     if origin is not None and issubclass(origin, collections.abc.Mapping):
-        return MapOf(_type_of(inner[1]))
+        return MapOf(argument_type(inner[1]))
     if origin is not None and issubclass(origin, collections.abc.Iterable):
-        return ListOf(_type_of(inner[0]))
+        return ListOf(argument_type(inner[0]))
     return Anything()
 
 

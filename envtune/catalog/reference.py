@@ -1,0 +1,111 @@
+"""What probes, facts and steps are for and what they take: from their docstrings and signatures, in both languages.
+
+The first paragraph of a docstring is a message like any other (scripts/messages.py collects it), and the description of
+an argument stands in its annotation: `Annotated[str, N_("Absolute path.")]`. `envtune list`, `envtune explain` and
+docs/generate.py show it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from typing import Any, Callable, Mapping
+
+from envtune.catalog.forms import STEP_KINDS, argument_type
+from envtune.context import registry
+from envtune.messages import Literal, Message, Text, enumerated
+from envtune.records import NamedTuple
+from envtune.schema.types import Str
+from envtune.schema.validate import name_of
+
+REQUIRED = inspect.Parameter.empty
+KINDS = ("probes", "steps", "facts")
+
+
+class Argument(NamedTuple):
+    """One argument; `default` is REQUIRED where it must be given."""
+
+    name: str
+    type: Text
+    default: Any
+    summary: Text
+
+
+class Reference(NamedTuple):
+    """What a probe, a step or a fact is for; `kind` is one of KINDS."""
+
+    id: str
+    kind: str
+    summary: Text
+    arguments: tuple[Argument, ...] = ()
+
+
+def references(kind: str) -> tuple[Reference, ...]:
+    """Return all of a kind, sorted by name; the steps in the order of their table."""
+    names = {"probes": registry.probe_names, "facts": registry.fact_names, "steps": lambda: tuple(STEP_KINDS)}[kind]()
+    return tuple(reference(kind, name) for name in names)
+
+
+def find_reference(word: str) -> Reference:
+    """Return the probe, the step or the fact of that name, in this order; KeyError when there is none."""
+    known = {"probes": registry.probe_names(), "steps": tuple(STEP_KINDS), "facts": registry.fact_names()}
+    kind = next((kind for kind, names in known.items() if word in names), None)
+    if kind is None:
+        raise KeyError(word)
+    return reference(kind, word)
+
+
+def reference(kind: str, name: str) -> Reference:
+    """Return what is known of one; KeyError when there is none of that name."""
+    if kind == "facts":
+        return Reference(name, kind, Message(summary_of(registry.find_fact(name))))
+    if kind == "probes":
+        return Reference(name, kind, Message(summary_of(registry.find_probe(name))), _arguments(kind, name))
+    return Reference(name, kind, Message(STEP_KINDS[name]), _arguments(kind, name))
+
+
+def summary_of(function: Callable[..., Any]) -> str:
+    """Return the first paragraph of a docstring in one line, without the source of the rule."""
+    paragraph = (function.__doc__ or "").strip().split("\n\n")[0]
+    return " ".join(paragraph.split()).partition(" Source: ")[0]
+
+
+def summaries() -> tuple[str, ...]:
+    """Return every summary that is a docstring: messages of the code, besides those that are marked in it."""
+    found = [registry.find_probe(name) for name in registry.probe_names()]
+    found += [registry.find_fact(name) for name in registry.fact_names()]
+    return tuple(summary_of(function) for function in found)
+
+
+def _arguments(kind: str, name: str) -> tuple[Argument, ...]:
+    if name == "instructions":
+        return ()
+    of, find = registry.probe_arguments, registry.find_probe
+    if kind == "steps":
+        of, find = registry.action_arguments, registry.find_action
+    function, parameters = find(name), of(name)
+    hints = _hints(function, parameters)
+    return tuple(
+        Argument(key, _type_text(hints[key]), parameter.default, _description(hints[key]))
+        for key, parameter in parameters.items()
+    )
+
+
+def _hints(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
+    """Return the types of the arguments alone: names of other parameters may be imported for type checkers only."""
+    annotations = {name: parameter.annotation for name, parameter in parameters.items()}
+    holder = type("holder", (), {"__annotations__": annotations})
+    return typing.get_type_hints(holder, vars(inspect.getmodule(function)), include_extras=True)
+
+
+def _type_text(hint: Any) -> Text:
+    plain = typing.get_args(hint)[0] if hasattr(hint, "__metadata__") else hint
+    form = argument_type(plain)
+    if isinstance(form, Str) and form.choices:
+        return Message("one of {choices}", choices=enumerated(choice or '""' for choice in form.choices))
+    return name_of(form)
+
+
+def _description(hint: Any) -> Text:
+    words = next((word for word in getattr(hint, "__metadata__", ()) if isinstance(word, str)), "")
+    return Message(words) if words else Literal("")
