@@ -42,17 +42,21 @@ class Reference(NamedTuple):
 
 def references(kind: str) -> tuple[Reference, ...]:
     """Return all of a kind, sorted by name; the steps in the order of their table."""
-    names = {"probes": registry.probe_names, "facts": registry.fact_names, "steps": lambda: tuple(STEP_KINDS)}[kind]()
-    return tuple(reference(kind, name) for name in names)
+    return tuple(reference(kind, name) for name in _names(kind))
 
 
 def find_reference(word: str) -> Reference:
     """Return the probe, the step or the fact of that name, in this order; KeyError when there is none."""
-    known = {"probes": registry.probe_names(), "steps": tuple(STEP_KINDS), "facts": registry.fact_names()}
-    kind = next((kind for kind, names in known.items() if word in names), None)
+    kind = next((kind for kind in KINDS if word in _names(kind)), None)
     if kind is None:
         raise KeyError(word)
     return reference(kind, word)
+
+
+def _names(kind: str) -> tuple[str, ...]:
+    if kind == "steps":
+        return tuple(STEP_KINDS)
+    return registry.probe_names() if kind == "probes" else registry.fact_names()
 
 
 def reference(kind: str, name: str) -> Reference:
@@ -72,7 +76,7 @@ def summary_of(function: Callable[..., Any]) -> str:
 
 def summaries() -> tuple[str, ...]:
     """Return every summary that is a docstring: messages of the code, besides those that are marked in it."""
-    found = [registry.find_probe(name) for name in registry.probe_names()]
+    found: list[Callable[..., Any]] = [registry.find_probe(name) for name in registry.probe_names()]
     found += [registry.find_fact(name) for name in registry.fact_names()]
     return tuple(summary_of(function) for function in found)
 
@@ -80,10 +84,8 @@ def summaries() -> tuple[str, ...]:
 def _arguments(kind: str, name: str) -> tuple[Argument, ...]:
     if name == "instructions":
         return ()
-    of, find = registry.probe_arguments, registry.find_probe
-    if kind == "steps":
-        of, find = registry.action_arguments, registry.find_action
-    function, parameters = find(name), of(name)
+    function: Callable[..., Any] = registry.find_probe(name) if kind == "probes" else registry.find_action(name)
+    parameters = registry.probe_arguments(name) if kind == "probes" else registry.action_arguments(name)
     hints = _hints(function, parameters)
     return tuple(
         Argument(key, _type_text(hints[key]), parameter.default, _description(hints[key]))

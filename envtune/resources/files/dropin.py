@@ -28,17 +28,7 @@ def dropin(
     text: Annotated[str, N_("The whole content of the file.")],
 ) -> Iterable[Change]:
     """Put `text` into `path`, `/etc/<service>.d/NN-envtune.conf`: a directory of drop-ins, and a name of our own."""
-    folder, name = posixpath.split(path)
-    if posixpath.normpath(path) != path or not re.fullmatch(r"/etc/(.*/)?[^/]+[.]d(/[^/]+)*", folder):
-        raise Skipped(Message("{path}: file.dropin writes into drop-in directories below /etc only", path=path))
-    if not OWN_NAME.fullmatch(name):
-        raise Skipped(
-            Message(
-                "{path}: the file name must be envtune*, 50-envtune.conf or 50-envtune-site.conf, not {name}",
-                path=path,
-                name=name,
-            )
-        )
+    _require_own_place(path)
     written = text if text.endswith("\n") else text + "\n"
     before = content(context.host, path)
     if before == written.encode("utf-8"):
@@ -60,3 +50,18 @@ def dropin(
         fixes=ids[1:],
     )
     return [change]
+
+
+def _require_own_place(path: str) -> None:
+    """Raise Skipped for what is no drop-in directory below /etc, or no name of envtune's own."""
+    folder, name = posixpath.split(path)
+    if posixpath.normpath(path) != path or not re.fullmatch(r"/etc/(.*/)?[^/]+[.]d(/[^/]+)*", folder):
+        raise Skipped(Message("{path}: file.dropin writes into drop-in directories below /etc only", path=path))
+    if not OWN_NAME.fullmatch(name):
+        raise Skipped(
+            Message(
+                "{path}: the file name must be envtune*, 50-envtune.conf or 50-envtune-site.conf, not {name}",
+                path=path,
+                name=name,
+            )
+        )

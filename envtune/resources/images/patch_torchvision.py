@@ -29,15 +29,17 @@ from envtune.resources.python.site import needs_root
 
 NAME = "PILLOW_VERSION"
 
+Known = Annotated[
+    Literal["torchvision-pillow-version"], N_("The known line: the import of PILLOW_VERSION in torchvision.")
+]
+
 
 @action("images.patch_torchvision", formerly="python.patch")
 def patch(
     context: Context,
     findings: Sequence[Finding],
     *,
-    known: Annotated[
-        Literal["torchvision-pillow-version"], N_("The known line: the import of PILLOW_VERSION in torchvision.")
-    ],
+    known: Known,
 ) -> Iterable[Change]:
     """Propose the one file as it would be; Skipped when the line is not there or is written in an unknown way."""
     place = locate(context, "torchvision")
