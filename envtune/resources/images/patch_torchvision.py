@@ -35,12 +35,7 @@ Known = Annotated[
 
 
 @action("images.patch_torchvision", formerly="python.patch")
-def patch(
-    context: Context,
-    findings: Sequence[Finding],
-    *,
-    known: Known,
-) -> Iterable[Change]:
+def patch(context: Context, findings: Sequence[Finding], *, known: Known) -> Iterable[Change]:
     """Propose the one file as it would be; Skipped when the line is not there or is written in an unknown way."""
     place = locate(context, "torchvision")
     if place is None:
