@@ -12,6 +12,7 @@ from typing import Mapping, Sequence
 
 from envtune.catalog.codes import Codes
 from envtune.catalog.entries import check_from, faq_from, playbook_from
+from envtune.catalog.families import use_titles
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
 from envtune.context.registry import use_index
@@ -71,4 +72,5 @@ def load(extra: Sequence[Path] = ()) -> Catalogue:
     """
     compiled = open_catalogue(extra)
     use_index(compiled.registry)
+    use_titles(compiled.rows("families"))
     return Catalogue(compiled)

@@ -75,6 +75,23 @@ def either(record: Record, *names: str) -> Special:
 LINES = several(TEXT)
 
 
+def in_any_language(item: Type) -> Special:
+    """Return the form of a text (or list of texts) of a site: as it is, or `{en: ..., zh: ...}`, of which one will do.
+
+    What is missing in one language is taken from the other.
+    """
+    record = Record(Field("en", item), Field("zh", item), form="{en: ..., zh: ...}", least=1)
+
+    def judge(validator: Validator, node: Node) -> Any:
+        if node.kind != "mapping":
+            words = validator.judge(node, item)
+            return None if words is None else {"en": words, "zh": words}
+        found = validator.judge(node, record)
+        return found and {"en": found.get("en", found.get("zh")), "zh": found.get("zh", found.get("en"))}
+
+    return Special(judge, lambda: AnyOf(item, record))
+
+
 # ---------------------------------------------------------------------- probe
 
 
@@ -244,14 +261,18 @@ EXAMPLE = Special(
 _INSTRUCTIONS = Record(Field("en", LINES, "", True), Field("zh", LINES, "", True), form="{en: [...], zh: [...]}")
 
 
-def _steps(validator: Validator, node: Node) -> Any:
-    """Judge `[{kind: {arguments}}]` with kinds of a closed list."""
-    if not validator.filled(node, "list", "[{kind: {...}}]"):
-        return None
-    return [_step(validator, step) for step in node.items()]
+def _steps_with(instructions: Type) -> Special:
+    """Return `[{kind: {arguments}}]` with kinds of a closed list."""
+
+    def judge(validator: Validator, node: Node) -> Any:
+        if not validator.filled(node, "list", "[{kind: {...}}]"):
+            return None
+        return [_step(validator, step, instructions) for step in node.items()]
+
+    return Special(judge, lambda: _steps_form(instructions))
 
 
-def _step(validator: Validator, step: Node) -> Any:
+def _step(validator: Validator, step: Node, instructions: Type) -> Any:
     if not validator.filled(step, "mapping", "{kind: {...}}"):
         return None
     if len(step.value) != 1:
@@ -260,7 +281,7 @@ def _step(validator: Validator, step: Node) -> Any:
     if kind.text not in STEP_KINDS:
         return validator.unknown_word(kind, Message("a kind of step"), STEP_KINDS)
     if kind.text == "instructions":
-        return {kind.text: _instructions(validator, arguments)}
+        return {kind.text: _instructions(validator, arguments, instructions)}
     try:
         function = _imported(validator, kind, registry.find_action)
     except KeyError:
@@ -268,8 +289,8 @@ def _step(validator: Validator, step: Node) -> Any:
     return {kind.text: _call(validator, kind, arguments, function, registry.action_arguments)}
 
 
-def _instructions(validator: Validator, node: Node) -> Any:
-    lines = validator.judge(node, _INSTRUCTIONS)
+def _instructions(validator: Validator, node: Node, form: Type) -> Any:
+    lines = validator.judge(node, form)
     en, zh = node.get("en"), node.get("zh")
     if en is not None and zh is not None and en.kind == zh.kind == "list" and len(en.value) != len(zh.value):
         message = Message(
@@ -279,9 +300,9 @@ def _instructions(validator: Validator, node: Node) -> Any:
     return lines
 
 
-def _steps_form() -> Type:
+def _steps_form(instructions: Type) -> Type:
     kinds = {name: Field(name, Record(closed=False), doc) for name, doc in STEP_KINDS.items()}
-    kinds["instructions"] = kinds["instructions"]._replace(type=_INSTRUCTIONS)
+    kinds["instructions"] = kinds["instructions"]._replace(type=instructions)
     for former, name in registry.former_names("actions").items():
         kinds.setdefault(
             former, Field(former, Record(closed=False), f"The former name of {name}, for one more release.")
@@ -289,4 +310,5 @@ def _steps_form() -> Type:
     return several(Record(*kinds.values(), least=1, most=1))
 
 
-STEPS = Special(_steps, _steps_form)
+STEPS = _steps_with(_INSTRUCTIONS)
+SITE_STEPS = _steps_with(in_any_language(LINES))

@@ -30,7 +30,7 @@ CHECK, FAQ, PLAYBOOK = (
 
 def diagnostics_of(root: Path) -> list[str]:
     """`path:line:column: message` below `root`, of every file there."""
-    files = sources(Layer(str(root)))
+    files = sources(Layer(str(root), own=True))
     try:
         compile_rows([(file, content(file)) for file in files], {})
     except CatalogError as error:
