@@ -30,7 +30,7 @@ LAYERS = (
     ("catalog",),
     ("audit",),
     ("fix", "diagnose"),
-    ("report", "run"),
+    ("report", "run", "site"),
     ("api",),
     ("cli",),
 )

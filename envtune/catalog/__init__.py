@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Mapping, Sequence
 
 from envtune.catalog.codes import Codes
-from envtune.catalog.entries import check_from, faq_from, playbook_from
+from envtune.catalog.entries import check_from, faq_from, playbook_from, with_directories
 from envtune.catalog.families import use_titles
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
@@ -25,8 +25,9 @@ __all__ = ["Catalogue", "check_from", "load", "select"]
 class Catalogue:
     """What was loaded; each kind is built when it is asked for, sorted by id."""
 
-    def __init__(self, compiled: Compiled) -> None:
-        self._compiled = compiled
+    def __init__(self, compiled: Compiled, named: Sequence[Path] = ()) -> None:
+        """`named` are the directories of `--catalog`, which the commands of their checks name, too."""
+        self._compiled, self._named = compiled, tuple(named)
 
     @property
     def notes(self) -> tuple[Text, ...]:
@@ -36,7 +37,11 @@ class Catalogue:
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Every check, whatever its status."""
-        return tuple(check_from(row) for row in self._compiled.rows("checks"))
+        checks = (check_from(row) for row in self._compiled.rows("checks"))
+        if not self._named:
+            return tuple(checks)
+        files = self.files("checks")
+        return tuple(with_directories(check, files[check.id], self._named) for check in checks)
 
     @cached_property
     def expectations(self) -> Mapping[str, Sequence[Expectation]]:
@@ -73,4 +78,4 @@ def load(extra: Sequence[Path] = ()) -> Catalogue:
     compiled = open_catalogue(extra)
     use_index(compiled.registry)
     use_titles(compiled.rows("families"))
-    return Catalogue(compiled)
+    return Catalogue(compiled, extra)

@@ -8,8 +8,9 @@ docs/generate.py show it.
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import typing
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Optional
 
 from envtune.catalog.forms import STEP_KINDS, argument_type
 from envtune.context import registry
@@ -20,6 +21,7 @@ from envtune.schema.validate import name_of
 
 REQUIRED = inspect.Parameter.empty
 KINDS = ("probes", "steps", "facts")
+PLACEHOLDER = "SITE101"  # the id of the check in the examples
 
 
 class Argument(NamedTuple):
@@ -111,3 +113,12 @@ def _type_text(hint: Any) -> Text:
 def _description(hint: Any) -> Text:
     words = next((word for word in getattr(hint, "__metadata__", ()) if isinstance(word, str)), "")
     return Message(words) if words else Literal("")
+
+
+def example_text(folder: str, name: str) -> Optional[str]:
+    """Return the example of a probe (`probes`), a step (`steps`) or the FAQ entry (`.`, `faq`); None without one."""
+    try:
+        data = pkgutil.get_data("envtune", f"data/examples/{folder}/{name}.yaml".replace("/./", "/"))
+    except OSError:
+        return None
+    return None if data is None else data.decode("utf-8")

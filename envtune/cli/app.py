@@ -27,6 +27,8 @@ VERBS: Mapping[str, str] = {
     "env": "env",
     "explain": "explain",
     "list": "list_",
+    "new": "site.new",
+    "test-catalog": "site.test_catalog",
 }
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # UsageError, which typer does not name
 HELP = N_("Makes an Ascend NPU training host ready and keeps it so.")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Annotated, Iterable, NamedTuple, Optional
 
 from envtune import expect
+from envtune.collector.mounts import MEASURED
 from envtune.context import Context
 from envtune.context.registry import probe
+from envtune.errors import HostError, Undetermined
 from envtune.host import Host
 from envtune.messages import N_, Message, Text
 from envtune.model import Evidence, Expectation, Reading
@@ -65,10 +68,28 @@ def free(
     context: Context, *, path: Annotated[str, N_("Any path; what counts is the file system that holds it.")]
 ) -> Iterable[Reading]:
     """Read the space in GB (10^9 bytes) that users other than root may still fill where `path` lies."""
+    _require_measured(context.host, path)
     disk = context.host.disk(path)
     amount = round(disk.free / 1e9, 1)
     shown = Message("{amount} GB free at {path}", amount=amount, path=path)
     return [Reading(path, amount, Evidence(path, f"{disk.free} of {disk.total} bytes free"), shown, _gigabytes)]
+
+
+def _require_measured(host: Host, path: str) -> None:
+    """Raise Undetermined for a recorded host whose recording leaves out the file system that holds `path`."""
+    if host.live:
+        return
+    try:
+        text = host.read(MOUNTINFO)
+    except HostError:
+        return
+    above = path.rstrip("/") or "/"
+    while above != "/":
+        mount = mount_at(text, above)
+        if mount is not None and mount.kind not in MEASURED:
+            reason = Message("{point} ({kind}): its space was not recorded", point=mount.point, kind=mount.kind)
+            raise Undetermined(reason, MOUNTINFO, mount.line)
+        above = posixpath.dirname(above) if mount is None else "/"
 
 
 def _gigabytes(expectation: Expectation) -> Optional[Text]:
