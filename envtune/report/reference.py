@@ -25,13 +25,14 @@ def rows(kind: str, lang: str) -> list[dict[str, Any]]:
             "id": row.id,
             "kind": kind[:-1],
             "summary": row.summary.to(lang),
-            "arguments": [_argument_data(argument, lang) for argument in row.arguments],
+            "arguments": [argument_data(argument, lang) for argument in row.arguments],
         }
         for row in references(kind)
     ]
 
 
-def _argument_data(argument: Argument, lang: str) -> dict[str, Any]:
+def argument_data(argument: Argument, lang: str) -> dict[str, Any]:
+    """Return an argument as plain data; `default` only where it is not required."""
     required = argument.default is REQUIRED
     data = {"name": argument.name, "type": argument.type.to(lang), "required": required}
     return {**data, **({} if required else {"default": argument.default}), "summary": argument.summary.to(lang)}
