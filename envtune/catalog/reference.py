@@ -16,7 +16,7 @@ from envtune.catalog.forms import STEP_KINDS, argument_type
 from envtune.context import registry
 from envtune.messages import Literal, Message, Text, enumerated
 from envtune.records import NamedTuple
-from envtune.schema.types import Str
+from envtune.schema.types import ListOf, MapOf, Number, Str
 from envtune.schema.validate import name_of
 
 REQUIRED = inspect.Parameter.empty
@@ -31,6 +31,7 @@ class Argument(NamedTuple):
     type: Text
     default: Any
     summary: Text
+    placeholder: str = ""  # a value of this type, as YAML
 
 
 class Reference(NamedTuple):
@@ -89,10 +90,7 @@ def _arguments(kind: str, name: str) -> tuple[Argument, ...]:
     function: Callable[..., Any] = registry.find_probe(name) if kind == "probes" else registry.find_action(name)
     parameters = registry.probe_arguments(name) if kind == "probes" else registry.action_arguments(name)
     hints = _hints(function, parameters)
-    return tuple(
-        Argument(key, _type_text(hints[key]), parameter.default, _description(hints[key]))
-        for key, parameter in parameters.items()
-    )
+    return tuple(_argument(key, hints[key], parameter.default) for key, parameter in parameters.items())
 
 
 def _hints(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
@@ -102,17 +100,17 @@ def _hints(function: Callable[..., Any], parameters: Mapping[str, inspect.Parame
     return typing.get_type_hints(holder, vars(inspect.getmodule(function)), include_extras=True)
 
 
-def _type_text(hint: Any) -> Text:
-    plain = typing.get_args(hint)[0] if hasattr(hint, "__metadata__") else hint
-    form = argument_type(plain)
-    if isinstance(form, Str) and form.choices:
-        return Message("one of {choices}", choices=enumerated(choice or '""' for choice in form.choices))
-    return name_of(form)
+_PLACEHOLDERS: Mapping[type, str] = {Number: "1", ListOf: "[change-this]", MapOf: "{change: this}"}
 
 
-def _description(hint: Any) -> Text:
+def _argument(name: str, hint: Any, default: Any) -> Argument:
+    form = argument_type(typing.get_args(hint)[0] if hasattr(hint, "__metadata__") else hint)
     words = next((word for word in getattr(hint, "__metadata__", ()) if isinstance(word, str)), "")
-    return Message(words) if words else Literal("")
+    summary = Message(words) if words else Literal("")
+    if isinstance(form, Str) and form.choices:
+        choices = enumerated(choice or '""' for choice in form.choices)
+        return Argument(name, Message("one of {choices}", choices=choices), default, summary, form.choices[0])
+    return Argument(name, name_of(form), default, summary, _PLACEHOLDERS.get(type(form), "change-this"))
 
 
 def example_text(folder: str, name: str) -> Optional[str]:

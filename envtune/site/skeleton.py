@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 from envtune.catalog import forms, schema
 from envtune.catalog.families import folders_of
-from envtune.catalog.reference import PLACEHOLDER, REQUIRED, example_text, reference
+from envtune.catalog.reference import PLACEHOLDER, REQUIRED, Reference, example_text, reference
 from envtune.errors import UsageError
 from envtune.messages import Message, Text
 from envtune.model import Check
@@ -42,7 +42,7 @@ def new_check(id_: str, name: str, probe: str) -> Skeleton:
     words = reference("probes", probe)
     text = example_text("probes", probe)
     if text is None:
-        text = _check_without_example(probe, (row.name for row in words.arguments if row.default is REQUIRED))
+        text = _check_without_example(probe, words)
     name = name or f"{probe.replace('.', '-').replace('_', '-')}-{id_.lower()}"
     _require_form(name, forms.NAME, "max-map-count-too-low")
     text = _with_head(text, id_, name)
@@ -50,9 +50,14 @@ def new_check(id_: str, name: str, probe: str) -> Skeleton:
     return Skeleton(Path("checks", folder, f"{id_}-{name}.yaml"), text)
 
 
-def _check_without_example(probe: str, arguments: Iterable[str]) -> str:
+def _given(words: Reference) -> str:
+    """Return the arguments that must be given, as YAML, with values to be changed."""
+    return ", ".join(f"{row.name}: {row.placeholder}" for row in words.arguments if row.default is REQUIRED)
+
+
+def _check_without_example(probe: str, words: Reference) -> str:
     """Return a check without examples, of a probe that only shipped checks use."""
-    given = ", ".join(f"{name}: change-this" for name in arguments)
+    given = _given(words)
     return (
         f"id: {PLACEHOLDER}\nname: change-this\ntitle: What is wrong\nseverity: medium\n"
         f"probe: {{{probe}: {{{given}}}}}\nexpect: {{eq: change-this}}\nremedy: How to fix it.\n"
@@ -84,8 +89,7 @@ def new_playbook(id_: str, check: Check, step: str) -> Skeleton:
     step = step or fitting
     text = example_text("steps", step)
     if text is None:
-        arguments = (argument for argument in reference("steps", step).arguments if argument.default is REQUIRED)
-        given = ", ".join(f"{argument.name}: change-this" for argument in arguments)
+        given = _given(reference("steps", step))
         text = (
             f"id: {id_}\ntitle: How it is fixed\nfixes: [{PLACEHOLDER}]\nsafety: confirm\ndisruption: none\n"
             f"steps:\n  - {step}: {{{given}}}\n"

@@ -11,17 +11,8 @@ from helpers.command_line import run
 from helpers.examples import ROOT
 from helpers.recorded import host_data
 
-from envtune.catalog import layers
-
 PAGES = {"en": ROOT / "docs" / "site-checks.md", "zh": ROOT / "docs" / "site-checks.zh.md"}
 KEY = "/proc/sys/vm/max_map_count"
-
-
-@pytest.fixture(autouse=True)
-def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(params=PAGES)
