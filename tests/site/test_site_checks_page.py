@@ -15,7 +15,7 @@ PAGES = {"en": ROOT / "docs" / "site-checks.md", "zh": ROOT / "docs" / "site-che
 KEY = "/proc/sys/vm/max_map_count"
 
 
-@pytest.fixture(params=PAGES)
+@pytest.fixture(params=["en", pytest.param("zh", marks=pytest.mark.slow)])
 def page(request: pytest.FixtureRequest) -> str:
     return PAGES[request.param].read_text("utf-8")
 
