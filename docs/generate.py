@@ -166,17 +166,21 @@ _ABOUT_PROBES = Bilingual(
     '`envtune explain NAME`. Values that are texts in a file compare as what they look like: `eq: 1` and `eq: "1"` '
     "both hold for `1`, `ge: 65536` for `131072` and for `unlimited`; what is not there has the value `missing`. How a "
     "check is written: [site-checks.md](site-checks.md).",
-    "探针说明检查项读取什么：`probe: {名称: {参数: 取值}}`。在终端上可用 `envtune list probes` 和 `envtune explain 名称` "
+    "探针说明检查项读取什么：`probe: {名称: {参数: 取值}}`。在终端上可用 `envtune list probes` 和 `envtune explai"
+    "n 名称` "
     '查看同样的内容。从文件中读到的文本按其形式比较：对于 `1`，`eq: 1` 与 `eq: "1"` 都成立；对于 `131072` 和 '
-    "`unlimited`，`ge: 65536` 都成立；不存在的内容取值为 `missing`。如何编写检查项见 [site-checks.zh.md](site-checks.zh.md)。",
+    "`unlimited`，`ge: 65536` 都成立；不存在的内容取值为 `missing`。如何编写检查项见 [site-checks.zh.md](site-che"
+    "cks.zh.md)。",
 )
 _ABOUT_STEPS = Bilingual(
     "A playbook lists its steps: `steps: [{NAME: {argument: value}}]`. The same on a terminal: `envtune list steps`, "
     "`envtune explain NAME`. No step runs a shell. Whatever a step proposes is shown as a diff first; envtune refuses "
     "files that the system would run (cron, shell profiles, udev rules) and accounts. How a playbook is written: "
     "[site-checks.md](site-checks.md).",
-    "修复方案列出各个步骤：`steps: [{名称: {参数: 取值}}]`。在终端上可用 `envtune list steps` 和 `envtune explain 名称` "
-    "查看同样的内容。任何步骤都不会运行 shell。步骤要做的修改总是先以 diff 形式显示；会被系统执行的文件（cron、shell 配置、"
+    "修复方案列出各个步骤：`steps: [{名称: {参数: 取值}}]`。在终端上可用 `envtune list steps` 和 `envtune explain"
+    " 名称` "
+    "查看同样的内容。任何步骤都不会运行 shell。步骤要做的修改总是先以 diff 形式显示；会被系统执行的文件（cron、sh"
+    "ell 配置、"
     "udev 规则）以及账户文件，envtune 拒绝写入。如何编写修复方案见 [site-checks.zh.md](site-checks.zh.md)。",
 )
 _FACTS = Bilingual("Facts", "事实")

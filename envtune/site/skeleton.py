@@ -13,6 +13,7 @@ from typing import Any, Mapping, Optional, Sequence
 
 from envtune.catalog import forms, schema
 from envtune.catalog.families import folders_of
+from envtune.catalog.layers import why_untrusted
 from envtune.catalog.reference import PLACEHOLDER, REQUIRED, Reference, example_text, reference
 from envtune.errors import UsageError
 from envtune.messages import Message, Text
@@ -132,8 +133,14 @@ def _require_form(word: str, pattern: str, form: str) -> None:
 def place_of(skeleton: Skeleton, directory: Path) -> Path:
     """Return where in a catalogue's directory the file belongs; UsageError where one of its names is taken.
 
-    A directory that holds the checks itself (without `checks/`) gets a check or an FAQ entry in its own way.
+    A directory that holds the checks itself (without `checks/`) gets a check or an FAQ entry in its own way. As root a
+    directory is refused that the loader would refuse, because somebody else could change it.
     """
+    problem = why_untrusted(str(directory))
+    if problem is not None:
+        raise UsageError(
+            Message("{reason}; refused, because root runs this: chown root and chmod go-w", reason=problem)
+        )
     parts = skeleton.path.parts
     if _holds_checks_itself(directory):
         if parts[0] == "playbooks":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,16 @@ def test_a_directory_of_checks_gets_another_check(tmp_path: Path) -> None:
     assert run("test-catalog", ".").exit_code == 0
     refused = run("new", "playbook", "p", "--fixes", "SITE100", "--lang", "en")
     assert refused.exit_code == 2 and "holds checks itself" in refused.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other users")
+def test_root_writes_into_no_directory_of_somebody_else(tmp_path: Path) -> None:
+    directory = tmp_path / "foreign"
+    directory.mkdir()
+    os.chown(directory, 12345, 12345)
+    done = run("new", "check", "SITE101", "--catalog", str(directory), "--lang", "en")
+    assert done.exit_code == 2 and "belongs to uid 12345" in done.stderr
+    assert list(directory.iterdir()) == []
 
 
 @pytest.mark.parametrize(
