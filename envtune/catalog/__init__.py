@@ -6,13 +6,13 @@ yaml.py, schema.py and compile.py), rows become the words of model.py in entries
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from envtune.catalog.codes import Codes
 from envtune.catalog.entries import check_from, faq_from, playbook_from, with_directories
-from envtune.catalog.families import use_titles
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
 from envtune.context.registry import use_index
@@ -70,6 +70,14 @@ class Catalogue:
         return {row["id"]: row["file"] for row in self._compiled.rows(kind)}
 
 
+def _use_titles(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Hand the headings of a site's families to who words reports, which a JSON report does not need."""
+    if rows or "envtune.catalog.families" in sys.modules:  # which may hold those of another catalogue
+        from envtune.catalog.families import use_titles
+
+        use_titles(rows)
+
+
 def load(extra: Sequence[Path] = ()) -> Catalogue:
     """Load the shipped catalogue, the site's over it, and the directories of `--catalog` over both.
 
@@ -77,5 +85,5 @@ def load(extra: Sequence[Path] = ()) -> Catalogue:
     """
     compiled = open_catalogue(extra)
     use_index(compiled.registry)
-    use_titles(compiled.rows("families"))
+    _use_titles(compiled.rows("families"))
     return Catalogue(compiled, extra)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence
 
@@ -69,6 +68,8 @@ def with_directories(check: Check, file: str, directories: Sequence[Path]) -> Ch
     """Return a check of a `--catalog` directory with that option in its lines that start envtune: they need it, too."""
     if not any(file.startswith(f"{os.path.abspath(directory)}/") for directory in directories):
         return check
+    import shlex
+
     words = " ".join(f"--catalog {shlex.quote(os.path.abspath(directory))}" for directory in directories)
     if "{" in words:  # would be a field of the line
         return check
