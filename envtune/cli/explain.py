@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from envtune.report.entry import Entry
 
 HELP = N_(
-    """What a check looks at and why, what a known error means, what a playbook does, what a probe takes.
+    """What a check looks at and why, what a known error means, what a playbook does.
+
+Also what a probe or a step of a playbook takes.
 
 \b
   envtune explain CPU001                       a check, by id

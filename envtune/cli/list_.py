@@ -29,7 +29,7 @@ Also what a catalogue is written with: probes, steps of playbooks, facts.
 )
 REFERENCES = ("probes", "steps", "facts")
 KINDS = ("checks", "faq", "playbooks", "codes", *REFERENCES)
-KIND = typer.Argument(..., metavar="|".join(KINDS))
+KIND = typer.Argument(..., metavar="KIND", help=N_("checks, faq, playbooks, codes, probes, steps or facts."))
 
 
 def command(

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from envtune.site.skeleton import Skeleton
 
 HELP = N_(
-    """Write the skeleton of a check, a playbook or an FAQ entry, ready to load and to change.
+    """Write a skeleton of a check, playbook or FAQ entry.
 
-A check holds the example of its probe, a playbook that of its step. An existing file is never overwritten. Examples:
+It loads as it is: a check holds the example of its probe, a playbook that of its step. An existing file is never
+overwritten. Examples:
 
 \b
   envtune new check SITE101 --probe sysctl.value --catalog site

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from envtune.site.examples import Tested
 
 HELP = N_(
-    """Run the examples of a site's catalogue, and say where they come out otherwise.
+    """Run the examples of a site's catalogue.
 
 Every file is loaded first, as `envtune check --catalog DIR` does. Each example of a check is a small host on which the
 check must say what the example stands under: pass, fail, notapplicable or unknown. A line names file, line and what is
