@@ -159,7 +159,7 @@ def _codes(catalogue: Catalogue, lang: str) -> Iterator[str]:
     yield from ("", *(f"{number}. {source}" for number, source in enumerate(sources, 1)), "")
 
 
-_PROBES = Bilingual("Probes and facts", "探针与事实")
+_PROBES = Bilingual("Probes and facts", "探针与主机信息")
 _STEPS = Bilingual("Steps of a playbook", "修复步骤")
 _ABOUT_PROBES = Bilingual(
     "A probe is what a check reads: `probe: {NAME: {argument: value}}`. The same on a terminal: `envtune list probes`, "
@@ -183,10 +183,10 @@ _ABOUT_STEPS = Bilingual(
     "ell 配置、"
     "udev 规则）以及账户文件，envtune 拒绝写入。如何编写修复方案见 [site-checks.zh.md](site-checks.zh.md)。",
 )
-_FACTS = Bilingual("Facts", "事实")
+_FACTS = Bilingual("Facts", "主机信息")
 _ABOUT_FACTS = Bilingual(
     "A fact says what kind of host this is; `applies: {container: false, npu: [910A, 910B]}` refers to it.",
-    "事实说明主机的类型，供 `applies: {container: false, npu: [910A, 910B]}` 引用。",
+    "主机信息说明这是怎样的主机，供 `applies: {container: false, npu: [910A, 910B]}` 引用。",
 )
 _REFERENCE_COLUMNS = Bilingual("| name | what |", "| 名称 | 说明 |")
 _ARGUMENT_COLUMNS = Bilingual("| argument | type | default | what |", "| 参数 | 类型 | 默认值 | 说明 |")

@@ -106,7 +106,7 @@ def _probe(validator: Validator, node: Node) -> Any:
     try:
         function = _imported(validator, kind, registry.find_probe)
     except KeyError:
-        return validator.unknown_word(kind, Message("a probe"), registry.probe_names())
+        return validator.unknown_word(kind, Message("a probe (see `envtune list probes`)"), registry.probe_names())
     return {kind.text: _call(validator, kind, arguments, function, registry.probe_arguments)}
 
 
@@ -230,7 +230,7 @@ _WANTED_FACT = AnyOf(_FACT, _FACTS, Record(Field("not", AnyOf(_FACT, _FACTS), ""
 def _applies_form() -> Record:
     """Return `{fact: value}`; a value is a text, true or false, a list (any of them) or `{not: ...}`."""
     fields = (Field(name, _WANTED_FACT) for name in registry.fact_names())
-    return Record(*fields, key=Message("a fact"), form="{fact: value}", least=1)
+    return Record(*fields, key=Message("a fact (see `envtune list facts`)"), form="{fact: value}", least=1)
 
 
 APPLIES = Special(lambda validator, node: validator.judge(node, _applies_form()), _applies_form)
@@ -279,7 +279,7 @@ def _step(validator: Validator, step: Node, instructions: Type) -> Any:
         return validator.report(step, Message("a step is one key, {kind: {...}}"))
     ((kind, arguments),) = step.value
     if kind.text not in STEP_KINDS:
-        return validator.unknown_word(kind, Message("a kind of step"), STEP_KINDS)
+        return validator.unknown_word(kind, Message("a kind of step (see `envtune list steps`)"), STEP_KINDS)
     if kind.text == "instructions":
         return {kind.text: _instructions(validator, arguments, instructions)}
     try:
