@@ -63,6 +63,8 @@ def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
         directory = os.path.abspath(path)
         if not os.path.isdir(directory):
             raise UsageError(Message("--catalog {path}: not a directory", path=path))
+        if directory in [layer.directory for layer in found]:
+            continue  # named twice, or the site's own
         parts = [part for part in ("checks", "playbooks") if os.path.isdir(os.path.join(directory, part))]
         found.append(Layer(directory, flat=not parts))
     return tuple(found)

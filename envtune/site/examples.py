@@ -5,6 +5,7 @@ An example that holds less than the check reads comes out unknown; the reason na
 
 from __future__ import annotations
 
+import os
 import pkgutil
 import re
 from pathlib import Path
@@ -48,7 +49,8 @@ def run_examples(directory: Path, catalogue: Catalogue) -> Tested:
 
     Raises UsageError for a directory that is not there, CatalogError where the files are wrong.
     """
-    layer = next(layer for layer in reversed(layers.overlays([directory])) if layer.directory != layers.SITE)
+    named = os.path.abspath(directory)
+    layer = next(layer for layer in layers.overlays([directory]) if layer.directory == named)
     runner = _Runner(layer, catalogue)
     counts: dict[str, int] = {}
     for source in layers.sources(layer):

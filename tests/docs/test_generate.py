@@ -77,6 +77,17 @@ def test_every_shipped_file_keeps_the_published_schema(name: str, kind: str, mad
         assert conforms(data, schema) == [], path.name
 
 
+@pytest.mark.parametrize(("schema", "folder"), [("site-check", "probes"), ("site-playbook", "steps"), ("site-faq", "")])
+def test_the_examples_keep_the_published_schema_of_a_site(schema: str, folder: str, made: dict[str, str]) -> None:
+    import yaml
+
+    published = json.loads(made[f"schema/{schema}.json"])
+    paths = sorted((ROOT / "envtune" / "data" / "examples" / folder).glob("*.yaml"))
+    assert paths
+    for path in paths:
+        assert conforms(yaml.safe_load(path.read_text("utf-8")), published) == [], path.name
+
+
 def test_the_schema_refuses_what_the_loader_refuses(made: dict[str, str]) -> None:
     schema = json.loads(made["schema/check.json"])
     (good,) = [data for path, data in (p.values for p in entries("checks")) if data["id"] == "CPU001"]

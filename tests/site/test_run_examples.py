@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from helpers.command_line import run
 
+from envtune.catalog import layers
+
 CHECK = """\
 id: SITE101
 name: max-map-count
@@ -110,6 +112,12 @@ def test_a_file_that_does_not_load_is_named_first(tmp_path: Path) -> None:
     status, lines = outcome_of(tmp_path, "expct: 1\n")
     assert status == 2
     assert "did you mean expect" in lines[0]
+
+
+def test_the_directory_that_every_run_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "SITE", str(tmp_path / "site"))
+    status, lines = outcome_of(tmp_path, examples("pass: [{files: {/proc/sys/vm/max_map_count: '262144'}}]"))
+    assert (status, lines[-1]) == (0, "OK: 1 entry, 1 example, all as expected")
 
 
 def test_as_json(tmp_path: Path) -> None:
