@@ -1,5 +1,7 @@
 """Writes the pages that come from the catalogue: docs/rules, docs/faq, docs/playbooks, docs/codes and docs/schema.
 
+And those about what a catalogue is written with: docs/probes.md and docs/playbook-steps.md.
+
     python docs/generate.py            write them
     python docs/generate.py --check    end with 1 when what is there is not what would be written
 
@@ -18,12 +20,13 @@ from envtune.catalog import Catalogue
 from envtune.catalog.code_files import CODES
 from envtune.catalog.families import FAMILIES, folders_of
 from envtune.catalog.layers import Layer, content, sources
-from envtune.catalog.schema import TABLES, TITLES
+from envtune.catalog.reference import Reference, references
+from envtune.catalog.schema import SITE_TABLES, TABLES, TITLES
 from envtune.fix import document as plan
 from envtune.messages import Bilingual, Text
 from envtune.model import Check, FaqEntry
 from envtune.policy import forms as policy
-from envtune.report import check_json, npu
+from envtune.report import check_json, npu, reference
 from envtune.report.comparison import difference_json
 from envtune.report.comparison import json as comparison
 from envtune.report.comparison.schema import COMPARISON, DIFFERENCE
@@ -37,6 +40,7 @@ from envtune.snapshot import schema as snapshot
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ("rules", "faq", "playbooks", "codes", "schema")
+SINGLE = ("probes.md", "probes.zh.md", "playbook-steps.md", "playbook-steps.zh.md")
 _SPECIAL = re.compile(r"([\\`*_<>#|\[\]])")
 _HEADINGS: Mapping[str, Text] = {
     "rules": Bilingual("Checks", "检查项"),
@@ -58,6 +62,10 @@ _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "faq": (TITLES["faq"], TABLES["faq"]),
     "playbook": (TITLES["playbooks"], TABLES["playbooks"]),
     "codes": ("envtune error codes (checks/codes/*.yaml)", CODES),
+    **{
+        f"site-{name}": (f"{TITLES[kind]} of a site", SITE_TABLES[kind])
+        for name, kind in (("check", "checks"), ("faq", "faq"), ("playbook", "playbooks"))
+    },
     "snapshot": (snapshot.SCHEMA, snapshot.SNAPSHOT),
     "plan": (plan.SCHEMA, plan.PLAN),
     "policy": (policy.SCHEMA, policy.policy_form()),
@@ -80,6 +88,8 @@ def pages() -> dict[str, str]:
         for folder, entries in _folders(catalogue).items():
             made.update(_grouped(folder, entries, catalogue, lang))
         made[_path("codes", "README", lang)] = _page("README", _HEADINGS["codes"], _codes(catalogue, lang), lang)
+        made[_top("probes", lang)] = _page("probes", _PROBES, _probes(catalogue, lang), lang)
+        made[_top("playbook-steps", lang)] = _page("playbook-steps", _STEPS, _steps(catalogue, lang), lang)
     for name, (title, table) in _DOCUMENTS.items():
         text = json.dumps(json_schema.document(title, table), ensure_ascii=False, indent=2)
         made[f"schema/{name}.json"] = text + "\n"
@@ -159,6 +169,86 @@ def _codes(catalogue: Catalogue, lang: str) -> Iterator[str]:
     yield from ("", *(f"{number}. {source}" for number, source in enumerate(sources, 1)), "")
 
 
+_PROBES = Bilingual("Probes and facts", "探针与主机信息")
+_STEPS = Bilingual("Steps of a playbook", "修复步骤")
+_ABOUT_PROBES = Bilingual(
+    "A probe is what a check reads: `probe: {NAME: {argument: value}}`. The same on a terminal: `envtune list probes`, "
+    '`envtune explain NAME`. Values that are texts in a file compare as what they look like: `eq: 1` and `eq: "1"` '
+    "both hold for `1`, `ge: 65536` for `131072` and for `unlimited`; what is not there has the value `missing`. How a "
+    "check is written: [site-checks.md](site-checks.md).",
+    "探针说明检查项读取什么：`probe: {名称: {参数: 取值}}`。在终端上可用 `envtune list probes` 和 `envtune explai"
+    "n 名称` "
+    '查看同样的内容。从文件中读到的文本按其形式比较：对于 `1`，`eq: 1` 与 `eq: "1"` 都成立；对于 `131072` 和 '
+    "`unlimited`，`ge: 65536` 都成立；不存在的内容取值为 `missing`。如何编写检查项见 [site-checks.zh.md](site-che"
+    "cks.zh.md)。",
+)
+_ABOUT_STEPS = Bilingual(
+    "A playbook lists its steps: `steps: [{NAME: {argument: value}}]`. The same on a terminal: `envtune list steps`, "
+    "`envtune explain NAME`. No step runs a shell. Whatever a step proposes is shown as a diff first; envtune refuses "
+    "files that the system would run (cron, shell profiles, udev rules) and accounts. How a playbook is written: "
+    "[site-checks.md](site-checks.md).",
+    "修复方案列出各个步骤：`steps: [{名称: {参数: 取值}}]`。在终端上可用 `envtune list steps` 和 `envtune explain"
+    " 名称` "
+    "查看同样的内容。任何步骤都不会运行 shell。步骤要做的修改总是先以 diff 形式显示；会被系统执行的文件（cron、sh"
+    "ell 配置、"
+    "udev 规则）以及账户文件，envtune 拒绝写入。如何编写修复方案见 [site-checks.zh.md](site-checks.zh.md)。",
+)
+_FACTS = Bilingual("Facts", "主机信息")
+_ABOUT_FACTS = Bilingual(
+    "A fact says what kind of host this is; `applies: {container: false, npu: [910A, 910B]}` refers to it.",
+    "主机信息说明这是怎样的主机，供 `applies: {container: false, npu: [910A, 910B]}` 引用。",
+)
+_REFERENCE_COLUMNS = Bilingual("| name | what |", "| 名称 | 说明 |")
+_ARGUMENT_COLUMNS = Bilingual("| argument | type | default | what |", "| 参数 | 类型 | 默认值 | 说明 |")
+_REQUIRED = Bilingual("required", "必填")
+
+
+def _top(name: str, lang: str) -> str:
+    return f"{name}.md" if lang == "en" else f"{name}.zh.md"
+
+
+def _probes(catalogue: Catalogue, lang: str) -> Iterator[str]:
+    """The probes, and the facts behind them."""
+    yield from (_ABOUT_PROBES.to(lang), "", *_references(references("probes"), catalogue, lang))
+    yield from (f"## {_FACTS.to(lang)}", "", _ABOUT_FACTS.to(lang), "", _REFERENCE_COLUMNS.to(lang), "|---|---|")
+    yield from (f"| `{row.id}` | {_cell(row.summary.to(lang))} |" for row in references("facts"))
+    yield ""
+
+
+def _steps(catalogue: Catalogue, lang: str) -> Iterator[str]:
+    yield from (_ABOUT_STEPS.to(lang), "", *_references(references("steps"), catalogue, lang))
+
+
+def _references(rows: Sequence[Reference], catalogue: Catalogue, lang: str) -> Iterator[str]:
+    """A table of all of them, then each with its arguments, an example, and who uses it."""
+    yield from (_REFERENCE_COLUMNS.to(lang), "|---|---|")
+    yield from (f"| [{row.id}](#{_anchor(row)}) | {_cell(row.summary.to(lang))} |" for row in rows)
+    for row in rows:
+        yield from ("", f'<a id="{_anchor(row)}"></a>', "", f"## {row.id}", "", _cell(row.summary.to(lang)))
+        if row.arguments:
+            yield from ("", _ARGUMENT_COLUMNS.to(lang), "|---|---|---|---|")
+        for argument in row.arguments:
+            data = reference.argument_data(argument, lang)
+            default = _REQUIRED.to(lang) if data["required"] else f"`{data['default'] or '-'}`"
+            yield f"| `{argument.name}` | {_cell(data['type'])} | {default} | {_cell(data['summary'])} |"
+        for section in reference.sections(row, catalogue)[1 if row.arguments else 0 :]:
+            yield from ("", f"**{section.heading.to(lang)}**", "")
+            links = {id_: target.removeprefix("../") for id_, target in _links(catalogue, "", lang).items()}
+            lines = list(_section(section, links, lang))
+            yield from (["```yaml", *lines[1:]] if section.kind == "code" else lines)
+    yield ""
+
+
+def _anchor(row: Reference) -> str:
+    return row.id.replace(".", "-").replace("_", "-")
+
+
+def _cell(text: str) -> str:
+    """A text of a table: code between back quotes stays as it is."""
+    parts = text.split("`")
+    return "`".join(part if number % 2 else _escape(part) for number, part in enumerate(parts))
+
+
 def _target(entry: Entry, lang: str) -> str:
     """The place of an entry in its own folder."""
     return f"{_path('', _group(entry), lang)[1:]}#{entry.id.lower()}"
@@ -211,6 +301,7 @@ def stale(made: Mapping[str, str]) -> list[str]:
     """The paths below docs/ that are missing, differ, or should not be there."""
     docs = ROOT / "docs"
     there = {str(path.relative_to(docs)) for name in GENERATED for path in (docs / name).rglob("*") if path.is_file()}
+    there |= {name for name in SINGLE if (docs / name).exists()}
     wrong = [p for p, text in made.items() if p not in there or (docs / p).read_text("utf-8") != text]
     return sorted([*wrong, *(there - set(made))])
 

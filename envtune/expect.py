@@ -75,6 +75,8 @@ def _describe_one(key: str, operand: Any, show: Callable[[Any], str]) -> Text:
         return Message("at least one: {inner}", inner=describe(operand, show))
     if key == "same":
         return Message("the same everywhere")
+    if key == "in" and len(operand) == 1:
+        return Literal(show(operand[0]))
     if key == "empty":
         return Message("none") if operand else Message("at least one")
     return Message(_TEMPLATES[key], value=show(operand)) if key in _TEMPLATES else Literal(show(operand))

@@ -160,6 +160,11 @@ class Check(NamedTuple):
         """The letters of the id: `CPU` for CPU001."""
         return self.id.rstrip("0123456789")
 
+    @property
+    def why(self) -> Optional[Text]:
+        """Why it matters; None where a site's check says no more than its title."""
+        return None if self.rationale.en == self.title.en else self.rationale
+
 
 class Signature(NamedTuple):
     """How an FAQ entry's error looks in a log; a `strong` one is that entry's alone, a `weak` one needs a second sign.

@@ -25,12 +25,17 @@ KEYWORDS = {"Message": None, "N_": None, "in_context": ((1, "c"), 2), "plural": 
 
 
 def extracted() -> set[tuple[str, str]]:
-    """Return (context, message) of everything the code says; both forms of a plural are messages of their own."""
+    """Return (context, message) of everything the code says; both forms of a plural are messages of their own.
+
+    What a probe or a fact reads is the first paragraph of its docstring."""
     found: set[tuple[str, str]] = set()
     rows = extract_from_dir(ROOT / "envtune", keywords=KEYWORDS, strip_comment_tags=True)
     for _, _, message, _, context in rows:
         found.update((context or "", one) for one in (message if isinstance(message, tuple) else (message,)))
-    return found
+    sys.path.insert(0, str(ROOT))
+    from envtune.catalog.reference import summaries
+
+    return found | {("", summary) for summary in summaries()}
 
 
 def updated() -> Catalog:

@@ -22,6 +22,7 @@ def readings(*values: Any) -> tuple[Reading, ...]:
         ({"eq": True}, [True], [False], "true", "true"),
         ({"ne": "a"}, ["b", 1, None], ["a"], "anything but a", "不是 a"),
         ({"in": ["a", 2]}, ["a", 2], ["b", "2"], "one of a, 2", "a, 2 之一"),
+        ({"in": ["a"]}, ["a"], ["b"], "a", "a"),
         ({"not_in": ["a", "b"]}, ["c", 1], ["a", "b"], "none of a, b", "不是 a, b 中的任何一个"),
         ({"lt": 2}, [1, 1.9, "-3"], [2, 3], "less than 2", "小于 2"),
         ({"le": 2}, [1, 2, "2"], [2.1], "at most 2", "不大于 2"),

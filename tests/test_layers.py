@@ -31,7 +31,7 @@ LAYERS = (
     ("policy",),
     ("audit",),
     ("fix", "diagnose", "compare"),
-    ("report", "run"),
+    ("report", "run", "site"),
     ("api",),
     ("cli",),
 )

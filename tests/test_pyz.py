@@ -58,6 +58,11 @@ def every_verb(python: str, pyz: Path, home: str, out: Path, prefix: Sequence[st
     code, _, errors = run(python, pyz, "snapshot", "-o", str(out), home=home, prefix=prefix)
     assert code == 0, errors
     assert out.stat().st_size > 0
+    code, text, errors = run(python, pyz, "explain", "sysctl.value", home=home, prefix=prefix)
+    assert "/proc/sys/vm/max_map_count" in text, errors
+    for arguments in (["new", "check", "SITE101", "--catalog"], ["test-catalog"]):
+        code, text, errors = run(python, pyz, *arguments, f"{home}/site", home=home, prefix=prefix)
+        assert (code, errors) == (0, ""), text
 
 
 def test_it_is_pure_and_small(pyz: Path) -> None:

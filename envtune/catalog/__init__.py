@@ -6,12 +6,13 @@ yaml.py, schema.py and compile.py), rows become the words of model.py in entries
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from envtune.catalog.codes import Codes
-from envtune.catalog.entries import check_from, faq_from, playbook_from
+from envtune.catalog.entries import check_from, faq_from, playbook_from, with_directories
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
 from envtune.context.registry import use_index
@@ -24,8 +25,9 @@ __all__ = ["Catalogue", "check_from", "load", "select"]
 class Catalogue:
     """What was loaded; each kind is built when it is asked for, sorted by id."""
 
-    def __init__(self, compiled: Compiled) -> None:
-        self._compiled = compiled
+    def __init__(self, compiled: Compiled, named: Sequence[Path] = ()) -> None:
+        """`named` are the directories of `--catalog`, which the commands of their checks name, too."""
+        self._compiled, self._named = compiled, tuple(named)
 
     @property
     def notes(self) -> tuple[Text, ...]:
@@ -35,7 +37,11 @@ class Catalogue:
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Every check, whatever its status."""
-        return tuple(check_from(row) for row in self._compiled.rows("checks"))
+        checks = (check_from(row) for row in self._compiled.rows("checks"))
+        if not self._named:
+            return tuple(checks)
+        files = self.files("checks")
+        return tuple(with_directories(check, files[check.id], self._named) for check in checks)
 
     @cached_property
     def expectations(self) -> Mapping[str, Sequence[Expectation]]:
@@ -70,6 +76,14 @@ class Catalogue:
         return {row["id"]: row["file"] for row in self._compiled.rows(kind)}
 
 
+def _use_titles(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Hand the headings of a site's families to who words reports, which a JSON report does not need."""
+    if rows or "envtune.catalog.families" in sys.modules:  # which may hold those of another catalogue
+        from envtune.catalog.families import use_titles
+
+        use_titles(rows)
+
+
 def load(extra: Sequence[Path] = ()) -> Catalogue:
     """Load the shipped catalogue, the site's over it, and the directories of `--catalog` over both.
 
@@ -77,4 +91,5 @@ def load(extra: Sequence[Path] = ()) -> Catalogue:
     """
     compiled = open_catalogue(extra)
     use_index(compiled.registry)
-    return Catalogue(compiled)
+    _use_titles(compiled.rows("families"))
+    return Catalogue(compiled, extra)

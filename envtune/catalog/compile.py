@@ -9,7 +9,7 @@ from envtune.catalog.code_files import code_rows
 from envtune.catalog.entries import expectation_of
 from envtune.catalog.families import folders_of
 from envtune.catalog.layers import Source
-from envtune.catalog.schema import KINDS, TABLES
+from envtune.catalog.schema import FAMILY_FILE, KINDS, SIGNATURE_DEFAULTS, SITE_DEFAULTS, SITE_TABLES, TABLES
 from envtune.catalog.yaml import Diagnostics, Node, read_yaml
 from envtune.context.registry import current_arguments, current_name
 from envtune.errors import CatalogError
@@ -34,6 +34,7 @@ _REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("aliases", "faq"),
     ),
     "playbooks": (("fixes", "checks"),),
+    "families": (),
 }
 
 # field that is accepted for one more release -> what to do instead
@@ -45,6 +46,7 @@ _FORMER_FIELDS: Mapping[str, Mapping[str, Text]] = {
     },
     "faq": {"confirm": Message("it is read as `favours`; say what proves the cause in `proves`")},
     "playbooks": {},
+    "families": {},
 }
 
 _ENTRY_KINDS: Mapping[str, Text] = {
@@ -132,7 +134,7 @@ def _entries(files: Iterable[tuple[Source, bytes]], made: list[Diagnostics]) -> 
 
 def row_of(node: Node, source: Source, diagnostics: Diagnostics) -> Mapping[str, Any]:
     """Return an entry as data, with the file it comes from and without its examples."""
-    row = entry_of(node, source.kind, diagnostics)
+    row = entry_of(node, source.kind, diagnostics, source.layer.own)
     profile = (node.get("expect") or node).get("profile") if source.kind == "checks" else None
     if profile is not None and row.get("probe") and row.get("expect"):
         try:
@@ -142,13 +144,27 @@ def row_of(node: Node, source: Source, diagnostics: Diagnostics) -> Mapping[str,
     return {**_unfold({key: value for key, value in row.items() if key != "examples"}), "file": source.shown}
 
 
-def entry_of(node: Node, kind: str, diagnostics: Diagnostics) -> dict[str, Any]:
-    """Return the entry of one file as data, judged as one of `kind` (checks, faq or playbooks)."""
-    entry: dict[str, Any] = Validator(diagnostics.report).judge(node, TABLES[kind]) or {}
+def entry_of(node: Node, kind: str, diagnostics: Diagnostics, own: bool = True) -> dict[str, Any]:
+    """Return the entry of one file as data, judged as one of `kind`; by the form of a site unless `own`."""
+    tables = TABLES if own else SITE_TABLES
+    entry: dict[str, Any] = Validator(diagnostics.report).judge(node, tables[kind]) or {}
+    if not own and entry:
+        entry = _with_site_defaults(entry, kind)
     origin = node.get("origin")
     if kind == "checks" and origin is not None and entry.get("origin") == "seed" and "seed" not in entry:
         diagnostics.report(origin, Message("origin seed needs the citation in `seed`"))
     return entry
+
+
+def _with_site_defaults(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Return a site's entry with what it left out."""
+    filled = {**SITE_DEFAULTS[kind], **entry}
+    if kind == "checks":
+        filled.setdefault("rationale", filled.get("title"))
+    if kind == "faq":
+        signatures = entry.get("signatures") or ()
+        filled["signatures"] = [signature and {**SIGNATURE_DEFAULTS, **signature} for signature in signatures]
+    return filled
 
 
 def _with_current_names(node: Node, notes: list[Text]) -> Node:
@@ -216,10 +232,11 @@ def _check_place(entry: _Entry) -> None:
     folders = folders_of(re.sub("[0-9]+$", "", entry.id))
     name = entry.row.get("name")
     should = entry.id if entry.source.kind == "playbooks" or name is None else f"{entry.id}-{name}"
+    should = FAMILY_FILE if entry.source.kind == "families" else should
     if stem != should:
         entry.diagnostics.report(id_, Message("the file must be called {should}.yaml", should=should))
     folder = entry.source.family
-    if entry.source.kind == "checks" and folder and folder not in folders:
+    if entry.source.kind in ("checks", "families") and folder and folder not in folders:
         entry.diagnostics.report(
             id_, Message("{id} belongs into the folder {folders}/", id=entry.id, folders=folders[0])
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.messages import Bilingual, Literal, Text
@@ -20,6 +23,7 @@ from envtune.model import (
 )
 
 Row = Mapping[str, Any]
+_STARTS_ENVTUNE = re.compile(r"(?:sudo |\{sudo\})?envtune (?:fix|check) ")
 
 # What shows that a job uses an NPU (`npu: true` of a signature). That a program asks whether there is one, or can use
 # one, shows nothing: is_torch_npu_available, `PyTorch NPU available: False`, `--device {cpu,cuda,npu}`. Nor do words
@@ -63,6 +67,26 @@ def check_from(data: Row) -> Check:
         note=data.get("note", False),
         covers=tuple(Covered(**row) for row in data.get("covers", ())),
     )
+
+
+def with_directories(check: Check, file: str, directories: Sequence[Path]) -> Check:
+    """Return a check of a `--catalog` directory with that option in its lines that start envtune: they need it, too."""
+    if not any(file.startswith(f"{os.path.abspath(directory)}/") for directory in directories):
+        return check
+    import shlex
+
+    words = " ".join(f"--catalog {shlex.quote(os.path.abspath(directory))}" for directory in directories)
+    if "{" in words:  # would be a field of the line
+        return check
+
+    def extended(commands: Sequence[Command]) -> tuple[Command, ...]:
+        return tuple(
+            row._replace(line=f"{row.line} {words}") if _STARTS_ENVTUNE.match(str(row.line)) else row
+            for row in commands
+        )
+
+    by_facts = tuple((when, extended(commands)) for when, commands in check.commands_by)
+    return check._replace(commands=extended(check.commands), commands_by=by_facts)
 
 
 def _severity_row(row: Row) -> SeverityRow:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple, Optional
+from typing import Any, Iterable, Mapping, NamedTuple, Optional
 
-from envtune.messages import Message, Text
+from envtune.messages import Bilingual, Message, Text
 
 
 class Family(NamedTuple):
@@ -39,7 +39,16 @@ def folders_of(prefix: str) -> tuple[str, ...]:
     return (FAMILIES[prefix].folder, letters) if prefix in FAMILIES else (letters,)
 
 
+_titles: dict[str, Text] = {}  # of the catalogue that was loaded
+
+
+def use_titles(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Take the headings of a site's families: the rows of their files (checks/<family>/family.yaml)."""
+    _titles.clear()
+    _titles.update((row["id"], Bilingual(row["title"]["en"], row["title"]["zh"])) for row in rows)
+
+
 def family_title(prefix: str) -> Optional[Text]:
-    """Return the heading of a family; None for a site's own."""
+    """Return the heading of a family; None for a site's own without one."""
     family = FAMILIES.get(prefix)
-    return _POLICY.get(prefix) if family is None else family.title
+    return _titles.get(prefix) or (_POLICY.get(prefix) if family is None else family.title)

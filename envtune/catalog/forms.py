@@ -11,7 +11,7 @@ from envtune import expect as matchers
 from envtune.catalog.tokens import is_token
 from envtune.catalog.yaml import Node
 from envtune.context import registry
-from envtune.messages import Message, enumerated
+from envtune.messages import N_, Message, enumerated
 from envtune.schema.types import (
     AnyOf,
     Anything,
@@ -37,21 +37,21 @@ TEXT = Str(least=1)
 REGEX = Str(name=Message("a regular expression"), check=regular_expression, keywords={"format": "regex"})
 TOKEN = Str(name=Message("words such as notify wait, alternatives between |"), check=is_token)
 STEP_KINDS: Mapping[str, str] = {
-    "cpu.set_governor": "Set the governor of every CPU frequency policy, until the next boot.",
-    "sysctl.set": "Set a kernel parameter now and for the next boot.",
-    "sysfs.write": "Write a value to a file below /sys.",
-    "service.enable": "Have an installed service start at boot.",
-    "file.dropin": "Put a file of our own into a configuration directory.",
-    "environment.export": "Export a variable from the job's environment file.",
-    "images.install_pillow": "Replace the Pillow of the job's Python by the build that fits the CPU.",
-    "images.install_opencv": "Keep one of several OpenCV distributions of the job's Python.",
-    "cann.install_te": "Replace te, topi and hccl of the job's Python by what the active CANN ships.",
-    "images.patch_torchvision": "Change a known line of an installed Python file.",
-    "packages.install": "Install packages with the system's package manager.",
-    "cpu.set_governor_at_boot": "Set the performance governor at every boot.",
-    "firewall.allow": "Allow ports between the peers.",
-    "processes.terminate": "End a process.",
-    "instructions": "Steps that a person does: {en: [...], zh: [...]}.",
+    "cpu.set_governor": N_("Set the governor of every CPU frequency policy, until the next boot."),
+    "sysctl.set": N_("Set a kernel parameter now and for the next boot."),
+    "sysfs.write": N_("Write a value to a file below /sys; it lasts until the next boot."),
+    "service.enable": N_("Have an installed service start at boot; it is not started now."),
+    "file.dropin": N_("Write a file of envtune's own into a drop-in directory below /etc; other files stay."),
+    "environment.export": N_("Set the variables that the failed checks want, in the job's launch script or env file."),
+    "images.install_pillow": N_("Replace the Pillow of the job's Python by the build that fits the CPU."),
+    "images.install_opencv": N_("Keep one of several OpenCV distributions of the job's Python."),
+    "cann.install_te": N_("Replace te, topi and hccl of the job's Python by what the active CANN ships."),
+    "images.patch_torchvision": N_("Change a known line of an installed Python file."),
+    "packages.install": N_("Install packages with the system's package manager."),
+    "cpu.set_governor_at_boot": N_("Set the performance governor at every boot."),
+    "firewall.allow": N_("Allow the job's ports between the peers."),
+    "processes.terminate": N_("End a process."),
+    "instructions": N_("Steps for a person: {en: [...], zh: [...]}; in a site's playbook also a plain list."),
 }
 
 
@@ -75,6 +75,23 @@ def either(record: Record, *names: str) -> Special:
 LINES = several(TEXT)
 
 
+def in_any_language(item: Type) -> Special:
+    """Return the form of a text (or list of texts) of a site: as it is, or `{en: ..., zh: ...}`, of which one will do.
+
+    What is missing in one language is taken from the other.
+    """
+    record = Record(Field("en", item), Field("zh", item), form="{en: ..., zh: ...}", least=1)
+
+    def judge(validator: Validator, node: Node) -> Any:
+        if node.kind != "mapping":
+            words = validator.judge(node, item)
+            return None if words is None else {"en": words, "zh": words}
+        found = validator.judge(node, record)
+        return found and {"en": found.get("en", found.get("zh")), "zh": found.get("zh", found.get("en"))}
+
+    return Special(judge, lambda: AnyOf(item, record))
+
+
 # ---------------------------------------------------------------------- probe
 
 
@@ -89,7 +106,7 @@ def _probe(validator: Validator, node: Node) -> Any:
     try:
         function = _imported(validator, kind, registry.find_probe)
     except KeyError:
-        return validator.unknown_word(kind, Message("a probe"), registry.probe_names())
+        return validator.unknown_word(kind, Message("a probe (see `envtune list probes`)"), registry.probe_names())
     return {kind.text: _call(validator, kind, arguments, function, registry.probe_arguments)}
 
 
@@ -118,7 +135,7 @@ def _call(
     for name, parameter in parameters.items():
         if arguments.get(name) is None and parameter.default is inspect.Parameter.empty:
             validator.report(kind, Message("the argument {name} is missing", name=name))
-    fields = (Field(name, _type_of(_hint(parameter.annotation, scope))) for name, parameter in parameters.items())
+    fields = (Field(name, argument_type(_hint(parameter.annotation, scope))) for name, parameter in parameters.items())
     return validator.judge(arguments, optional(Record(*fields, form="{argument: value}")))
 
 
@@ -131,20 +148,20 @@ def _hint(annotation: Any, scope: Mapping[str, Any]) -> Any:
         return Any
 
 
-def _type_of(hint: Any) -> Type:
+def argument_type(hint: Any) -> Type:
     """Return the type of what may be given for a parameter of that Python type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint in _PLAIN:
         return _PLAIN[hint]
     if origin is Union:
-        options = [_type_of(one) for one in inner]
+        options = [argument_type(one) for one in inner]
         return Anything() if any(isinstance(one, Anything) for one in options) else AnyOf(*options)
     if origin is typing.Literal and all(isinstance(word, str) for word in inner):
         return Str(choices=inner)
     if origin is not None and issubclass(origin, collections.abc.Mapping):
-        return MapOf(_type_of(inner[1]))
+        return MapOf(argument_type(inner[1]))
     if origin is not None and issubclass(origin, collections.abc.Iterable):
-        return ListOf(_type_of(inner[0]))
+        return ListOf(argument_type(inner[0]))
     return Anything()
 
 
@@ -213,7 +230,7 @@ _WANTED_FACT = AnyOf(_FACT, _FACTS, Record(Field("not", AnyOf(_FACT, _FACTS), ""
 def _applies_form() -> Record:
     """Return `{fact: value}`; a value is a text, true or false, a list (any of them) or `{not: ...}`."""
     fields = (Field(name, _WANTED_FACT) for name in registry.fact_names())
-    return Record(*fields, key=Message("a fact"), form="{fact: value}", least=1)
+    return Record(*fields, key=Message("a fact (see `envtune list facts`)"), form="{fact: value}", least=1)
 
 
 APPLIES = Special(lambda validator, node: validator.judge(node, _applies_form()), _applies_form)
@@ -244,23 +261,27 @@ EXAMPLE = Special(
 _INSTRUCTIONS = Record(Field("en", LINES, "", True), Field("zh", LINES, "", True), form="{en: [...], zh: [...]}")
 
 
-def _steps(validator: Validator, node: Node) -> Any:
-    """Judge `[{kind: {arguments}}]` with kinds of a closed list."""
-    if not validator.filled(node, "list", "[{kind: {...}}]"):
-        return None
-    return [_step(validator, step) for step in node.items()]
+def _steps_with(instructions: Type) -> Special:
+    """Return `[{kind: {arguments}}]` with kinds of a closed list."""
+
+    def judge(validator: Validator, node: Node) -> Any:
+        if not validator.filled(node, "list", "[{kind: {...}}]"):
+            return None
+        return [_step(validator, step, instructions) for step in node.items()]
+
+    return Special(judge, lambda: _steps_form(instructions))
 
 
-def _step(validator: Validator, step: Node) -> Any:
+def _step(validator: Validator, step: Node, instructions: Type) -> Any:
     if not validator.filled(step, "mapping", "{kind: {...}}"):
         return None
     if len(step.value) != 1:
         return validator.report(step, Message("a step is one key, {kind: {...}}"))
     ((kind, arguments),) = step.value
     if kind.text not in STEP_KINDS:
-        return validator.unknown_word(kind, Message("a kind of step"), STEP_KINDS)
+        return validator.unknown_word(kind, Message("a kind of step (see `envtune list steps`)"), STEP_KINDS)
     if kind.text == "instructions":
-        return {kind.text: _instructions(validator, arguments)}
+        return {kind.text: _instructions(validator, arguments, instructions)}
     try:
         function = _imported(validator, kind, registry.find_action)
     except KeyError:
@@ -268,8 +289,8 @@ def _step(validator: Validator, step: Node) -> Any:
     return {kind.text: _call(validator, kind, arguments, function, registry.action_arguments)}
 
 
-def _instructions(validator: Validator, node: Node) -> Any:
-    lines = validator.judge(node, _INSTRUCTIONS)
+def _instructions(validator: Validator, node: Node, form: Type) -> Any:
+    lines = validator.judge(node, form)
     en, zh = node.get("en"), node.get("zh")
     if en is not None and zh is not None and en.kind == zh.kind == "list" and len(en.value) != len(zh.value):
         message = Message(
@@ -279,9 +300,9 @@ def _instructions(validator: Validator, node: Node) -> Any:
     return lines
 
 
-def _steps_form() -> Type:
+def _steps_form(instructions: Type) -> Type:
     kinds = {name: Field(name, Record(closed=False), doc) for name, doc in STEP_KINDS.items()}
-    kinds["instructions"] = kinds["instructions"]._replace(type=_INSTRUCTIONS)
+    kinds["instructions"] = kinds["instructions"]._replace(type=instructions)
     for former, name in registry.former_names("actions").items():
         kinds.setdefault(
             former, Field(former, Record(closed=False), f"The former name of {name}, for one more release.")
@@ -289,4 +310,5 @@ def _steps_form() -> Type:
     return several(Record(*kinds.values(), least=1, most=1))
 
 
-STEPS = Special(_steps, _steps_form)
+STEPS = _steps_with(_INSTRUCTIONS)
+SITE_STEPS = _steps_with(in_any_language(LINES))

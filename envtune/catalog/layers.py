@@ -36,7 +36,7 @@ MAX_BYTES = 256 * 1024  # of a catalogue file
 
 
 class Source(NamedTuple):
-    """One catalogue file. `kind` is checks, faq, codes or playbooks; `shown` its path as a diagnostic names it."""
+    """One catalogue file; `kind` is one of schema.KINDS or codes, `shown` its path as a diagnostic names it."""
 
     path: str
     kind: str
@@ -63,6 +63,8 @@ def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
         directory = os.path.abspath(path)
         if not os.path.isdir(directory):
             raise UsageError(Message("--catalog {path}: not a directory", path=path))
+        if directory in [layer.directory for layer in found]:
+            continue  # named twice, or the site's own
         parts = [part for part in ("checks", "playbooks") if os.path.isdir(os.path.join(directory, part))]
         found.append(Layer(directory, flat=not parts))
     return tuple(found)
@@ -93,7 +95,8 @@ def _below(layer: Layer, directory: str, kind: str, family: str = "") -> Iterato
         if entry.name.startswith("."):
             continue
         if entry.name.endswith((".yaml", ".yml")):
-            yield _source(layer, entry, kind, family)
+            is_family = kind == "checks" and entry.name == "family.yaml"
+            yield _source(layer, entry, "families" if is_family else kind, family)
         elif not family and entry.is_dir() and not (kind == "checks" and entry.name == "examples"):
             below = _KINDS_OF_FOLDERS.get(entry.name, kind) if kind == "checks" else kind
             yield from _below(layer, entry.path, below, entry.name)

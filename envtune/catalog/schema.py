@@ -1,11 +1,12 @@
-"""The fields of the three kinds of catalogue entries; docs/schema publishes them for editors that complete YAML.
+"""The fields of the kinds of catalogue entries; docs/schema publishes them for editors that complete YAML.
 
-The order of the fields is the order in which a file gives them. What needs rules of its own is in forms.py.
+The order of the fields is the order in which a file gives them. What needs rules of its own is in forms.py. The entries
+of a site have a form of their own (SITE_TABLES): one language is enough, and fewer fields are required.
 """
 
 from __future__ import annotations
 
-from typing import Mapping
+from typing import Any, Mapping
 
 from envtune.catalog.forms import (
     APPLIES,
@@ -15,31 +16,36 @@ from envtune.catalog.forms import (
     NAME,
     PROBE,
     REGEX,
+    SITE_STEPS,
     STEPS,
     TEXT,
     TOKEN,
     either,
+    in_any_language,
     several,
 )
 from envtune.messages import Message
-from envtune.schema.types import AnyOf, Bool, Field, MapOf, Number, Record, Str
+from envtune.schema.types import AnyOf, Bool, Field, MapOf, Number, Record, Str, Type
 
 ID = "[A-Z]{2,9}[0-9]{3}"
 FAQ_ID = "[A-Z][0-9]{2,3}"
-KINDS = ("checks", "faq", "playbooks")
+KINDS = ("checks", "faq", "playbooks", "families")
 TITLES: Mapping[str, str] = {
     "checks": "envtune check (checks/<family>/<ID>-<name>.yaml)",
     "faq": "envtune FAQ entry (checks/faq/<ID>-<name>.yaml)",
     "playbooks": "envtune playbook (playbooks/<family>/<id>.yaml)",
 }
+FAMILY_FILE = "family"  # the stem of the file that describes the family in whose folder it lies
 BILINGUAL = Record(
     Field("en", TEXT, "", True, Message("en is missing; write the English text, too")),
     Field("zh", TEXT, "", True, Message("zh is missing; write the Chinese text, too")),
     form="{en: ..., zh: ...}",
 )
 
+IN_ANY_LANGUAGE = in_any_language(TEXT)
+
 SEVERITY = Str(choices=("info", "low", "medium", "high", "critical"))
-ORIGIN = Str(choices=("seed", "inferred", "outside"))
+ORIGIN = Str(choices=("seed", "inferred", "outside", "site"))
 TEXTS = several(BILINGUAL)
 _LINES = "[0-9]+(-[0-9]+)?"
 SEED = Str(f"[0-9]{{3}}:{_LINES}([,;] ?([0-9]{{3}}:)?{_LINES})*", "003:1349-1403")
@@ -136,7 +142,7 @@ _SIGNATURE = Record(
     Field("npu", Bool(), "The inputs or those variables must show that the job uses an NPU, too."),
     Field("unless", several(REGEX), "None may be told: by the same file or those variables."),
 )
-SIGNATURE = either(_SIGNATURE, "regex", "tokens")
+SIGNATURES = several(either(_SIGNATURE, "regex", "tokens"))
 
 _SUBJECT = Field("subject", TEXT, "Of the finding; `npu{device}` names what a signature captured, `*` is anything.")
 _ACTUAL = Field("actual", TEXT, "A regular expression for what was found, in English; it may name groups, too.")
@@ -158,7 +164,7 @@ FAQ = Record(
     Field("id", Str(FAQ_ID, "F06"), "F: the porting guide's FAQ chapter; X: a symptom told elsewhere.", True),
     *_IDENTITY,
     Field("aliases", several(Str(FAQ_ID, "F10")), "Entries that say the same thing."),
-    Field("signatures", several(SIGNATURE), "How the error looks in a log.", True),
+    Field("signatures", SIGNATURES, "How the error looks in a log.", True),
     Field("precedence", Number(0, 1000, whole=True), "Where several entries match a line, the highest wins."),
     Field(
         "role",
@@ -197,4 +203,40 @@ PLAYBOOK = Record(
     Field("references", LINES, "Pages or documents that say so."),
 )
 
-TABLES: Mapping[str, Record] = {"checks": CHECK, "faq": FAQ, "playbooks": PLAYBOOK}
+FAMILY = Record(
+    Field("id", Str("[A-Z]{2,9}", "SITE"), "The letters of the ids of the family.", True),
+    Field("title", BILINGUAL, "The heading of the family in a report.", True),
+)
+
+TABLES: Mapping[str, Record] = {"checks": CHECK, "faq": FAQ, "playbooks": PLAYBOOK, "families": FAMILY}
+
+# What a site's entry need not say, and what holds then; the rationale of a check is its title (compile.py).
+SITE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "checks": {"status": "stable", "origin": "site"},
+    "faq": {"side": "host"},
+    "playbooks": {},
+    "families": {},
+}
+SIGNATURE_DEFAULTS: Mapping[str, Any] = {"strength": "strong", "origin": "site"}
+
+
+def _of_a_site(table: Record, *optional: str) -> Record:
+    """Return the form of a site's entry: texts in any language, and what has a default is not required."""
+    types: Mapping[int, Type] = {
+        id(BILINGUAL): IN_ANY_LANGUAGE,
+        id(TEXTS): several(IN_ANY_LANGUAGE),
+        id(STEPS): SITE_STEPS,
+        id(SIGNATURES): several(either(_relaxed(_SIGNATURE, *SIGNATURE_DEFAULTS), "regex", "tokens")),
+    }
+    fields = (field._replace(type=types.get(id(field.type), field.type)) for field in table.fields)
+    return _relaxed(Record(*fields), *optional)
+
+
+def _relaxed(table: Record, *optional: str) -> Record:
+    return Record(*(field._replace(required=field.required and field.name not in optional) for field in table.fields))
+
+
+SITE_TABLES: Mapping[str, Record] = {
+    kind: _of_a_site(table, *SITE_DEFAULTS[kind], *(("rationale",) if kind == "checks" else ()))
+    for kind, table in TABLES.items()
+}

@@ -20,7 +20,7 @@ from envtune.errors import UsageError
 from envtune.messages import Bilingual, Message, Text
 from envtune.records import NamedTuple
 
-KINDS = ("checks", "faq", "playbooks", "codes")
+KINDS = ("checks", "faq", "playbooks", "families", "codes")
 LINES = (*KINDS, "warnings", "registry")
 RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -30,6 +30,8 @@ VERBS: Mapping[str, str] = {
     "explain": "explain",
     "list": "list_",
     "policy": "policy.command",
+    "new": "site.new",
+    "test-catalog": "site.test_catalog",
 }
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # UsageError, which typer does not name
 HELP = N_("Makes an Ascend NPU training host ready and keeps it so.")

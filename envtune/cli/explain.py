@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 HELP = N_(
     """What a check looks at and why, what a known error means, what a playbook does.
 
+Also what a probe or a step of a playbook takes.
+
 \b
   envtune explain CPU001                       a check, by id
   envtune explain governor-not-performance     or by name
   envtune explain F06                          an entry of the FAQ
   envtune explain 507011                       an error code: 507011, EI0006, ERR02200, HCCL7
   envtune explain set-bios-power-policy        a playbook
+  envtune explain sysctl.value                 a probe, with its arguments and an example
+  envtune explain sysctl.set                   a step of a playbook
 """
 )
 ENTRY = typer.Argument(..., metavar="ID", help=N_("Id or name; see `envtune list`."))
@@ -39,9 +43,31 @@ def command(
     lang = options.language(lang)
     loaded = load_with_policy(catalog, lang)
     catalogue = loaded.catalogue
-    entry = loaded.explained(find_entry(catalogue, entry_id))
     width, colour = options.terminal_width(), options.colour_wanted()
+    reference = _reference_page(entry_id, catalogue, lang, width, colour)
+    if reference is not None:
+        typer.echo(reference)
+        return
+    entry = loaded.explained(find_entry(catalogue, entry_id))
     typer.echo(terminal_page(entry, catalogue, lang, width=width, colour=colour))
+
+
+def _reference_page(word: str, catalogue: Catalogue, lang: str, width: int, colour: bool) -> Optional[str]:
+    """Return the page of a probe or step (a name with a dot), or of a fact; None for other words."""
+    from envtune.context.registry import fact_names
+
+    if "." not in word and word not in fact_names():
+        return None
+    from envtune.catalog.reference import find_reference, references
+    from envtune.report.reference import terminal_page
+
+    try:
+        row = find_reference(word)
+    except KeyError:
+        from envtune.catalog.selection import unknown
+
+        raise unknown(word, [row.id for kind in ("probes", "steps") for row in references(kind)]) from None
+    return terminal_page(row, catalogue, lang, width=width, colour=colour)
 
 
 def find_entry(catalogue: Catalogue, word: str) -> Entry:

@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 HELP = N_(
     """The checks, the FAQ entries, the playbooks or the error codes of the catalogue, a line each.
 
+Also what a catalogue is written with: probes, steps of playbooks, facts.
+
 \b
   envtune list checks
   envtune list faq --lang zh
   envtune list playbooks --format json
   envtune list codes
+  envtune list probes
 """
 )
-KINDS = ("checks", "faq", "playbooks", "codes")
-KIND = typer.Argument(..., metavar="checks|faq|playbooks|codes")
+REFERENCES = ("probes", "steps", "facts")
+KINDS = ("checks", "faq", "playbooks", "codes", *REFERENCES)
+KIND = typer.Argument(..., metavar="KIND", help=N_("checks, faq, playbooks, codes, probes, steps or facts."))
 
 
 def command(
@@ -37,11 +41,24 @@ def command(
     lang = options.language(lang)
     options.require_choice("list", kind, KINDS)
     options.require_choice("--format", format_, options.FORMATS)
+    if kind in REFERENCES:
+        _print_references(kind, format_, lang)
+        return
     catalogue = options.load_catalogue(catalog, lang)
     if format_ == "json":
         options.print_json(code_rows(catalogue, lang) if kind == "codes" else rows(catalogue, kind, lang), 1)
         return
     for line in table(catalogue, kind, lang, options.terminal_width()):
+        typer.echo(line)
+
+
+def _print_references(kind: str, format_: str, lang: str) -> None:
+    from envtune.report import reference
+
+    if format_ == "json":
+        options.print_json(reference.rows(kind, lang), 1)
+        return
+    for line in reference.table(kind, lang, options.terminal_width()):
         typer.echo(line)
 
 

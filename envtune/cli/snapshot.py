@@ -6,12 +6,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence
 
 import typer
 
 from envtune.cli import options
 from envtune.messages import N_, Literal, Message, Text
+
+if TYPE_CHECKING:
+    from envtune.job.target import TargetOptions
 
 HELP = N_(
     """Record this host: everything the checks look at, without secrets, as one small file.
@@ -23,6 +26,8 @@ Reads only; needs no root. Judge it anywhere with `envtune check --snapshot FILE
   envtune snapshot -o job.tar.gz --pid 4711           a running job
   envtune snapshot -o job.tar.gz --script train.sh    the environment that a launch script sets
   envtune snapshot > host.tar.gz                      to standard output
+
+The checks of /etc/envtune and --catalog are run on the recorder, so that the file holds what they read, too.
 
 Values of variables and options that look like keys, tokens or passwords are left out. Exit status: 0, or 2.
 """
@@ -38,6 +43,7 @@ def command(
     pid: Optional[int] = options.PID,
     script: Optional[str] = options.SCRIPT,
     env_file: Optional[str] = options.ENV_FILE,
+    catalog: Optional[List[Path]] = options.CATALOG,
     lang: Optional[str] = options.LANG,
 ) -> None:
     from envtune.collector.snapshot import write_new
@@ -53,7 +59,7 @@ def command(
     _require_writable(output, force)
     clock = time.monotonic()
     target = resolve_target(LocalHost(), TargetOptions(python, pid, script, env_file))
-    recording = record_host(target)
+    recording = record_host(target, _recorder_of_site_checks(catalog or [], target, lang))
     if output is None:
         write_bytes(recording.data)
     else:
@@ -64,6 +70,21 @@ def command(
     seconds = time.monotonic() - clock
     summary = _summary(str(output or "-"), len(recording.data), seconds, recording.unread)
     typer.echo(shown(summary, lang), err=True)
+
+
+def _recorder_of_site_checks(catalog: List[Path], target: TargetOptions, lang: str) -> Callable[[Any], None]:
+    """Return what records the reading of checks that are not shipped; the catalogue is loaded only where there are."""
+    from envtune.catalog.layers import overlays
+
+    directories = [layer.directory for layer in overlays(catalog)]
+    if not directories:
+        return lambda recorder: None
+    from envtune.context.recording import record_checks
+
+    catalogue = options.load_catalogue(catalog, lang)
+    files = catalogue.files("checks")
+    checks = [check for check in catalogue.checks if files[check.id].startswith(tuple(f"{d}/" for d in directories))]
+    return lambda recorder: record_checks(recorder, checks, target)
 
 
 def _require_writable(output: Optional[Path], force: bool) -> None:

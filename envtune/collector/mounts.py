@@ -16,6 +16,8 @@ REMOTE = (  # without the number of a version; and every fuse.*
     "panfs", "wekafs", "pvfs", "ocfs", "gfs", "virtiofs", "dpc", "ncpfs",
 )  # fmt: skip
 TOUCH_SECONDS = 2.0
+# Whose space is recorded; that of others may hang.
+MEASURED = ("ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "zfs", "f2fs", "vfat")
 
 
 class Mounts:
@@ -125,7 +127,7 @@ def mounted_disks() -> List[Dict[str, Any]]:
     for line in read_bytes("/proc/self/mountinfo").decode("utf-8", "replace").splitlines():
         fields = line.split()
         path, kind = fields[4], fields[fields.index("-") + 1]
-        if kind in ("ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "zfs", "f2fs", "vfat") or path == "/":
+        if kind in MEASURED or path == "/":
             try:
                 rows.append(disk_space(path))
             except OSError:

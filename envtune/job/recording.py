@@ -6,22 +6,28 @@ shell interpreter reads them through the recorder.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, TypeVar
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence, TypeVar
 
 from envtune.collector.snapshot import pack, take
-from envtune.host import host_error
+from envtune.errors import NotRecorded
+from envtune.host import command_result, host_error
 from envtune.job.environment import declared_environment, read_environment
 from envtune.job.target import TargetOptions
+from envtune.model import CommandResult, Disk, Process
 
 T = TypeVar("T")
 
 
 class _RecorderHost:
-    """A recorder that raises the errors of a `Host`."""
+    """A recorder that raises the errors of a `Host`, and is one as far as files, commands and processes go."""
+
+    live = True
 
     def __init__(self, recorder: Any) -> None:
         self._recorder = recorder
         self.environ, self.uname, self.cwd = recorder.environ, recorder.uname, recorder.cwd
+        self.name, self.euid = recorder.uname["nodename"], recorder.identity["euid"]
+        self.now = recorder.identity["now"]
 
     def read(self, path: str) -> str:
         return _translated(lambda: str(self._recorder.read(path)), path)
@@ -35,6 +41,33 @@ class _RecorderHost:
     def readlink(self, path: str) -> str:
         return _translated(lambda: str(self._recorder.readlink(path)), path)
 
+    def head(self, path: str) -> bytes:
+        return _translated(lambda: bytes(self._recorder.head(path)), path)
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        return _translated(lambda: tuple(self._recorder.listdir(path)), path)
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        return _translated(lambda: tuple(self._recorder.glob(pattern)), pattern)
+
+    def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
+        return command_result(self._recorder.run(argv, timeout))
+
+    def processes(self) -> tuple[Process, ...]:
+        rows = self._recorder.machine.processes()
+        if not isinstance(rows, list):
+            raise NotRecorded("processes")
+        return tuple(Process(row["pid"], row["ppid"], row["user"], row["name"]) for row in rows)
+
+    def disk(self, path: str) -> Disk:
+        self.stat(path)
+        raise NotRecorded(path, "the table of disks is recorded anyway")
+
+
+def as_host(recorder: Any) -> Any:
+    """Return the recorder as a `Host`: what is read through it is kept."""
+    return _RecorderHost(recorder)
+
 
 def _translated(read: Callable[[], T], path: str) -> T:
     try:
@@ -45,7 +78,7 @@ def _translated(read: Callable[[], T], path: str) -> T:
 
 def record_environment(recorder: Any, options: TargetOptions) -> None:
     """Record what names the job's environment; the recorder looks afterwards where its variables point to."""
-    host: Any = _RecorderHost(recorder)
+    host = as_host(recorder)
     if options.pid is not None and (options.script is not None or options.env_file is not None):
         declared_environment(host, options)
     environment = read_environment(host, options)
@@ -60,10 +93,15 @@ class Recording(NamedTuple):
     unread: tuple[str, ...]
 
 
-def record_host(target: TargetOptions) -> Recording:
-    """Record this host and the job's environment; reads only."""
+def record_host(target: TargetOptions, more: Callable[[Any], None] = lambda recorder: None) -> Recording:
+    """Record this host and the job's environment; reads only. `more` may read further things through the recorder."""
+
+    def record(recorder: Any) -> None:
+        record_environment(recorder, target)
+        more(recorder)
+
     named = {"python": target.python, "pid": target.pid, "script": target.script, "env_file": target.env_file}
-    snapshot = take(named, more=lambda recorder: record_environment(recorder, target))
+    snapshot = take(named, more=record)
     return Recording(pack(snapshot), tuple(_unread(snapshot)))
 
 

@@ -97,7 +97,7 @@ class _Renderer:
         yield from self._values(group)
         shown = group[:MAX_SUBJECTS]
         yield from self._row("where", ", ".join(dict.fromkeys(self._source(f) for f in shown)))
-        yield from self._row("why", self._to(check.rationale))
+        yield from self._row("why", self._to(check.why))
         yield from self._row("fix", self._to(check.remedy))
         yield from self._commands(shown)
 

@@ -85,11 +85,15 @@ def sections(entry: Entry, catalogue: Catalogue) -> tuple[Section, ...]:
 
 def terminal_page(entry: Entry, catalogue: Catalogue, lang: str, *, width: int, colour: bool) -> str:
     """Return the entry for a terminal of `width` columns."""
+    return page(label(entry), entry.title, head(entry), sections(entry, catalogue), lang, width=width, colour=colour)
+
+
+def page(name: str, title: Text, below: Text, parts: Iterable[Section], lang: str, *, width: int, colour: bool) -> str:
+    """Return a page for a terminal: name, title, the line below it, and its sections."""
     paint = Paint(colour)
-    title = wrap(printable(entry.title.to(lang)), width)
-    summary = (paint(line, "dim") for line in wrap(head(entry).to(lang), width))
-    lines = [paint(label(entry), "bold"), *title, *summary]
-    for section in sections(entry, catalogue):
+    summary = (paint(line, "dim") for line in wrap(below.to(lang), width))
+    lines = [paint(name, "bold"), *wrap(printable(title.to(lang)), width), *summary]
+    for section in parts:
         lines += ["", paint(section.heading.to(lang), "bold"), *_terminal(section, lang, width)]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -105,7 +109,7 @@ def _terminal(section: Section, lang: str, width: int) -> Iterator[str]:
 
 
 def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
-    yield Section(Message("Why it matters"), "text", (check.rationale,))
+    yield Section(Message("Why it matters"), "text", (check.why,) if check.why else ())
     yield Section(Message("What is read"), "text", _probe(check))
     yield Section(Message("Expected"), "text", (describe(check.expect),))
     yield Section(Message("Applies to"), "list", tuple(_facts(check.applies)))
@@ -134,25 +138,12 @@ def without_host(check: Check, line: str) -> str:
 
 
 def _probe(check: Check) -> tuple[Text, ...]:
+    from envtune.catalog.reference import summary_of
     from envtune.context.registry import find_probe
 
     arguments = ", ".join(f"{name}: {value_text(value)}" for name, value in check.arguments.items())
     call = f"{check.probe} ({arguments})" if arguments else check.probe
-    summary = " ".join((find_probe(check.probe).__doc__ or "").split("\n\n")[0].split())
-    return (_Probe(call, summary),)
-
-
-class _Probe(Text):
-    """The call of a probe; in English with the summary of its docstring, which has no translation."""
-
-    __slots__ = ("call", "summary")
-
-    def __init__(self, call: str, summary: str) -> None:
-        self.call, self.summary = call, summary
-
-    def to(self, lang: str) -> str:
-        """Return the call, and its summary where `lang` is the language of the code."""
-        return f"{self.call}: {self.summary}" if self.summary and lang == "en" else self.call
+    return (Message("{call}: {summary}", call=call, summary=Message(summary_of(find_probe(check.probe)))),)
 
 
 def _conditions(row: SeverityRow) -> Iterator[Text]:

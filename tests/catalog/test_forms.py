@@ -30,7 +30,7 @@ CHECK, FAQ, PLAYBOOK = (
 
 def diagnostics_of(root: Path) -> list[str]:
     """`path:line:column: message` below `root`, of every file there."""
-    files = sources(Layer(str(root)))
+    files = sources(Layer(str(root), own=True))
     try:
         compile_rows([(file, content(file)) for file in files], {})
     except CatalogError as error:
@@ -144,12 +144,12 @@ WRONG = {
     "unknown probe": (
         "probe: {cpufreq.governor: {}}",
         None,
-        "11:9: cpufreq.governor is not a probe; did you mean cpu.governors",
+        "11:9: cpufreq.governor is not a probe (see `envtune list probes`); did you mean cpu.governors",
     ),
     "unknown module": (
         "probe: {cpufrq.governors: {}}",
         None,
-        "11:9: cpufrq.governors is not a probe; did you mean cpu.governors",
+        "11:9: cpufrq.governors is not a probe (see `envtune list probes`); did you mean cpu.governors",
     ),
     "unknown argument": (
         "probe: {system.fact: {nam: arch}}",
@@ -181,7 +181,11 @@ WRONG = {
     "octal number": ("expect: {ge: 0644}", None, "12:14: this is a text; it must be a number"),
     "same must be true": ("expect: {same: false}", None, "12:16: must be true"),
     "list expected": ("expect: {eq: [1]}", None, "12:14: this is a list; it must be a text, a whole number, true or"),
-    "unknown fact": ("applies: {contaner: false}", None, "10:11: contaner is not a fact; did you mean container"),
+    "unknown fact": (
+        "applies: {contaner: false}",
+        None,
+        "10:11: contaner is not a fact (see `envtune list facts`); did you mean container",
+    ),
     "odd negation": (
         "applies: {arch: {nto: x86_64}}",
         None,
@@ -208,7 +212,7 @@ WRONG = {
     ),
     "anchor": ("tags: &t [preflight]", None, "9:7: &t: anchors and aliases are not used in the catalogue"),
     "tag": ("tags: [!!python/name:os.system preflight]", None, "9:8: !!python/name:os.system: tags are not used"),
-    "number as key": ("applies: {1: false}", None, "10:11: 1 is not a fact"),
+    "number as key": ("applies: {1: false}", None, "10:11: 1 is not a fact (see `envtune list facts`)"),
     "list as key": ("applies: {[a]: false}", None, "10:11: a key must be text"),
     "nothing as key": ("applies: {~: false}", None, "10:11: a key must be text"),
     "unknown key of an example": (
@@ -257,12 +261,12 @@ PLAYBOOK_WRONG = {
     "unknown step": (
         "- instructions",
         "- instruction",
-        f"{PLAYBOOK}:7:5: instruction is not a kind of step; did you mean instructions",
+        f"{PLAYBOOK}:7:5: instruction is not a kind of step (see `envtune list steps`); did you mean instructions",
     ),
     "free shell": (
         "- instructions: {en: [Do it.], zh: [执行。]}",
         "- shell: rm -rf /",
-        f"{PLAYBOOK}:7:5: shell is not a kind of step",
+        f"{PLAYBOOK}:7:5: shell is not a kind of step (see `envtune list steps`)",
     ),
     "step left out in Chinese": (
         "en: [Do it.]",

@@ -68,7 +68,7 @@ def test_the_language_follows_the_locale() -> None:
 @pytest.mark.slow
 def test_the_help_of_every_verb_is_translated() -> None:
     """Every line that is not an example has Chinese in it, or names options only."""
-    verbs = re.findall(r"^  (\w+)  ", (GOLDEN / "help.zh.txt").read_text("utf-8"), re.MULTILINE)
+    verbs = re.findall(r"^  ([\w-]+)  ", (GOLDEN / "help.zh.txt").read_text("utf-8"), re.MULTILINE)
     assert len(verbs) >= 11
     for verb in verbs:
         done = envtune(verb, "--help", "--lang", "zh")

@@ -204,7 +204,57 @@ def test_a_hostile_overlay_cannot_write_to_the_terminal(tmp_path: Path) -> None:
         assert "\x07" not in text
 
 
+def test_explain_a_probe_shows_arguments_an_example_and_its_users() -> None:
+    page = run("explain", "environment.variable", "--lang", "en").stdout
+    assert page.startswith("environment.variable\nOne variable: its value, or `unset`.\n")
+    assert "  - name (a text): Name of the variable." in page
+    assert "    probe: {environment.variable: {name: HCCL_SOCKET_IFNAME}}\n" in page
+    assert "- ENV003: " in page
+    assert "变量名。" in run("explain", "environment.variable", "--lang", "zh").stdout
+
+
+def test_explain_a_step_and_a_fact() -> None:
+    assert (
+        "  - sysctl.set: {key: vm.max_map_count, value: 262144}" in run("explain", "sysctl.set", "--lang", "en").stdout
+    )
+    assert "- reserve-job-ports: " in run("explain", "sysctl.set").stdout
+    assert "- CPU001: " in run("explain", "vm").stdout
+
+
+def test_explain_a_probe_of_a_shipped_check_shows_how_that_uses_it() -> None:
+    page = run("explain", "cpu.governors", "--lang", "en").stdout
+    assert "    probe:\n      cpu.governors: {}\n    expect:\n      all: {eq: performance}\n" in page
+
+
+def test_explain_a_mistyped_probe_names_the_nearest() -> None:
+    done = run("explain", "cpu.govenors", "--lang", "en")
+    assert done.exit_code == 2 and "cpu.governors" in done.stderr
+
+
+def test_a_check_says_what_it_reads_in_chinese_too() -> None:
+    assert "cpu.governors：读取每个频率策略的调速器。" in run("explain", "CPU001", "--lang", "zh").stdout
+
+
 # ---------------------------------------------------------------------- list
+
+
+@pytest.mark.parametrize(("kind", "name"), [("probes", "sysctl.value"), ("steps", "instructions"), ("facts", "npu")])
+def test_list_what_a_catalogue_is_written_with(kind: str, name: str) -> None:
+    rows = json.loads(run("list", kind, "--format", "json", "--lang", "en").stdout)
+    assert {row["kind"] for row in rows} == {kind[:-1]}
+    assert all(row["summary"] for row in rows)
+    assert name in [row["id"] for row in rows]
+    lines = run("list", kind).stdout.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [row["id"] for row in rows]
+
+
+def test_every_argument_is_described_in_both_languages() -> None:
+    for kind in ("probes", "steps"):
+        english, chinese = (json.loads(run("list", kind, "-f", "json", "--lang", lang).stdout) for lang in ("en", "zh"))
+        for row, other in zip(english, chinese):
+            assert row["summary"] != other["summary"], row["id"]
+            for argument, translated in zip(row["arguments"], other["arguments"]):
+                assert argument["summary"] not in ("", translated["summary"]), (row["id"], argument["name"])
 
 
 def test_list_checks_as_json_names_what_a_program_needs() -> None:

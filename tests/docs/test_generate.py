@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import posixpath
 import re
 from pathlib import Path
 from types import ModuleType
@@ -60,9 +61,8 @@ def test_every_link_leads_somewhere(made: dict[str, str]) -> None:
         prose = re.sub("```.*?```", "", text, flags=re.DOTALL) if path.endswith(".md") else ""
         for target in re.findall(r"\]\(([^)]+)\)", prose):
             file, _, anchor = target.partition("#")
-            parts = f"{path.partition('/')[0]}/{file}".split("/")
-            where = "/".join(parts[2:] if parts[1:2] == [".."] else parts)
-            assert where in made, f"{path}: {target}"
+            where = posixpath.normpath(posixpath.join(posixpath.dirname(path), file)) if file else path
+            assert where in made or (DOCS / where).is_file(), f"{path}: {target}"
             assert not anchor or f'<a id="{anchor}"></a>' in made[where], f"{path}: {target}"
 
 
@@ -75,6 +75,17 @@ def test_every_shipped_file_keeps_the_published_schema(name: str, kind: str, mad
     schema = json.loads(made[f"schema/{name}.json"])
     for path, data in (p.values for p in entries(kind)):
         assert conforms(data, schema) == [], path.name
+
+
+@pytest.mark.parametrize(("schema", "folder"), [("site-check", "probes"), ("site-playbook", "steps"), ("site-faq", "")])
+def test_the_examples_keep_the_published_schema_of_a_site(schema: str, folder: str, made: dict[str, str]) -> None:
+    import yaml
+
+    published = json.loads(made[f"schema/{schema}.json"])
+    paths = sorted((ROOT / "envtune" / "data" / "examples" / folder).glob("*.yaml"))
+    assert paths
+    for path in paths:
+        assert conforms(yaml.safe_load(path.read_text("utf-8")), published) == [], path.name
 
 
 def test_the_schema_refuses_what_the_loader_refuses(made: dict[str, str]) -> None:

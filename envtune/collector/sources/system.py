@@ -23,6 +23,7 @@ SYSTEM = Table(
         "/proc/device-tree/hypervisor/compatible",
         "/proc/meminfo",
         "/proc/self/cgroup",
+        "/proc/self/limits",
         "/proc/self/mountinfo",
         "/proc/self/status",
         "/proc/version",

@@ -210,7 +210,7 @@ def _check(
         status=_status(group, settings),
         rows=_rows(deciding, outcome, lang),
         waiver=_to(worst.reason, lang) if outcome is Outcome.WAIVED else "",
-        why=_to(check.rationale, lang) if wrong or counts.notes else "",
+        why=_to(check.why, lang) if wrong or counts.notes else "",
         remedy=_to(check.remedy, lang) if wrong else "",
         commands=_commands(commands, lang),
         sources=tuple(dict.fromkeys(filter(None, (_source(f.evidence.source, lang) for f in deciding)))),

@@ -78,7 +78,7 @@ def _required_torch(context: Context) -> str:
 
 @probe("cann.driver_compatibility", formerly="compat_probes.driver")
 def driver(context: Context) -> Iterable[Reading]:
-    """Read whether the driver that runs serves the active CANN.
+    """Read whether the running driver supports the active CANN.
 
     Three voices. The driver's compatible_version list names the CANN's product number (V100R001Cxx), or it refuses it;
     the vendor's tables accept the pair, refuse it (the N of the grid CANN x HDK), or do not list it. What accepts wins

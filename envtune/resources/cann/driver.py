@@ -141,7 +141,7 @@ def driver_running(context: Context) -> Iterable[Reading]:
 
 @fact("driver")
 def fact_driver(context: Context) -> Fact:
-    """Return the driver's version; none without a driver or device, where it cannot only be unmounted."""
+    """Return the driver's version; none without a driver or device."""
     return _package_fact(context, "driver")
 
 
@@ -188,7 +188,7 @@ def driver_trace(context: Context) -> Optional[str]:
 
 @probe("cann.firmware_match", formerly="driver.firmware_match")
 def firmware_match(context: Context) -> Iterable[Reading]:
-    """Read whether driver and firmware accept each other.
+    """Read whether driver and firmware are compatible.
 
     Rule: one delivery (equal package_version) or either side accepting the other is a match; both refusing is none; a
     file that is missing or silent leaves it unknown. Sources: porting guide 003:3024-3036 for the demand; key names and

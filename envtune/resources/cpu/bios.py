@@ -10,14 +10,14 @@ Without it the outcome is `unknown`: no file, register or command shows the poli
 from __future__ import annotations
 
 import json
-from typing import Any, Iterable, Mapping
+from typing import Annotated, Any, Iterable, Mapping
 
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Missing, Undetermined
 from envtune.host import Host
 from envtune.host.json import parse_json
-from envtune.messages import Message
+from envtune.messages import N_, Message
 from envtune.model import Evidence, Reading
 
 ATTESTATIONS = "/etc/envtune/attestations.json"
@@ -25,7 +25,7 @@ POWER_POLICY = "bios.power_policy"  # the key of an attestation; sites have it i
 
 
 @probe("cpu.bios_power_policy", formerly="bios.power_policy")
-def power_policy(context: Context, *, menu: str) -> Iterable[Reading]:
+def power_policy(context: Context, *, menu: Annotated[str, N_("Where the BIOS has the setting.")]) -> Iterable[Reading]:
     """Read the attested power policy in lower case; `menu` is the way to it in the BIOS.
 
     Source: porting guide 003:1325-1347 (x86), 003:1405-1429 (ARM).

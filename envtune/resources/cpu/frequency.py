@@ -137,7 +137,7 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
 
 @probe("cpu.available_governors", formerly="cpufreq.available_governors")
 def available_governors(context: Context) -> Iterable[Reading]:
-    """Read the governors every policy offers, as a tuple. Source: porting guide 003:1359-1387."""
+    """Read the governors that every policy offers. Source: porting guide 003:1359-1387."""
     for policy in context.cached(policies):
         yield _available_reading(context.host, policy, context.cached(driver_name))
 

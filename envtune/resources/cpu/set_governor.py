@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, Optional, Sequence
+from typing import Annotated, Iterable, Mapping, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, Undetermined, host_error_text
 from envtune.host import Host
-from envtune.messages import Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses
 from envtune.model import Change, Finding
 from envtune.ranges import join_subjects
 from envtune.resources.cpu.boot import boot_settings, enabled_link
@@ -17,7 +17,9 @@ from envtune.resources.files.change import file_operation, mounted_read_only
 
 
 @action("cpu.set_governor")
-def set_governor(context: Context, findings: Sequence[Finding], *, governor: str = "performance") -> Iterable[Change]:
+def set_governor(
+    context: Context, findings: Sequence[Finding], *, governor: Annotated[str, N_("Governor to set.")] = "performance"
+) -> Iterable[Change]:
     """Propose `governor` for every policy; one that the kernel does not offer it for stays as it is and is named."""
     host = context.host
     changes: list[tuple[Policy, str]] = []

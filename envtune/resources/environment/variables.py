@@ -7,14 +7,14 @@ Source of the profile: porting guide 003:2714-2750; what each torch_npu reads co
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Iterable, Mapping, Optional
+from typing import Annotated, Any, Iterable, Mapping, Optional
 
 from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host.json import parse_json
-from envtune.messages import Literal, Message, Text, enumerated
+from envtune.messages import N_, Literal, Message, Text, enumerated
 from envtune.model import Command, Evidence, Expectation, Reading, Wording
 from envtune.resources.environment.reference import (
     NO_TORCH_NPU,
@@ -37,13 +37,13 @@ WHITELIST = "HCCL_WHITELIST_DISABLE"
 
 
 @probe("environment.variable")
-def variable(context: Context, *, name: str) -> Iterable[Reading]:
+def variable(context: Context, *, name: Annotated[str, N_("Name of the variable.")]) -> Iterable[Reading]:
     """One variable: its value, or `unset`."""
     return [reading_of(context, name)]
 
 
 @probe("environment.torch_npu_variable")
-def torch_npu_variable(context: Context, *, name: str) -> Iterable[Reading]:
+def torch_npu_variable(context: Context, *, name: Annotated[str, N_("Name of the variable.")]) -> Iterable[Reading]:
     """One variable that only torch_npu reads; not applicable where the job's torch_npu does not read it.
 
     Where it has the value that training wants, it does not matter which torch_npu it is.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Iterable, Sequence
+from typing import Annotated, Iterable, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
-from envtune.messages import Message
+from envtune.messages import N_, Message
 from envtune.model import Change, Finding
 from envtune.resources.files.change import content, file_operation, mounted_read_only, needs_root, shown
 
@@ -17,13 +17,18 @@ OWN_NAME = re.compile(r"([0-9]+-)?envtune[-_.a-z0-9]*")
 
 
 @action("file.dropin")
-def dropin(context: Context, findings: Sequence[Finding], *, path: str, text: str) -> Iterable[Change]:
+def dropin(
+    context: Context,
+    findings: Sequence[Finding],
+    *,
+    path: Annotated[
+        str,
+        N_("File in a drop-in directory below /etc; its name is envtune*, 50-envtune.conf or 50-envtune-site.conf."),
+    ],
+    text: Annotated[str, N_("The whole content of the file.")],
+) -> Iterable[Change]:
     """Put `text` into `path`, `/etc/<service>.d/NN-envtune.conf`: a directory of drop-ins, and a name of our own."""
-    folder, name = posixpath.split(path)
-    if posixpath.normpath(path) != path or not re.fullmatch(r"/etc/(.*/)?[^/]+[.]d(/[^/]+)*", folder):
-        raise Skipped(Message("{path}: file.dropin writes into drop-in directories below /etc only", path=path))
-    if not OWN_NAME.fullmatch(name):
-        raise Skipped(Message("{path}: {name} is not a name of ours", path=path, name=name))
+    _require_own_place(path)
     written = text if text.endswith("\n") else text + "\n"
     before = content(context.host, path)
     if before == written.encode("utf-8"):
@@ -45,3 +50,18 @@ def dropin(context: Context, findings: Sequence[Finding], *, path: str, text: st
         fixes=ids[1:],
     )
     return [change]
+
+
+def _require_own_place(path: str) -> None:
+    """Raise Skipped for what is no drop-in directory below /etc, or no name of envtune's own."""
+    folder, name = posixpath.split(path)
+    if posixpath.normpath(path) != path or not re.fullmatch(r"/etc/(.*/)?[^/]+[.]d(/[^/]+)*", folder):
+        raise Skipped(Message("{path}: file.dropin writes into drop-in directories below /etc only", path=path))
+    if not OWN_NAME.fullmatch(name):
+        raise Skipped(
+            Message(
+                "{path}: the file name must be envtune*, 50-envtune.conf or 50-envtune-site.conf, not {name}",
+                path=path,
+                name=name,
+            )
+        )

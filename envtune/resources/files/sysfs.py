@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Iterable, Optional, Sequence
+from typing import Annotated, Iterable, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, host_error_text
 from envtune.host import Host, realpath
-from envtune.messages import Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses
 from envtune.model import Change, Finding
 from envtune.resources.files.change import file_operation, mounted_read_only
 
 
 @action("sysfs.write")
 def write_sysfs(
-    context: Context, findings: Sequence[Finding], *, paths: list[str], value: str, offered: str = ""
+    context: Context,
+    findings: Sequence[Finding],
+    *,
+    paths: Annotated[list[str], N_("Patterns of files below /sys; the first that matches any is used.")],
+    value: Annotated[str, N_("The value to write.")],
+    offered: Annotated[str, N_("Name of a file in the same folder that lists the values the kernel accepts.")] = "",
 ) -> Iterable[Change]:
     """Propose `value` for every file of the first pattern of `paths` that matches any; one change per file.
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Annotated, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.collector.paths import on_path
 from envtune.collector.python.distributions import normal_name
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, Undetermined
-from envtune.messages import Message, Text, clauses, enumerated
+from envtune.messages import N_, Message, Text, clauses, enumerated
 from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.ranges import checked_int
 from envtune.resources.images.build_requirements import header_folders
@@ -66,7 +66,11 @@ class Source(NamedTuple):
 
 @action("images.install_pillow", formerly="python.install", formerly_with={"what": "pillow"})
 def install_pillow(
-    context: Context, findings: Sequence[Finding], *, build_checks: Sequence[str] = (), options: FixOptions
+    context: Context,
+    findings: Sequence[Finding],
+    *,
+    build_checks: Annotated[Sequence[str], N_("Checks that must pass before pillow-simd is built from source.")] = (),
+    options: FixOptions,
 ) -> Iterable[Change]:
     """Replace the Pillow that the job imports by the build that fits the CPU.
 

@@ -121,7 +121,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 @probe("images.opencv_version", formerly="imaging.opencv_version")
 def opencv_version(context: Context) -> Iterable[Reading]:
-    """Version of the OpenCV that `import cv2` gets; NotApplicable without one."""
+    """Version of the OpenCV that `import cv2` gets; not applicable without one."""
     place, rows = _opencv(context)
     if place is not None:
         try:

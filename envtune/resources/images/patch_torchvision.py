@@ -12,7 +12,7 @@ import ast
 import base64
 import difflib
 import re
-from typing import Iterable, Literal, Optional, Sequence
+from typing import Annotated, Iterable, Literal, Optional, Sequence
 
 from envtune.collector.python.distributions import module_head
 from envtune.context import Context
@@ -20,7 +20,7 @@ from envtune.context.registry import action
 from envtune.errors import Skipped
 from envtune.executor.files import digest
 from envtune.host import decode
-from envtune.messages import Message
+from envtune.messages import N_, Message
 from envtune.model import Change, Finding
 from envtune.resources.files.change import written_path
 from envtune.resources.images.opencv import bare_import
@@ -29,11 +29,13 @@ from envtune.resources.python.site import needs_root
 
 NAME = "PILLOW_VERSION"
 
+Known = Annotated[
+    Literal["torchvision-pillow-version"], N_("The known line: the import of PILLOW_VERSION in torchvision.")
+]
+
 
 @action("images.patch_torchvision", formerly="python.patch")
-def patch(
-    context: Context, findings: Sequence[Finding], *, known: Literal["torchvision-pillow-version"]
-) -> Iterable[Change]:
+def patch(context: Context, findings: Sequence[Finding], *, known: Known) -> Iterable[Change]:
     """Propose the one file as it would be; Skipped when the line is not there or is written in an unknown way."""
     place = locate(context, "torchvision")
     if place is None:

@@ -341,7 +341,10 @@ def variables_source(context: Context) -> Source:
 
 @probe("network.own_name")
 def own_name(context: Context) -> Iterable[Reading]:
-    """Read where this host's own name leads: by the resolver, and in /etc/hosts. Source: 003:3417-3427, inferred."""
+    """Read which address this host's own name resolves to.
+
+    By the resolver, and in /etc/hosts. Source: 003:3417-3427, inferred.
+    """
     host = context.host
     name = host.uname.get("nodename", "")
     reachable = [address for address in host_addresses(host) if not is_loopback(address)]

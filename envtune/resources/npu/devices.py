@@ -224,7 +224,7 @@ def fact_npu_count(context: Context) -> Fact:
 
 @fact("ascend")
 def fact_ascend(context: Context) -> Fact:
-    """Return true when anything of Ascend is here: device node, driver, CANN, PCI device, torch_npu, or npu-smi."""
+    """Return true with anything of Ascend: device node, driver, CANN, PCI device, torch_npu, or npu-smi."""
     failure: Optional[HostError] = None
     for find_sign in (_node_sign, _tree_sign, _bus_sign, _software_sign, _smi_sign):
         try:
@@ -242,7 +242,7 @@ def fact_ascend(context: Context) -> Fact:
 
 @fact("ascend_job")
 def fact_ascend_job(context: Context) -> Fact:
-    """Return true when a job for NPUs is judged: a named one wherever it stands, else where anything of Ascend is here.
+    """Return true when a job for NPUs is checked: a named job anywhere, else where anything of Ascend is installed.
 
     Who names the job's other hosts has a job in mind, too. Where none is named, the fact is `ascend` itself: that is
     what a check then does not apply for.

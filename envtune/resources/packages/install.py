@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from typing import Iterable, Literal, Mapping, NamedTuple, Optional, Sequence
+from typing import Annotated, Iterable, Literal, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.collector.sources.images import DPKG_STATUS
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
 from envtune.host import Host, realpath
-from envtune.messages import Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses
 from envtune.model import Change, Finding
 from envtune.resources.images.build_requirements import installed_debian
 from envtune.resources.python.distributions import interpreter
@@ -86,7 +86,12 @@ class Simulation(NamedTuple):
 
 
 @action("packages.install", formerly="package.install")
-def install(context: Context, findings: Sequence[Finding], *, need: Need) -> Iterable[Change]:
+def install(
+    context: Context,
+    findings: Sequence[Finding],
+    *,
+    need: Annotated[Need, N_("What the packages are for; envtune/data/packages.csv names them for each distribution.")],
+) -> Iterable[Change]:
     """Propose one change for what belongs together, and one for every package that the sources may not offer."""
     manager = find_manager(context)
     rows = [row for row in _needed_rows(context, findings, need) if not is_installed(context, manager, row.packages)]

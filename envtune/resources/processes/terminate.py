@@ -5,12 +5,12 @@ The porting guide's `pkill -9 python` (003:3311) ends the Pythons of every user,
 
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+from typing import Annotated, Iterable, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, host_error_text
-from envtune.messages import Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses
 from envtune.model import Change, Finding, FixOptions, Process
 from envtune.ranges import decimal
 from envtune.resources.processes.usage import left_over, process_age, processes_by_pid
@@ -20,7 +20,11 @@ USER_HZ = 100  # clock ticks per second in /proc/<pid>/stat on x86_64 and aarch6
 
 @action("processes.terminate", formerly="process.terminate")
 def terminate(
-    context: Context, findings: Sequence[Finding], *, grace: int = 10, options: FixOptions
+    context: Context,
+    findings: Sequence[Finding],
+    *,
+    grace: Annotated[int, N_("Seconds from TERM to KILL.")] = 10,
+    options: FixOptions,
 ) -> Iterable[Change]:
     """Propose TERM, after `grace` seconds KILL, for every left-over process that this user may end, one change each.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Iterable, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Annotated, Iterable, Mapping, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import probe
@@ -388,7 +388,12 @@ def _job_pids(context: Context) -> frozenset[int]:
 
 
 @probe("processes.free_memory", formerly="process.free_memory")
-def free_memory(context: Context, *, idle_percent: int, idle_percent_910a: int) -> Iterable[Reading]:
+def free_memory(
+    context: Context,
+    *,
+    idle_percent: Annotated[int, N_("Percent of a device's memory that the driver itself may use.")],
+    idle_percent_910a: Annotated[int, N_("The same on an Ascend 910A.")],
+) -> Iterable[Reading]:
     """Read whether only the driver's own share of each device's memory is used; limits in percent of its HBM.
 
     Source: guide 003:3208-3218. The vendor documents no baseline; public listings of idle devices show 2.7-4.8 GB used

@@ -7,7 +7,7 @@ METADATA is read only for those a check asks for. Damage is a named problem, nev
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, Optional, Union
+from typing import Annotated, Iterable, Mapping, Optional, Union
 
 from envtune.collector.paths import on_path, search_path
 from envtune.collector.python.distributions import import_path, normal_name
@@ -16,7 +16,7 @@ from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable, host_error_text
 from envtune.host import Host, exists, is_dir
 from envtune.job.target import PythonTarget
-from envtune.messages import Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses
 from envtune.model import Evidence, Fact, Reading
 from envtune.records import NamedTuple
 from envtune.resources.python.metadata import Distribution as Distribution
@@ -254,7 +254,9 @@ def absent(context: Context, name: str) -> NotApplicable:
 
 
 @probe("python.damage", formerly="python_damage.found")
-def damage(context: Context, *, names: Iterable[str]) -> Iterable[Reading]:
+def damage(
+    context: Context, *, names: Annotated[Iterable[str], N_("Distributions whose metadata is read as well.")]
+) -> Iterable[Reading]:
     """Per site directory of the job's Python what is damaged; the metadata of `names` is read as well."""
     known = environment(context)
     yield from (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+from typing import Annotated, Iterable, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import Skipped
 from envtune.host import exists
-from envtune.messages import Message
+from envtune.messages import N_, Message
 from envtune.model import Change, Finding
 from envtune.resources.cpu.boot import OWN_UNIT, UNITS, enabled_link
 from envtune.resources.cpu.set_governor_at_boot import set_governor_at_boot
@@ -23,7 +23,12 @@ UNIT_FOLDERS = (
 
 
 @action("service.enable")
-def enable_unit(context: Context, findings: Sequence[Finding], *, unit: str) -> Iterable[Change]:
+def enable_unit(
+    context: Context,
+    findings: Sequence[Finding],
+    *,
+    unit: Annotated[str, N_("Unit that is installed, with its suffix, such as `chronyd.service`.")],
+) -> Iterable[Change]:
     """Propose to enable `unit`; the unit that sets the governor is written first (see `cpu.set_governor_at_boot`)."""
     if unit == OWN_UNIT:
         return set_governor_at_boot(context, findings)

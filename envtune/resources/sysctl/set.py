@@ -6,7 +6,7 @@ change is left out and the file is named. Lists are merged with what is there.
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, Literal, Mapping, NamedTuple, Optional, Sequence
+from typing import Annotated, Callable, Iterable, Literal, Mapping, NamedTuple, Optional, Sequence
 
 from envtune import intervals
 from envtune.context import Context
@@ -14,7 +14,7 @@ from envtune.context.registry import action
 from envtune.errors import HostError, Missing, Skipped, Undetermined
 from envtune.host import Host
 from envtune.intervals import Intervals
-from envtune.messages import Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses
 from envtune.model import Change, Finding, Reading
 from envtune.resources.cpu.boot import tuned_option, tuned_profiles
 from envtune.resources.files.change import content, file_operation, mounted_read_only, shown
@@ -44,7 +44,14 @@ class DesiredValue(NamedTuple):
 
 @action("sysctl.set")
 def set_key(
-    context: Context, findings: Sequence[Finding], *, key: str, value: str = "", add: Literal["", "job_ports"] = ""
+    context: Context,
+    findings: Sequence[Finding],
+    *,
+    key: Annotated[str, N_("Kernel parameter, such as `vm.max_map_count`.")],
+    value: Annotated[str, N_("The value to set; several numbers with blanks between them.")] = "",
+    add: Annotated[
+        Literal["", "job_ports"], N_("In place of `value`: job_ports adds the job's ports to a list of ports.")
+    ] = "",
 ) -> Iterable[Change]:
     """Propose `value` for `key`, or adding to its list the job's ports; for now, and for the next boot."""
     desired = _job_ports(context, findings) if add == "job_ports" else _fixed_value(value, findings)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, Optional
+from typing import Annotated, Iterable, Mapping, Optional
 
 from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Undetermined, host_error_text
 from envtune.host import Host
-from envtune.messages import Literal, Message, Text
+from envtune.messages import N_, Literal, Message, Text
 from envtune.model import Evidence, Expectation, Reading
 from envtune.ranges import whole_number
 
@@ -24,7 +24,12 @@ ARM_CORES: Mapping[tuple[int, int], str] = {(0x48, 0xD01): "Kunpeng-920"}
 
 
 @probe("system.hardware_models", formerly="hardware.models")
-def models(context: Context, *, aarch64: Mapping[str, str], x86_64: Mapping[str, str]) -> Iterable[Reading]:
+def models(
+    context: Context,
+    *,
+    aarch64: Annotated[Mapping[str, str], N_("The recommended `server` and `cpu` on aarch64.")],
+    x86_64: Annotated[Mapping[str, str], N_("The recommended `server` and `cpu` on x86_64.")],
+) -> Iterable[Reading]:
     """`server` and `cpu`: `recommended` where the name holds the recommended one, else the name itself.
 
     Each argument maps both subjects to the recommended names. Source: porting guide 003:132-136.

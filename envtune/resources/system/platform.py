@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, Optional
+from typing import Annotated, Iterable, Mapping, Optional
 
 from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host
-from envtune.messages import Literal, Message
+from envtune.messages import N_, Literal, Message
 from envtune.model import Evidence, Fact, Reading
 from envtune.ranges import cpu_numbers
 
@@ -182,7 +182,9 @@ def fact_user(context: Context) -> Fact:
 
 
 @probe("system.fact", formerly="platform.fact")
-def fact_reading(context: Context, *, name: str) -> Iterable[Reading]:
+def fact_reading(
+    context: Context, *, name: Annotated[str, N_("Name of the fact; see `envtune list facts`.")]
+) -> Iterable[Reading]:
     """Read a fact, so that an expectation can be put on it; an unknown fact is an unknown reading."""
     known = context.facts[name]
     if known.value is None:
@@ -269,7 +271,9 @@ def _centos_release(host: Host) -> tuple[str, str]:
 
 
 @probe("system.transplant_os", formerly="platform.transplant_os")
-def transplant_os(context: Context, *, cann: str) -> Iterable[Reading]:
+def transplant_os(
+    context: Context, *, cann: Annotated[str, N_("Major version of CANN whose list counts.")]
+) -> Iterable[Reading]:
     """Read the distribution, where the script transplant tool of CANN `cann` (its major version) is installed.
 
     The list it is held against is the porting guide's (003:645-647), written for CANN 5; later tools have their own.

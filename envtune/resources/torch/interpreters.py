@@ -26,7 +26,7 @@ def _variables(context: Context) -> Mapping[str, str]:
 
 @probe("torch.interpreter", formerly="python_commands.torch")
 def torch(context: Context) -> Iterable[Reading]:
-    """Read whether the Python that the job's command starts has torch; NotApplicable when no Python here has it."""
+    """Read whether the Python that the job's command starts has torch; not applicable when no Python here has it."""
     job = _started_python(context)
     if _same_installation(job, interpreter(context)):
         has_torch, source = version_fact(context, "torch") != NONE, context.facts["torch"].source

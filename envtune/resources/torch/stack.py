@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Iterable
+from typing import Annotated, Iterable
 
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import exists, is_dir
-from envtune.messages import Literal, Message
+from envtune.messages import N_, Literal, Message
 from envtune.model import Evidence, Reading, Source
 from envtune.ranges import checked_int
 from envtune.resources.python.distributions import NONE, absent, environment, locate
@@ -229,7 +229,9 @@ def incomplete_plugin(path: str) -> Undetermined:
 
 
 @probe("torch.amp_parameters", formerly="torch_stack.amp_parameters")
-def amp_parameters(context: Context, *, names: Iterable[str]) -> Iterable[Reading]:
+def amp_parameters(
+    context: Context, *, names: Annotated[Iterable[str], N_("Names of parameters.")]
+) -> Iterable[Reading]:
     """Read for each name whether apex.amp.initialize takes a parameter of that name."""
     npu_torch_directory(context)
     directory = locate(context, "apex")

@@ -1,0 +1,1 @@
+"""The verbs of a site's own catalogue: new entries, and running their examples."""

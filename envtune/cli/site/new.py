@@ -1,0 +1,101 @@
+"""`envtune new`: the skeleton of a check, a playbook or an FAQ entry of a site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Optional
+
+import typer
+
+from envtune.cli import options
+from envtune.messages import N_, Message
+
+if TYPE_CHECKING:
+    from envtune.site.skeleton import Skeleton
+
+HELP = N_(
+    """Write a skeleton of a check, playbook or FAQ entry.
+
+It loads as it is: a check holds the example of its probe, a playbook that of its step. An existing file is never
+overwritten. Examples:
+
+\b
+  envtune new check SITE101 --probe sysctl.value --catalog site
+  envtune new playbook raise-max-map-count --fixes SITE101 --catalog site
+  envtune new faq S01 --fixes SITE101 --catalog site
+
+Exit status: 0, or 2.
+"""
+)
+KINDS = ("check", "playbook", "faq")
+KIND = typer.Argument(..., metavar="check|playbook|faq")
+ID = typer.Argument(..., metavar="ID", help=N_("Of the new entry: SITE101, raise-max-map-count, S01."))
+NAME = typer.Option("", "--name", help=N_("Name of a check or FAQ entry, in lower case."))
+PROBE = typer.Option("", "--probe", help=N_("What a check reads; see `envtune list probes`."))
+STEP = typer.Option("", "--step", help=N_("What a playbook does; see `envtune list steps`."))
+FIXES = typer.Option("", "--fixes", metavar="ID", help=N_("The check that the playbook or FAQ entry is about."))
+CATALOG = typer.Option(None, "--catalog", help=N_("Directory of the catalogue (default: the current one)."))
+
+
+def command(
+    kind: str = KIND,
+    id_: str = ID,
+    name: str = NAME,
+    probe: str = PROBE,
+    step: str = STEP,
+    fixes: str = FIXES,
+    catalog: Optional[Path] = CATALOG,
+    lang: Optional[str] = options.LANG,
+) -> None:
+    from envtune.report.layout import shown
+    from envtune.site.skeleton import place_of
+
+    lang = options.language(lang)
+    options.require_choice("new", kind, KINDS)
+    directory = Path.cwd() if catalog is None else catalog
+    if kind == "check":
+        skeleton = _check(id_, name, probe)
+    else:
+        skeleton = _about_a_check(kind, id_, name, step, fixes, directory, lang)
+    path = place_of(skeleton, directory)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(skeleton.text)
+    except OSError as error:
+        options.fail_to_write(str(path), error, lang)
+    typer.echo(
+        shown(Message("{path} written; next: envtune test-catalog {directory}", path=path, directory=directory), lang)
+    )
+
+
+def _check(id_: str, name: str, probe: str) -> Skeleton:
+    from envtune.catalog.selection import unknown
+    from envtune.context.registry import probe_names
+    from envtune.site.skeleton import CHECK_PROBE, new_check
+
+    try:
+        return new_check(id_, name, probe or CHECK_PROBE)
+    except KeyError:
+        raise unknown(probe, probe_names()) from None
+
+
+def _about_a_check(kind: str, id_: str, name: str, step: str, fixes: str, directory: Path, lang: str) -> Skeleton:
+    """Return a playbook or FAQ entry about the check that `fixes` names, else about the only one in the directory."""
+    from envtune.catalog.forms import STEP_KINDS
+    from envtune.catalog.selection import unknown
+    from envtune.site.examples import checks_of
+    from envtune.site.skeleton import new_faq, new_playbook, the_only_check
+
+    layers: List[Path] = [directory] if any(directory.glob("**/*.yaml")) else []
+    catalogue = options.load_catalogue(layers, lang)
+    own = checks_of(directory, catalogue)
+    named = [check for check in catalogue.checks if fixes.lower() in (check.id.lower(), check.name)]
+    if fixes and not named:
+        raise unknown(fixes, [check.id for check in catalogue.checks])
+    if kind == "faq":
+        about = named or (own if len(own) == 1 else [])
+        return new_faq(id_, name, about[0].id if about else None)
+    if step and step not in STEP_KINDS:
+        raise unknown(step, STEP_KINDS)
+    return new_playbook(id_, named[0] if named else the_only_check(own), step)

@@ -1,0 +1,78 @@
+"""`envtune test-catalog`: run the examples of a site's checks and FAQ entries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
+
+import typer
+
+from envtune.cli import options
+from envtune.messages import N_, Message, Text, listed, plural
+
+if TYPE_CHECKING:
+    from envtune.site.examples import Tested
+
+HELP = N_(
+    """Run the examples of a site's catalogue.
+
+Every file is loaded first, as `envtune check --catalog DIR` does. Each example of a check is a small host on which the
+check must say what the example stands under: pass, fail, notapplicable or unknown. A line names file, line and what is
+missing or differs. Example:
+
+\b
+  envtune test-catalog /etc/envtune
+
+Exit status: 0 all as expected, 1 something differs, 2 usage or a file that does not load, 3 no example was run.
+"""
+)
+DIRECTORY = typer.Argument(..., metavar="DIR", help=N_("Holds checks/ and playbooks/, or checks themselves."))
+
+
+def command(
+    directory: Path = DIRECTORY,
+    format_: str = options.FORMAT,
+    lang: Optional[str] = options.LANG,
+) -> None:
+    from envtune.report.layout import shown
+    from envtune.site.examples import run_examples
+
+    lang = options.language(lang)
+    options.require_choice("--format", format_, options.FORMATS)
+    tested = run_examples(directory, options.load_catalogue([directory], lang))
+    if format_ == "json":
+        options.print_json(_data(tested, lang), 1)
+    else:
+        for problem in (*tested.problems, *tested.notes):
+            typer.echo(f"{problem.place}: {shown(problem.text, lang)}")
+        typer.echo(shown(_summary(tested), lang))
+    raise typer.Exit(_status(tested))
+
+
+def _status(tested: Tested) -> int:
+    if tested.problems:
+        return 1
+    return 0 if sum(tested.examples.values()) else options.NOT_READ
+
+
+def _summary(tested: Tested) -> Text:
+    entries, examples = len(tested.examples), sum(tested.examples.values())
+    counted = listed(
+        [
+            plural("{count} entry", "{count} entries", entries),
+            plural("{count} example", "{count} examples", examples),
+        ]
+    )
+    if tested.problems:
+        return Message("FAILED: {counted}; {problems} not as expected", counted=counted, problems=len(tested.problems))
+    if not examples:
+        return Message("NOTHING TESTED: {counted}", counted=counted)
+    return Message("OK: {counted}, all as expected", counted=counted)
+
+
+def _data(tested: Tested, lang: str) -> dict[str, object]:
+    rows = {
+        name: [{"place": problem.place, "text": problem.text.to(lang)} for problem in problems]
+        for name, problems in (("problems", tested.problems), ("notes", tested.notes))
+    }
+    return {"examples": dict(tested.examples), **rows}

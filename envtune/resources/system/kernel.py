@@ -1,0 +1,51 @@
+"""The kernel's command line and its modules."""
+
+from __future__ import annotations
+
+from typing import Annotated, Iterable
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import Missing, Undetermined
+from envtune.host import Host, exists
+from envtune.messages import N_, Message
+from envtune.model import Reading
+from envtune.resources.files.value import missing, reading
+
+CMDLINE = "/proc/cmdline"
+MODULES = "/proc/modules"
+
+
+@probe("kernel.parameter")
+def parameter(
+    context: Context, *, name: Annotated[str, N_("Parameter, such as `iommu.passthrough`.")]
+) -> Iterable[Reading]:
+    """Read a parameter of the kernel's command line: each value, `set` for one without a value, else `missing`."""
+    text = context.host.read(CMDLINE)
+    words = (word.partition("=") for word in text.split())
+    values = [value if mark else "set" for key, mark, value in words if key.replace("-", "_") == name.replace("-", "_")]
+    return [reading(name, value, CMDLINE, text.strip()) for value in values] or [missing(name, CMDLINE)]
+
+
+@probe("kernel.module")
+def module(context: Context, *, name: Annotated[str, N_("Module, such as `ip_vs`.")]) -> Iterable[Reading]:
+    """Read whether a module of the kernel is `loaded`, `builtin` or `missing`."""
+    host, name = context.host, name.replace("-", "_")
+    for line in host.read(MODULES).splitlines():
+        if line.split()[:1] == [name]:
+            return [reading(name, "loaded", MODULES, line)]
+    if exists(host, f"/sys/module/{name}"):
+        return [reading(name, "builtin", f"/sys/module/{name}")]
+    path = f"/lib/modules/{host.uname['release']}/modules.builtin"
+    return [reading(name, "builtin", path) if name in _builtin(host, path) else missing(name, MODULES)]
+
+
+def _builtin(host: Host, path: str) -> frozenset[str]:
+    """Return the modules that are compiled in; raises Undetermined where a recording keeps a part of the list."""
+    try:
+        lines = host.read(path).split()
+    except Missing:
+        return frozenset()
+    if not host.live and len(lines) > 1 and all("/netfilter/" in line for line in lines[1:]):
+        raise Undetermined(Message("the recording keeps only a part of {path}", path=path), path)
+    return frozenset(line.rpartition("/")[2].partition(".ko")[0].replace("-", "_") for line in lines)

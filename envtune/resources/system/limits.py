@@ -1,0 +1,68 @@
+"""Resource limits of the job's processes.
+
+Source: proc(5), /proc/<pid>/limits; setrlimit(2).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Iterable, Literal, Mapping
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import Undetermined
+from envtune.messages import N_, Message
+from envtune.model import Reading
+from envtune.resources.files.value import reading
+
+Name = Literal[
+    "as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio",
+    "sigpending", "stack",
+]  # fmt: skip
+# as limits.conf(5) calls it -> as the kernel does
+_ROWS: Mapping[str, str] = {
+    "as": "Max address space",
+    "core": "Max core file size",
+    "cpu": "Max cpu time",
+    "data": "Max data size",
+    "fsize": "Max file size",
+    "locks": "Max file locks",
+    "memlock": "Max locked memory",
+    "msgqueue": "Max msgqueue size",
+    "nice": "Max nice priority",
+    "nofile": "Max open files",
+    "nproc": "Max processes",
+    "rss": "Max resident set",
+    "rtprio": "Max realtime priority",
+    "sigpending": "Max pending signals",
+    "stack": "Max stack size",
+}
+
+
+@probe("limit.soft")
+def soft(
+    context: Context, *, name: Annotated[Name, N_("Limit as limits.conf calls it; memory counts in bytes.")]
+) -> Iterable[Reading]:
+    """Read the job's soft limit of a resource: of the process with --pid, else of this shell; may be `unlimited`."""
+    return [_limit(context, name, 0)]
+
+
+@probe("limit.hard")
+def hard(
+    context: Context, *, name: Annotated[Name, N_("Limit as limits.conf calls it; memory counts in bytes.")]
+) -> Iterable[Reading]:
+    """Read the job's hard limit of a resource: of the process with --pid, else of this shell; may be `unlimited`."""
+    return [_limit(context, name, 1)]
+
+
+def _limit(context: Context, name: str, column: int) -> Reading:
+    target = context.target.options
+    if target.script is not None and re.search(r"\bulimit\b", context.host.read(target.script)):
+        reason = Message("{script} calls ulimit: start it and use --pid", script=target.script)
+        raise Undetermined(reason, target.script)
+    path = f"/proc/{'self' if target.pid is None else target.pid}/limits"
+    text = context.host.read(path)
+    row = re.search(rf"(?m)^{re.escape(_ROWS[name])}\s+(\S+)\s+(\S+)", text)
+    if row is None:
+        raise Undetermined(Message("{path} has no line for {name}", path=path, name=name), path, text)
+    return reading(name, row[column + 1], path, row[0])
