@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from envtune.report.entry import Entry
 
 HELP = N_(
-    """What a check looks at and why, what a known error means, what a playbook does.
+    """Explain a check, error or playbook.
+
+What a check reads, why it matters and how to fix it; what an error means; what a playbook does. Examples:
 
 \b
   envtune explain CPU001                       a check, by id

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Text, in_context
+from envtune.messages import N_, Message, Text, in_context
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
     from envtune.report.entry import Entry
 
 HELP = N_(
-    """The checks, the FAQ entries, the playbooks or the error codes of the catalogue, a line each.
+    """List checks, errors or playbooks.
+
+One line per entry. Examples:
 
 \b
   envtune list checks
@@ -25,7 +27,7 @@ HELP = N_(
 """
 )
 KINDS = ("checks", "faq", "playbooks", "codes")
-KIND = typer.Argument(..., metavar="checks|faq|playbooks|codes")
+KIND = typer.Argument(..., metavar="KIND", help=N_("checks, faq, playbooks or codes."))
 
 
 def command(
@@ -35,7 +37,8 @@ def command(
     catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
     lang = options.language(lang)
-    options.require_choice("list", kind, KINDS)
+    if kind not in KINDS:
+        raise _unknown_kind(kind)
     options.require_choice("--format", format_, options.FORMATS)
     catalogue = options.load_catalogue(catalog, lang)
     if format_ == "json":
@@ -43,6 +46,12 @@ def command(
         return
     for line in table(catalogue, kind, lang, options.terminal_width()):
         typer.echo(line)
+
+
+def _unknown_kind(word: str) -> Exception:
+    from envtune.errors import UsageError
+
+    return UsageError(Message("unknown list '{word}'; use {names}", word=word, names=options.alternatives(KINDS)))
 
 
 def rows(catalogue: Catalogue, kind: str, lang: str) -> list[dict[str, Any]]:
