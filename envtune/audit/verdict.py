@@ -7,7 +7,7 @@ error in envtune tells nothing about the host, and notes count for nothing. Text
 from __future__ import annotations
 
 import enum
-from typing import Iterable, Mapping, Sequence
+from typing import Iterable, Mapping, Optional, Sequence
 
 from envtune.model import Fact, Finding, Outcome, Severity
 from envtune.records import NamedTuple
@@ -107,12 +107,17 @@ def verdict(findings: Sequence[Finding], facts: Iterable[Fact] = ()) -> Verdict:
     return Verdict.ADVICE if outcomes.intersection((Outcome.FAIL, Outcome.ERROR)) else Verdict.READY
 
 
-def exit_code(findings: Sequence[Finding], fail_on: Severity, strict: bool = False, facts: Iterable[Fact] = ()) -> int:
+def exit_code(
+    findings: Sequence[Finding], fail_on: Optional[Severity], strict: bool = False, facts: Iterable[Fact] = ()
+) -> int:
     """Return 1 for findings at or above `fail_on`, 3 where something there is unknown or nothing could be told, else 0.
 
     What is unknown only for want of a privilege counts with `strict`. A host without any NPU is 3: what was asked,
-    whether it can train, was not answered by the general checks.
+    whether it can train, was not answered by the general checks. Where `fail_on` is None it is
+    always 0.
     """
+    if fail_on is None:
+        return 0
     serious = [f for f in findings if f.severity.rank >= fail_on.rank and not f.check.note]
     if any(finding.outcome is Outcome.FAIL for finding in serious):
         return 1

@@ -24,6 +24,8 @@ def select(
     """
     every = tuple(checks)
     wanted, unwanted, tagged = _words(select), _words(ignore), _words(tags)
+    if (select and not wanted) or (tags and not tagged):  # of a script whose variable is empty
+        raise UsageError(Message("the selection is empty; to select every check, leave the option out"))
     for word in (*wanted, *unwanted):
         if not any(names(word, check) for check in every):
             raise unknown(word, selectors(every))
@@ -52,9 +54,9 @@ def unknown(word: str, known: Iterable[str]) -> UsageError:
     """Return the error for a word that names nothing, with the names that come nearest."""
     near = nearest(word, known)
     if not near:
-        return UsageError(Message("{word}: there is nothing of that name", word=word))
+        return UsageError(Message("unknown id or name '{word}'", word=word))
     guess = Joined(near, Message(" or "))
-    return UsageError(Message("{word}: there is nothing of that name; did you mean {guess}?", word=word, guess=guess))
+    return UsageError(Message("unknown id or name '{word}'; did you mean {guess}?", word=word, guess=guess))
 
 
 def _words(given: Optional[Sequence[str]]) -> list[str]:

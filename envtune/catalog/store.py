@@ -71,7 +71,7 @@ def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
     """Return the catalogue that this process uses: the shipped one, the site's, and the named directories."""
     over = layers.overlays(extra)
     notes = _trusts_its_own()
-    shipped = _shipped()
+    shipped = shipped_catalogue()
     if shipped is not None and not over:
         return Compiled(shipped, notes)
     own = () if shipped is not None else (_checkout(),)
@@ -163,7 +163,7 @@ def _digest(contents: _Contents) -> str:
     return total.hexdigest()
 
 
-def _shipped() -> Optional[bytes]:
+def shipped_catalogue() -> Optional[bytes]:
     """Return the compiled file of a wheel or zipapp, None in a checkout."""
     loader = getattr(version, "__loader__", None)
     try:

@@ -56,7 +56,10 @@ def _run() -> int:
     from envtune.cli.app import COMPLETION_VARIABLE, app
 
     commandline.is_program = True
+    shell = os.environ.pop(COMPLETION_VARIABLE, "")
     try:
+        if shell:
+            return _complete(shell)
         app(complete_var=COMPLETION_VARIABLE)
     except SystemExit as end:
         if end.code == INTERRUPTED:
@@ -65,6 +68,17 @@ def _run() -> int:
     except MemoryError:
         return _report_no_memory()
     return 0
+
+
+def _complete(shell: str) -> int:
+    """Answer a shell that asks what completes a line; return the exit status."""
+    import typer
+
+    from envtune.cli.app import app, language_of
+    from envtune.cli.program.completion import answer
+
+    words = sys.argv[1:]
+    return answer(typer.main.get_command(app), shell, words, language_of(words[:-1]))
 
 
 def _report_no_memory() -> int:

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from envtune.cli import options
 from envtune.errors import EnvtuneError
-from envtune.messages import N_, Message
+from envtune.messages import N_, Message, nearest
 
 # verb -> module; the order is the order of --help
 VERBS: Mapping[str, str] = {
@@ -20,6 +20,7 @@ VERBS: Mapping[str, str] = {
     "diff": "hosts.diff",
     "fix": "fix",
     "undo": "undo",
+    "resume": "program.resume",
     "history": "history",
     "snapshot": "snapshot",
     "collector": "collector",
@@ -32,17 +33,31 @@ VERBS: Mapping[str, str] = {
     "policy": "policy.command",
     "new": "site.new",
     "test-catalog": "site.test_catalog",
+    "completion": "program.completion",
+    "version": "program.version",
 }
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # UsageError, which typer does not name
-HELP = N_("Makes an Ascend NPU training host ready and keeps it so.")
+HELP = N_(
+    """Checks whether an Ascend NPU host is ready for training, fixes what it safely can, and explains failed runs.
 
-
-# The same whatever the program is called: of `envtune.pyz` typer would make a name that no shell takes for a variable.
+\b
+Start with:
+  envtune check                is this host ready for training?
+  envtune diagnose train.log   why did this run fail?
+  envtune fix                  what can be fixed here? (changes nothing)
+"""
+)
 COMPLETION_VARIABLE = "_ENVTUNE_COMPLETE"
 
 
 class LazyGroup(TyperGroup):
-    """A group whose verbs are imported when asked for, and which says what is wrong in the user's language."""
+    """A group whose verbs are imported when asked for, and which says what is wrong in the user's language.
+
+    `known` holds the values of parameters while a shell asks what completes a line.
+    """
+
+    known: Any = None
+    verbs = VERBS
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         """Return the context of the program, with help and usage errors in the user's language."""
@@ -68,15 +83,31 @@ class LazyGroup(TyperGroup):
         """Return the verbs in the order of `--help`, without importing them."""
         return list(VERBS)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the verb that was named; the error for one that does not exist names those that come nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except _USAGE_ERROR as error:
+            near = nearest(args[0], VERBS)
+            if near:
+                names = ", ".join(f"'{name}'" for name in near)
+                error.message = f"{error.message.rstrip('.')}. Did you mean {names}?"
+            raise
+
     def get_command(self, ctx: Any, cmd_name: str) -> Optional[Any]:
         """Import a verb's module and return its command, translated; None when there is no such verb."""
         if cmd_name not in VERBS:
             return None
+        from envtune.cli.program.parameters import complete_parameters
+
         module = importlib.import_module(f"envtune.cli.{VERBS[cmd_name]}")
         verb = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         text = Message(module.HELP).to(ctx.obj)
         verb.command(cmd_name, help=text, context_settings=getattr(module, "CONTEXT", None))(module.command)
         command = typer.main.get_command(verb)
+        complete_parameters(command)
+        if self.known is not None:
+            self.known.offer(command)
         if ctx.obj != "en":
             from envtune.cli.translation import translate_command
 
@@ -96,10 +127,9 @@ def _errors(lang: str) -> Iterator[None]:
         options.print_error(error.message, lang)
         raise typer.Exit(2) from None
     except _USAGE_ERROR as error:
-        if type(error).__name__ != "NoArgsIsHelpError":  # whose message is the help
-            from envtune.trust.characters import visible
+        from envtune.trust.characters import visible
 
-            error.message = visible(error.message)  # it quotes the words of the command line
+        error.message = visible(error.message)  # it quotes the words of the command line
         if lang != "en":
             from envtune.cli.translation import translate_error
 
@@ -123,32 +153,40 @@ def _completion(ctx: Any, param: Any, value: Any) -> None:
     """Install or show the completion script of this program, as typer does."""
     if not value or ctx.resilient_parsing:
         return
-    from envtune.report.layout import shown
+    from envtune.cli.program import completion
 
-    typers: Any = importlib.import_module("typer.completion")
-    program = ctx.find_root().info_name
-    shell = value if isinstance(value, str) else typers._get_shell_name() or ""
-    if param.name == "show_completion":
-        typer.echo(typers.get_completion_script(prog_name=program, complete_var=COMPLETION_VARIABLE, shell=shell))
-    else:
-        _, path = typers.install(shell, program, COMPLETION_VARIABLE)
-        message = Message(
-            "{shell} completion installed in {path}; it takes effect in a new terminal", shell=shell, path=path
-        )
-        typer.echo(shown(message, ctx.obj))
+    shell = None if value is True else value
+    completion.show_or_install(ctx, shell, param.name == "install_completion", ctx.obj)
     raise typer.Exit()
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from envtune.cli.program.version import print_version
+
+        print_version()
+        raise typer.Exit()
 
 
 app = typer.Typer(
     cls=LazyGroup,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+VERSION = typer.Option(False, "--version", "-V", is_eager=True, callback=_show_version, help=N_("Show the version."))
 
 
 @app.callback(help=HELP)
-def envtune(lang: Optional[str] = options.LANG) -> None:
-    """Every verb is a command of its own; --lang may also stand before it."""
+def envtune(
+    context: typer.Context,
+    lang: Optional[str] = options.LANG,
+    color: Optional[str] = options.COLOR,
+    version: bool = VERSION,
+) -> None:
+    """Every verb is a command of its own; --lang and --color may also stand before it."""
     options.default_language = lang
+    options.choose_colour(context, color or "auto")
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Iterator, List, NoReturn, Optional, Sequence
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from envtune.report.output import Output
 
 HELP = N_(
-    """Is this host ready for training, and if not, what exactly is wrong?
+    """Check whether this host is ready for training.
 
-Reads only; needs no root (what needs a right you lack is said so). Examples:
+Read-only, no root needed. Checks that need more permissions say so. Examples:
 
 \b
   envtune check                         this host, the Python and environment of this shell
@@ -36,24 +35,29 @@ Reads only; needs no root (what needs a right you lack is said so). Examples:
   envtune check --snapshot host.tar.gz  a recorded host
   envtune check --snapshot *.tar.gz     several recorded hosts, compared (or a directory of them)
 
-Exit status: 0 clean, 1 findings at or above --fail-on, 2 usage, 3 something there could not be told, or nothing was
-checked.
+Exit status: 0 no problems, 1 findings at or above --fail-on, 2 usage error, 3 something could not be checked, or
+nothing was checked.
 """
 )
 FORMATS = ("text", "json", "markdown", "html", "junit", "sarif", "prometheus", "nagios")
 FORMAT = options.format_option(
     N_("text, json, markdown, html, junit, sarif, prometheus or nagios; html=FILE writes a file; repeat for several.")
 )
-SELECT = typer.Option(None, "--select", "-s", help=N_("Only these: ids, id prefixes, names (comma or repeat)."))
-STRICT = typer.Option(False, "--strict", help=N_("What a missing right hides counts as unknown, too."))
+SELECT = typer.Option(
+    None,
+    "--select",
+    "-s",
+    help=N_("Run only these checks: ids, id prefixes, names or tags (comma-separated or repeated)."),
+)
+STRICT = typer.Option(False, "--strict", help=N_("Count checks that need more permissions as unknown."))
 VERBOSE = typer.Option(
     0, "--verbose", "-v", count=True, show_default=False, help=N_("Show all details; twice: also what passed.")
 )
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Check a recorded host (directory, tar.gz, JSON), or several."))
 FURTHER = typer.Argument(None, metavar="[SNAPSHOT]...", help=N_("Further recorded hosts, after --snapshot."))
 PROBE = typer.Option(False, "--probe", help=N_("Connect to MASTER_ADDR and the peers, at the job's ports."))
-SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document; 1 for one more release."))
-CATALOG = typer.Option(None, "--catalog", help=N_("More checks, by id over the shipped ones."))
+SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document (1: until the next release)."))
+CATALOG = typer.Option(None, "--catalog", help=N_("More checks; the same id replaces a built-in one."))
 
 
 def command(
@@ -88,10 +92,10 @@ def command(
     lang = options.language(lang)
     wanted = options.outputs(format_, FORMATS)
     with _plugin_errors(wanted, lang):
-        options.severity_named(fail_on)
+        options.threshold_named(fail_on)
         target = TargetOptions(python, pid, script, env_file, _peers(peer, hostfile), probe)
         loaded = load_with_policy(catalog, lang, policy, profile)
-        catalogue, threshold = loaded.catalogue, options.severity_named(loaded.fail_on(context, fail_on))
+        catalogue, threshold = loaded.catalogue, options.threshold_named(loaded.fail_on(context, fail_on))
         checks = loaded.select(select, ignore, tag, options.severity_named(severity))
         question = (target, checks, catalogue.expectations)
         host = open_host(_single_host(snapshot, further, question, (wanted, lang, verbose > 0, threshold, strict)))
@@ -104,7 +108,7 @@ def _single_host(
     named: Optional[Sequence[Path]],
     further: Optional[Sequence[Path]],
     question: tuple[TargetOptions, Sequence[Check], Expectations],
-    answer: tuple[Sequence[Output], str, bool, Severity, bool],
+    answer: tuple[Sequence[Output], str, bool, Optional[Severity], bool],
 ) -> Optional[Path]:
     """Return the one recorded host, None for this one; several are compared, which ends the program."""
     if not named and not further:
@@ -165,23 +169,24 @@ def _peers(peer: Optional[List[str]], hostfile: Optional[Path]) -> tuple[str, ..
 
 
 def _progress() -> Optional[Callable[[Check], None]]:
-    """Name the running check on a terminal once a second has passed; None where nobody watches."""
-    from envtune.report.output import StandardStream
-
-    stream = sys.stderr
-    if not isinstance(stream, StandardStream) or not stream.isatty():
+    """Name the running check and its command on a terminal from one second on; None where nobody watches."""
+    if not sys.stderr.isatty():
         return None
-    began = time.monotonic()
+    from envtune.cli.program.waiting import describe_check, show_while_waiting
 
-    def show(check: Check) -> None:
-        if time.monotonic() - began > 1:
-            stream.replace_line(f"{check.id} {check.name} ...")
-
-    return show
+    names: list[str] = [""]
+    show_while_waiting(describe_check(lambda: names[-1]), options.language(None))
+    return lambda check: names.append(f"{check.id} {check.name}")
 
 
 def _finish(
-    report: Report, wanted: Sequence[Output], lang: str, verbose: int, schema: int, fail_on: Severity, strict: bool
+    report: Report,
+    wanted: Sequence[Output],
+    lang: str,
+    verbose: int,
+    schema: int,
+    fail_on: Optional[Severity],
+    strict: bool,
 ) -> NoReturn:
     """Write the documents, and end with what was found; for a monitoring system by its rules."""
     from envtune.audit.verdict import exit_code

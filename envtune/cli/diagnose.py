@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING, List, Optional, Sequence
 
 import typer
 
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from envtune.report.output import Output
 
 HELP = N_(
-    """Which known error is in this log, what causes it, and is that so on this host?
+    """Find the known error in a log.
+
+It explains the cause, confirms it on this host and shows the fix. Examples:
 
 \b
   envtune diagnose                                the logs of your newest run, where they are usually written
   envtune diagnose train.log                      one log
-  envtune diagnose rank*.log                      several ranks: which one failed first?
+  envtune diagnose rank*.log                      several ranks: which failed first?
   envtune diagnose hostA/ hostB/                  log trees of several hosts
   envtune diagnose ~/ascend/log                   the plog of the latest runs
   torchrun ... 2>&1 | envtune diagnose -          a stream
@@ -28,7 +31,7 @@ HELP = N_(
   envtune diagnose train.log --snapshot h.tar.gz  checked on a recorded host
   envtune diagnose train.log -f markdown          to paste into an issue
 
-Exit status: 0 nothing found, 1 something found, 2 usage, 3 a log could not be read, 4 errors that no entry explains.
+Exit status: 0 no known error, 1 known error found, 2 usage error, 3 a log could not be read, 4 unknown errors only.
 """
 )
 FORMATS = ("text", "json", "markdown", "html")
@@ -37,11 +40,11 @@ KNOWN, UNREADABLE, UNEXPLAINED = 1, 3, 4
 LOGS = typer.Argument(
     None, help=N_("Files, directories (plog trees too), .gz, or - for standard input; none: your newest run.")
 )
-SINCE = typer.Option(None, "--since", help=N_("Only from this time on: 2024-03-28 10:25 or ...:48."))
+SINCE = typer.Option(None, "--since", help=N_("Only from this time on: 2024-03-28 10:25[:48]."))
 UNTIL = typer.Option(None, "--until", help=N_("Only up to this time."))
 CHECK = typer.Option(True, "--check/--no-check", help=N_("Run the confirming checks on this host."))
 FORMAT = options.format_option(N_("text, json, markdown or html; html=FILE writes a file; repeat for several."))
-SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document; 1 for one more release."))
+SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document (1: until the next release)."))
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Confirm on a recorded host."))
 
 
@@ -72,6 +75,8 @@ def command(
     host = open_host(recorded)
     target = TargetOptions(python, pid, script, env_file)
     catalogue = load(tuple(catalog or ()))
+    if sys.stderr.isatty():
+        _show_progress(logs or (), lang)
     try:
         result = diagnose(logs or (), host, target, catalogue=catalogue, since=since, until=until, check=check)
     except OSError as error:
@@ -82,6 +87,14 @@ def command(
         options.print_error(Message("{path}: {reason}", path=path, reason=reason), lang)
     done = options.write(wanted, lambda output: _render(result, output, lang, schema), lang)
     raise typer.Exit(_status(result) if done else options.USAGE)
+
+
+def _show_progress(logs: Sequence[str], lang: str) -> None:
+    from envtune.cli.program.waiting import describe_reading, show_while_waiting
+
+    if "-" in logs and options.is_interactive():
+        options.print_error(Message("reading standard input; end with Ctrl-D"), lang)
+    show_while_waiting(describe_reading(logs), lang)
 
 
 def _status(result: DiagnosisReport) -> int:

@@ -11,24 +11,25 @@ from envtune.cli import options
 from envtune.messages import N_, Message
 
 HELP = N_(
-    """The variables this host's job should get: only what differs from what it gets now, each with its reason.
+    """Print the job variables to change.
 
-Changes nothing; prints lines. Examples:
+Only what differs from what the job gets now, each with its reason; nothing is changed. Examples:
 
 \b
   eval "$(envtune env)"                          this shell, for training
-  eval "$(envtune env --profile debug)"          this shell, for a run that is to show where it fails
+  eval "$(envtune env --profile debug)"          this shell, for a debugging run
   envtune env --format fish | source             the same in fish
-  envtune env --script train.sh                  what a launch script lacks
+  envtune env --script train.sh                  for what a launch script sets
   envtune env --format systemd > envtune.conf    a drop-in for the unit that starts the job
-  envtune env --format docker > job.env          for docker run --env-file (cannot unset; says so)
+  envtune env --format docker > job.env          for docker run --env-file (which cannot unset)
   envtune fix ENV --apply                        write them to a file instead
 
-What sets a variable on purpose (HCCL_WHITELIST_DISABLE=0 with a whitelist file) is left and named.
+Variables set on purpose (HCCL_WHITELIST_DISABLE=0 with a whitelist file) are kept and listed.
 """
 )
-PROFILES = ("train", "debug")
-PROFILE = typer.Option("train", "--profile", "-p", help=N_("train or debug."))
+FORMATS = ("bash", "fish", "json", "systemd", "docker")  # those of resources/environment/render.py
+PROFILES = ("train", "debug", "none")
+PROFILE = typer.Option("train", "--profile", "-p", help=N_("train, debug or none."))
 FORMAT = typer.Option("bash", "--format", "-f", help=N_("bash, fish, json, systemd or docker."))
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("For a recorded host (directory or tar.gz)."))
 
@@ -47,11 +48,11 @@ def command(
     from envtune.context.open import open_context, open_host, resolve_target
     from envtune.fix.environment import advise
     from envtune.job.target import TargetOptions
-    from envtune.resources.environment.render import FORMATS, render
+    from envtune.resources.environment.render import render
 
     lang = options.language(lang)
-    profile = profile_named(profile, PROFILES)
-    options.require_choice("--format", format_, tuple(FORMATS))
+    profile = profile_named(profile, lang)
+    options.require_choice("--format", format_, FORMATS)
     recorded = options.single_snapshot(snapshot)
     options.limit_reading(recorded, lang)
     host = open_host(recorded)
@@ -66,8 +67,10 @@ def command(
         options.print_error(Message("nothing differs from the profile"), lang)
 
 
-def profile_named(word: str, profiles: tuple[str, ...]) -> str:
-    """Return the name of a profile; `training` is a former name of `train`. Raises UsageError."""
-    name = "train" if word == "training" else word
-    options.require_choice("--profile", name, profiles)
-    return name
+def profile_named(word: str, lang: str) -> str:
+    """Return the name of a profile; `training`, a former name of `train`, with a hint. Raises UsageError."""
+    if word == "training":
+        options.print_error(Message("--profile training: the name is train now"), lang)
+        return "train"
+    options.require_choice("--profile", word, PROFILES)
+    return word

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from envtune.report.entry import Entry
 
 HELP = N_(
-    """What a check looks at and why, what a known error means, what a playbook does.
+    """Explain a check, error or playbook.
 
-Also what a probe or a step of a playbook takes.
+What a check reads, why it matters and how to fix it; what an error means; what a playbook does; what a probe or a
+step of a playbook takes. Examples:
 
 \b
   envtune explain CPU001                       a check, by id

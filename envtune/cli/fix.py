@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence, Union
 
 import typer
 
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
     from envtune.model import Change, Check, Severity
 
 HELP = N_(
-    """What would repair this host; with --apply, repair it and run the same checks again.
+    """Show fixes for this host, or apply them.
 
-Without --apply nothing is changed. WORDS are ids, id prefixes (CPU), names or playbooks. Examples:
+Without --apply nothing is changed; with it, the same checks run again afterwards. Examples:
 
 \b
-  envtune fix                             what could be repaired, as a diff
-  envtune fix CPU001 --apply              repair it; asks once
-  envtune fix --faq F06                   what the FAQ entry F06 is about
+  envtune fix                             what can be fixed, as a diff
+  envtune fix CPU001 --apply              fix it; asks once
+  envtune fix --faq F06                   fixes for the FAQ entry F06
   envtune fix --format json > plan.json   the plan as data
-  envtune fix --plan plan.json --apply    apply it later on this host; refused unless it comes out the same
-  envtune fix --finish 20250102-030405    finish a run that was interrupted
+  envtune fix --plan plan.json --apply    apply it later on this host, if it is still the same
+  envtune resume 20250102-030405          finish an interrupted run
 
-Exit status: 0 all is right now or nothing to do, 1 something is still wrong or right until the next boot only,
-2 usage, 3 it could not be told, 128+n ended by signal n (129 SIGHUP, 130 Ctrl-C, 143 SIGTERM).
+Exit status: 0 nothing left to fix, 1 problems remain (or return at the next boot), 2 usage error, 3 something could
+not be checked, 128+n ended by signal n (129 SIGHUP, 130 Ctrl-C, 143 SIGTERM).
 """
 )
-WORDS = typer.Argument(None, metavar="[ID|FAMILY|PLAYBOOK]...")
+WORDS = typer.Argument(None, metavar="[ID|FAMILY|PLAYBOOK]...", help=N_("What to fix: checks, families or playbooks."))
 FAQ = typer.Option(None, "--faq", help=N_("What this FAQ entry is about (F06)."))
-SELECT = typer.Option(None, "--select", "-s", help=N_("Like the words, as in check."))
-APPLY = typer.Option(False, "--apply", help=N_("Write. Asks once before."))
+SELECT = typer.Option(None, "--select", "-s", help=N_("The same as naming them as words."))
+APPLY = typer.Option(False, "--apply", help=N_("Apply the changes; asks once before."))
 YES = typer.Option(False, "--yes", "-y", help=N_("Do not ask."))
 YES_CONFIRM = typer.Option(
-    False, "--yes-confirm", help=N_("Also what asks for consent of its own, and what running jobs use.")
+    False, "--yes-confirm", help=N_("Also apply changes that need separate confirmation or that running jobs use.")
 )
-REFUSE_RUNNING = typer.Option(False, "--refuse-running", help=N_("Write nothing that a running process uses."))
-CHANGE = typer.Option(None, "--change", help=N_("Only these changes of the plan (C01)."))
+REFUSE_RUNNING = typer.Option(False, "--refuse-running", help=N_("Change nothing that a running process uses."))
+CHANGE = typer.Option(None, "--change", help=N_("Only these changes of the plan (C01,C02)."))
 PLAN = typer.Option(None, "--plan", help=N_("A plan that was saved with --format json."))
-FINISH = typer.Option(None, "--finish", metavar="RUN", help=N_("Finish an interrupted run."))
-WHEELS = typer.Option(None, "--wheels", help=N_("Wheels, for hosts without a network."))
+FINISH = typer.Option(None, "--finish", metavar="RUN", help=N_("The same as `envtune resume RUN`."))
+WHEELS = typer.Option(None, "--wheels", help=N_("Directory with wheels, for hosts without a network."))
 OWNER = typer.Option(None, "--owner", help=N_("With --pid: the user who must own that process."))
-SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Plan for a recorded host."))
+SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Show the fixes for a recorded host."))
 VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("Show every operation, and the steps of what a person does."))
 PID = typer.Option(None, "--pid", help=N_("A running job, or the process to end."))
 
@@ -101,7 +101,7 @@ def command(
 
     dialogue = _Dialogue(options.language(lang), format_, yes, options.given_options(context), verbose)
     options.require_choice("--format", format_, options.FORMATS)
-    options.severity_named(fail_on)
+    options.threshold_named(fail_on)
     recorded = options.single_snapshot(snapshot)
     if apply and recorded is not None:
         raise UsageError(Message("--apply writes to this host; a recorded one cannot be changed"))
@@ -109,9 +109,11 @@ def command(
     if plan is not None:
         _refuse_with_plan(context)
     if finish is not None:
-        dialogue.finish(finish, wait)
+        from envtune.cli.program.resume import resume
+
+        resume(finish, wait, format_, dialogue.lang)
     loaded = load_with_policy(catalog, dialogue.lang, policy, profile)
-    catalogue, threshold = loaded.catalogue, options.severity_named(loaded.fail_on(context, fail_on))
+    catalogue, threshold = loaded.catalogue, options.threshold_named(loaded.fail_on(context, fail_on))
     dialogue.again = [*dialogue.again, *loaded.words(policy)]
     selected = [*(words or ()), *(select or ())]
     checks: tuple[Check, ...] = ()
@@ -225,27 +227,6 @@ class _Dialogue:
         else:
             report_interrupted_runs(self.lang)
 
-    def finish(self, name: str, wait: float) -> NoReturn:
-        """Finish an interrupted run; exit with 0 when everything it planned is done."""
-        import shlex
-
-        from envtune.cli.progress import Progress, print_results
-        from envtune.commandline import for_this_host
-        from envtune.fix.runs import finish_run, recorded_run
-        from envtune.report.layout import shown
-
-        progress, run = Progress(self.lang), recorded_run(name)
-        progress.total = len(run.plan["changes"]) - len(run.results())
-        results = finish_run(name, progress, wait)
-        print_results(recorded_run(name), results, self._format, self.lang)
-        checks = dict.fromkeys(str(change.get("finding", "")) for change in run.plan["changes"])
-        if self._format == "text" and checks and run.in_progress == "apply":
-            words = ["envtune", "check", "--select", ",".join(check for check in checks if check)]
-            command = for_this_host(shlex.join(words))
-            typer.echo(shown(Message("What the checks say now: {command}", command=command), self.lang))
-        good = all(result["status"] in ("done", "undone") for result in results)
-        raise typer.Exit(128 + progress.signal if progress.signal else 0 if good else 1)
-
     # ------------------------------------------------------------------ the plan
 
     def print_prepared(self, prepared: PreparedFix) -> None:
@@ -272,7 +253,7 @@ class _Dialogue:
 
     # ------------------------------------------------------------------ apply
 
-    def apply(self, prepared: PreparedFix, consent: Consent, threshold: Severity, wait: float) -> int:
+    def apply(self, prepared: PreparedFix, consent: Consent, threshold: Optional[Severity], wait: float) -> int:
         """Carry the plan out, print what came of it, and return the exit status."""
         from envtune.cli.progress import Progress
         from envtune.fix.apply import apply
@@ -296,31 +277,55 @@ class _Dialogue:
     def _show(self, plan: Plan) -> None:
         typer.echo(self._plan_text(plan))
 
-    def _ask(self, question: Question) -> bool:
-        """Without a terminal only --yes answers, and not for what needs a confirmation of its own.
+    def _ask(self, question: Question) -> Union[bool, Sequence[str]]:
+        """Ask once about all changes; without a terminal only --yes answers, and not for what needs confirmation.
 
         Raises typer.Abort at Ctrl-C and Ctrl-D: that is a no to everything.
         """
-        from envtune.report.layout import printable
-        from envtune.report.plan_text import ids, table, targets
-
-        changes = question.changes
+        changes, confirm = question.changes, question.confirm
         self._name_running(question)
         if question.separate:
-            words = f"{ids(changes)}  {changes[0].finding}  {targets(changes, self.lang)}"
-            text = Message("{changes}: do this, too?", changes=words).to(self.lang)
-            return is_interactive() and typer.confirm(printable(text), default=False, err=True)
+            return is_interactive() and self._confirm(Message("Make this change?"), changes)
         self._progress.total = len(changes)
         if self._yes:
-            return True
+            asked = [change for change in changes if change.id in confirm]
+            agreed = [change.id for change in changes if change not in asked]
+            return [*agreed, *self._chosen(asked)] if asked else True
         if not is_interactive():
             count = len(changes)
-            self._say(Message("envtune: ready to change {count}; nobody can be asked here: say --yes", count=count))
+            self._say(Message("envtune: changes to make: {count}; no terminal to ask on: use --yes", count=count))
             return False
+        return self._chosen(changes)
+
+    def _chosen(self, changes: Sequence[Change]) -> Sequence[str]:
+        """Show the changes and ask; return the ids of those that are agreed to: all, none, or those that are named."""
+        ids = [change.id for change in changes]
+        if len(ids) == 1:
+            return ids if self._confirm(Message("Make this change?"), changes) else []
+        self._show_table(changes)
+        words = Message(
+            "Make these {count} changes? [y/N, or ids such as {ids}]", count=len(ids), ids=",".join(ids[:2])
+        )
+        while True:
+            answer = typer.prompt(words.to(self.lang), default="", show_default=False, err=True).strip()
+            if answer.lower() in ("", "n", "no"):
+                return []
+            if answer.lower() in ("y", "yes"):
+                return ids
+            named = [word for word in answer.upper().replace(",", " ").split() if word]
+            if all(word in ids for word in named):
+                return named
+            self._say(Message("answer y, n, or ids: {ids}", ids=", ".join(ids)))
+
+    def _confirm(self, question: Text, changes: Sequence[Change]) -> bool:
+        self._show_table(changes)
+        return typer.confirm(question.to(self.lang), default=False, err=True)
+
+    def _show_table(self, changes: Sequence[Change]) -> None:
+        from envtune.report.plan_text import table
+
         for line in table(changes, self.lang, options.terminal_width()):
             typer.echo(line, err=True)
-        make = plural("Make this change?", "Make these {count} changes?", len(changes))
-        return typer.confirm(make.to(self.lang), default=False, err=True)
 
     def _name_running(self, question: Question) -> None:
         """Name the processes that use what would be changed."""

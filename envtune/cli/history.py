@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import math
+import shlex
 import time
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
@@ -15,9 +16,14 @@ from envtune.executor.history import RecordedRun, interrupted_runs, recorded_run
 from envtune.executor.state import state_directory
 from envtune.fix.executor_messages import error_message, result_message
 from envtune.fix.outcome import END_STATES
-from envtune.messages import N_, Joined, Message, Text, in_context
+from envtune.messages import N_, Joined, Message, Text, in_context, plural
 
-HELP = N_("""What `envtune fix` changed on this host: the runs, the oldest first, and what became of their changes.""")
+HELP = N_(
+    """List fix runs on this host.
+
+The oldest first: when, by whom, with which command, what became of each change, and how to undo it.
+"""
+)
 MIN_GROUP = 4  # changes of one kind from which on they are one line
 _STATUS: Mapping[str, Text] = {
     "interrupted": Message("INTERRUPTED"),
@@ -27,14 +33,14 @@ _STATUS: Mapping[str, Text] = {
     "left": END_STATES["failed-left"].text,
     "undone": END_STATES["undone"].text,
     "partly-undone": END_STATES["partly-undone"].text,
-    "empty": Message("nothing was begun"),
-    "unreadable": Message("not readable: what it changed cannot be told"),
+    "empty": Message("not started"),
+    "unreadable": Message("not readable: what it changed is unknown"),
 }
-PRUNE = typer.Option(False, "--prune", help=N_("Remove the records of runs that are closed."))
-KEEP = typer.Option(0, "--keep", min=0, metavar="N", help=N_("With --prune: not the latest N runs."))
+PRUNE = typer.Option(False, "--prune", help=N_("Remove the records of runs that leave nothing to undo."))
+KEEP = typer.Option(0, "--keep", min=0, metavar="N", help=N_("With --prune: keep the latest N runs."))
 OLDER_THAN = typer.Option(0.0, "--older-than", min=0.0, metavar="DAYS", help=N_("With --prune: only older runs."))
 LOSE_UNDO = typer.Option(
-    False, "--lose-undo", help=N_("With --prune: also runs that can be undone; nothing can undo them afterwards.")
+    False, "--lose-undo", help=N_("With --prune: also runs that can be undone; they cannot be undone afterwards.")
 )
 _KEPT: Mapping[str, str] = {  # what they kept may still be needed
     **dict.fromkeys(
@@ -136,14 +142,14 @@ def refuse_if_interrupted(lang: str) -> None:
 
 
 def _interrupted(run: RecordedRun) -> Text:
-    commands = (f"envtune fix --finish {run.name}", f"envtune undo {run.name}")
+    commands = (f"envtune resume {run.name}", f"envtune undo {run.name}")
     ways = Joined([f"  {for_this_host(command, same_user=True)}" for command in commands], "\n")
     if run.in_progress == "undo":
         return Message(
-            "run {run} was interrupted while it was undone. Finish it or take it back:\n{ways}", run=run.name, ways=ways
+            "run {run} was interrupted while it was undone. Finish or undo it:\n{ways}", run=run.name, ways=ways
         )
     return Message(
-        "run {run} ({begun}) was interrupted after {done} of {total} changes. Finish it or take it back:\n{ways}",
+        "run {run} ({begun}) was interrupted after {done} of {total} changes. Finish or undo it:\n{ways}",
         run=run.name,
         begun=run.begin.get("time", "?"),
         done=sum(result["status"] == "done" for result in run.results()),
@@ -210,13 +216,26 @@ def _alike(changes: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]
     return [part for group in groups for part in ([group] if len(group) >= MIN_GROUP else [[one] for one in group])]
 
 
+def _ago(days: float) -> Text:
+    minutes = int(days * 24 * 60)
+    if minutes < 1:
+        return Message("just now")
+    if minutes < 60:
+        return plural("{count} minute ago", "{count} minutes ago", minutes)
+    if minutes < 48 * 60:
+        return plural("{count} hour ago", "{count} hours ago", minutes // 60)
+    return plural("{count} day ago", "{count} days ago", minutes // 60 // 24)
+
+
 def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
     from envtune.report.layout import pad, printable, shown
 
     results = {result["change"]: result for result in run.results()}
-    yield printable(
-        f"{run.name}  {_status(run).to(lang)}  {run.begin.get('time', '')}  {_caller_words(run.begin)}"
-    ).rstrip()
+    ago = f" ({_ago(_age(run)).to(lang)})" if run.begin else ""
+    time_ = f"{run.begin.get('time', '')}{ago}"
+    yield printable(f"{run.name}  {_status(run).to(lang)}  {time_}  {_caller_words(run.begin)}").rstrip()
+    if run.plan.get("command"):
+        yield "  " + printable(shlex.join(map(str, run.plan["command"])))
     for group in _alike(_data(run)["changes"]):
         change, last = group[0], group[-1]
         name, target = change["id"], change["target"]
@@ -228,7 +247,7 @@ def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
         yield f"  {pad(name, 5)} {pad(status, 10)} {words}{error}"
     if run.last_undo:
         fields = {"time": run.last_undo.get("time", ""), "user": _caller_words(run.last_undo) or "?"}
-        yield "  " + printable(Message("undo: {time}, {user}", **fields).to(lang))
+        yield "  " + printable(Message("undone: {time}, {user}", **fields).to(lang))
     if run.damaged:
         lines = ", ".join(str(number) for number in run.damaged)
         yield "  " + shown(Message("{path}: damaged lines: {lines}", path=run.path, lines=lines), lang)

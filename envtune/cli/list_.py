@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Text, in_context
+from envtune.messages import N_, Message, Text, in_context
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
     from envtune.report.entry import Entry
 
 HELP = N_(
-    """The checks, the FAQ entries, the playbooks or the error codes of the catalogue, a line each.
+    """List checks, errors or playbooks.
 
-Also what a catalogue is written with: probes, steps of playbooks, facts.
+One line per entry; also the probes, steps and facts that a catalogue is written with. Examples:
 
 \b
   envtune list checks
@@ -39,7 +39,8 @@ def command(
     catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
     lang = options.language(lang)
-    options.require_choice("list", kind, KINDS)
+    if kind not in KINDS:
+        raise _unknown_kind(kind)
     options.require_choice("--format", format_, options.FORMATS)
     if kind in REFERENCES:
         _print_references(kind, format_, lang)
@@ -60,6 +61,12 @@ def _print_references(kind: str, format_: str, lang: str) -> None:
         return
     for line in reference.table(kind, lang, options.terminal_width()):
         typer.echo(line)
+
+
+def _unknown_kind(word: str) -> Exception:
+    from envtune.errors import UsageError
+
+    return UsageError(Message("unknown list '{word}'; use {names}", word=word, names=options.alternatives(KINDS)))
 
 
 def rows(catalogue: Catalogue, kind: str, lang: str) -> list[dict[str, Any]]:

@@ -24,23 +24,28 @@ FILE_WIDTH = 100  # columns of text that goes to a file
 INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
 FORMATS = ("text", "json")
 default_language: Optional[str] = None  # `envtune --lang zh check` names it before the verb
+colour_choice = "auto"  # --color
 
-LANG: Any = typer.Option(None, "--lang", help=N_("en or zh (default: your locale)."))
+LANG: Any = typer.Option(None, "--lang", metavar="LANG", help=N_("en or zh (default: your locale)."))
+COLOR_HELP = N_("auto, always or never (default: auto).")
+COLOR: Any = typer.Option(None, "--color", metavar="WHEN", help=COLOR_HELP)
 FORMAT: Any = typer.Option("text", "--format", "-f", help=N_("text or json."))
-PYTHON: Any = typer.Option(None, "--python", help=N_("The job's Python."))
-PID: Any = typer.Option(None, "--pid", help=N_("A running job."))
+PYTHON: Any = typer.Option(None, "--python", help=N_("The job's Python: a path or a name on PATH."))
+PID: Any = typer.Option(None, "--pid", help=N_("A running job: the process id."))
 SCRIPT: Any = typer.Option(None, "--script", help=N_("The job's launch script."))
 ENV_FILE: Any = typer.Option(None, "--env-file", help=N_("The job's variables, KEY=VALUE lines."))
 PEER: Any = typer.Option(None, "--peer", help=N_("Another host of the job: address, network, name."))
-HOSTFILE: Any = typer.Option(None, "--hostfile", help=N_("The hosts of the job, one a line."))
-IGNORE: Any = typer.Option(None, "--ignore", "-i", help=N_("Leave these out."))
+HOSTFILE: Any = typer.Option(None, "--hostfile", help=N_("File with the job's hosts, one per line."))
+IGNORE: Any = typer.Option(None, "--ignore", "-i", help=N_("Skip these checks."))
 TAG: Any = typer.Option(None, "--tag", help=N_("Only checks with this tag."))
-SEVERITY: Any = typer.Option("info", "--severity", help=N_("Only checks of this severity and above."))
-FAIL_ON: Any = typer.Option("medium", "--fail-on", help=N_("End with 1 from this severity on."))
-WAIT: Any = typer.Option(0.0, "--wait", min=0.0, help=N_("Seconds to wait for another run to end."))
+SEVERITY: Any = typer.Option("info", "--severity", help=N_("Only checks of this severity or higher."))
+FAIL_ON: Any = typer.Option(
+    "medium", "--fail-on", help=N_("Exit 1 on findings of this severity or higher; none: always exit 0.")
+)
+WAIT: Any = typer.Option(0.0, "--wait", min=0.0, help=N_("How long to wait for another run to end."))
 POLICY: Any = typer.Option(None, "--policy", metavar="FILE", help=N_("The site's policy; none for no policy."))
 PROFILE: Any = typer.Option(None, "--profile", metavar="NAME", help=N_("A profile of the policy."))
-CATALOG: Any = typer.Option(None, "--catalog", help=N_("More entries, by id over the shipped ones."))
+CATALOG: Any = typer.Option(None, "--catalog", help=N_("More entries; the same id replaces a built-in one."))
 
 
 def language(chosen: Optional[str]) -> str:
@@ -59,8 +64,13 @@ def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
         return
     from envtune.errors import UsageError
 
-    names = Joined((Joined(choices[:-1], ", "), choices[-1]), Message(" or "))
-    raise UsageError(Message("{option} {value}: {names}", option=option, value=value, names=names))
+    names = alternatives(choices)
+    raise UsageError(Message("{option} must be {names}, not '{value}'", option=option, value=value, names=names))
+
+
+def alternatives(words: Sequence[str]) -> Text:
+    """Return `a, b or c`."""
+    return Joined((Joined(words[:-1], ", "), words[-1]), Message(" or "))
 
 
 def format_option(help_text: str) -> Any:
@@ -111,6 +121,11 @@ def severity_named(word: str) -> Severity:
     except ValueError:
         names = ", ".join(severity.value for severity in Severity)
         raise UsageError(Message("{word}: not a severity ({names})", word=word, names=names)) from None
+
+
+def threshold_named(word: str) -> Optional[Severity]:
+    """Return the severity of `--fail-on`; None for `none`. Raises UsageError."""
+    return None if word == "none" else severity_named(word)
 
 
 def single_snapshot(paths: Optional[Sequence[Path]]) -> Optional[Path]:
@@ -169,9 +184,38 @@ def load_catalogue(directories: Optional[Sequence[Path]], lang: str) -> Catalogu
     return catalogue
 
 
-def colour_wanted() -> bool:
-    """Return whether to print colours: only on a terminal that can show them, and never against NO_COLOR."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def choose_colour(context: typer.Context, value: Optional[str]) -> None:
+    """Take over --color; raises UsageError for another word than auto, always and never."""
+    global colour_choice
+    if value is not None:
+        require_choice("--color", value, ("auto", "always", "never"))
+        colour_choice = value
+    if _colour_forced():
+        context.color = True  # or typer takes the colours out again where there is no terminal
+
+
+def _colour_forced() -> bool:
+    """Return whether colours are wanted without a terminal, too; NO_COLOR goes before FORCE_COLOR, as in Python."""
+    if colour_choice != "auto":
+        return colour_choice == "always"
+    return os.environ.get("FORCE_COLOR", "0") not in ("", "0") and not os.environ.get("NO_COLOR")
+
+
+def colour_wanted(error_stream: bool = False) -> bool:
+    """Return whether to print colours (on stderr?): as --color says, else on a terminal that can show them.
+
+    Without --color the environment decides: never against NO_COLOR, always with FORCE_COLOR.
+    """
+    stream = sys.stderr if error_stream else sys.stdout
+    if _colour_forced():
+        from envtune.report.output import StandardStream
+
+        if isinstance(stream, StandardStream):
+            stream.keeps_colours = True
+        return True
+    if colour_choice == "never" or os.environ.get("NO_COLOR"):
+        return False
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def terminal_width() -> int:

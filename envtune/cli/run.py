@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, List, Mapping, NoReturn, Optional, Sequence
@@ -19,42 +18,43 @@ if TYPE_CHECKING:
     from envtune.run.result import ExitResult
 
 HELP = N_(
-    """Check the host, run a command with this host's environment, and diagnose it when it fails.
+    """Check, run a command, diagnose if it fails.
 
 \b
   envtune run -- python train.py
   envtune run --select CANN,NET --fail-on critical -- bash train.sh
-  envtune run --profile debug -- python train.py        a run that is to show where it fails
-  envtune run --profile none --no-preflight -- CMD      only stand by, and diagnose
+  envtune run --profile debug -- python train.py        a debugging run
+  envtune run --profile none --no-preflight -- CMD      no checks, no variables: only diagnose
   torchrun --nproc_per_node 8 --no-python envtune run -- python train.py
   mpirun -n 8 envtune run -- python train.py            one preflight per node, by the first rank
-  srun -K envtune run -- python train.py                -K: one rank that is not started ends the others
+  srun -K envtune run -- python train.py                -K: one rank that does not start ends the others
 
-The command stays in your terminal, your process group and your pipes; envtune ends as it ended: with the same status,
-or by the same signal. The profile (envtune env) is for the command only, one line for each variable it changes; your
-shell and your files stay as they are. Nothing is diagnosed after Ctrl-C or when a launcher ends the command.
+Terminal, process group, pipes, signals and exit status of the command are unchanged. The profile (envtune env) sets
+variables for the command only, and prints a line for each. No diagnosis after Ctrl-C or when a launcher ends the
+command.
 
-Exit status: the command's; 1 not started (findings at or above --fail-on); 2 usage; 126 and 127 as a shell.
+Exit status: the command's; 1 not started (findings at or above --fail-on); 2 usage error; 126 and 127 as in a shell.
 """
 )
 CONTEXT = {"allow_interspersed_args": False}  # what follows the command is the command's, with or without --
 DIAGNOSIS_SECONDS = 30.0  # what takes longer is given up: a launcher waits for our end to end the other ranks
-PROFILES = ("train", "debug", "none")
 
 ARGV = typer.Argument(..., metavar="-- CMD...", help=N_("The command and its arguments."))
-SELECT = typer.Option(None, "--select", "-s", help=N_("Checks of the preflight."))
-IGNORE = typer.Option(None, "--ignore", "-i", help=N_("Checks to leave out."))
-FAIL_ON = typer.Option("high", "--fail-on", help=N_("Do not start where a finding is this severe."))
-FORCE = typer.Option(False, "--force", help=N_("Start all the same."))
+SELECT = typer.Option(None, "--select", "-s", help=N_("Run only these checks before the command."))
+IGNORE = typer.Option(None, "--ignore", "-i", help=N_("Skip these checks."))
+FAIL_ON = typer.Option(
+    "high", "--fail-on", help=N_("Do not start on findings of this severity or higher; none: always start.")
+)
+FORCE = typer.Option(False, "--force", help=N_("Start anyway."))
 PREFLIGHT = typer.Option(True, "--preflight/--no-preflight", help=N_("Check the host first."))
 PROFILE = typer.Option("train", "--profile", "-p", help=N_("train, debug or none."))
-KEEP = typer.Option(None, "--keep", help=N_("A variable that the profile leaves alone."))
+KEEP = typer.Option(None, "--keep", help=N_("A variable that the profile does not change."))
 CAPTURE = typer.Option(
     True,
     "--capture/--no-capture",
-    help=N_("Keep the last output for a diagnosis; without it only the plog is read."),
+    help=N_("Keep the last output for the diagnosis; without it only the plog is read."),
 )
-CATALOG = typer.Option(None, "--catalog", help=N_("More checks and entries."))
+CATALOG = typer.Option(None, "--catalog", help=N_("More entries; the same id replaces a built-in one."))
 
 
 def command(
@@ -76,7 +76,7 @@ def command(
     from envtune.run.result import exit_like
 
     lang = options.language(lang)
-    profile = profile_named(profile, PROFILES)
+    profile = profile_named(profile, lang)
     first = not later_rank(os.environ)
     env: Mapping[str, str] = os.environ
     if profile != "none" or (preflight and first):
@@ -143,7 +143,7 @@ def _preflight(
     from envtune.host import LocalHost
     from envtune.run.preflight import preflight
 
-    threshold = options.severity_named(fail_on)
+    threshold = options.threshold_named(fail_on)
     loaded = load_with_policy(catalog, lang)
     catalogue, ignore = loaded.catalogue, [*loaded.selectors(select, None, ignore, None).ignore]
     checks = select_checks(catalogue.checks, select, ignore, None if select else ["preflight"])
@@ -208,7 +208,7 @@ def _print_diagnosis(
     if diagnosis.diagnoses or diagnosis.first_error:
         typer.echo(err=True)
         options.print_error(how, lang)
-        typer.echo(render_text(diagnosis, lang, colour=sys.stderr.isatty()), err=True)
+        typer.echo(render_text(diagnosis, lang, colour=options.colour_wanted(error_stream=True)), err=True)
     elif ended_abruptly(result.status):
         hint = Message("{how}; what that often means: envtune explain {entry}", how=how, entry="rank-killed")
         options.print_error(hint, lang)

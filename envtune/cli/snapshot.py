@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from envtune.job.target import TargetOptions
 
 HELP = N_(
-    """Record this host: everything the checks look at, without secrets, as one small file.
+    """Record this host to a file.
 
-Reads only; needs no root. Judge it anywhere with `envtune check --snapshot FILE`. Examples:
+The file holds everything the checks read, without secrets. Read-only, no root needed. Check it anywhere with
+`envtune check --snapshot FILE`. Examples:
 
 \b
   envtune snapshot -o host.tar.gz                     this host and the environment of this shell
@@ -29,11 +30,11 @@ Reads only; needs no root. Judge it anywhere with `envtune check --snapshot FILE
 
 The checks of /etc/envtune and --catalog are run on the recorder, so that the file holds what they read, too.
 
-Values of variables and options that look like keys, tokens or passwords are left out. Exit status: 0, or 2.
+Values of variables and options that look like keys, tokens or passwords are left out. Exit status: 0 or 2.
 """
 )
 OUTPUT = typer.Option(None, "--output", "-o", help=N_("The file to write (tar.gz)."))
-FORCE = typer.Option(False, "--force", help=N_("Replace the file when it is there."))
+FORCE = typer.Option(False, "--force", help=N_("Overwrite an existing file."))
 
 
 def command(

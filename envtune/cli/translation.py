@@ -23,7 +23,6 @@ _TEMPLATES = (
     N_("No such option: {option}"),
     N_("No such command '{name}'. Did you mean {names}?"),
     N_("No such command '{name}'."),
-    N_("Missing command."),
     N_("Missing argument {name}."),
     N_("Missing option {name}."),
     N_("Got unexpected extra argument(s) ({words})"),
@@ -53,7 +52,7 @@ _Formatter: Any = typer.Context.formatter_class
 
 def set_language(group: Any, lang: str) -> None:
     """Make typer print the help of this group, and what it adds to that of its commands, in `lang`."""
-    group.context_class = _context_class(lang)
+    translate_command(group, lang)
     # typer marks some words of its own for gettext, whose catalogues would have to be files; ours may be in a zip file.
     vars(core)["_"] = lambda message: Message(message).to(lang)
 
@@ -68,8 +67,6 @@ def translate_command(command: Any, lang: str) -> None:
 
 def translate_error(error: Any, lang: str) -> None:
     """Make a usage error of typer print itself in `lang`, after the usage of its command."""
-    if type(error).__name__ == "NoArgsIsHelpError":  # it is no error, and translated already
-        return
     error.show = lambda file=None: typer.echo(_error_text(error, lang), err=True, file=file)
 
 

@@ -1,4 +1,4 @@
-"""`envtune undo`: take back what a run changed, from its journal."""
+"""`envtune undo`: undo what a run changed, from its journal."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from envtune.fix.outcome import END_STATES
 from envtune.messages import N_, Message
 
 HELP = N_(
-    """Take back a run of `envtune fix`, or one change of it.
+    """Undo a fix run or one change.
 
-Refused where somebody changed the thing since; both versions are shown, and --force keeps a copy of what is there.
+Refused where the target was changed since: both versions are shown. --force undoes it and keeps a copy. Examples:
 
 \b
   envtune undo                        the latest run
   envtune undo 20250102-030405        that run (envtune history lists them)
   envtune undo C03                    one change of the latest run
   envtune undo 20250102-030405 C03    one change of that run
-  envtune undo --dry-run              what would be taken back
+  envtune undo --dry-run              what would be undone
 
-On a terminal it asks before. Exit status: 0 everything is as it was, 1 something could not be taken back, 2 usage,
-128+n ended by signal n, after the step in hand; the same command goes on.
+On a terminal it asks first. Exit status: 0 everything is as it was, 1 something could not be undone, 2 usage error,
+128+n ended by signal n after the current step; the same command continues.
 """
 )
 WORDS = typer.Argument(None, metavar="[RUN] [CHANGE]")
-FORCE = typer.Option(False, "--force", help=N_("Also what somebody changed since; a copy of it is kept."))
-DRY_RUN = typer.Option(False, "--dry-run", help=N_("Show what would be taken back; nothing is changed."))
+FORCE = typer.Option(False, "--force", help=N_("Undo even where the target was changed since; a copy is kept."))
+DRY_RUN = typer.Option(False, "--dry-run", help=N_("Show what would be undone; nothing is changed."))
 YES = typer.Option(False, "--yes", "-y", help=N_("Do not ask."))
 _CHANGE = re.compile("C[0-9]{2,}$", re.I)
 
@@ -69,13 +69,13 @@ def command(
         for line in (*_changed_by_others(run, results, lang), *_not_undone(run, results, lang)):
             typer.echo(line)
         if not results:
-            typer.echo("  " + Message("nothing to take back").to(lang))
+            typer.echo("  " + Message("nothing to undo").to(lang))
     undone = all(result["status"] == "undone" for result in results)
     raise typer.Exit(128 + progress.signal if progress.signal else 0 if undone else 1)
 
 
 def _preview(name: str, change: Optional[str], format_: str, lang: str) -> int:
-    """Print what undoing would come to; return 1 when some of it could not be taken back."""
+    """Print what would be undone; return 1 when some of it could not be."""
     from envtune.fix.runs import recorded_run, undo_preview
 
     run = recorded_run(name)
@@ -97,17 +97,17 @@ def _preview_lines(run: Any, rows: Any, lang: str) -> Iterator[str]:
     from envtune.report.fix_text import subject_of
     from envtune.report.layout import printable
 
-    labels = {"ready": Message("would be taken back"), "undone": Message("is as it was")}
+    labels = {"ready": Message("would be undone"), "undone": Message("is as it was")}
     for row in rows:
         label = labels.get(row["status"], END_STATES["cannot-be-undone"].text).to(lang)
         error = f": {result_message(row).to(lang)}" if row["error"] else ""
         yield "  " + printable(f"{row['change']}  {label}  {subject_of(run, row)}{error}")
     if not rows:
-        yield "  " + Message("nothing to take back").to(lang)
+        yield "  " + Message("nothing to undo").to(lang)
 
 
 def _confirmed(name: str, change: Optional[str], lang: str) -> bool:
-    """Show what would be taken back, and ask."""
+    """Show what would be undone, and ask."""
     from envtune.fix.runs import recorded_run, undo_preview
 
     run = recorded_run(name)
@@ -118,7 +118,7 @@ def _confirmed(name: str, change: Optional[str], lang: str) -> bool:
     for line in _preview_lines(run, rows, lang):
         typer.echo(line, err=True)
     try:
-        return typer.confirm(Message("Take this back?").to(lang), default=False, err=True)
+        return typer.confirm(Message("Undo this?").to(lang), default=False, err=True)
     except typer.Abort as abort:
         typer.echo(err=True)  # Ctrl-C and Ctrl-D leave the cursor behind the question
         if isinstance(abort.__context__, KeyboardInterrupt):
@@ -136,9 +136,8 @@ def _not_undone(run: Any, results: Any, lang: str) -> Iterator[str]:
             yield f"  {change} {END_STATES['partly-undone'].text.to(lang)}"
     upgraded = {name: row for result in results for name, row in result.get("upgraded", {}).items()}
     if upgraded:
-        yield "    " + Message("these packages stay as the run has left them; undo does not take an upgrade back:").to(
-            lang
-        )
+        kept = Message("these packages keep the version that the run installed; undo does not revert an upgrade:")
+        yield "    " + kept.to(lang)
     for name, (before, after) in sorted(upgraded.items()):
         yield f"      {printable(f'{name} {before} -> {after}')}"
 
@@ -165,7 +164,7 @@ def _changed_by_others(run: Any, results: Any, lang: str) -> Iterator[str]:
         if "foreign" in result and operation.get("op") == "file":
             yield from _difference(operation, lang)
     if any("foreign" in result for result in results):
-        yield "    " + Message("--force takes it back all the same").to(lang)
+        yield "    " + Message("--force undoes it anyway").to(lang)
 
 
 def _difference(operation: Mapping[str, Any], lang: str) -> Iterator[str]:
@@ -178,6 +177,6 @@ def _difference(operation: Mapping[str, Any], lang: str) -> Iterator[str]:
     content = operation["content"]
     written = "" if content is None else base64.b64decode(content).decode("utf-8", "replace")
     yield f"    {printable(operation['path'])}"
-    yield "    - " + Message("what this run left").to(lang)
+    yield "    - " + Message("what this run wrote").to(lang)
     yield "    + " + Message("what is there now").to(lang)
     yield from (f"      {line}" for line in diff(written, current_text(operation["path"])))

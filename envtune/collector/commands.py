@@ -23,6 +23,7 @@ def run_command(argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_L
     try:
         with _starting:
             child = start_program(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            child.seconds = timeout
             _running_commands.append(child)
     except UntrustedError as refused:
         return {"argv": argv, "error": "denied", "untrusted": refused.exposure.path}
@@ -55,6 +56,11 @@ def end_running_commands() -> None:
         _starting.release()
     for child in list(_running_commands):
         _kill_group(child)
+
+
+def waited_for() -> List[Tuple[List[str], float]]:
+    """Return the commands that run now, each with the seconds it may take."""
+    return [(list(child.args), getattr(child, "seconds", 0.0)) for child in list(_running_commands)]
 
 
 def _drain(child: Any, timeout: float, limit: int) -> Tuple[Tuple[str, str], bool]:

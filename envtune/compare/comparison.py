@@ -86,8 +86,13 @@ class Comparison(NamedTuple):
         """The facts in which hosts of a kind or job differ."""
         return tuple(row for group in self.groups for row in group.differences)
 
-    def exit_code(self, fail_on: Severity, strict: bool = False) -> int:
-        """Return 1 for a finding or a difference at or above `fail_on`, 3 for what is unknown there, else 0."""
+    def exit_code(self, fail_on: Optional[Severity], strict: bool = False) -> int:
+        """Return 1 for a finding or a difference at or above `fail_on`, 3 for what is unknown there, else 0.
+
+        Where `fail_on` is None it is always 0.
+        """
+        if fail_on is None:
+            return 0
         codes = {exit_code(row.host.report.findings, fail_on, strict, row.host.report.facts) for row in self.hosts}
         if 1 in codes or any(row.severity.rank >= fail_on.rank for row in self.differences):
             return 1

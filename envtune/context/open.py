@@ -49,8 +49,9 @@ def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOption
     if options.env_file is not None and not host.live:
         _give_file(host, "--env-file", options.env_file)
     for option, path in (("--script", options.script), ("--env-file", options.env_file)):
-        if path is not None and _answer(partial(_is_missing, host, path)):
-            raise UsageError(Message("{option} {path}: no such file", option=option, path=path))
+        reason = None if path is None else _answer(partial(_why_no_text, host, path))
+        if reason is not None:
+            raise UsageError(Message("{option} {path}: {reason}", option=option, path=path, reason=reason))
     if options.pid is not None and _answer(partial(_is_missing, host, f"/proc/{options.pid}")):
         raise UsageError(Message("--pid {pid}: no such process", pid=options.pid))
     if options.python is not None and _answer(partial(_is_missing_program, host, options)):
@@ -80,22 +81,34 @@ def _absolute(path: Optional[str]) -> Optional[str]:
     return None if path is None else str(Path(path).absolute())
 
 
-def _is_missing(host: Host, path: str) -> bool:
-    """Return whether nothing is at `path`; what cannot be read may be there."""
+def _why_no_text(host: Host, path: str) -> Optional[Text]:
+    """Return why `path` cannot be a text file; None where it is one, or cannot be read."""
     try:
-        host.stat(path)
+        if host.stat(path).kind == "dir":
+            return Message("is a directory")
+        return Message("not a text file") if b"\0" in host.head(path) else None
+    except Missing:
+        return Message("no such file")
+    except HostError:
+        return None
+
+
+def _is_missing(host: Host, path: str, program: bool = False) -> bool:
+    """Return whether nothing (no program?) is at `path`; what cannot be read may be there."""
+    try:
+        return host.stat(path).kind == "dir" and program
     except Missing:
         return True
     except HostError:
         return False
-    return False
 
 
 def _is_missing_program(host: Host, options: TargetOptions) -> bool:
     """Return whether `--python` names nothing; a bare name is looked up later where the job has a PATH of its own."""
     name = options.python or ""
     if "/" in name:
-        return _is_missing(host, os.path.join(host.cwd, name))
+        path = os.path.join(host.cwd, name)
+        return _is_missing(host, path, program=True)
     folders = [folder for folder in host.environ.get("PATH", "").split(":") if folder.startswith("/")]
     return not options.named and bool(folders) and all(_is_missing(host, f"{folder}/{name}") for folder in folders)
 

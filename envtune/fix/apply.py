@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
+from envtune import commandline
+from envtune.collector.redact import redact_argv
 from envtune.errors import EnvtuneError
-from envtune.fix.consent import Ask, Consent, Question, Withheld, ask_separately, sort_changes, withhold_running
+from envtune.fix.consent import (
+    Ask,
+    Consent,
+    Question,
+    Withheld,
+    agreed,
+    ask_for_each,
+    confirmable,
+    sort_changes,
+    withhold_running,
+)
 from envtune.fix.outcome import ApplyResult, JudgedFinding, change_states, exit_status, reconcile
 from envtune.fix.plan import Plan, executable, fixed_checks
 from envtune.fix.prepare import PreparedFix, examine
@@ -31,7 +44,7 @@ class FixOutcome(NamedTuple):
         """The findings without how they ended."""
         return tuple(row.finding for row in self.judged)
 
-    def exit_code(self, floor: Severity) -> int:
+    def exit_code(self, floor: Optional[Severity]) -> int:
         """Return 0 when everything relevant is good, 1 when something is wrong, 3 when something is unknown.
 
         After a signal 128 and its number, as a shell has it.
@@ -65,18 +78,41 @@ def apply(
     ready, withheld = sort_changes(plan.changes, consent, is_root())
     if show is not None:
         show(plan)
-    running = find_running(LocalHost(), plan.changes)
-    ready, withheld = ask_separately(plan.changes, ready, withheld, ask, is_root(), running)
-    ready, used = withhold_running(ready, running, consent)
-    if ready and not ask(Question(ready, separate=False, running=running)):
+    choice = _choose(plan.changes, ready, withheld, consent, ask)
+    if choice is None:
         return None
-    result = _write(prepared, ready, [*withheld, *used], on_event, wait)
+    ready, withheld = choice
+    result = _write(prepared, ready, withheld, on_event, wait)
     judged = reconcile(prepared.findings, _check_again(prepared, ready, result), plan.changes, result)
     states = change_states(plan.changes, judged, result)
     if result.run:
         journal_states(result.run, {change: states[change] for change in result.results})
     findings = tuple(row.finding for row in judged)
     return FixOutcome(judged, result, _relevant(findings, plan, consent), states)
+
+
+def _choose(
+    planned: Sequence[Change], ready: Sequence[Change], withheld: Sequence[Withheld], consent: Consent, ask: Ask
+) -> Optional[tuple[list[Change], list[Withheld]]]:
+    """Return the changes to write and those that are withheld; None when the user declined.
+
+    What needs confirmation is part of the one question; a process to be ended and a downgrade is asked for alone.
+    """
+    running = find_running(LocalHost(), planned)
+    each = ask_for_each(withheld, ask, is_root(), running)
+    others = confirmable(withheld, is_root()) if consent.attended else []
+    order = {change.id: number for number, change in enumerate(planned)}
+    offered = sorted([*ready, *each, *others], key=lambda change: order[change.id])
+    free, used = withhold_running(offered, running, consent)
+    left = [*used]
+    if not all(change in each for change in free):
+        question = Question(free, separate=False, running=running, confirm=tuple(change.id for change in others))
+        free, declined = agreed(question, ask(question))
+        if not free:
+            return None
+        left += declined
+    moved = {change.id for change in (*free, *(one.change for one in left))}
+    return free, [*(one for one in withheld if one.change.id not in moved), *left]
 
 
 def _write(
@@ -92,9 +128,15 @@ def _write(
             noted.append(record.get("signal", 0))
         on_event(kind, record)
 
-    name, results = apply_changes({"host": plan.host, "target": dict(plan.target), **executable(ready)}, listen, wait)
+    about = {"host": plan.host, "target": dict(plan.target), "command": _own_command()}
+    name, results = apply_changes({**about, **executable(ready)}, listen, wait)
     by_change = {result["change"]: result for result in results}
     return ApplyResult(name, by_change, tuple(withheld), noted[0] if noted else 0)
+
+
+def _own_command() -> list[str]:
+    """Return the command that was typed, for the journal, without secrets; empty where this is called as a library."""
+    return ["envtune", *redact_argv(sys.argv[1:])] if commandline.is_program else []
 
 
 def _check_again(prepared: PreparedFix, ready: Sequence[Change], result: ApplyResult) -> tuple[Finding, ...]:

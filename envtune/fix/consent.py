@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Iterable, Iterator, NamedTuple, Sequence
+from typing import Callable, Iterable, Iterator, NamedTuple, Sequence, Union
 
 from envtune.errors import UsageError
 from envtune.fix.plan import fixed_checks
@@ -34,17 +34,18 @@ class Consent(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question to the user: may these changes be made? `separate` where they need a confirmation of their own.
+    """A question to the user: may these changes be made? `separate` for one that is asked for alone.
 
-    `running` are the processes that use what they change.
+    `running` are the processes that use what they change, `confirm` the ids of those that --yes does not agree to.
     """
 
     changes: Sequence[Change]
     separate: bool
     running: Running = NOTHING_RUNNING
+    confirm: tuple[str, ...] = ()
 
 
-Ask = Callable[[Question], bool]
+Ask = Callable[[Question], Union[bool, Sequence[str]]]  # all of them, none, or these ids
 
 
 def sort_changes(changes: Sequence[Change], consent: Consent, root: bool) -> tuple[list[Change], list[Withheld]]:
@@ -76,7 +77,7 @@ def _withheld(change: Change, consent: Consent, root: bool) -> Withheld | None:
         name = change.id if each else change.finding
         option = f"--change {change.id}" if each else change.finding
         reason = Message(
-            "asks for consent of its own: name {name} (the same command with {option}), or say --yes-confirm",
+            "needs confirmation: name {name} (the same command with {option}), or use --yes-confirm",
             name=name,
             option=option,
         )
@@ -122,28 +123,26 @@ def withhold_running(
     return kept, withheld
 
 
-def ask_separately(
-    planned: Sequence[Change],
-    ready: Sequence[Change],
-    withheld: Sequence[Withheld],
-    ask: Ask,
-    root: bool,
-    running: Running = NOTHING_RUNNING,
-) -> tuple[list[Change], list[Withheld]]:
-    """Ask about what needs a confirmation of its own; return (ready, withheld) after the answers.
+def ask_for_each(withheld: Sequence[Withheld], ask: Ask, root: bool, running: Running) -> list[Change]:
+    """Ask about each process to be ended and each downgrade alone; return those that are agreed to."""
+    able = [change for change in _unconfirmed(withheld, root) if _confirmed_each(change)]
+    return [change for change in able if ask(Question([change], separate=True, running=running))]
 
-    Changes that differ in their target only are one question; processes to be ended and downgrades are one each.
-    """
-    able = [one.change for one in withheld if one.why == "consent" and (root or not one.change.root)]
-    alone = [[change] for change in able if _confirmed_each(change)]
-    together = like_changes(change for change in able if not _confirmed_each(change))
-    order = {change.id: number for number, change in enumerate(planned)}
-    chosen = list(ready)
-    for group in sorted([*alone, *together], key=lambda group: order[group[0].id]):
-        if ask(Question(group, separate=True, running=running)):
-            chosen += group
-    ids = {change.id for change in chosen}
-    return sorted(chosen, key=lambda change: order[change.id]), [one for one in withheld if one.change.id not in ids]
+
+def confirmable(withheld: Sequence[Withheld], root: bool) -> list[Change]:
+    """Return the changes that need confirmation, and may be part of the one question about all."""
+    return [change for change in _unconfirmed(withheld, root) if not _confirmed_each(change)]
+
+
+def _unconfirmed(withheld: Sequence[Withheld], root: bool) -> list[Change]:
+    return [one.change for one in withheld if one.why == "consent" and (root or not one.change.root)]
+
+
+def agreed(question: Question, answer: Union[bool, Sequence[str]]) -> tuple[list[Change], list[Withheld]]:
+    """Return the changes of a question that the answer agrees to, and the others."""
+    chosen = [change for change in question.changes if (answer if isinstance(answer, bool) else change.id in answer)]
+    reason = Message("not among the changes named")
+    return chosen, [Withheld(change, "unnamed", reason) for change in question.changes if change not in chosen]
 
 
 def like_changes(changes: Iterable[Change]) -> list[list[Change]]:

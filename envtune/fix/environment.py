@@ -13,7 +13,9 @@ from envtune.resources.environment.simulate import attribute, environment_after,
 
 
 def advise(context: Context, profile: str, form: str, catalogue: Catalogue | None = None) -> Advice:
-    """Return the settings of a profile (`train` or `debug`) in what the form can express (`bash`, `docker`, ...)."""
+    """Return the settings of a profile (train, debug, none) in what the form can express (`bash`, `docker`, ...)."""
+    if profile == "none":
+        return Advice(())
     advice = debug(context) if profile == "debug" else train(context)
     settings = (*path_advice(context), *advice.settings)
     if form not in SOURCES_SCRIPTS:

@@ -170,11 +170,14 @@ def _change_state(change: Change, judged: Sequence[JudgedFinding], state: str) -
     return next((one for one in order if one in states), "written")
 
 
-def exit_status(findings: Iterable[Finding], results: Iterable[Mapping[str, Any]], floor: Severity) -> int:
-    """Return 0 when all is good, 1 when something is still wrong or a change was not made, 3 when it is unknown."""
+def exit_status(findings: Iterable[Finding], results: Iterable[Mapping[str, Any]], floor: Optional[Severity]) -> int:
+    """Return 0 when all is good, 1 when something is still wrong or a change was not made, 3 when it is unknown.
+
+    Findings below `floor` do not count, none where it is None.
+    """
     if any(result["status"] != "done" for result in results):
         return 1
-    serious = [f for f in findings if f.severity.rank >= floor.rank]
+    serious = [f for f in findings if floor is not None and f.severity.rank >= floor.rank]
     if any(f.outcome in (Outcome.FAIL, Outcome.ERROR) for f in serious):
         return 1
     return 3 if any(f.outcome is Outcome.UNKNOWN and not f.needs_privilege for f in serious) else 0

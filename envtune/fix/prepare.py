@@ -31,9 +31,9 @@ class PreparedFix:
     target: TargetOptions
     expectations: Expectations = field(default_factory=dict)  # of the catalogue, by variable
 
-    def exit_code(self, floor: Severity) -> int:
+    def exit_code(self, floor: Optional[Severity]) -> int:
         """Return what `fix` without --apply ends with: 1 when there is something to do or something wrong."""
-        return 1 if self.plan.changes else exit_status(self.findings, (), floor)
+        return 1 if self.plan.changes and floor else exit_status(self.findings, (), floor)
 
     def with_only(self, ids: Sequence[str]) -> PreparedFix:
         """Return it with these changes only, all where none is named; UsageError for one that the plan has not."""

@@ -59,7 +59,7 @@ def latest_run(change: Optional[str]) -> RecordedRun:
         run for run in recorded_runs(state_directory()) if change is None or run.version or _has_change(run, change)
     ]
     if not runs:
-        raise UsageError(Message("no run in {state} has anything to take back", state=state_directory()))
+        raise UsageError(Message("no run in {state} has anything to undo", state=state_directory()))
     latest = runs[-1]
     if latest.open_steps(change) or (latest.in_progress and change is None):  # closing it lets the next run begin
         return latest
@@ -68,9 +68,9 @@ def latest_run(change: Optional[str]) -> RecordedRun:
             "is of another version of envtune ({version}), which can undo it", version=latest.version
         )
     elif latest.status == "unreadable":
-        reason = Message("is not readable: what it changed cannot be told ({path})", path=latest.path)
+        reason = Message("is not readable: what it changed is unknown ({path})", path=latest.path)
     else:
-        reason = Message("has nothing to take back")
+        reason = Message("has nothing to undo")
     older = next((run.name for run in reversed(runs) if run.open_steps(change)), None)
     words = " ".join(["envtune undo", *([older] if older else []), *([change] if change and older else [])])
     command = for_this_host(words, same_user=True)

@@ -70,7 +70,7 @@ def _settings(checks: Sequence[Check]) -> tuple[Field, ...]:
         Field("select", selectors_, "Only these checks: ids, id prefixes, names or tags."),
         Field("ignore", selectors_, "Not these checks."),
         Field("tags", several(_tag(checks)), "Only checks with one of these tags."),
-        Field("fail_on", SEVERITY, "The severity from which on check ends with 1."),
+        Field("fail_on", Str(choices=(*SEVERITY.choices, "none")), "The severity from which on check ends with 1."),
         Field("facts", FACTS, "Golden values of facts: a value, a list of values, or matchers."),
         Field("expect", _by_check(checks, _expectation, EXPECT), "What checks expect, in place of the catalogue's."),
         Field(

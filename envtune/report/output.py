@@ -11,13 +11,12 @@ import io
 import os
 import re
 import sys
-from typing import Optional, TextIO
+from typing import Callable, ClassVar, Optional, TextIO
 
 from envtune.records import NamedTuple
-from envtune.trust.characters import visible, visible_lines
+from envtune.trust.characters import visible_lines
 
 _COLOUR = re.compile("(\033\\[[0-9;]{1,8}m)")  # of layout.Paint; changes no character, wherever it stands
-_ERASE_LINE = "\r\033[K"
 
 
 class Output(NamedTuple):
@@ -41,7 +40,12 @@ class OutputError(Exception):
 
 
 class StandardStream(io.TextIOWrapper):
-    """Standard output (descriptor 1) or stderr (2), as text in the encoding of the locale."""
+    """Standard output (descriptor 1) or stderr (2), as text in the encoding of the locale.
+
+    `before_output` is called before anything is written to either: it takes a line of progress away.
+    """
+
+    before_output: ClassVar[Optional[Callable[[], None]]] = None
 
     def __init__(self, descriptor: int, encoding: str) -> None:
         # What an encoding lacks is shown as its number. ASCII is what a misconfigured locale says (PEP 538).
@@ -49,10 +53,11 @@ class StandardStream(io.TextIOWrapper):
         file = open(descriptor, "wb", closefd=False)  # noqa: SIM115 (the stream's own)
         super().__init__(file, encoding=encoding, errors="backslashreplace", line_buffering=file.isatty())
         self._is_report, self._lost = descriptor == 1, False
+        self.keeps_colours = self.line_buffering  # a terminal; set where colours are wanted elsewhere, too
 
     def write(self, text: str) -> int:
-        """Write text with everything in it visible; colours reach a terminal only. Raises OutputError."""
-        if self.line_buffering:
+        """Write text with everything in it visible; colours reach only what takes them. Raises OutputError."""
+        if self.keeps_colours:
             text = "".join(part if n % 2 else visible_lines(part) for n, part in enumerate(_COLOUR.split(text)))
         else:
             text = visible_lines(text)
@@ -61,16 +66,13 @@ class StandardStream(io.TextIOWrapper):
 
     def write_bytes(self, data: bytes) -> None:
         """Write what is no text, or text that has an encoding already. Raises OutputError."""
+        if StandardStream.before_output is not None:
+            StandardStream.before_output()
         self.flush()
         try:
             self.buffer.write(data)
         except OSError as error:
             self._fail(error)
-        self.flush()
-
-    def replace_line(self, text: str) -> None:
-        """Write text over the last line of a terminal, and stay in it."""
-        self._write(f"{_ERASE_LINE}{visible(text)}\r")
         self.flush()
 
     def flush(self) -> None:
@@ -83,6 +85,8 @@ class StandardStream(io.TextIOWrapper):
             self._fail(error)
 
     def _write(self, text: str) -> None:
+        if StandardStream.before_output is not None:
+            StandardStream.before_output()
         if self._lost:
             return
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, NamedTuple
+from typing import Iterable, NamedTuple, Optional
 
 from envtune.audit import audit
 from envtune.context import Context
@@ -17,11 +17,11 @@ class Preflight(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def preflight(context: Context, checks: Iterable[Check], fail_on: Severity) -> Preflight:
-    """Run the checks; findings at or above `fail_on` stop the command."""
+def preflight(context: Context, checks: Iterable[Check], fail_on: Optional[Severity]) -> Preflight:
+    """Run the checks; findings at or above `fail_on` stop the command, none where it is None."""
     findings = audit(checks, context)
     failed = [finding for finding in findings if finding.outcome is Outcome.FAIL]
-    stopping = tuple(finding for finding in failed if finding.severity.rank >= fail_on.rank)
+    stopping = tuple(finding for finding in failed if fail_on and finding.severity.rank >= fail_on.rank)
     minor = {finding.id for finding in failed} - {finding.id for finding in stopping}
     unknown = {finding.id for finding in findings if finding.outcome in (Outcome.UNKNOWN, Outcome.ERROR)}
     return Preflight(stopping, tuple(sorted(minor)), tuple(sorted(unknown)))

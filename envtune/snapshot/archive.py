@@ -85,7 +85,13 @@ def read_archive(
     except SnapshotError:
         raise
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError, RecursionError) as error:
-        raise SnapshotError(stream.member, Message("not a readable tar archive ({error})", error=error)) from None
+        raise _unreadable(stream.member, error, is_tar=bool(seen) or start == GZIP) from None
+
+
+def _unreadable(member: str, error: Exception, is_tar: bool) -> SnapshotError:
+    if isinstance(error, tarfile.ReadError) and not is_tar:
+        return SnapshotError("", Message("not a snapshot (a directory, tar.gz or JSON file)"))
+    return SnapshotError(member, Message("not a readable tar archive ({error})", error=error))
 
 
 def _name(member: tarfile.TarInfo) -> str:

@@ -72,6 +72,8 @@ class SnapshotHost:
 
     def head(self, path: str) -> bytes:
         """Return the first 64 bytes, recorded alone or with the content."""
+        if path in self._given:
+            return self._given[path][:HEAD_SIZE]
         entry = self._tree.entry(self._tree.locate(path))
         if isinstance(entry, Mapping) and "head" in entry:
             return bytes.fromhex(entry["head"])

@@ -86,12 +86,7 @@ def assembled(members: dict[str, Member]) -> dict[str, Any]:
     data = read_json(MANIFEST, manifest)
     if not isinstance(data, dict):
         raise SnapshotError(MANIFEST, Message("a mapping is expected"))
-    if data.get("schema") != SCHEMA:
-        said = repr(data.get("schema"))
-        raise SnapshotError(
-            MANIFEST,
-            Message('schema is {said}; this envtune reads "{SCHEMA}"', said=said, SCHEMA=SCHEMA),
-        )
+    _require_schema(data)
     for name in TABLES:
         content = members.get(f"{name}.json")
         if content is None:
@@ -104,6 +99,16 @@ def assembled(members: dict[str, Member]) -> dict[str, Any]:
     _add_tree(data, members)
     _add_commands(data, members)
     return data
+
+
+def _require_schema(data: dict[str, Any]) -> None:
+    if "schema" not in data:
+        raise SnapshotError(MANIFEST, Message('"schema" is missing; this envtune reads "{SCHEMA}"', SCHEMA=SCHEMA))
+    if data["schema"] != SCHEMA:
+        raise SnapshotError(
+            MANIFEST,
+            Message('schema is {said}; this envtune reads "{SCHEMA}"', said=repr(data["schema"]), SCHEMA=SCHEMA),
+        )
 
 
 def _without_top_folder(members: dict[str, Member]) -> dict[str, Member]:

@@ -1,4 +1,4 @@
-"""`envtune collector`, and completion whatever the program is called."""
+"""`envtune collector`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,6 @@ from helpers.assembled import assembled
 from helpers.rows import sampled
 
 from envtune.snapshot.open import open_snapshot
-
-BASH = r"""
-eval "$("$0" --show-completion bash)"
-[[ $(complete -p envtune.pyz) =~ -F\ ([^ ]+) ]] && function=${BASH_REMATCH[1]}
-COMP_WORDS=("$0" s) COMP_CWORD=1
-"$function" "$0" s "$0"
-declare -f "$function" | grep -o '[^ ]*_COMPLETE=' && printf '%s\n' "${COMPREPLY[@]}"
-"""
 
 
 def envtune(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -50,19 +42,3 @@ def test_the_help_shows_how_it_is_used() -> None:
     done = envtune("collector", "--help")
     assert done.returncode == 0
     assert "envtune collector | ssh HOST python3 -I - > host.tar.gz" in done.stdout
-
-
-@pytest.mark.slow
-def test_completion_of_a_program_called_envtune_pyz(tmp_path: Path) -> None:
-    program = tmp_path / "envtune.pyz"
-    program.write_text(f"#!{sys.executable}\nfrom envtune.cli import main\nmain()\n")
-    program.chmod(0o755)
-    environ = {**os.environ, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    argv = ["bash", "--norc", "-c", BASH, str(program)]
-    done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=60, check=False)
-    assert done.stdout.split() == ["_ENVTUNE_COMPLETE=", "snapshot"], done.stderr
-    done = subprocess.run(
-        [str(program), "--install-completion", "bash"], capture_output=True, text=True, env=environ, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "_ENVTUNE_COMPLETE=complete_bash" in (tmp_path / ".bash_completions/envtune.pyz.sh").read_text()

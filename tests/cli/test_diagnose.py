@@ -406,7 +406,7 @@ def test_a_closed_standard_input_is_said_and_a_short_pipe_is_no_traceback(desk: 
 
 def test_help_shows_how_it_is_used(desk: Desk) -> None:
     text = desk.says("--help")
-    assert "envtune diagnose hostA/ hostB/" in text and "Exit status: 0 nothing found, 1 something found" in text
+    assert "envtune diagnose hostA/ hostB/" in text and "Exit status: 0 no known error, 1 known error found" in text
 
 
 @pytest.mark.parametrize(

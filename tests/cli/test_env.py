@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from envtune.audit import examine
 from envtune.catalog import check_from
 from envtune.cli import env as env_verb
-from envtune.cli import run as run_module
 from envtune.context import Context
 from envtune.fix.environment import advise
 from envtune.job.environment import parse_env_file
@@ -463,6 +462,8 @@ def test_the_verb_names_what_there_is(words: tuple[str, str], tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["train", "training"])
-def test_a_profile_has_one_name_and_its_former_one_is_taken(name: str) -> None:
-    for profiles in (env_verb.PROFILES, run_module.PROFILES):
-        assert env_verb.profile_named(name, profiles) == "train"
+def test_a_profile_has_one_name_and_its_former_one_is_taken_with_a_hint(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert env_verb.profile_named(name, "en") == "train"
+    assert ("the name is train" in capsys.readouterr().err) == (name == "training")

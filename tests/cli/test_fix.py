@@ -149,12 +149,35 @@ def test_other_ways_to_consent(world: World, words: list[str]) -> None:
     assert world.contents()[0] == ("bad" if "--change" in words else "good")
 
 
-def test_on_a_terminal_each_of_them_is_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("answer", "contents"),
+    [
+        ("y\n", ("good", "good")),
+        ("\n", ("bad", "bad")),
+        ("c02\n", ("bad", "good")),
+        ("C01\n", ("good", "bad")),
+        ("C09\nC02, C01\n", ("good", "good")),
+    ],
+)
+def test_on_a_terminal_one_question_is_about_all(
+    world: World, monkeypatch: pytest.MonkeyPatch, answer: str, contents: tuple[str, str]
+) -> None:
     world.ask("confirm")
     monkeypatch.setattr("envtune.cli.fix.is_interactive", lambda: True)
-    done = world.run("fix", "--apply", input="y\ny\n")
-    assert done.exit_code == 0 and world.contents() == ("good", "good")
-    assert f"C02  SYS902  {world.two}: do this, too?" in done.stderr
+    done = world.run("fix", "--apply", input=answer)
+    assert done.exit_code == (contents != ("good", "good")) and world.contents() == contents, done.stderr
+    assert done.stderr.count("Make these 2 changes? [y/N, or ids such as C01,C02]") == (2 if "C09" in answer else 1)
+    assert "needs confirmation" in done.stderr and ("answer y, n, or ids: C01, C02" in done.stderr) == ("C09" in answer)
+
+
+@pytest.mark.parametrize(("answer", "two"), [("y\n", "good"), ("n\n", "bad")])
+def test_yes_leaves_the_question_about_what_needs_confirmation(
+    world: World, monkeypatch: pytest.MonkeyPatch, answer: str, two: str
+) -> None:
+    world.ask("confirm")
+    monkeypatch.setattr("envtune.cli.fix.is_interactive", lambda: True)
+    done = world.run("fix", "--apply", "--yes", input=answer)
+    assert world.contents() == ("good", two) and done.stderr.count("Make this change?") == 1
 
 
 def test_like_changes_are_one_question(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -172,9 +195,9 @@ def test_like_changes_are_one_question(world: World, monkeypatch: pytest.MonkeyP
                 yield change_._replace(target=str(tmp_path / "three"), operations=(third,))
 
     monkeypatch.setitem(resources._functions["actions"], "file.dropin", twice)
-    done = world.run("fix", "--apply", input="y\ny\n")
+    done = world.run("fix", "--apply", input="y\n")
     assert done.exit_code == 0 and (tmp_path / "three").read_text() == "good\n", done.stderr
-    assert done.stderr.count("do this, too?") == 1 and "C02-C03 (2)  SYS902" in done.stderr
+    assert done.stderr.count("Make these 3 changes?") == 1
 
 
 def test_a_change_that_does_not_exist_is_not_named(world: World) -> None:
@@ -479,7 +502,7 @@ def test_an_interrupted_run_is_told_and_both_ways_out(world: World, interrupted:
     for verb in ("fix", "history", "undo"):
         words = [verb, "C77"] if verb == "undo" else [verb]
         told = world.run(*words)
-        assert f"envtune fix --finish {interrupted}" in told.stderr and f"envtune undo {interrupted}" in told.stderr
+        assert f"envtune resume {interrupted}" in told.stderr and f"envtune undo {interrupted}" in told.stderr
     zh = world.run("history", "--lang", "zh")
     assert "被中断" in zh.stderr and "已中断" in zh.stdout
     world.one.write_text("bad\n")

@@ -95,10 +95,10 @@ def test_selection(options: dict[str, Any], chosen: str) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"select": ["CPU01"]}, "CPU01: there is nothing of that name; did you mean CPU001"),
-        ({"ignore": ["slow_cpu"]}, "slow_cpu: there is nothing of that name; did you mean slow-cpu"),
-        ({"tags": ["flet"]}, "flet: there is nothing of that name; did you mean fleet"),
-        ({"select": ["zzzzzz"]}, "zzzzzz: there is nothing of that name"),
+        ({"select": ["CPU01"]}, "unknown id or name 'CPU01'; did you mean CPU001"),
+        ({"ignore": ["slow_cpu"]}, "unknown id or name 'slow_cpu'; did you mean slow-cpu"),
+        ({"tags": ["flet"]}, "unknown id or name 'flet'; did you mean fleet"),
+        ({"select": ["zzzzzz"]}, "unknown id or name 'zzzzzz'"),
         ({"select": ["CPU"], "ignore": ["CPU"]}, "this selection leaves no check to run"),
     ],
 )
@@ -168,7 +168,7 @@ def test_explain_a_playbook_numbers_its_steps() -> None:
     [
         ("governor-not-performing", "did you mean governor-not-performance"),
         ("CPU0001", "did you mean CPU001"),
-        ("?", "nothing"),
+        ("?", "unknown id or name"),
     ],
 )
 def test_explain_something_unknown_ends_with_2_and_the_nearest_name(word: str, told: str) -> None:

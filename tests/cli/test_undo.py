@@ -40,7 +40,7 @@ def test_dry_run_says_what_would_be_taken_back_and_changes_nothing(world: World)
     journal = Path(runs(world)[0].path).read_bytes()
     done = world.run("undo", "--dry-run")
     assert done.exit_code == 1 and world.contents() == ("theirs", "good")
-    assert f"C02  would be taken back  {world.two}" in done.stdout and "+theirs" in done.stdout
+    assert f"C02  would be undone  {world.two}" in done.stdout and "+theirs" in done.stdout
     assert "C01  cannot be undone" in done.stdout and "was changed since" in done.stdout
     data = json.loads(world.run("undo", "--dry-run", "--format", "json").stdout)
     assert [row["status"] for row in data["results"]] == ["ready", "refused"]
@@ -71,8 +71,8 @@ def test_on_a_terminal_it_shows_and_asks(
     done = world.run("undo", *words, input=answer)
     assert world.contents() == (("bad", "bad") if undone else ("good", "good"))
     assert done.exit_code == (0 if undone else 1)
-    assert ("Take this back?" in done.stderr) == (not words)
-    assert words or f"C01  would be taken back  {world.one}" in done.stderr
+    assert ("Undo this?" in done.stderr) == (not words)
+    assert words or f"C01  would be undone  {world.one}" in done.stderr
 
 
 @pytest.mark.parametrize(("end", "status"), [(KeyboardInterrupt, 130), (EOFError, 1)])
@@ -124,7 +124,7 @@ def test_an_older_run_is_undone_only_when_it_is_named(world: World) -> None:
     assert world.run("undo").exit_code == 0 and world.contents() == ("good", "bad")
     again = world.run("undo")
     assert again.exit_code == 2 and world.contents() == ("good", "bad")
-    assert f"the latest run, {second}, has nothing to take back; an older one has: envtune undo {first}" in again.stderr
+    assert f"the latest run, {second}, has nothing to undo; an older one has: envtune undo {first}" in again.stderr
     assert world.run("undo", first).exit_code == 0 and world.contents() == ("bad", "bad")
 
 

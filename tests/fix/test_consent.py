@@ -84,4 +84,4 @@ def test_on_a_terminal_it_is_a_question_of_its_own(world: World, monkeypatch: py
     world.own["SYS901"] = {"versions": (VersionChange("Pillow", "12.0.0", "9.5.0"),)}
     done = world.run("fix", "--apply", input="n\ny\n")
     assert "downgrade of Pillow from 12.0.0 to 9.5.0" in " ".join(done.stdout.split())
-    assert f"C01  SYS901  {world.one}: do this, too?" in done.stderr and world.contents() == ("bad", "good")
+    assert done.stderr.count("Make this change?") == 2 and world.contents() == ("bad", "good")

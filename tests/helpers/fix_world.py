@@ -81,7 +81,7 @@ class World:
         monkeypatch.setenv("LC_ALL", "C.UTF-8")
         monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
         monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
-        monkeypatch.setattr(store, "_shipped", lambda: None)
+        monkeypatch.setattr(store, "shipped_catalogue", lambda: None)
         monkeypatch.setattr(store, "_checkout", lambda: layers.Layer(str(self.catalogue), own=True))
         resources.find_action("file.dropin")  # imported now: an import later would replace what is put in its place
         monkeypatch.setitem(resources._functions["probes"], "fixture.content", content)

@@ -352,7 +352,7 @@ def test_what_is_not_there_or_not_readable(tmp_path: Path) -> None:
     ("manifest", "words"),
     [
         ('{"schema": "envtune.snapshot/2"}', 'this envtune reads "envtune.snapshot/1"'),
-        ('{"host": "x"}', "schema is None"),
+        ('{"host": "x"}', '"schema" is missing'),
         ('{"schema": "envtune.snapshot/1", "now": NaN}', "NaN is not a number"),
         ('{"schema": "envtune.snapshot/1", "now": 1e999}', "beyond any measure"),
         (f'{{"schema": "envtune.snapshot/1", "now": {"9" * 100_000}}}', "more than 20 digits"),

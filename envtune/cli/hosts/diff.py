@@ -78,7 +78,6 @@ def _compared(words: Sequence[str], question: Question, lang: str) -> Difference
         else (word, check_recorded(Path(word), question, progress))
         for word in words
     ]
-    progress.end()
     return difference(*labelled(read))
 
 

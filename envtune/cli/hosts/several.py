@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from envtune.cli import options
 from envtune.errors import SnapshotError, UsageError
-from envtune.messages import Message, enumerated
+from envtune.messages import Message, Text, enumerated
 from envtune.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ class Answer(NamedTuple):
     wanted: Sequence[Output]
     lang: str
     verbose: bool
-    fail_on: Severity
+    fail_on: Optional[Severity]
     strict: bool
 
 
@@ -111,7 +109,6 @@ def _check_all(
             unread.append(Unread(str(path), SnapshotError(member, error.reason).message))
         except UsageError as error:
             unread.append(Unread(str(path), error.message))
-    progress.end()
     if not read:
         raise SnapshotError(unread[0].source, unread[0].reason)
     return read, unread
@@ -153,35 +150,26 @@ def check_here(question: Question, progress: Progress) -> Report:
 
 
 class Progress:
-    """Names what is read on stderr, on a terminal and once a second has passed."""
+    """Names the host that is checked, and the check, in the line that is drawn while somebody waits."""
 
     def __init__(self, total: int, lang: str) -> None:
-        self._total, self._lang, self._number = total, lang, 0
-        self._began, self._name, self._shown = time.monotonic(), "", False
+        from envtune.cli.program.waiting import show_while_waiting
+
+        self._total, self._number, self._name = total, 0, ""
+        self._check: Optional[Check] = None
+        show_while_waiting(self._text, lang)
 
     def start(self, name: str) -> None:
         """Go on with the next host."""
-        self._number, self._name = self._number + 1, name
-        self(None)
+        self._number, self._name, self._check = self._number + 1, name, None
 
-    def __call__(self, check: Optional[Check]) -> None:
-        """Show the host, and the check that begins there."""
-        doing = self._name if check is None else f"{self._name}, {check.id}"
-        fields = {"name": doing, "number": self._number, "total": self._total}
-        self._show(Message("checking {name} ({number} of {total}) ...", **fields).to(self._lang))
+    def __call__(self, check: Check) -> None:
+        """Go on with the next check."""
+        self._check = check
 
-    def end(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            self._show("")
-
-    def _show(self, line: str) -> None:
-        from envtune.report.output import StandardStream
-
-        stream = sys.stderr
-        if isinstance(stream, StandardStream) and stream.isatty() and time.monotonic() - self._began > 1:
-            stream.replace_line(line)
-            self._shown = True
+    def _text(self) -> Text:
+        doing = self._name if self._check is None else f"{self._name}, {self._check.id}"
+        return Message("checking {name} ({number} of {total}) ...", name=doing, number=self._number, total=self._total)
 
 
 def _document(comparison: Comparison, output: Output, answer: Answer) -> str:

@@ -11,9 +11,10 @@ from envtune.cli import options
 from envtune.messages import N_
 
 HELP = N_(
-    """List the NPUs of this host: model, health, temperature, memory, owner.
+    """Show a table of this host's NPUs.
 
-Read-only. An unknown cell is `?`, with the reason below the table. Examples:
+Model, health, temperature, memory and owner. Read-only. An unknown cell is `?`, with the reason below the table.
+Examples:
 
 \b
   envtune npu                          this host

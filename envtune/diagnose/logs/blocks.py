@@ -35,13 +35,26 @@ def blocks(file: LogFile) -> Iterator[Block]:
     if file.content is not None:
         yield from _clean(io.BytesIO(file.content))
     elif file.path == "-":
-        yield from _clean(sys.stdin.buffer)
+        yield from _clean(_EndsOnce(sys.stdin.buffer))
     else:
         with open_input(file.path) as raw:
             if isinstance(raw, io.FileIO) and _is_plain(raw):
                 yield from _lines_of_plain(raw)
             else:
                 yield from _clean(raw)
+
+
+class _EndsOnce(io.RawIOBase):
+    """A stream that is not read again after its end: a terminal would want a second Ctrl-D."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._ended = stream, False
+
+    def read(self, size: int = -1) -> bytes:
+        """Return `size` bytes, fewer at the end only, as a buffered stream does."""
+        data = b"" if self._ended else self._stream.read(size) or b""
+        self._ended = len(data) < size
+        return data
 
 
 class LineEnds:

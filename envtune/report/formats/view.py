@@ -34,7 +34,7 @@ _HEADER = ("host", "npu", "cann", "python", "job")
 class Settings(NamedTuple):
     """What decides the exit status: `--fail-on` and `--strict`."""
 
-    fail_on: Severity = Severity.MEDIUM
+    fail_on: Optional[Severity] = Severity.MEDIUM
     strict: bool = False
 
 

@@ -69,7 +69,7 @@ class Advice(NamedTuple):
     """What to set, in order, and what is left alone. `unknown_environment` says why the job's variables are unknown."""
 
     settings: tuple[Setting, ...]
-    unchanged: tuple[Unchanged, ...]
+    unchanged: tuple[Unchanged, ...] = ()
     unknown_environment: Optional[Text] = None
 
 

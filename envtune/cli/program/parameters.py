@@ -1,0 +1,64 @@
+"""The words that stand for values in help, and the options that every verb has: one table for all verbs."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from typer.core import TyperOption
+
+from envtune.cli import options
+
+# name of the parameter -> what stands for its value; one that has a word of its own keeps it
+_WORDS: Mapping[str, str] = {
+    "catalog": "DIR",
+    "change": "IDS",
+    "color": "WHEN",
+    "env_file": "FILE",
+    "fail_on": "LEVEL",
+    "faq": "IDS",
+    "format_": "FORMAT",
+    "hostfile": "FILE",
+    "ignore": "IDS",
+    "keep": "NAME",
+    "logs": "LOG",
+    "older_than": "DAYS",
+    "output": "FILE",
+    "owner": "USER",
+    "peer": "HOST",
+    "pid": "PID",
+    "plan": "FILE",
+    "policy": "FILE",
+    "profile": "PROFILE",
+    "python": "PYTHON",
+    "schema": "N",
+    "script": "FILE",
+    "select": "IDS",
+    "severity": "LEVEL",
+    "since": "TIME",
+    "snapshot": "SNAPSHOT",
+    "tag": "TAG",
+    "until": "TIME",
+    "wait": "SECONDS",
+    "wheels": "DIR",
+}
+
+
+def complete_parameters(command: Any) -> None:
+    """Give the parameters of a verb their words, and the verb the options that all have."""
+    command.params.append(_color_option())
+    for parameter in command.params:
+        word = None if parameter.metavar or getattr(parameter, "is_flag", False) else _WORDS.get(parameter.name)
+        if word is not None:
+            several = parameter.param_type_name == "argument" and parameter.nargs != 1
+            parameter.metavar = f"[{word}]..." if several else word
+
+
+def _color_option() -> Any:
+    """Return `--color`, which may stand before the verb as well."""
+    return TyperOption(
+        param_decls=["--color"],
+        callback=lambda context, parameter, value: options.choose_colour(context, value),
+        expose_value=False,
+        type=str,
+        help=options.COLOR_HELP,
+    )
