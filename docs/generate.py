@@ -26,12 +26,13 @@ from envtune.fix import document as plan
 from envtune.messages import Bilingual, Text
 from envtune.model import Check, FaqEntry
 from envtune.policy import forms as policy
-from envtune.report import check_json, npu, reference
+from envtune.report import check_json, npu
 from envtune.report.comparison import difference_json
 from envtune.report.comparison import json as comparison
 from envtune.report.comparison.schema import COMPARISON, DIFFERENCE
 from envtune.report.diagnosis import json as diagnosis
-from envtune.report.entry import Entry, Section, head, label, sections
+from envtune.report.pages import reference
+from envtune.report.pages.entry import Entry, Section, head, label, sections
 from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, NPUS, POLICY_CHECK, REPORT_1, REPORT_2
 from envtune.report.words import SEVERITIES
 from envtune.schema import json_schema

@@ -12,7 +12,7 @@ from envtune.messages import N_, Message
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
-    from envtune.report.entry import Entry
+    from envtune.report.pages.entry import Entry
 
 HELP = N_(
     """Explain a check, error or playbook.
@@ -39,7 +39,7 @@ def command(
     catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
     from envtune.cli.policy.loading import load_with_policy
-    from envtune.report.entry import terminal_page
+    from envtune.report.pages.entry import terminal_page
 
     lang = options.language(lang)
     loaded = load_with_policy(catalog, lang)
@@ -60,7 +60,7 @@ def _reference_page(word: str, catalogue: Catalogue, lang: str, width: int, colo
     if "." not in word and word not in fact_names():
         return None
     from envtune.catalog.reference import find_reference, references
-    from envtune.report.reference import terminal_page
+    from envtune.report.pages.reference import terminal_page
 
     try:
         row = find_reference(word)

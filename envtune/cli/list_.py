@@ -12,7 +12,7 @@ from envtune.messages import N_, Message, Text, in_context
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
-    from envtune.report.entry import Entry
+    from envtune.report.pages.entry import Entry
 
 HELP = N_(
     """List checks, errors or playbooks.
@@ -54,7 +54,7 @@ def command(
 
 
 def _print_references(kind: str, format_: str, lang: str) -> None:
-    from envtune.report import reference
+    from envtune.report.pages import reference
 
     if format_ == "json":
         options.print_json(reference.rows(kind, lang), 1)

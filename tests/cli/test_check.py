@@ -192,7 +192,7 @@ def test_a_launch_script_is_judged_on_a_machine_without_an_npu(tmp_path: Path) -
     ("lang", "words"),
     [
         ("en", "--probe connects to the job's hosts, which a recorded host cannot do"),
-        ("zh", "--probe 需要连接任务的各主机，录制的主机无法连接"),
+        ("zh", "--probe 需要连接任务的各主机，已记录的主机无法连接"),
     ],
 )
 def test_a_recorded_host_connects_to_nobody(tmp_path: Path, lang: str, words: str) -> None:

@@ -19,8 +19,8 @@ from envtune.cli.app import app
 from envtune.cli.list_ import table
 from envtune.errors import UsageError
 from envtune.model import Check, Severity
-from envtune.report.entry import terminal_page
 from envtune.report.layout import display_width
+from envtune.report.pages.entry import terminal_page
 
 # click below 8.2, the last for Python 3.9, mixes the two streams unless told otherwise; later ones have no such switch
 SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}

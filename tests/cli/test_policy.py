@@ -6,6 +6,7 @@ import inspect
 import json
 from pathlib import Path
 from typing import Any, Optional
+from xml.etree import ElementTree
 
 import pytest
 from helpers.examples import ROOT
@@ -38,7 +39,7 @@ def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def leave(code: int) -> None:
         raise SystemExit(code)
 
-    monkeypatch.setattr("envtune.cli.check._exit_now", leave)
+    monkeypatch.setattr("envtune.cli.options.exit_now", leave)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.delenv("ENVTUNE_POLICY", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -106,6 +107,45 @@ def test_an_expired_waiver(host: str) -> None:
     chinese = run(policy, "-v", "--select", "CANN007", "--lang", "zh", host=host).stdout
     assert "已过期的豁免" in chinese
     assert "豁免已于2026-12-31过期（负责人：ops；原因：withthevendor）" in "".join(chinese.split())
+
+
+@pytest.mark.parametrize(
+    ("subject", "expires", "said", "tag"),
+    [
+        ("cpu*", "2027-01-01", "waived until 2027-01-01 by ops: with the vendor", "skipped"),
+        ("cpu*", "2026-12-31", "the waiver expired on 2026-12-31 (owner: ops; reason: with the vendor)", "failure"),
+    ],
+)
+def test_a_waiver_in_other_formats(host: str, subject: str, expires: str, said: str, tag: str) -> None:
+    policy = WAIVER.format(expires=expires).replace("CANN007", "CPU001").replace("npu[2-6]", subject)
+    files = ("junit=r.xml", "sarif=r.sarif", "markdown=r.md")
+    done = run(
+        policy,
+        "--select",
+        "CPU001,CPU003",
+        "--fail-on",
+        "low",
+        *(word for file in files for word in ("-f", file)),
+        host=host,
+    )
+    case = ElementTree.parse("r.xml").getroot().find(f".//testcase[@name='CPU001 governor-not-performance']/{tag}")
+    assert case is not None and said in (case.text or "") and done.exit_code == (tag == "failure")
+    (result, *_) = json.loads(Path("r.sarif").read_text("utf-8"))["runs"][0]["results"]
+    justified = [one["justification"] for one in result.get("suppressions", ())]
+    assert justified == ([said] if tag == "skipped" else [])
+    assert said in Path("r.md").read_text("utf-8").replace("\\", "")
+
+
+def test_a_waiver_for_some_subjects_in_junit(host: str) -> None:
+    run(WAIVER.format(expires="2027-01-01"), "--select", "CANN007", "-f", "junit=r.xml", host=host)
+    case = ElementTree.parse("r.xml").getroot().find(".//testcase/failure")
+    assert case is not None
+    assert "npu2, npu3, npu4, npu5, npu6: waived until 2027-01-01 by ops: with the vendor" in (case.text or "")
+
+
+def test_nothing_fails_a_run(host: str) -> None:
+    assert run("fail_on: none", "--select", "CANN007", host=host).exit_code == 0
+    assert run("fail_on: none", "--select", "CANN007", "--fail-on", "high", host=host).exit_code == 1
 
 
 def test_a_threshold(host: str) -> None:

@@ -22,7 +22,7 @@ from envtune.context.open import open_context, recorded_options
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Judgement, judge
 from envtune.messages import Literal
 from envtune.model import Criterion, Evidence, Fact, FaqEntry, Finding, Outcome, Severity
-from envtune.report.entry import sections
+from envtune.report.pages.entry import sections
 from envtune.snapshot.host import SnapshotHost
 
 # Recorded hosts with defects of their own, and those where nothing is wrong with what an entry is about.

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from envtune.compare.difference import Difference
 
 HELP = N_(
-    """Compare two hosts: facts, job settings and checks.
+    """Compare two hosts.
 
-A host is a recorded one, or `-` for this one; without a second one it is compared with this host. What is unknown on
-one side is listed as such, not as a difference. Host names, addresses, process ids and times are not compared.
-Examples:
+Facts, job settings and checks are compared. A host is a recorded one, or `-` for this one; without a second one it
+is compared with this host. What is unknown on one side is listed as such, not as a difference. Host names,
+addresses, process ids and times are not compared. Examples:
 
 \b
   envtune diff good.tar.gz bad.tar.gz
@@ -33,7 +33,12 @@ Exit status: 0 no differences, 1 differences, 2 usage, 3 no known differences, b
 HERE = "-"  # this host
 LEFT = typer.Argument(..., metavar="HOST", help=N_("A recorded host (directory, tar.gz, JSON), or - for this one."))
 RIGHT = typer.Argument(HERE, metavar="[HOST]", help=N_("The other host; default: this one."))
-SELECT = typer.Option(None, "--select", "-s", help=N_("Only these: ids, id prefixes, names (comma or repeat)."))
+SELECT = typer.Option(
+    None,
+    "--select",
+    "-s",
+    help=N_("Run only these checks: ids, id prefixes, names or tags (comma-separated or repeated)."),
+)
 VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("All that the checks found."))
 
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from envtune.site.skeleton import Skeleton
 
 HELP = N_(
-    """Write a skeleton of a check, playbook or FAQ entry.
+    """Write a new check, playbook or FAQ entry.
 
-It loads as it is: a check holds the example of its probe, a playbook that of its step. An existing file is never
-overwritten. Examples:
+The file is a skeleton that loads as it is: a check holds the example of its probe, a playbook that of its step. An
+existing file is never overwritten. Examples:
 
 \b
   envtune new check SITE101 --probe sysctl.value --catalog site
@@ -30,9 +30,9 @@ Exit status: 0, or 2.
 KINDS = ("check", "playbook", "faq")
 KIND = typer.Argument(..., metavar="check|playbook|faq")
 ID = typer.Argument(..., metavar="ID", help=N_("Of the new entry: SITE101, raise-max-map-count, S01."))
-NAME = typer.Option("", "--name", help=N_("Name of a check or FAQ entry, in lower case."))
-PROBE = typer.Option("", "--probe", help=N_("What a check reads; see `envtune list probes`."))
-STEP = typer.Option("", "--step", help=N_("What a playbook does; see `envtune list steps`."))
+NAME = typer.Option("", "--name", metavar="NAME", help=N_("Name of a check or FAQ entry, in lower case."))
+PROBE = typer.Option("", "--probe", metavar="PROBE", help=N_("What a check reads; see `envtune list probes`."))
+STEP = typer.Option("", "--step", metavar="STEP", help=N_("What a playbook does; see `envtune list steps`."))
 FIXES = typer.Option("", "--fixes", metavar="ID", help=N_("The check that the playbook or FAQ entry is about."))
 CATALOG = typer.Option(None, "--catalog", help=N_("Directory of the catalogue (default: the current one)."))
 

@@ -19,6 +19,7 @@ LABELS: Mapping[str, Text] = {
     "look": in_context("text", "look"),
     "where": Message("where"),
     "waived": Message("waived"),
+    "waiver": Message("waiver"),
     "problems": in_context("heading", "Problems"),
     "notes": in_context("heading", "Notes"),
     "unknown": Message("Could not be checked"),

@@ -81,7 +81,8 @@ def _result(check: CheckView, row: Row, rule: int, report: ReportView) -> dict[s
         },
     }
     if check.outcome == "waived":
-        result["suppressions"] = [{"kind": "external", "justification": check.waiver or check.outcome_word}]
+        reason = check.waiver or check.outcome_word
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": reason}]
     return result
 
 

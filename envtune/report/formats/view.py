@@ -74,7 +74,7 @@ class CheckView(NamedTuple):
     severity_word: str
     status: int  # 1 or 3 where it alone would make that the exit status, else 0
     rows: tuple[Row, ...]
-    waiver: str  # why it is waived
+    waiver: str  # what is waived and why, and since when it is no longer
     why: str
     remedy: str
     commands: tuple[CommandLine, ...]
@@ -209,7 +209,7 @@ def _check(
         severity_word=_to(SEVERITIES[severity], lang),
         status=_status(group, settings),
         rows=_rows(deciding, outcome, lang),
-        waiver=_to(worst.reason, lang) if outcome is Outcome.WAIVED else "",
+        waiver=_waiver(group, lang),
         why=_to(check.why, lang) if wrong or counts.notes else "",
         remedy=_to(check.remedy, lang) if wrong else "",
         commands=_commands(commands, lang),
@@ -221,6 +221,17 @@ def _check(
         covers=() if problem is None else problem.ids[1:],
         covered_by="",
     )
+
+
+def _waiver(group: Sequence[Finding], lang: str) -> str:
+    """Return what is waived and why, and which waivers have expired; subjects only where others count."""
+    about: dict[str, list[str]] = {}
+    for finding in group:
+        if finding.outcome is Outcome.WAIVED or finding.waiver is not None:
+            about.setdefault(_to(finding.reason, lang), []).append(printable(finding.subject))
+    whole = len(about) == 1 and sum(map(len, about.values())) == len(group)
+    named = {reason: ", ".join(filter(None, subjects)) for reason, subjects in about.items()}
+    return "; ".join(reason if whole or not named[reason] else f"{named[reason]}: {reason}" for reason in about)
 
 
 def _status(group: Sequence[Finding], settings: Settings) -> int:

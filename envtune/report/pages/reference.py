@@ -8,8 +8,8 @@ from envtune.catalog import Catalogue
 from envtune.catalog.reference import PLACEHOLDER, REQUIRED, Argument, Reference, example_text, references
 from envtune.expect import value_text
 from envtune.messages import Joined, Literal, Message, Text, in_context
-from envtune.report.entry import Section, page
 from envtune.report.layout import indent, pad
+from envtune.report.pages.entry import Section, page
 
 KIND_NAMES = {
     "probes": Message("probe: what a check reads"),
