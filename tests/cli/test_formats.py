@@ -59,7 +59,7 @@ def test_files_only_print_nothing(host: str) -> None:
 
 
 WRONG = [
-    (["-f", "xml"], "--format xml: text, json, markdown, html, junit, sarif, prometheus or nagios"),
+    (["-f", "xml"], "--format must be text, json, markdown, html, junit, sarif, prometheus or nagios, not 'xml'"),
     (["-f", "junit", "-f", "json"], "only one of junit and json can go to standard output"),
     (["-f", "json="], "--format json=: name a file after the equals sign"),
     (["-f", "json=a", "-f", "junit=./a"], "/a is named more than once"),
@@ -110,4 +110,4 @@ def test_diagnose_in_several_formats(host: str, tmp_path: Path) -> None:
 
 def test_diagnose_has_no_formats_of_monitoring(host: str) -> None:
     done = run("diagnose", "host.json", "-f", "junit")
-    assert (done.exit_code, done.stderr) == (2, "envtune: --format junit: text, json, markdown or html\n")
+    assert (done.exit_code, done.stderr) == (2, "envtune: --format must be text, json, markdown or html, not 'junit'\n")

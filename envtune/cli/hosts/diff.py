@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from envtune.compare.difference import Difference
 
 HELP = N_(
-    """Compare two hosts: facts, job settings and checks.
+    """Compare two hosts fact by fact.
 
-A host is a recorded one, or `-` for this one; without a second one it is compared with this host. What is unknown on
-one side is listed as such, not as a difference. Host names, addresses, process ids and times are not compared.
+Also the settings of the job, and the checks. A host is a recorded one, or `-` for this one; without a second one it is
+compared with this host. What is unknown on one side is listed as such, not as a difference. Host names, addresses,
+process ids and times are not compared.
 Examples:
 
 \b

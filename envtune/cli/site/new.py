@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from envtune.site.skeleton import Skeleton
 
 HELP = N_(
-    """Write a skeleton of a check, playbook or FAQ entry.
+    """Write a skeleton check, playbook or FAQ entry.
 
 It loads as it is: a check holds the example of its probe, a playbook that of its step. An existing file is never
 overwritten. Examples:
