@@ -14,23 +14,8 @@ from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 SHELLS = ("bash", "zsh", "fish")
 _FAMILY_OF = re.compile(r"[A-Z]+(?=\d)")
 # What takes no file and has values that nobody can list.
-_FREE = frozenset(
-    (
-        "pid",
-        "peer",
-        "tag",
-        "since",
-        "until",
-        "owner",
-        "wait",
-        "keep",
-        "older_than",
-        "change",
-        "schema",
-        "help",
-        "version",
-    )
-)
+_FREE = frozenset(("change", "fixes", "help", "id_", "keep", "name", "older_than", "owner", "peer", "pid", "probe"))
+_FREE |= {"schema", "since", "step", "tag", "until", "wait", "within"}
 _LISTS = frozenset(("select", "ignore", "faq", "words"))  # values may be joined by commas
 
 
@@ -90,7 +75,8 @@ class Known:
         yield from self._entries("faq")
 
     def _of_kind(self, verb: str) -> Iterator[Value]:
-        yield from map(Value, importlib.import_module("envtune.cli.list_").KINDS)
+        module = importlib.import_module(f"envtune.cli.{self._verbs[verb]}")  # `list` and `new`
+        yield from map(Value, module.KINDS)
 
     def _of_format_(self, verb: str) -> Iterator[Value]:
         from envtune.cli import options

@@ -68,6 +68,7 @@ ANSWERS = [
     (["diagnose", "-f", "m"], ["markdown"]),
     (["check", "-f", "ju"], ["junit"]),
     (["policy", ""], ["init", "check"]),
+    (["new", ""], ["check", "playbook", "faq"]),
     (["env", "-f", "s"], ["systemd"]),
     (["run", "--profile", ""], ["train", "debug", "none"]),
     (["--lang", ""], ["en", "zh"]),
