@@ -34,7 +34,7 @@ _NPU = (
     r"|npu(?:-smi|[: -]?\d|[\"']?(?: available)?\s?[:=]\s?[\"']?true\b)|torch\.npu\b|platform npu\b|on (?:the )?npus?\b"
     r"|(?:device|accelerator)(?:_type|_name)?[\"']?\s?[:=(]\s?[\"']?npu\b|\d{1,4} npus\b)"
     r"|(?:torch[_-]npu|mindspore)(?<!is_torch_npu)(?<!is_mindspore)(?!_available)|vllm[_-]ascend|_npu/|\.npu\("
-    r"|910b[1-4]\b|cann (?:version )?v?[5-9]\.\d"
+    r"|accelerator to npu\b|910b[1-4]\b|cann (?:version )?v?[5-9]\.\d"
 )
 
 
