@@ -61,8 +61,8 @@ def every_verb(python: str, pyz: Path, home: str, out: Path, prefix: Sequence[st
     code, text, errors = run(python, pyz, "explain", "sysctl.value", home=home, prefix=prefix)
     assert "/proc/sys/vm/max_map_count" in text, errors
     for arguments in (["new", "check", "SITE101", "--catalog"], ["test-catalog"]):
-        code, text, errors = run(python, pyz, *arguments, f"{home}/site", home=home, prefix=prefix)
-        assert (code, errors) == (0, ""), text
+        code, text, errors = run(python, pyz, *arguments, str(out.parent / "site"), home=home, prefix=prefix)
+        assert (code, errors) == (0, ""), text + errors
 
 
 def test_it_is_pure_and_small(pyz: Path) -> None:
@@ -142,7 +142,7 @@ def test_from_a_noexec_mount_with_a_read_only_home(which: str, pyz: Path, tmp_pa
         folder.mkdir()
     script = (
         'mount --make-rprivate / && mount -t tmpfs -o noexec,nosuid none "$0" && cp "$1" "$0/envtune.pyz" &&'
-        ' mount -t tmpfs -o ro none "$2" && ! touch "$2/x" 2>/dev/null && shift 2 && exec "$@"'
+        ' mount -t tmpfs -o ro,mode=755 none "$2" && ! touch "$2/x" 2>/dev/null && shift 2 && exec "$@"'
     )
     prefix = ["unshare", "-m", "sh", "-c", script, str(mounted), str(pyz), str(home)]
     inside = mounted / "envtune.pyz"
