@@ -75,14 +75,13 @@ _REMARK = re.compile(r"\s*#(?!!)")
 _DATA = re.compile(r"\s*(?:[\[\]{}(),]+\s*$|\"[^\"]*\"\s*:\s*\S|\"[^\"]*\",?\s*$)")
 _HAPPENED = re.compile(
     r"\"(?:output_type|ename|evalue|time|timestamp|@timestamp|ts|date|created_?at|\w*Time)\"\s*:|\d\d:\d\d:\d\d"
-    r"|^(?:\[ *\d+%\] |\[\d+/\d+\] |(?:g?make|ninja)(?:\[\d+\])?: |collect2: )"  # as _BUILD
 )
 _LAID_OUT = re.compile(
     r"#{1,6}\s\S|\s*[-=~]{4,}[-=~ ]*$|\s*</?[a-z]\w*[ >]|\s{0,8}(?:[-*+\u2022]|\d{1,2}[.)\u3001]|\[[ x]\])\s\S"
     r"|[A-Z][A-Z ]{2,30}$|[\u4e00-\u9fff]{2,6}$|\s*\.\. \w|\s*```"
 )
 _BUILD = re.compile(
-    r"\[ *\d+%\] |\[\d+/\d+\] |(?:g?make|ninja)(?:\[\d+\])?: |collect2: |/\S+/ld: |\S+:\d+:\d+: (?:fatal )?error|-- \w"
+    r"\[ *\d+%\] |\[\d+/\d+\] |(?:g?make|ninja)(?:\[\d+\])?: |collect2: |/\S+/ld: |\S+:\d+:\d+: (?:fatal )?error"
     r"|(?:Building|Collecting|Installing|Requirement already|Processing|running (?:build|install)) "
 )
 _PATH = re.compile(r"[/~]{0,2}(?:[\w.@+-]+/)*[\w.@+-]+\.(?P<end>[A-Za-z]{1,6})$")
@@ -333,7 +332,9 @@ class Page:
 
     @cached_property
     def _is_tool_report(self) -> bool:
-        """Whether it is what a program that looks for errors in logs found, or a patch that was mailed."""
+        """Whether it is the output of a program that searches logs, or a patch that was mailed; no log in it."""
+        if self._log_lines or self._crashes:
+            return False
         first = next((line for line in self._lines if line.strip()), "")
         if _OWN_COMMAND.match(first) or any(map(_MAILED.match, self._lines)):
             return True
@@ -353,7 +354,7 @@ class Page:
     def _code(self) -> str:
         """Why a page of source code or of data reports nothing."""
         lines = len(self._written)
-        if lines < 5 or any(map(_HAPPENED.search, self._written)):
+        if lines < 5 or self._built or any(map(_HAPPENED.search, self._written)):
             return ""
         code = sum(bool(_CODE.match(line) or _DATA.match(line)) for line in self._written)
         return CODE if 10 * code > 7 * lines else ""

@@ -27,22 +27,24 @@ _SAYS = re.compile(
 )
 _TEXTS = r"\.(?:md|rst|adoc|ya?ml|json|toml|html?|csv|pyi?|cc|cpp|h|hpp|c|sh|go|java|patch|diff)\b"
 _SHOWS = (
-    (HELP, re.compile(r"(?:man|info|tldr)\s|.*\s(?:--help|-h|help|--usage)(?:\s|$)")),
-    (REPORT, re.compile(r"(?:sudo\s+)?(?:\S*/)?envtune\s|.*\b(?:explain|list-?errors|error-?codes)\b")),
+    (HELP, re.compile(r"(?:man|info|tldr)\s|.*\s(?:--help|-h|help|--usage)\s*(?:\||$)")),
+    (REPORT, re.compile(r"(?:sudo\s+)?(?:\S*/)?envtune\s+(?!run\b)|.*\b(?:explain|list-?errors|error-?codes)\b")),
     (
         CODE,
         re.compile(rf"(?:cat|bat|less|more|head|tail|sed|view|vim?|nl)\s[^|]*{_TEXTS}|git\s+(?:diff|show|blame|log)\b"),
     ),
     (
         SEARCH,
-        re.compile(rf"(?:e?grep|z?grep|rg|ag|ack|git\s+grep)\s.*(?:{_TEXTS}|--include|\s-t\s?py|site-packages|/src\b)"),
+        re.compile(
+            rf"(?:e?grep|z?grep|rg|ag|ack|git\s+grep)\s(?!.*\.(?:log|out|err|txt)\b).*"
+            rf"(?:{_TEXTS}|\s-t\s?py|site-packages|/src\b)"
+        ),
     ),
 )
 _FRAME = re.compile(r"(?P<before>.*?)File \"[^\"]+\", line \d+(?:, in .*)?$")
 _ERROR = re.compile(ERROR)
 _BOXED = re.compile(r"\s*[\u2502|]\s+(?:\u2771\s)?\s*\d{1,6}\s\u2502")  # the source of a frame, as rich shows it
 _CRASH = re.compile(r"(?:Fatal|Segmentation|Traceback|Killed|Aborted|Bus error|Illegal|\w*Error: )")
-_KEY = re.compile(r"KeyError: ['\"](?!.*\bkey\b)[^'\"]* ")  # a key that is missing is what a program looked for
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+\d+")
 
 
@@ -53,7 +55,7 @@ def is_embedded(text: str, at: int) -> bool:
         return False
     if any(before.count(mark) % 2 for mark in '"`') or _QUOTED.search(before):
         return True
-    rest = before[_BULLET.match(before).end() :]  # type: ignore[union-attr]  # matches everywhere
+    rest = _BULLET.sub("", before, count=1)
     return bool(rest.strip()) and _SAYS.search(rest) is None
 
 
@@ -74,8 +76,6 @@ def is_source(lines: Sequence[str], number: int) -> bool:
     frame = _FRAME.match(lines[number - 1]) if number else None
     if frame is not None and line[len(frame["before"]) :][:1].isspace():
         return _ERROR.search(line) is not None or '"' in line or "'" in line
-    if _KEY.match(line):
-        return True
     if _BOXED.match(line):
         return True
     if line[:1] not in ("+", "-", " "):
