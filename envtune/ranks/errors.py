@@ -30,7 +30,8 @@ _AFTER = re.compile(
     r"|EngineDead|EngineCore|failed to send|RayTaskError|ActorDied|RayActorError|WorkerCrashed|actor is dead|raylet"
     r"|ERR02\d{3}|DistBackendError|DistNetworkError|DistStoreError|DistError|Rendezvous"
     r"|hccl|hcom|process ?group|monitoredBarrier|TCPStore|c10d|gloo|rectify the fault|Ascend Error"
-    r"|leaked semaphore|resource_tracker|CalledProcessError|exits? with|Killing subprocess|aborting|atexit"
+    r"|leaked semaphore|resource_tracker|CalledProcessError|exit(?:s|ed|ing)? (?:with|code)|process exit\b"
+    r"|aborting|atexit|Killing subprocess"
     r"|srun: error|slurmstepd|mpirun|prterun|BrokenProcessPool|multiproc_executor.*died|cancelled|Aborted|core dumped"
 )
 _CRASH = re.compile(r"Segmentation fault|SIGSEGV|Bus error|Illegal instruction|SIGBUS|SIGILL|\bKilled\b|SIGKILL")

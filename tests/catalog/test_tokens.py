@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from envtune.catalog.tokens import expression_of, is_token
+from envtune.catalog import load
+from envtune.catalog.tokens import expression_of, is_conjunction, is_token
 from envtune.diagnose.prefilter.literals import required_literals
 from envtune.diagnose.prefilter.relax import relax_regex
 
@@ -62,3 +63,9 @@ def test_lines_are_found_by_the_first_token() -> None:
 @pytest.mark.parametrize("text", ["", " ", "|a", "a||b", "--", "a\nb"])
 def test_a_token_has_words(text: str) -> None:
     assert not is_token(text)
+
+
+def test_only_an_expression_of_tokens_is_one() -> None:
+    for entry in load().faq:
+        for signature in entry.signatures:
+            assert is_conjunction(signature.regex) == bool(signature.tokens), signature.regex

@@ -51,6 +51,8 @@ _OWN_MARKS = (b"envtune.diagnosis/", b"envtune.report/", b"\n  cause   ", b"\n  
 _FAILS = re.compile(
     r"\w(?:Error|Exception)\b|\b[Ff]ail(?:ed|ure)|FAIL|\bERROR\b|Traceback|\b[Ee]rror:|\b[Cc]annot\b|[Aa]bnormal|\b[Ll]ost\b"
 )
+_SETS = re.compile(r"(?i)\bthreshold\b|\bset (?:by|to)\b|\bis set\b|\bwill be\b|\bon expiry\b")
+_RAISED = re.compile(r"\w(?:Error|Exception)\b|Traceback|\bE[A-Z\d]\d{4}: (?:\[PID|[A-Z])")
 _STAMPED = re.compile(
     r"\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|ERROR|WARN|CRITICAL|FATAL|rank\s?\d|[EW] )|E[A-Z\d]\d{4}[:\[]"
     r"|(?:[\w.]+\.)?\w*(?:Error|Exception)(?::|$|\()|(?:fatal )?error: |loc\(|E\d{4} |terminate called|\s*what\(\)"
@@ -76,8 +78,15 @@ _TELLS = re.compile(  # names of values that say what happened
 )
 # A counter of errors that has counted none.
 _NONE = re.compile(
-    r"(?i)(?!.*(?:fail|abnormal|\berror code\b))[|\s\"']*[\w .()/-]{3,60}[\"']?\s*[:=|]\s*\"?"
+    r"(?i)(?!.*(?:fail|abnormal|\berror code\b))[|\s\"']*[\w .()/-]{3,60}[\"']?(?:\s*[:=|]\s*|\s{2,})\"?"
     r"(?:0|NA|N/A|none|null)\"?\s*[|,;]?\s*$"
+)
+# What a program looked for and did not find: a key of words. Those of a state_dict have none, or say they are keys.
+_MISSING_KEY = re.compile(r"KeyError: ['\"](?!.*\bkey\b)[^'\"]* ")
+# A command that somebody typed.
+PROMPT = re.compile(
+    r"\s{0,4}(?:\([\w.-]{1,40}\)\s?)?(?:\[[\w.-]+@[^\]]{1,80}\]\s?[$#]|[\w.-]+@[\w.-]+:[^$#\n]{0,80}[$#]|[$\u276f\u279c])"
+    r"\s(?P<command>[\w./~].*)"
 )
 _ENDS = {"[": "]", "(": ")", '"': "\n", "'": "\n"}
 _MARKS = "\"'`\u201c\u300c"
@@ -88,13 +97,20 @@ def form_of(text: str, at: int, block: Callable[[], bytes], printed: bool = True
 
     `block` gives the lines around it; with `printed` False a line that prints a setting counts as any other.
     """
-    if printed and level_of(text) in HARMLESS and _FAILS.search(text) is None:
+    if printed and level_of(text) in HARMLESS and _tells_settings(text):
         return SETTING
     if _is_setting(text, at) or _NONE.match(text):
         return SETTING
+    if _MISSING_KEY.match(text):
+        return CODE
     if _STAMPED.match(text):
         return TEST if _is_test_name(text, at) else ""
     return _source_form(text, at) or _document_form(text, at, block)
+
+
+def _tells_settings(text: str) -> bool:
+    """Return whether a line at a harmless level names no failure, or only in a sentence about a setting."""
+    return _RAISED.search(text) is None and (_FAILS.search(text) is None or _SETS.search(text) is not None)
 
 
 def _is_setting(text: str, at: int) -> bool:
@@ -111,6 +127,8 @@ def _is_setting(text: str, at: int) -> bool:
 def is_mention(text: str) -> bool:
     """Return whether the first error word of a line is that of source code, of a test's name or the like."""
     error = _ERROR.search(text)
+    if error is not None and PROMPT.match(text):
+        return True
     return error is not None and form_of(text, error.start(), lambda: b"") not in ("", QUOTED)
 
 

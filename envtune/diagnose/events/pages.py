@@ -20,6 +20,7 @@ DOCUMENT, CHAT = "document", "chat"
 MAX_LINE = 400  # characters of a line that are looked at
 NEAR = 12  # lines
 FEW = 5  # lines: so few are an error that somebody pasted
+LAID_OUT = 4  # headings, items, tags and rules that make a document
 PAGE, MAX_PAGES = 1 << 14, 32  # bytes of half a page; pages of a file
 
 # A line that only a program prints while it runs.
@@ -30,7 +31,10 @@ _LOGGED = re.compile(
     r"|\[?[EWIF]\d{3,4} \d\d:|\[[EW] \S+:\d+\]|Traceback \(most recent|  File \"[^\"]+\", line \d+|\[rank ?\d+\]"
     r"|(?:\([\w ]+ )?\(?\w*\s?(?:rank=\d+ )?pid=\d+|frame #\d+:|\[ *\d+\.\d{6}\]|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
     r"|terminate called|\s+what\(\):|E[A-Z\d]\d{4}: \[PID|\[PID: ?\d+\]|>>> \S|DEVICE\[\d|\+ \w+"
-    r"|\S+: line \d+: )"
+    r"|\S+: line \d+: |\[Error\]: |\{.{0,200}\"(?:ts|@?time(?:stamp)?|level|log|severity)\"\s?:"
+    r"|=+ (?:test session starts|FAILURES|short test summary)|FAILED \S+::"
+    r"|\[default\d+\]:|\[\d+,\d+\]<|Root Cause \(first observed|torch\.distributed|  exitcode +: |.*\bChildFailedError"
+    r"|Segmentation fault|Killed$|Aborted|Fatal Python|.* \(core dumped\)|Bus error)"
 )
 _CRASHED = re.compile(
     r"(?:E {2,})?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S|(?:ERROR|error): "
@@ -48,8 +52,9 @@ _CHAT = re.compile(
     r"(?: [A-Z][\w.]{0,15})?)[:\uff1a]\s*(?=\S+ \S+ \S|\S*[\u4e00-\u9fff])"
 )
 _SPEAKER = re.compile(
-    r"\s{0,2}@?[\w.\u4e00-\u9fff-]{1,24}(?: [\w.\u4e00-\u9fff-]{1,16})?[,\uff0c]?\s{1,4}"
-    r"\[?(?:\d{4}[-/.]\d\d?[-/.]\d\d?\s)?"
+    r"\s{0,2}@?[\w.\u4e00-\u9fff-]{1,24}(?: [\w.\u4e00-\u9fff-]{1,16})?(?:\uff08[^\uff09]{1,12}\uff09)?\.?"
+    r"[,\uff0c]?\s{1,4}"
+    r"\[?(?:\d{2,4}[-/.]\d\d?[-/.]\d{1,4}\s)?"
     r"(?:\u4e0a\u5348|\u4e0b\u5348)?\s?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?\]?\s*$"
 )
 _TALK = re.compile(
@@ -70,7 +75,14 @@ _REMARK = re.compile(r"\s*#(?!!)")
 _DATA = re.compile(r"\s*(?:[\[\]{}(),]+\s*$|\"[^\"]*\"\s*:\s*\S|\"[^\"]*\",?\s*$)")
 _HAPPENED = re.compile(
     r"\"(?:output_type|ename|evalue|time|timestamp|@timestamp|ts|date|created_?at|\w*Time)\"\s*:|\d\d:\d\d:\d\d"
-    r"|^(?:\[ *\d+%\] |\[\d+/\d+\] |(?:g?make|ninja)(?:\[\d+\])?: |collect2: )"  # a build
+)
+_LAID_OUT = re.compile(
+    r"#{1,6}\s\S|\s*[-=~]{4,}[-=~ ]*$|\s*</?[a-z]\w*[ >]|\s{0,8}(?:[-*+\u2022]|\d{1,2}[.)\u3001]|\[[ x]\])\s\S"
+    r"|[A-Z][A-Z ]{2,30}$|[\u4e00-\u9fff]{2,6}$|\s*\.\. \w|\s*```"
+)
+_BUILD = re.compile(
+    r"\[ *\d+%\] |\[\d+/\d+\] |(?:g?make|ninja)(?:\[\d+\])?: |collect2: |/\S+/ld: |\S+:\d+:\d+: (?:fatal )?error"
+    r"|(?:Building|Collecting|Installing|Requirement already|Processing|running (?:build|install)) "
 )
 _PATH = re.compile(r"[/~]{0,2}(?:[\w.@+-]+/)*[\w.@+-]+\.(?P<end>[A-Za-z]{1,6})$")
 _NUMBERED = re.compile(r"\s{0,6}\d{1,6}[:-]")
@@ -124,7 +136,13 @@ _TITLE = re.compile(r"\s{0,8}(?:#|>|[-*+]\s|\*\*|\d{1,2}[.)\u3001]|Q\d?[:\uff1a.
 _ASKED = re.compile(
     r"(?i)\b(?:anyone|anybody|any ideas?|getting (?:this|an?|the)|(?:keep|just|are|am|i'm) getting|i (?:just )?(?:get"
     r"|got)|stuck|please help)\b|\b(?:how|what|why)\b.*\?"
-    r"|\u6c42\u52a9|\u600e\u4e48|\u4e3a\u4ec0\u4e48|\u8bf7\u95ee|\u62a5\u9519"
+    r"|\u6c42\u52a9|\u600e\u4e48|\u4e3a\u4ec0\u4e48|\u8bf7\u95ee|(?<!\u6ca1)\u62a5\u9519"
+)
+_NOW = re.compile(
+    r"(?i)\b(?:I|I'm|I've|my)\b.{0,40}\b(?:get|got|getting|ran|tried|try|see|hit|have|am|installed)\b|\bany ideas?\b"
+    r"|\bplease (?:help|advise)\b|\bhelp me\b|[?\uff1f]\s*$"
+    r"|\u6c42\u52a9|\u8bf7\u95ee|\u600e\u4e48(?:\u529e|\u89e3\u51b3|\u56de\u4e8b)"
+    r"|\u6211(?:\u8fd9|\u7684|\u7528|\u5728|\u9047|\u8dd1)|(?:\u9047\u5230|\u51fa\u73b0|\u4e00\u76f4|\u603b\u662f).{0,8}\u62a5\u9519"
 )
 _ERROR_LINE = (
     r"(?:\[?\w*\]?:? ?)?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S.{12}|E[A-Z\d]\d{4}: .{12}"
@@ -176,15 +194,19 @@ class Page:
         if self._conversation and not (_ALONE.match(line) or _ASKED.search(line)):
             return CHAT
         found = typed_form(self._lines, number) or self._searched(number) or self._explained(number)
-        return found or self._structured(number) or (embedded and self._written_about(number)) or form
+        return found or self._structured(number) or self._written_about(number, embedded) or form
 
-    def _written_about(self, number: int) -> str:
-        """Return DOCUMENT for an error within words of a page in which nothing was printed and nobody asks."""
+    def _written_about(self, number: int, embedded: bool) -> str:
+        """Return DOCUMENT for an error in a page in which nothing was printed and nobody asks.
+
+        One that begins its line counts, unless the page is laid out as a document.
+        """
         line = self._lines[number]
-        printed = self._log_lines or self._crashes or (self._states and line.lstrip()[:1] == "|")
-        if printed or self._asked or number in self._fenced or len(self._written) < FEW:
+        printed = self._log_lines or self._crashes or self._built or (self._states and line.lstrip()[:1] == "|")
+        filled_in = any(map(_TEMPLATE.match, self._written))
+        if printed or filled_in or self._asked or len(self._written) < FEW:
             return ""
-        return DOCUMENT
+        return DOCUMENT if embedded or self._count(_LAID_OUT) >= LAID_OUT else ""
 
     def _is_comment(self, number: int) -> bool:
         """Return whether it is a comment between lines of a script."""
@@ -287,6 +309,11 @@ class Page:
         return self._count(_CRASHED)
 
     @cached_property
+    def _built(self) -> bool:
+        """Whether a build printed it."""
+        return any(map(_BUILD.match, self._lines))
+
+    @cached_property
     def _headings(self) -> int:
         return self._count(_HEADING)
 
@@ -305,7 +332,9 @@ class Page:
 
     @cached_property
     def _is_tool_report(self) -> bool:
-        """Whether it is what a program that looks for errors in logs found, or a patch that was mailed."""
+        """Whether it is the output of a program that searches logs, or a patch that was mailed; no log in it."""
+        if self._log_lines or self._crashes:
+            return False
         first = next((line for line in self._lines if line.strip()), "")
         if _OWN_COMMAND.match(first) or any(map(_MAILED.match, self._lines)):
             return True
@@ -314,8 +343,7 @@ class Page:
     @cached_property
     def _asked(self) -> bool:
         """Whether somebody asks about an error."""
-        asking = (line for line in self._written if not (_TITLE.match(line) or _NUMBERED.match(line)))
-        return any(_ASKING.search(line) or _ASKED.search(line) for line in asking)
+        return any(_NOW.search(line) for line in self._written if not (_TITLE.match(line) or _NUMBERED.match(line)))
 
     @cached_property
     def _released(self) -> bool:
@@ -326,7 +354,7 @@ class Page:
     def _code(self) -> str:
         """Why a page of source code or of data reports nothing."""
         lines = len(self._written)
-        if lines < 5 or any(map(_HAPPENED.search, self._written)):
+        if lines < 5 or self._built or any(map(_HAPPENED.search, self._written)):
             return ""
         code = sum(bool(_CODE.match(line) or _DATA.match(line)) for line in self._written)
         return CODE if 10 * code > 7 * lines else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Sequence
 
-from envtune.diagnose.events.forms import CODE, HELP, REPORT, SEARCH
+from envtune.diagnose.events.forms import CODE, HELP, PROMPT, REPORT, SEARCH
 from envtune.diagnose.logs.lines import ERROR
 
 FAR = 200  # lines above one, in which the command that printed it is looked for
@@ -25,21 +25,20 @@ _SAYS = re.compile(
     r"^\S{1,80}[:\uff1a]\s*$|^\S{1,80}: error while loading|(?i:error|exception|fail(?:ed|ure)?|fault|abort\w*|reason"
     r"|terminated?|what\(\)|\u9519\u8bef|\u5931\u8d25|\u5f02\u5e38|\u62a5\u9519|\u539f\u56e0)\W{0,4}$"
 )
-_PROMPT = re.compile(
-    r"\s{0,4}(?:\([\w.-]{1,40}\)\s?)?(?:\[[\w.-]+@[^\]]{1,80}\]\s?[$#]|[\w.-]+@[\w.-]+:[^$#\n]{0,80}[$#]|[$\u276f\u279c])"
-    r"\s(?P<command>[\w./~].*)"
-)
 _TEXTS = r"\.(?:md|rst|adoc|ya?ml|json|toml|html?|csv|pyi?|cc|cpp|h|hpp|c|sh|go|java|patch|diff)\b"
 _SHOWS = (
-    (HELP, re.compile(r"(?:man|info|tldr)\s|.*\s(?:--help|-h|help|--usage)(?:\s|$)")),
-    (REPORT, re.compile(r"(?:sudo\s+)?(?:\S*/)?envtune\s|.*\b(?:explain|list-?errors|error-?codes)\b")),
+    (HELP, re.compile(r"(?:man|info|tldr)\s|.*\s(?:--help|-h|help|--usage)\s*(?:\||$)")),
+    (REPORT, re.compile(r"(?:sudo\s+)?(?:\S*/)?envtune\s+(?!run\b)|.*\b(?:explain|list-?errors|error-?codes)\b")),
     (
         CODE,
         re.compile(rf"(?:cat|bat|less|more|head|tail|sed|view|vim?|nl)\s[^|]*{_TEXTS}|git\s+(?:diff|show|blame|log)\b"),
     ),
     (
         SEARCH,
-        re.compile(rf"(?:e?grep|z?grep|rg|ag|ack|git\s+grep)\s.*(?:{_TEXTS}|--include|\s-t\s?py|site-packages|/src\b)"),
+        re.compile(
+            rf"(?:e?grep|z?grep|rg|ag|ack|git\s+grep)\s(?!.*\.(?:log|out|err|txt)\b).*"
+            rf"(?:{_TEXTS}|\s-t\s?py|site-packages|/src\b)"
+        ),
     ),
 )
 _FRAME = re.compile(r"(?P<before>.*?)File \"[^\"]+\", line \d+(?:, in .*)?$")
@@ -56,16 +55,16 @@ def is_embedded(text: str, at: int) -> bool:
         return False
     if any(before.count(mark) % 2 for mark in '"`') or _QUOTED.search(before):
         return True
-    rest = before[_BULLET.match(before).end() :]  # type: ignore[union-attr]  # matches everywhere
+    rest = _BULLET.sub("", before, count=1)
     return bool(rest.strip()) and _SAYS.search(rest) is None
 
 
 def typed_form(lines: Sequence[str], number: int) -> str:
     """Return why a line in a terminal is no event: a command, or what a command shows that reads texts."""
-    if _PROMPT.match(lines[number]):
+    if PROMPT.match(lines[number]):
         return "" if any(map(_CRASH.match, lines[number + 1 : number + 2])) else CODE
     for line in reversed(lines[max(0, number - FAR) : number]):
-        typed = _PROMPT.match(line)
+        typed = PROMPT.match(line)
         if typed is not None:
             return next((form for form, shows in _SHOWS if shows.match(typed["command"])), "")
     return ""
@@ -76,7 +75,7 @@ def is_source(lines: Sequence[str], number: int) -> bool:
     line = lines[number]
     frame = _FRAME.match(lines[number - 1]) if number else None
     if frame is not None and line[len(frame["before"]) :][:1].isspace():
-        return _ERROR.search(line) is not None
+        return _ERROR.search(line) is not None or '"' in line or "'" in line
     if _BOXED.match(line):
         return True
     if line[:1] not in ("+", "-", " "):

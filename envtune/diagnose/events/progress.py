@@ -18,7 +18,8 @@ NEAR = 40  # lines after an error in which its retry is looked for
 
 # All but _WARNING and _START are tried on lower-case text: an expression that ignores case is ten times as slow.
 _STEP = re.compile(
-    r"\b(?:global_?steps?|steps?|iter(?:ation)?|epoch|batch)\b\W{0,16}\d|\d/\d+ ?\[|\{'(?:train_|eval_)?loss'"
+    r"\b(?:global_?steps?|steps?|iter(?:ation)?|epoch|batch)\b(?:\(\w{1,8}\))?\W{0,16}\d|\d/\d+ ?\["
+    r"|\{'(?:train_|eval_)?loss'"
 )
 _MEASURED = re.compile(
     r"loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time|fps|ms\b|grad|acc|reward"
@@ -33,7 +34,7 @@ _RECOVERED = re.compile(
     r"|\u91cd\u8bd5.{0,12}\u6210\u529f|\u5df2\u6062\u590d|\u91cd\u8fde\u6210\u529f"
 )
 _CAUGHT = re.compile(
-    r"\b(?:caught (?:an? )?(?:oom|out of memory|\w*error)|skip(?:ping|ped)(?! iterations)|ignor(?:ing|ed)"
+    r"\b(?:caught (?:by|(?:an? )?(?:oom|out of memory|\w*error))|skip(?:ping|ped)(?! iterations)|ignor(?:ing|ed)"
     r"|fall(?:ing|s)? ?back|retrying with|trying \d+|(?:reduc|lower|decreas)(?:ing|ed"
     r"|es) (?:the )?(?:micro[_ -]?)?batch|halv\w+"
     r"|(?:empt(?:y|ied|ying)|clear\w*) (?:the )?cache|cache emptied)\b|\u8df3\u8fc7|\u56de\u9000"
