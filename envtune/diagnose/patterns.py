@@ -57,6 +57,11 @@ class Matcher:
         self._compiled: list[Optional[re.Pattern[str]]] = [None] * len(patterns)
         self._needs: list[Needs] = [()] * len(patterns)  # of the compiled ones
 
+    def may_match(self, numbers: Iterable[int], text: str) -> bool:
+        """Return whether the line holds all the literals of one of the patterns, or no pattern's are known yet."""
+        folded = text.lower()
+        return any(self._compiled[n] is None or _may_match(self._needs[n], text, folded) for n in numbers)
+
     def match(self, numbers: Iterable[int], text: str, windows: Callable[[], Iterable[str]]) -> list[Match]:
         """Return those found in the line; a match of a multi-line one begins in it and continues in a window."""
         folded = text.lower()

@@ -67,6 +67,14 @@ class Hit:
         return self.line.rank if self.line.rank is not None else self.file.rank
 
 
+class _Kind(NamedTuple):
+    """What tells lines with hits apart: form, rank, and the numbers and owners of the patterns."""
+
+    form: str
+    rank: Optional[int]
+    patterns: tuple[tuple[int, str], ...]
+
+
 class Table(NamedTuple):
     """A table of npu-smi or ps in a log: the number of its first line, and its rows from the head on."""
 
@@ -188,7 +196,7 @@ class _FileScan:
         self._notes = FileNotes(file, result.notes)
         self._traceback_ends: dict[str, int] = {}  # prefix -> number of the last line of its last traceback
         self._known: set[int] = set()  # what has to be found only once in a file, and was
-        self._enough: dict[tuple[object, ...], _Counted] = {}  # rank, patterns -> what is counted
+        self._enough: dict[_Kind, _Counted] = {}  # what is counted for lines of which enough are kept
         self._last = b"\n"  # the last line of which there are enough, and what is counted for it
         self._last_owners: _Counted = ()
         self._of_code: dict[tuple[int, str], Pattern] = {}  # patterns owned by codes
@@ -254,9 +262,12 @@ class _FileScan:
         if raw == self._last and not any_error:
             self._count(self._last_owners)
             return
-        matches = self._search(lines, start, end, numbers) if numbers else []
-        form = self._form(lines, start, end, matches) if matches else ""
-        owners = self._record(lines, start, end, matches, form) if matches else None
+        matches = self._search(lines, start, end, numbers)
+        if not (matches or any_error):
+            return
+        kind = self._kind(lines, start, end, matches)  # where enough are kept, its form would only change the count
+        form = self._form(lines, start, end, matches) if matches and kind not in self._enough else ""
+        owners = self._record(lines, start, end, matches, kind._replace(form=form)) if matches else None
         if owners is not None and self._multiline.isdisjoint(numbers):
             self._last, self._last_owners = raw, owners
         mention = form not in ("", QUOTED)
@@ -280,7 +291,8 @@ class _FileScan:
 
     def _search(self, lines: LineWindow, start: int, end: int, numbers: Sequence[int]) -> list[_Match]:
         parts = lines.parts(start, end)
-        matches = self._match(lines, parts[0], (start, end), numbers)
+        possible = len(parts) > 1 or self._matcher.may_match(numbers, parts[0])
+        matches = self._match(lines, parts[0], (start, end), numbers) if possible else []
         for part in parts[1:]:
             matched = {number for number, _, _ in matches}
             left = [number for number in numbers if number not in matched]
@@ -341,27 +353,30 @@ class _FileScan:
         self._interleaved -= 1
         return lines.windows(text, end, self._interleaved > 0)
 
+    def _kind(self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match]) -> _Kind:
+        """Return what tells lines apart of which only the first are kept; as an event."""
+        rank = rank_of(matches[0][2] if end - start <= PART else lines.text(start, end)) if matches else None
+        rank = self._file.rank if rank is None else rank
+        return _Kind("", rank, tuple([(number, self._owned(number, match).owner) for number, match, _ in matches]))
+
     def _record(
-        self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match], form: str
+        self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match], kind: _Kind
     ) -> Optional[_Counted]:
         """Count the line once for each entry and keep it while there are few like it; a mention is not counted.
 
         Return None for a line that is kept, else what is counted. Where one hit of a line is kept all are, because what
         else matches the same line tells entries apart.
         """
-        rank = rank_of(matches[0][2] if end - start <= PART else lines.text(start, end))
-        rank = self._file.rank if rank is None else rank
-        found = [self._owned(number, match) for number, match, _ in matches]
-        kind = (rank, form, *[(number, pattern.owner) for pattern, (number, _, _) in zip(found, matches)])
         owners = self._enough.get(kind)
         if owners is not None:
             self._count(owners)
             return owners
+        form, found = kind.form, [self._owned(number, match) for number, match, _ in matches]
         mention = form not in ("", QUOTED)
         owners = [] if mention else [(owner, self._file.path) for owner in {pattern.owner for pattern in found}]
         self._count(owners)
         strengths = sorted({(pattern.owner, form if mention else pattern.strength) for pattern in found})
-        few = [self._result.count(owner, self._file, rank, strength) for owner, strength in strengths]
+        few = [self._result.count(owner, self._file, kind.rank, strength) for owner, strength in strengths]
         if any(few):
             self._keep(lines, start, end, matches, form)
             return None

@@ -39,6 +39,7 @@ _TEST_PASSED = re.compile(r"\.py::\S+.*\b(?:PASSED|SKIPPED|XFAIL)|^(?:PASSED|SKI
 _COMMIT = re.compile(
     r"[*|\\/ ]{0,8}(?=[a-f\d]{0,39}[a-f])(?=[a-f\d]{0,39}\d)[a-f\d]{7,40} "
     r"(?:\([^)]{1,80}\) |\d{4}-\d\d-\d\d )?[A-Za-z\[]"
+    r"|(?i:commit message): "
 )
 _LABELS = "\u81f4\u547d|\u4e25\u91cd|\u4e00\u822c|\u8f7b\u5fae|\u63d0\u793a|\u8bf4\u660e|\u65e0\u6cd5\u5224\u65ad"
 _OWN_REPORT = re.compile(
@@ -57,6 +58,7 @@ _STAMPED = re.compile(
     r"\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|ERROR|WARN|CRITICAL|FATAL|rank\s?\d|[EW] )|E[A-Z\d]\d{4}[:\[]"
     r"|(?:[\w.]+\.)?\w*(?:Error|Exception)(?::|$|\()|(?:fatal )?error: |loc\(|E\d{4} |terminate called|\s*what\(\)"
 )
+_CITED = re.compile(r"\s{0,3}(?!>>> )(?:>\s?)+")
 _QUOTING = re.compile(
     r"\s{0,8}(?:#{1,6}\s|[-*+\u2022]\s|\d{1,2}[.)\u3001]\s|>|\|)"  # a heading, an item, a quotation, a row
     r"|\[?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AP]M)?\]?\s(?:<[^>]{1,30}>|@?[\w.-]{1,24}:)\s"  # a chat
@@ -103,9 +105,14 @@ def form_of(text: str, at: int, block: Callable[[], bytes], printed: bool = True
         return SETTING
     if _MISSING_KEY.match(text):
         return CODE
-    if _STAMPED.match(text):
+    if _STAMPED.match(unquoted(text)):
         return TEST if _is_test_name(text, at) else ""
     return _source_form(text, at) or _document_form(text, at, block)
+
+
+def unquoted(text: str) -> str:
+    """Return a line without the `>` of a mail that quotes it."""
+    return _CITED.sub("", text)
 
 
 def _tells_settings(text: str) -> bool:

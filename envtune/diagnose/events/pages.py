@@ -12,7 +12,7 @@ import re
 from functools import cached_property
 from typing import Sequence
 
-from envtune.diagnose.events.forms import CATALOGUE, CODE, HISTORY, REPORT, SEARCH, TABLE
+from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, REPORT, SEARCH, TABLE, unquoted
 from envtune.diagnose.events.position import is_source, typed_form
 from envtune.diagnose.events.structure import Structure, lists_codes
 
@@ -40,6 +40,14 @@ _CRASHED = re.compile(
     r"(?:E {2,})?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S|(?:ERROR|error): "
     r"|E[A-Z\d]\d{4}(?:: \S|\s.*\d{4}-\d\d-\d\d))"
 )
+# The rows of a program that checks a host, and those of what is wrong there.
+_MARKED = re.compile(r"\s*\[\s?(?:[\u2713\u2714\u221a+*-]|ok|OK|PASS(?:ED)?)\s?\]\s|\s*[\u2713\u2714\u2705]\s")
+_FAILING = re.compile(r"\s*\[?\s?(?:[\u2717\u2718\u274c\u00d7xX!]|FAIL(?:ED)?|ERROR)\s?\]?:?\s")
+_USAGE = re.compile(r"(?i)\s{0,4}(?:usage|\u7528\u6cd5|\u4f7f\u7528\u65b9\u6cd5|synopsis)\s?(?:[:\uff1a]|$)")
+_SOLVED = re.compile(
+    r"(?i)\b(?:is|are|was|were|been|now) (?:solved|resolved|closed|settled)\b|no action (?:is )?(?:needed|required)"
+    r"|\u5df2(?:\u5b9a\u4f4d\u5e76)?(?:\u5173\u95ed|\u89e3\u51b3)|\u6ca1\u6709\u518d\u51fa\u73b0|\u4e0d\u9700\u8981\u4efb\u4f55\u64cd\u4f5c"
+)
 _FENCE = re.compile(r"\s{0,3}(?:[-*] )?(?:```|~~~)")
 _HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{2,60}\*\*:?\s*$|={3,}$|-{3,}$")
 _ITEM = re.compile(r"\s{0,8}(?:[-*+\u2022]|\d{1,2}[.)\u3001])\s")
@@ -52,8 +60,8 @@ _CHAT = re.compile(
     r"(?: [A-Z][\w.]{0,15})?)[:\uff1a]\s*(?=\S+ \S+ \S|\S*[\u4e00-\u9fff])"
 )
 _SPEAKER = re.compile(
-    r"\s{0,2}@?[\w.\u4e00-\u9fff-]{1,24}(?: [\w.\u4e00-\u9fff-]{1,16})?(?:\uff08[^\uff09]{1,12}\uff09)?\.?"
-    r"[,\uff0c]?\s{1,4}"
+    r"\s{0,2}[\u3010\[]?@?[\w.\u4e00-\u9fff-]{1,24}[\u3011\]]?(?: [\w.\u4e00-\u9fff-]{1,16})?"
+    r"(?:\uff08[^\uff09]{1,12}\uff09)?\.?[,\uff0c]?\s{1,4}"
     r"\[?(?:\d{2,4}[-/.]\d\d?[-/.]\d{1,4}\s)?"
     r"(?:\u4e0a\u5348|\u4e0b\u5348)?\s?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?\]?\s*$"
 )
@@ -178,23 +186,33 @@ class Page:
         `embedded` says that other words stand before the error in its line (position.py).
         """
         line = self._lines[number]
-        if number in self._report or self._is_tool_report:
+        if number in self._report or (self._is_tool_report and not _FAILING.match(line)):
             return REPORT
         if is_source(self._lines, number) or self._is_comment(number):
             return CODE
+        shown = self._shown(number)
+        if shown:
+            return shown
+        if number not in self._fenced and self._chat and _CHAT.match(line):
+            return form if self._is_pasted(line) else CHAT
+        if not form and _LOGGED.match(unquoted(line)):
+            return form
+        if self._conversation and not (_ALONE.match(line) or _ASKED.search(line)):
+            return CHAT
+        found = typed_form(self._lines, number) or self._searched(number) or self._explained(number)
+        return found or self._structured(number) or self._written_about(number, embedded) or form
+
+    def _shown(self, number: int) -> str:
+        """Return why a line of passed tests, of an example, a table or a help text is no event, even a logged one."""
+        line = self._lines[number]
         tested = self._structure.in_passed_tests(number)
         if tested or _EXAMPLE.search(line):
             return tested or DOCUMENT
         if line.lstrip()[:1] == "|" and any(map(_BORDER.match, self._near(number))) and not self._states:
             return TABLE
-        if not form and _LOGGED.match(line):
-            return form
-        if number not in self._fenced and (self._chat and _CHAT.match(line)):
-            return form if self._is_pasted(line) else CHAT
-        if self._conversation and not (_ALONE.match(line) or _ASKED.search(line)):
-            return CHAT
-        found = typed_form(self._lines, number) or self._searched(number) or self._explained(number)
-        return found or self._structured(number) or self._written_about(number, embedded) or form
+        if self._is_help:
+            return HELP
+        return HISTORY if unquoted(line) != line and self._solved else ""
 
     def _written_about(self, number: int, embedded: bool) -> str:
         """Return DOCUMENT for an error in a page in which nothing was printed and nobody asks.
@@ -301,7 +319,7 @@ class Page:
 
     @cached_property
     def _log_lines(self) -> int:
-        return sum(_LOGGED.match(line) is not None for line in self._lines if not _CHAT.match(line))
+        return sum(_LOGGED.match(unquoted(line)) is not None for line in self._lines if not _CHAT.match(line))
 
     @cached_property
     def _crashes(self) -> int:
@@ -336,9 +354,21 @@ class Page:
         if self._log_lines or self._crashes:
             return False
         first = next((line for line in self._lines if line.strip()), "")
-        if _OWN_COMMAND.match(first) or any(map(_MAILED.match, self._lines)):
+        if _OWN_COMMAND.match(first) or any(map(_MAILED.match, self._lines)) or self._count(_MARKED) >= LAID_OUT:
             return True
         return first.lstrip()[:1] in ("{", "[") and any(map(_FINDINGS.search, self._lines))
+
+    @cached_property
+    def _is_help(self) -> bool:
+        """Whether it is what a program prints about its options and arguments."""
+        top = [line for line in self._lines if line.strip()][:FEW]
+        return any(map(_USAGE.match, top)) and not (self._log_lines or self._crashes)
+
+    @cached_property
+    def _solved(self) -> bool:
+        """Whether a mail says that what it quotes is over."""
+        said = [line for line in self._lines if unquoted(line) == line]
+        return any(map(_SOLVED.search, said)) and not any(map(_LOGGED.match, said))
 
     @cached_property
     def _asked(self) -> bool:

@@ -31,7 +31,9 @@ _SHOWS = (
     (REPORT, re.compile(r"(?:sudo\s+)?(?:\S*/)?envtune\s+(?!run\b)|.*\b(?:explain|list-?errors|error-?codes)\b")),
     (
         CODE,
-        re.compile(rf"(?:cat|bat|less|more|head|tail|sed|view|vim?|nl)\s[^|]*{_TEXTS}|git\s+(?:diff|show|blame|log)\b"),
+        re.compile(
+            rf"strings\s|(?:cat|bat|less|more|head|tail|sed|view|vim?|nl)\s[^|]*{_TEXTS}|git\s+(?:diff|show|blame|log)\b"
+        ),
     ),
     (
         SEARCH,

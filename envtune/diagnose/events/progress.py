@@ -18,11 +18,13 @@ NEAR = 40  # lines after an error in which its retry is looked for
 
 # All but _WARNING and _START are tried on lower-case text: an expression that ignores case is ten times as slow.
 _STEP = re.compile(
-    r"\b(?:global_?steps?|steps?|iter(?:ation)?|epoch|batch)\b(?:\(\w{1,8}\))?\W{0,16}\d|\d/\d+ ?\["
+    r"(?:\u8fed\u4ee3|\u7b2c|\u6b65\u6570|\u8f6e\u6b21|\u5df2\u5b8c\u6210|\u8fdb\u5ea6)\W{0,3}\d"
+    r"|\b(?:global_?steps?|steps?|iter(?:ation)?|epoch|batch)\b(?:\(\w{1,8}\))?\W{0,16}\d|\d/\d+ ?\["
     r"|\{'(?:train_|eval_)?loss'"
 )
 _MEASURED = re.compile(
-    r"loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time|fps|ms\b|grad|acc|reward"
+    r"\u635f\u5931|\u8017\u65f6|/\u79d2|\u79d2/|loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time"
+    r"|fps|ms\b|grad|acc|reward"
 )
 _SERVED = re.compile(r"throughput: [\d.]+ tokens/s.{0,200}running: [1-9]|http/1\.[01]\\?\" 200\b")
 _RECOVERED = re.compile(
@@ -51,7 +53,12 @@ _START = re.compile(
     r"ChildFailedError|Root Cause \(first observed|[Rr]estarting (?:the )?(?:worker|job|training)"
     r"|[Ww]orker group FAILED|will restart worker group|\bKilled\b|failed \(exitcode"
 )
+_RESTART = re.compile(
+    r"will restart worker group|restart_count[=:] ?[1-9]"
+    r"|\u7b2c ?[2-9] ?\u6b21(?:\u62c9\u8d77|\u542f\u52a8|\u91cd\u542f)"
+)
 _WARNING = re.compile(r"\[?W(?:\d{3,4})?\s|.{0,120}\bWARN(?:ING)?\b")
+_LOGGED = re.compile(r"\d\d:\d\d:\d\d.{0,40}\b(?:INFO|DEBUG)\b|\b(?:INFO|DEBUG)\b.{0,40}\d\d:\d\d:\d\d")
 
 
 class _Kind(NamedTuple):
@@ -67,7 +74,7 @@ class _Kind(NamedTuple):
 
 
 _KINDS = (
-    _Kind("steps", "step iter epoch batch / loss'", (_STEP, _MEASURED)),
+    _Kind("steps", "step iter epoch batch / loss' \u8fed\u4ee3 \u7b2c \u6b65\u6570 \u8f6e\u6b21", (_STEP, _MEASURED)),
     _Kind("steps", "throughput: http/1", (_SERVED,)),
     _Kind(
         "recovered",
@@ -87,7 +94,9 @@ class Progress(NamedTuple):
     recovered: tuple[int, ...] = ()
     caught: tuple[int, ...] = ()
     succeeded: tuple[int, ...] = ()
+    logged: tuple[int, ...] = ()  # with a time and a level at which nothing fails
     starts: tuple[int, ...] = ()
+    restarts: tuple[int, ...] = ()  # of the launcher, by itself
     errors: tuple[int, ...] = ()
     warnings: tuple[int, ...] = ()
     lines: int = 0  # the number of the last one
@@ -103,9 +112,13 @@ class Progress(NamedTuple):
         following = [number for number in _after(self.steps, line) if number < end]
         if len(following) >= (FEW if line in self.warnings and line > last_error else STEPS):
             return "steps"
+        again = [number for number in self.restarts if line < number <= line + NEAR and last_error <= number]
+        if again and len(_after(self.steps, again[0])) >= STEPS:
+            return "recovered"
         if any(number <= line + NEAR for number in _after(self.recovered, line - 1)):
             return "recovered"
-        if any(number <= line + NEAR and last_error < number for number in _after(self.caught, line)):
+        caught = [number for number in _after(self.caught, line) if last_error < number <= line + NEAR]
+        if caught and any(caught[0] < number < end for number in (*self.steps, *self.succeeded, *self.logged)):
             return "caught"
         return "succeeded" if any(last_error < number < end for number in _after(self.succeeded, line)) else ""
 
@@ -135,8 +148,12 @@ def _kinds(line: str) -> set[str]:
     kinds = {kind.name for kind in _KINDS if kind.is_shown(lowered)}
     if _START.search(line):
         kinds.add("starts")
+    if _RESTART.search(line):
+        kinds.add("restarts")
     if is_error(line) and not is_mention(line):
         kinds.add("errors")
     elif _WARNING.match(line):
         kinds.add("warnings")
+    elif _LOGGED.search(line):
+        kinds.add("logged")
     return kinds
