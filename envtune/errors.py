@@ -145,16 +145,16 @@ def host_error_text(error: HostError) -> Text:
     """Return what a host error means, in words a person can act on."""
     path = error.path
     if isinstance(error, Missing):
-        return Message("{path} is not there", path=path)
+        return Message("{path} does not exist", path=path)
     if isinstance(error, Denied) and error.detail:
         return Message("{command} was not run: others can change {place}", command=path, place=error.detail)
     if isinstance(error, Denied):
-        return Message("{path} may not be read by this user", path=path)
+        return Message("{path} cannot be read by this user", path=path)
     if isinstance(error, TimedOut):
-        return Message("{path} did not answer ({detail})", path=path, detail=error.detail)
+        return Message("{path} did not respond ({detail})", path=path, detail=error.detail)
     if isinstance(error, NotRecorded):
         return Message("{path} is not in the snapshot", path=path)
-    return Message("{path} cannot be understood: {detail}", path=path, detail=error.detail)
+    return Message("{path} cannot be parsed: {detail}", path=path, detail=error.detail)
 
 
 def long_number_text(error: NumberTooLongError) -> Text:
@@ -176,7 +176,7 @@ def failure_text(error: Exception) -> Text:
     if isinstance(error, NumberTooLongError):
         return long_number_text(error)
     if isinstance(error, MemoryError):
-        return Message("there is not enough memory to read it")
+        return Message("not enough memory to read it")
     return internal_error_text(error)
 
 

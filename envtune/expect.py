@@ -40,7 +40,7 @@ MATCHERS: Mapping[str, Matcher] = {
 QUANTIFIERS = ("all", "any", "same")
 
 _TEMPLATES: Mapping[str, str] = {
-    "ne": N_("anything but {value}"),
+    "ne": N_("anything except {value}"),
     "in": N_("one of {value}"),
     "not_in": N_("none of {value}"),
     "lt": N_("less than {value}"),

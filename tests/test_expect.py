@@ -20,7 +20,7 @@ def readings(*values: Any) -> tuple[Reading, ...]:
     [
         ({"eq": "a"}, ["a"], ["b", 1], "a", "a"),
         ({"eq": True}, [True], [False], "true", "true"),
-        ({"ne": "a"}, ["b", 1, None], ["a"], "anything but a", "不是 a"),
+        ({"ne": "a"}, ["b", 1, None], ["a"], "anything except a", "不是 a"),
         ({"in": ["a", 2]}, ["a", 2], ["b", "2"], "one of a, 2", "a, 2 之一"),
         ({"in": ["a"]}, ["a"], ["b"], "a", "a"),
         ({"not_in": ["a", "b"]}, ["c", 1], ["a", "b"], "none of a, b", "不是 a, b 中的任何一个"),

@@ -260,7 +260,7 @@ def _examined(check: Check, context: Context) -> tuple[Finding, ...]:
         needs_privilege = isinstance(error, Denied)
         return (_single(check, severity, Outcome.UNKNOWN, host_error_text(error), evidence, needs_privilege),)
     except MemoryError:
-        return (unanswered(check, Message("there is not enough memory to read it")),)
+        return (unanswered(check, Message("not enough memory to read it")),)
     except NumberTooLongError as error:
         return (_single(check, severity, Outcome.UNKNOWN, long_number_text(error), Evidence(check.probe, str(error))),)
     except Exception as error:  # our fault: say so, and go on with the other checks
@@ -295,7 +295,7 @@ def _judge(check: Check, severity: Severity, readings: Sequence[Reading], contex
     if findings:
         return tuple(findings)
     if not known:
-        reason = Message("the probe found nothing to judge")
+        reason = Message("the probe found nothing to check")
         return (_single(check, severity, Outcome.UNKNOWN, reason, Evidence(check.probe)),)
     return tuple(_finding(check, severity, Outcome.PASS, group) for group in _groups(check, known))
 

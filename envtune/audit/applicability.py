@@ -8,6 +8,19 @@ from envtune.context import Facts
 from envtune.messages import Literal, Message, Text, in_context
 from envtune.model import Fact
 
+# A fact with a value that most checks exclude, in words.
+_EXCLUDED: Mapping[tuple[str, str], Text] = {
+    ("ascend", "false"): Message("this host has no Ascend NPU, driver or CANN"),
+    ("ascend_job", "false"): Message("no job for NPUs, and no Ascend component on this host"),
+    ("cann_generation", "none"): Message("CANN is not installed"),
+    ("container", "true"): Message("this is a container"),
+    ("driver", "none"): Message("the NPU driver is not installed"),
+    ("npu", "none"): Message("this host has no Ascend NPU"),
+    ("python", "none"): Message("no Python was found"),
+    ("torch", "none"): Message("torch is not installed"),
+    ("vm", "true"): Message("this is a virtual machine"),
+}
+
 
 def excluded(applies: Mapping[str, Any], facts: Facts) -> tuple[Optional[Fact], Optional[Text], bool]:
     """Return the first fact that keeps a check from applying: (fact, reason, known).
@@ -18,10 +31,10 @@ def excluded(applies: Mapping[str, Any], facts: Facts) -> tuple[Optional[Fact], 
         fact = facts[name]
         if fact.value is None:
             reason = fact.reason or Literal("-")
-            return fact, Message("cannot tell {name}: {reason}", name=fact.name, reason=reason), False
+            return fact, Message("{name} unknown: {reason}", name=fact.name, reason=reason), False
         if not _meets(required, fact.value):
-            reason = Message(
-                "{name} is {value}; this check is for {required}",
+            reason = _EXCLUDED.get((name, fact.value)) or Message(
+                "{name} is {value}; this check applies to {required}",
                 name=fact.name,
                 value=fact.value,
                 required=_required_text(required),
@@ -44,7 +57,7 @@ def _scalar(required: Any) -> str:
 
 def _required_text(required: Any) -> Text:
     if isinstance(required, Mapping):
-        return in_context("applies", "anything but {value}", value=_required_text(required["not"]))
+        return in_context("applies", "anything except {value}", value=_required_text(required["not"]))
     if isinstance(required, (list, tuple)):
         return Literal(" | ".join(_scalar(option) for option in required))
     return Literal(_scalar(required))

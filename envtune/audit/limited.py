@@ -160,7 +160,7 @@ class _Process:
         until = time.monotonic() + seconds
         size = int.from_bytes(self._read(_SIZE, until, seconds), "big")
         if size > MAX_EVENT:
-            raise _Ended(Message("what was found is too large"))
+            raise _Ended(Message("the result is too large"))
         return pickle.loads(self._read(size, until, seconds))  # our own process wrote it
 
     def _read(self, size: int, until: float, seconds: float) -> bytes:
@@ -232,13 +232,13 @@ def limit_process(seconds: Optional[int]) -> None:
 def why_ended(status: int, seconds: Optional[int]) -> Text:
     """Return why a process with these limits came to an end that is not its own; `status` is that of waitpid."""
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == NO_MEMORY:
-        return Message("there is not enough memory to read it")
+        return Message("not enough memory to read it")
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU and seconds is not None:
         return Message("it takes more than {seconds} s of CPU", seconds=seconds)
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
-        return Message("the process that judged it was ended by {signal}", signal=name)
-    return Message("the process that judged it ended with status {status}", status=os.WEXITSTATUS(status))
+        return Message("the process that ran the check was ended by {signal}", signal=name)
+    return Message("the process that ran the check ended with status {status}", status=os.WEXITSTATUS(status))
 
 
 class _Pickler(pickle.Pickler):

@@ -125,7 +125,7 @@ def _for_the_job(command: Command, context: Context) -> Optional[Command]:
     if options.script is None and context.target.environment.is_plain:
         verb, _, line = line.partition(" ")
         if verb == "unset":
-            return Command("fix", Message("take {name} out of {file}", name=line, file=file))
+            return Command("fix", Message("remove {name} from {file}", name=line, file=file))
         if verb != "export":
             return None
     return Command("fix", Message("in {file}: {line}", file=file, line=line))

@@ -63,7 +63,7 @@ def _read(name: str, content: bytes) -> tuple[Row, Diagnostics]:
 def _judged(node: Node, diagnostics: Diagnostics) -> Optional[Row]:
     data: Optional[Row] = Validator(diagnostics.report).judge(node, CODES)
     if data and data.get("codes") and not all(row.get("source") or data.get("source") for row in data["codes"]):
-        diagnostics.report(node, Message("source is missing: say where the codes are documented"))
+        diagnostics.report(node, Message("source is missing: state where the codes are documented"))
     return data
 
 
@@ -72,7 +72,7 @@ def _rows(data: Row, diagnostics: Diagnostics, actions: Mapping[str, Row], named
         action = actions.get(row["action"])
         if action is None:
             file, name = diagnostics.file, row["action"]
-            raise CatalogError([Message("{file}: there is no action {name}", file=file, name=name)])
+            raise CatalogError([Message("{file}: no action {name}", file=file, name=name)])
         wanted = row.get("faq", "")
         source = row.get("source") or data["source"]
         yield {**row, "action": action, "named": wanted, "faq": named.get(wanted, ""), "source": source}

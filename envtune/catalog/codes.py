@@ -37,7 +37,7 @@ class Codes:
 def _code(code: str, row: Row, *, of_module: bool = False) -> ErrorCode:
     meaning: Text = Bilingual(row["en"], row["zh"])
     if of_module:
-        meaning = Message("An error of {module}; the line itself says more", module=meaning)
+        meaning = Message("Error in {module}; see the line for details", module=meaning)
     action = row["action"]
     return ErrorCode(
         code,

@@ -42,9 +42,9 @@ _FORMER_FIELDS: Mapping[str, Mapping[str, Text]] = {
     "checks": {
         "faq": Message("name the check in `named_by` of the FAQ entry"),
         "playbook": Message("name the check in `fixes` of the playbook"),
-        "volatile": Message("leave it out"),
+        "volatile": Message("remove it"),
     },
-    "faq": {"confirm": Message("it is read as `favours`; say what proves the cause in `proves`")},
+    "faq": {"confirm": Message("it is treated as `favours`; list what proves the cause in `proves`")},
     "playbooks": {},
     "families": {},
 }
@@ -191,7 +191,7 @@ def _current_call(name: Node, arguments: Node, notes: list[Text]) -> tuple[Node,
         called = " ".join((former, *(f"{key}: {given[key]}" for key in gone)))
         notes.append(
             Message(
-                "{former} is called {current} now; the old name works for one more release",
+                "{former} is now called {current}; the old name works for one more release",
                 former=called,
                 current=current,
             )
@@ -199,7 +199,7 @@ def _current_call(name: Node, arguments: Node, notes: list[Text]) -> tuple[Node,
     elif gone:
         notes.append(
             Message(
-                "{probe} takes {arguments} for one more release, without effect: the value stands in `expect`",
+                "{probe} accepts {arguments} for one more release, without effect: the value is in `expect`",
                 probe=current,
                 arguments=", ".join(gone),
             )
@@ -219,7 +219,7 @@ def _warnings(entry: _Entry) -> Iterator[Text]:
     row = entry.row
     lines = [*row.get("commands", ()), *(line for by in row.get("commands_by", ()) for line in by["commands"])]
     if entry.source.kind == "checks" and any(isinstance(line, str) for line in lines):
-        notes.append(Message("a line of `commands` is read as `look`; say which it is: {{fix: ...}} or {{look: ...}}"))
+        notes.append(Message("a line of `commands` is treated as `look`; write {{fix: ...}} or {{look: ...}}"))
     yield from (Message("{file}: {note}", file=entry.source.shown, note=note) for note in notes)
 
 
@@ -238,7 +238,7 @@ def _check_place(entry: _Entry) -> None:
     folder = entry.source.family
     if entry.source.kind in ("checks", "families") and folder and folder not in folders:
         entry.diagnostics.report(
-            id_, Message("{id} belongs into the folder {folders}/", id=entry.id, folders=folders[0])
+            id_, Message("{id} belongs in the directory {folders}/", id=entry.id, folders=folders[0])
         )
 
 
@@ -249,7 +249,7 @@ def _refuse_doubles(entries: Sequence[_Entry]) -> None:
         node = entry.node.get("id")
         if first is not entry and entry.id and node is not None:
             there = first.source.shown
-            entry.diagnostics.report(node, Message("the id {id} is taken by {there}", id=entry.id, there=there))
+            entry.diagnostics.report(node, Message("the id {id} is already used by {there}", id=entry.id, there=there))
 
 
 def _refuse_shared_names(entries: Sequence[_Entry], rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:

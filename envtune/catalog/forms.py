@@ -40,18 +40,20 @@ STEP_KINDS: Mapping[str, str] = {
     "cpu.set_governor": N_("Set the governor of every CPU frequency policy, until the next boot."),
     "sysctl.set": N_("Set a kernel parameter now and for the next boot."),
     "sysfs.write": N_("Write a value to a file below /sys; it lasts until the next boot."),
-    "service.enable": N_("Have an installed service start at boot; it is not started now."),
-    "file.dropin": N_("Write a file of envtune's own into a drop-in directory below /etc; other files stay."),
-    "environment.export": N_("Set the variables that the failed checks want, in the job's launch script or env file."),
-    "images.install_pillow": N_("Replace the Pillow of the job's Python by the build that fits the CPU."),
-    "images.install_opencv": N_("Keep one of several OpenCV distributions of the job's Python."),
-    "cann.install_te": N_("Replace te, topi and hccl of the job's Python by what the active CANN ships."),
+    "service.enable": N_("Make an installed service start at boot, without starting it now."),
+    "file.dropin": N_("Write envtune's own file to a drop-in directory below /etc; other files do not change."),
+    "environment.export": N_(
+        "Set the variables that the failed checks require, in the job's launch script or env file."
+    ),
+    "images.install_pillow": N_("Replace the Pillow of the job's Python with the build that fits the CPU."),
+    "images.install_opencv": N_("Keep one of several OpenCV packages of the job's Python."),
+    "cann.install_te": N_("Replace te, topi and hccl of the job's Python with those of the active CANN."),
     "images.patch_torchvision": N_("Change a known line of an installed Python file."),
     "packages.install": N_("Install packages with the system's package manager."),
     "cpu.set_governor_at_boot": N_("Set the performance governor at every boot."),
     "firewall.allow": N_("Allow the job's ports between the peers."),
     "processes.terminate": N_("End a process."),
-    "instructions": N_("Steps for a person: {en: [...], zh: [...]}; in a site's playbook also a plain list."),
+    "instructions": N_("Manual steps: {en: [...], zh: [...]}; in a site's playbook also a plain list."),
 }
 
 
@@ -211,7 +213,7 @@ def _expect(validator: Validator, node: Node) -> Any:
     """Judge a quantifier over matchers, or matchers; never empty, so that nothing passes unjudged."""
     for key, _ in node.members():
         if key.text in (*matchers.QUANTIFIERS, "profile") and len(node.members()) > 1:
-            message = Message("{quantifier} stands alone; put the matchers into it", quantifier=key.text)
+            message = Message("{quantifier} must be the only key; put the matchers into it", quantifier=key.text)
             return validator.report(node, message)
     return validator.judge(node, _EXPECTATION)
 
@@ -285,7 +287,7 @@ def _step(validator: Validator, step: Node, instructions: Type) -> Any:
     try:
         function = _imported(validator, kind, registry.find_action)
     except KeyError:
-        return validator.report(kind, Message("there is no action {name} yet; write instructions", name=kind.text))
+        return validator.report(kind, Message("no action {name} yet; use instructions", name=kind.text))
     return {kind.text: _call(validator, kind, arguments, function, registry.action_arguments)}
 
 

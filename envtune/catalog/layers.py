@@ -174,7 +174,7 @@ def check_trust(files: Sequence[Source], layers: Sequence[Layer]) -> None:
     reasons = dict.fromkeys(reason for reason in map(why_untrusted, paths) if reason is not None)
     if reasons:
         raise CatalogError(
-            [Message("{reason}; refused, because root runs this: chown root and chmod go-w", reason=r) for r in reasons]
+            [Message("{reason}; refused when run as root: chown root and chmod go-w", reason=r) for r in reasons]
         )
 
 
@@ -197,7 +197,7 @@ def why_untrusted(path: str) -> Optional[Text]:
     if exposure.foreign:
         return Message("{path} belongs to uid {uid}, not to root", path=exposure.path, uid=exposure.uid)
     mode = f"{exposure.mode:04o}"
-    return Message("{path} may be written by others than root (mode {mode})", path=exposure.path, mode=mode)
+    return Message("{path} can be written by users other than root (mode {mode})", path=exposure.path, mode=mode)
 
 
 def refused(path: str, reason: Text) -> CatalogError:

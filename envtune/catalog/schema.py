@@ -37,8 +37,8 @@ TITLES: Mapping[str, str] = {
 }
 FAMILY_FILE = "family"  # the stem of the file that describes the family in whose folder it lies
 BILINGUAL = Record(
-    Field("en", TEXT, "", True, Message("en is missing; write the English text, too")),
-    Field("zh", TEXT, "", True, Message("zh is missing; write the Chinese text, too")),
+    Field("en", TEXT, "", True, Message("en is missing; add the English text")),
+    Field("zh", TEXT, "", True, Message("zh is missing; add the Chinese text")),
     form="{en: ..., zh: ...}",
 )
 

@@ -25,7 +25,7 @@ def select(
     every = tuple(checks)
     wanted, unwanted, tagged = _words(select), _words(ignore), _words(tags)
     if (select and not wanted) or (tags and not tagged):  # of a script whose variable is empty
-        raise UsageError(Message("the selection is empty; to select every check, leave the option out"))
+        raise UsageError(Message("the selection is empty; to select every check, omit the option"))
     for word in (*wanted, *unwanted):
         if not any(names(word, check) for check in every):
             raise unknown(word, selectors(every))
@@ -41,7 +41,7 @@ def select(
         and _highest(check) >= floor.rank
     )
     if not chosen:
-        raise UsageError(Message("this selection leaves no check to run"))
+        raise UsageError(Message("the selection includes no check that can run"))
     return chosen
 
 

@@ -178,7 +178,7 @@ def _checkout() -> layers.Layer:
     if not os.path.isdir(os.path.join(root, "checks")):
         raise layers.refused(
             os.path.join(root, "checks"),
-            Message("the catalogue is not there; install envtune again"),
+            Message("the catalogue is missing; reinstall envtune"),
         )
     return layers.Layer(root, own=True)
 
@@ -187,7 +187,7 @@ def _refuse_empty(over: Sequence[layers.Layer], files: Sequence[layers.Source]) 
     for layer in over:
         if layer.directory != layers.SITE and not any(file.layer is layer for file in files):
             raise UsageError(
-                Message("{directory} holds no checks/*/*.yaml and no playbooks/*/*.yaml", directory=layer.directory),
+                Message("{directory} contains no checks/*/*.yaml and no playbooks/*/*.yaml", directory=layer.directory),
             )
 
 
@@ -196,4 +196,4 @@ def _trusts_its_own() -> tuple[Text, ...]:
     problem = layers.why_untrusted(layers.PACKAGE)
     if problem is None:
         return ()
-    return (Message("root runs code and catalogue that somebody else can change: {problem}", problem=problem),)
+    return (Message("root runs code or a catalogue that another user can change: {problem}", problem=problem),)

@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 # what the parser says -> what most likely helps
 _HINTS: Mapping[str, Text] = {
     "'\\t'": Message("indent with blanks, not with tabs"),
-    "mapping values are not allowed": Message("quote a text that holds `: `"),
+    "mapping values are not allowed": Message("quote a text that contains `: `"),
     "escape": Message("double the backslash, or use single quotes"),
     "expected ':'": Message("write `key: value`"),
     "cannot start any token": Message(
@@ -87,7 +87,7 @@ class Node(NamedTuple):
     def mismatch(self, wanted: Text) -> Text:
         """Return what this is, and what it must be."""
         if self.kind == "null":
-            return Message("empty; write {name}, or leave the key out", name=wanted)
+            return Message("empty; write {name}, or remove the key", name=wanted)
         return Message("this is {found}; it must be {wanted}", found=KINDS[self.kind], wanted=wanted)
 
 
@@ -199,7 +199,7 @@ class _Builder:
         if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
             self._stop(
                 event,
-                Message("a file holds one entry; put the second document in a file of its own"),
+                Message("a file contains one entry; put the second document in a separate file"),
             )
         if isinstance(event, yaml.NodeEvent):
             self._refuse_anchor(event)
@@ -265,7 +265,7 @@ class _Builder:
                     key.line,
                     key.column,
                     Message(
-                        "the key {key} stands twice, first in line {line}; keep one of them",
+                        "duplicate key {key}, first in line {line}; keep one of them",
                         key=key.text,
                         line=first.line,
                     ),
@@ -295,4 +295,4 @@ def _hint(problem: str) -> Text:
     for words, text in _HINTS.items():
         if words in problem:
             return text
-    return Message("quote texts that hold any of : # { } [ ] & * ! | > % @")
+    return Message("quote texts that contain any of : # { } [ ] & * ! | > % @")

@@ -86,7 +86,7 @@ def _report_no_memory() -> int:
     from envtune.cli.options import NOT_READ, print_error
     from envtune.messages import Message
 
-    print_error(Message("there is not enough memory"), language_of(sys.argv[1:]))
+    print_error(Message("not enough memory"), language_of(sys.argv[1:]))
     return NOT_READ
 
 

@@ -51,12 +51,14 @@ SELECT = typer.Option(
 )
 STRICT = typer.Option(False, "--strict", help=N_("Count checks that need more permissions as unknown."))
 VERBOSE = typer.Option(
-    0, "--verbose", "-v", count=True, show_default=False, help=N_("Show all details; twice: also what passed.")
+    0, "--verbose", "-v", count=True, show_default=False, help=N_("Show all details; twice: passed checks as well.")
 )
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Check a recorded host (directory, tar.gz, JSON), or several."))
-FURTHER = typer.Argument(None, metavar="[SNAPSHOT]...", help=N_("Further recorded hosts, after --snapshot."))
+FURTHER = typer.Argument(None, metavar="[SNAPSHOT]...", help=N_("More recorded hosts, after --snapshot."))
 PROBE = typer.Option(False, "--probe", help=N_("Connect to MASTER_ADDR and the peers, at the job's ports."))
-SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document (1: until the next release)."))
+SCHEMA = typer.Option(
+    2, "--schema", min=1, max=2, help=N_("Version of the JSON document (1: supported until the next release).")
+)
 CATALOG = typer.Option(None, "--catalog", help=N_("More checks; the same id replaces a built-in one."))
 
 

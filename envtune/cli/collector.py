@@ -10,14 +10,14 @@ from envtune.messages import N_
 HELP = N_(
     """Print the recorder as one Python file.
 
-It records hosts on which nothing is installed, as `envtune snapshot` does: it needs only Python 3.6 or newer, and
+It records hosts on which nothing is installed, like `envtune snapshot`: it needs only Python 3.6 or newer, and
 writes only the snapshot. Examples:
 
 \b
   envtune collector | ssh HOST python3 -I - > host.tar.gz    record another host from here
   envtune collector > collector.py                           a file to copy: python3 -I collector.py -o host.tar.gz
 
-Exit status: 0 or 2.
+Exit status: 0 success, 2 error.
 """
 )
 

@@ -40,11 +40,13 @@ KNOWN, UNREADABLE, UNEXPLAINED = 1, 3, 4
 LOGS = typer.Argument(
     None, help=N_("Files, directories (plog trees too), .gz, or - for standard input; none: your newest run.")
 )
-SINCE = typer.Option(None, "--since", help=N_("Only from this time on: 2024-03-28 10:25[:48]."))
-UNTIL = typer.Option(None, "--until", help=N_("Only up to this time."))
+SINCE = typer.Option(None, "--since", help=N_("Only lines from this time on: 2024-03-28 10:25[:48]."))
+UNTIL = typer.Option(None, "--until", help=N_("Only lines up to this time."))
 CHECK = typer.Option(True, "--check/--no-check", help=N_("Run the confirming checks on this host."))
 FORMAT = options.format_option(N_("text, json, markdown or html; html=FILE writes a file; repeat for several."))
-SCHEMA = typer.Option(2, "--schema", min=1, max=2, help=N_("Version of the JSON document (1: until the next release)."))
+SCHEMA = typer.Option(
+    2, "--schema", min=1, max=2, help=N_("Version of the JSON document (1: supported until the next release).")
+)
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Confirm on a recorded host."))
 
 

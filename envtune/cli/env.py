@@ -70,7 +70,7 @@ def command(
 def profile_named(word: str, lang: str) -> str:
     """Return the name of a profile; `training`, a former name of `train`, with a hint. Raises UsageError."""
     if word == "training":
-        options.print_error(Message("--profile training: the name is train now"), lang)
+        options.print_error(Message("--profile training: renamed to train"), lang)
         return "train"
     options.require_choice("--profile", word, PROFILES)
     return word

@@ -40,21 +40,21 @@ not be checked, 128+n ended by signal n (129 SIGHUP, 130 Ctrl-C, 143 SIGTERM).
 """
 )
 WORDS = typer.Argument(None, metavar="[ID|FAMILY|PLAYBOOK]...", help=N_("What to fix: checks, families or playbooks."))
-FAQ = typer.Option(None, "--faq", help=N_("What this FAQ entry is about (F06)."))
-SELECT = typer.Option(None, "--select", "-s", help=N_("The same as naming them as words."))
-APPLY = typer.Option(False, "--apply", help=N_("Apply the changes; asks once before."))
+FAQ = typer.Option(None, "--faq", help=N_("Fix the checks of this FAQ entry (F06)."))
+SELECT = typer.Option(None, "--select", "-s", help=N_("Same as the positional arguments."))
+APPLY = typer.Option(False, "--apply", help=N_("Apply the changes, after asking once."))
 YES = typer.Option(False, "--yes", "-y", help=N_("Do not ask."))
 YES_CONFIRM = typer.Option(
     False, "--yes-confirm", help=N_("Also apply changes that need separate confirmation or that running jobs use.")
 )
-REFUSE_RUNNING = typer.Option(False, "--refuse-running", help=N_("Change nothing that a running process uses."))
+REFUSE_RUNNING = typer.Option(False, "--refuse-running", help=N_("Do not change anything that a running process uses."))
 CHANGE = typer.Option(None, "--change", help=N_("Only these changes of the plan (C01,C02)."))
-PLAN = typer.Option(None, "--plan", help=N_("A plan that was saved with --format json."))
-FINISH = typer.Option(None, "--finish", metavar="RUN", help=N_("The same as `envtune resume RUN`."))
+PLAN = typer.Option(None, "--plan", help=N_("A plan saved with --format json."))
+FINISH = typer.Option(None, "--finish", metavar="RUN", help=N_("Same as `envtune resume RUN`."))
 WHEELS = typer.Option(None, "--wheels", help=N_("Directory with wheels, for hosts without a network."))
 OWNER = typer.Option(None, "--owner", help=N_("With --pid: the user who must own that process."))
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Show the fixes for a recorded host."))
-VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("Show every operation, and the steps of what a person does."))
+VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("Show every operation and all manual steps."))
 PID = typer.Option(None, "--pid", help=N_("A running job, or the process to end."))
 
 
@@ -104,7 +104,7 @@ def command(
     options.threshold_named(fail_on)
     recorded = options.single_snapshot(snapshot)
     if apply and recorded is not None:
-        raise UsageError(Message("--apply writes to this host; a recorded one cannot be changed"))
+        raise UsageError(Message("--apply changes this host; it cannot change a recorded one"))
     options.limit_reading(recorded, dialogue.lang)
     if plan is not None:
         _refuse_with_plan(context)
@@ -151,7 +151,10 @@ def _refuse_with_plan(context: typer.Context) -> None:
         if parameter.name in _CHOOSING:
             given = "WORDS" if parameter.name == "words" else max(parameter.opts, key=len)
             raise UsageError(
-                Message("{given} does not go with --plan, which says what to do; --change picks from it", given=given)
+                Message(
+                    "{given} cannot be used with --plan, which defines the changes; --change selects from it",
+                    given=given,
+                )
             )
 
 
@@ -173,7 +176,7 @@ def _named(
     from envtune.errors import UsageError
 
     if owner is not None and pid is None:
-        raise UsageError(Message("--owner goes with --pid: the process to end"))
+        raise UsageError(Message("--owner requires --pid: the process to end"))
     if wheels is not None and not os.path.isdir(wheels):
         raise UsageError(Message("--wheels {wheels}: not a directory", wheels=wheels))
     named = {
@@ -240,7 +243,7 @@ class _Dialogue:
         text = self._plan_text(plan)
         typer.echo(text if plan.changes else text.rstrip("\n"))
         if plan.changes:
-            typer.echo(Message("Nothing was changed. To do it: the same command with --apply").to(self.lang))
+            typer.echo(Message("Nothing was changed. To apply it, run the same command with --apply").to(self.lang))
         elif not plan.skipped:
             typer.echo(_checked(prepared).to(self.lang))
 
@@ -333,11 +336,11 @@ class _Dialogue:
 
         uses = {use.process.pid: use for change in question.changes for use in question.running.uses.get(change.id, ())}
         if uses:
-            typer.echo(Message("Running processes use what would be changed:").to(self.lang), err=True)
+            typer.echo(Message("Running processes use what the plan changes:").to(self.lang), err=True)
         for use in uses.values():
             typer.echo(f"  {printable(use.text.to(self.lang))}", err=True)
         if question.running.unreadable and not question.separate:
-            words = Message("processes that may not be looked at: {count}", count=question.running.unreadable)
+            words = Message("processes that cannot be inspected: {count}", count=question.running.unreadable)
             typer.echo(f"  {words.to(self.lang)}", err=True)
 
     def _print_outcome(self, prepared: PreparedFix, outcome: FixOutcome) -> None:
@@ -406,7 +409,7 @@ def _typed_by_hand(change: Change, lang: str) -> list[str]:
     rows = list(shell_lines(change))
     if all(printable(row) == row for row in rows):
         return rows
-    reason = Message("not shown: it holds what is not for a terminal, or a secret; the plan (--format json) has it")
+    reason = Message("not shown: it contains control characters or a secret; the plan (--format json) has it")
     return [f"# {reason.to(lang)}"]
 
 
@@ -425,8 +428,8 @@ def _exposed(command: Sequence[str]) -> Optional[Text]:
             continue  # an archive's inside is as safe as the archive
         if exposure is not None:
             return Message(
-                "{program} is not for root: others can change {path} (owner {uid}, mode {mode}); install envtune where "
-                "only root can write",
+                "{program} cannot be run as root: others can change {path} (owner {uid}, mode {mode}); "
+                "install envtune where only root can write",
                 program=command[0],
                 uid=exposure.uid,
                 path=exposure.path,

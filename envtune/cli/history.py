@@ -21,7 +21,7 @@ from envtune.messages import N_, Joined, Message, Text, in_context, plural
 HELP = N_(
     """List fix runs on this host.
 
-The oldest first: when, by whom, with which command, what became of each change, and how to undo it.
+Oldest first: when, by whom, with which command, the result of each change, and how to undo it.
 """
 )
 MIN_GROUP = 4  # changes of one kind from which on they are one line
@@ -45,9 +45,9 @@ LOSE_UNDO = typer.Option(
 _KEPT: Mapping[str, str] = {  # what they kept may still be needed
     **dict.fromkeys(
         ("applied", "partly", "partly-undone", "left"),
-        N_("{run}: kept, because it can be undone (--lose-undo removes it, too)"),
+        N_("{run}: kept, because it can be undone (--lose-undo also removes it)"),
     ),
-    "unreadable": N_("{run}: kept, because its journal is not readable (--lose-undo removes it, too)"),
+    "unreadable": N_("{run}: kept, because its journal is not readable (--lose-undo also removes it)"),
 }
 CLOSED = ("undone", "failed", "empty")  # of such a run nothing is left on the host
 
@@ -65,7 +65,7 @@ def command(
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
     if not prune and (keep or older_than or lose_undo):
-        raise UsageError(Message("--keep, --older-than and --lose-undo go with --prune"))
+        raise UsageError(Message("--keep, --older-than and --lose-undo require --prune"))
     state = state_directory()
     try:
         runs = recorded_runs(state)
@@ -145,9 +145,7 @@ def _interrupted(run: RecordedRun) -> Text:
     commands = (f"envtune resume {run.name}", f"envtune undo {run.name}")
     ways = Joined([f"  {for_this_host(command, same_user=True)}" for command in commands], "\n")
     if run.in_progress == "undo":
-        return Message(
-            "run {run} was interrupted while it was undone. Finish or undo it:\n{ways}", run=run.name, ways=ways
-        )
+        return Message("run {run} was interrupted during undo. Finish or undo it:\n{ways}", run=run.name, ways=ways)
     return Message(
         "run {run} ({begun}) was interrupted after {done} of {total} changes. Finish or undo it:\n{ways}",
         run=run.name,
@@ -196,7 +194,7 @@ def _is_reverted(run: RecordedRun, change: str, open_changes: set[str]) -> bool:
 
 def _status(run: RecordedRun) -> Text:
     if run.version:
-        return Message("of another version of envtune ({version}), which can undo it", version=run.version)
+        return Message("from another version of envtune ({version}), which can undo it", version=run.version)
     return _STATUS[run.status]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HELP = N_(
     """List checks, errors or playbooks.
 
-One line per entry; also the probes, steps and facts that a catalogue is written with. Examples:
+One line per entry; also the probes, steps and facts used in a catalogue. Examples:
 
 \b
   envtune list checks

@@ -43,7 +43,7 @@ FAIL_ON: Any = typer.Option(
     "medium", "--fail-on", help=N_("Exit 1 on findings of this severity or higher; none: always exit 0.")
 )
 WAIT: Any = typer.Option(0.0, "--wait", min=0.0, help=N_("How long to wait for another run to end."))
-POLICY: Any = typer.Option(None, "--policy", metavar="FILE", help=N_("The site's policy; none for no policy."))
+POLICY: Any = typer.Option(None, "--policy", metavar="FILE", help=N_("Site policy file; none: use no policy."))
 PROFILE: Any = typer.Option(None, "--profile", metavar="NAME", help=N_("A profile of the policy."))
 CATALOG: Any = typer.Option(None, "--catalog", help=N_("More entries; the same id replaces a built-in one."))
 
@@ -133,7 +133,7 @@ def single_snapshot(paths: Optional[Sequence[Path]]) -> Optional[Path]:
     if paths and len(paths) > 1:
         from envtune.errors import UsageError
 
-        raise UsageError(Message("--snapshot names one recorded host; it was given {count} times", count=len(paths)))
+        raise UsageError(Message("--snapshot takes one recorded host, but was given {count} times", count=len(paths)))
     return paths[0] if paths else None
 
 

@@ -156,7 +156,7 @@ def _preflight(
     for line in _preflight_lines(found):
         options.print_error(line, lang)
     if found.stopping and not force:
-        options.print_error(Message("not started (--force starts it all the same)"), lang)
+        options.print_error(Message("not started (--force starts it anyway)"), lang)
         raise typer.Exit(1)
 
 
@@ -166,9 +166,9 @@ def _preflight_lines(found: Preflight) -> Iterator[Text]:
         actual = finding.actual or ""
         yield Message("{check} {title}: {actual}", check=name, title=finding.check.title, actual=actual)
     if found.minor:
-        yield Message("lesser findings: {checks} (envtune check)", checks=", ".join(found.minor))
+        yield Message("minor findings: {checks} (envtune check)", checks=", ".join(found.minor))
     if found.unknown:
-        yield Message("could not be told: {checks} (envtune check)", checks=", ".join(found.unknown))
+        yield Message("could not be checked: {checks} (envtune check)", checks=", ".join(found.unknown))
 
 
 def _explain(
@@ -210,5 +210,5 @@ def _print_diagnosis(
         options.print_error(how, lang)
         typer.echo(render_text(diagnosis, lang, colour=options.colour_wanted(error_stream=True)), err=True)
     elif ended_abruptly(result.status):
-        hint = Message("{how}; what that often means: envtune explain {entry}", how=how, entry="rank-killed")
+        hint = Message("{how}; for the usual cause: envtune explain {entry}", how=how, entry="rank-killed")
         options.print_error(hint, lang)

@@ -30,7 +30,7 @@ The file holds everything the checks read, without secrets. Read-only, no root n
 
 The checks of /etc/envtune and --catalog are run on the recorder, so that the file holds what they read, too.
 
-Values of variables and options that look like keys, tokens or passwords are left out. Exit status: 0 or 2.
+Values of variables and options that look like keys, tokens or passwords are left out. Exit status: 0 success, 2 error.
 """
 )
 OUTPUT = typer.Option(None, "--output", "-o", help=N_("The file to write (tar.gz)."))
@@ -93,11 +93,11 @@ def _require_writable(output: Optional[Path], force: bool) -> None:
     problem: Optional[Text] = None
     if output is None:
         if sys.stdout.isatty():
-            problem = Message("a snapshot is a tar.gz, not for a terminal: add -o FILE")
+            problem = Message("a snapshot is a tar.gz file and is not written to a terminal: add -o FILE")
     elif os.path.isdir(output):  # Path.is_dir() raises what is no plain absence
         problem = Message("{output} is a directory: name a file in it", output=output)
     elif os.path.lexists(output) and not force:
-        problem = Message("{output} is there already: --force replaces it", output=output)
+        problem = Message("{output} already exists: --force replaces it", output=output)
     elif not os.path.isdir(output.absolute().parent):
         problem = Message("{parent} is not a directory", parent=output.absolute().parent)
     if problem is not None:

@@ -15,7 +15,7 @@ from envtune.messages import N_, Message
 HELP = N_(
     """Undo a fix run or one change.
 
-Refused where the target was changed since: both versions are shown. --force undoes it and keeps a copy. Examples:
+Refused if the target has changed since; both versions are shown. --force undoes it and keeps a copy. Examples:
 
 \b
   envtune undo                        the latest run
@@ -24,12 +24,12 @@ Refused where the target was changed since: both versions are shown. --force und
   envtune undo 20250102-030405 C03    one change of that run
   envtune undo --dry-run              what would be undone
 
-On a terminal it asks first. Exit status: 0 everything is as it was, 1 something could not be undone, 2 usage error,
+On a terminal it asks first. Exit status: 0 everything is restored, 1 something could not be undone, 2 usage error,
 128+n ended by signal n after the current step; the same command continues.
 """
 )
 WORDS = typer.Argument(None, metavar="[RUN] [CHANGE]")
-FORCE = typer.Option(False, "--force", help=N_("Undo even where the target was changed since; a copy is kept."))
+FORCE = typer.Option(False, "--force", help=N_("Undo even if the target has changed since; a copy is kept."))
 DRY_RUN = typer.Option(False, "--dry-run", help=N_("Show what would be undone; nothing is changed."))
 YES = typer.Option(False, "--yes", "-y", help=N_("Do not ask."))
 _CHANGE = re.compile("C[0-9]{2,}$", re.I)
@@ -97,7 +97,7 @@ def _preview_lines(run: Any, rows: Any, lang: str) -> Iterator[str]:
     from envtune.report.fix_text import subject_of
     from envtune.report.layout import printable
 
-    labels = {"ready": Message("would be undone"), "undone": Message("is as it was")}
+    labels = {"ready": Message("would be undone"), "undone": Message("already restored")}
     for row in rows:
         label = labels.get(row["status"], END_STATES["cannot-be-undone"].text).to(lang)
         error = f": {result_message(row).to(lang)}" if row["error"] else ""
@@ -149,7 +149,7 @@ def _named(words: List[str]) -> tuple[str, Optional[str]]:
     changes = [word.upper() for word in words if _CHANGE.match(word)]
     runs = [word for word in words if not _CHANGE.match(word)]
     if len(changes) > 1 or len(runs) > 1 or "" in runs:  # of a script whose variable is empty
-        raise UsageError(Message("name one run and at most one change"))
+        raise UsageError(Message("specify one run and at most one change"))
     return runs[0] if runs else "", changes[0] if changes else None
 
 
@@ -177,6 +177,6 @@ def _difference(operation: Mapping[str, Any], lang: str) -> Iterator[str]:
     content = operation["content"]
     written = "" if content is None else base64.b64decode(content).decode("utf-8", "replace")
     yield f"    {printable(operation['path'])}"
-    yield "    - " + Message("what this run wrote").to(lang)
-    yield "    + " + Message("what is there now").to(lang)
+    yield "    - " + Message("content written by this run").to(lang)
+    yield "    + " + Message("current content").to(lang)
     yield from (f"      {line}" for line in diff(written, current_text(operation["path"])))

@@ -41,7 +41,7 @@ def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOption
     check unknown.
     """
     if options.probe and not host.live:
-        raise UsageError(Message("--probe connects to the job's hosts, which a recorded host cannot do"))
+        raise UsageError(Message("--probe connects to the job's hosts, which is not possible for a recorded host"))
     if options._replace(peers=(), probe=False) == UNNAMED:
         recorded = _recorded_target(host)
         return recorded._replace(peers=options.peers or recorded.peers, probe=options.probe)

@@ -64,4 +64,4 @@ def _serve(calls: queue.SimpleQueue[Optional[Callable[[], Any]]], results: queue
 
 def no_answer(deadline: float) -> Text:
     """Return the reason of what a call did not tell before its deadline."""
-    return Message("no answer within {deadline:g} s", deadline=deadline)
+    return Message("no response within {deadline:g} s", deadline=deadline)

@@ -77,12 +77,14 @@ def _marked(finding: Finding, fix: Optional[PastFix], failing: bool) -> Finding:
     if failing or fix.undone or finding.outcome not in (Outcome.PASS, Outcome.NOTAPPLICABLE):
         return finding
     reason = Message(
-        "run {run} ({time}) of envtune fix cured it; `envtune undo {run}` takes that back", run=fix.run, time=fix.time
+        "run {run} ({time}) of envtune fix fixed it; `envtune undo {run}` undoes that", run=fix.run, time=fix.time
     )
     return finding._replace(outcome=Outcome.FIXED, reason=reason)
 
 
 def _again(fix: PastFix) -> Text:
     if fix.undone:
-        return Message("run {run} ({time}) of envtune fix had cured it, and was undone", run=fix.run, time=fix.time)
-    return Message("run {run} ({time}) of envtune fix had cured it; it is so again", run=fix.run, time=fix.time)
+        return Message("run {run} ({time}) of envtune fix fixed it, and was undone", run=fix.run, time=fix.time)
+    return Message(
+        "run {run} ({time}) of envtune fix fixed it, but the problem has returned", run=fix.run, time=fix.time
+    )

@@ -76,7 +76,7 @@ def diagnose(
     if logs:
         return diagnose_files(logs, find_logs(logs), catalogue.faq, window, confirming, catalogue)
     if host is not None and not isinstance(host, LocalHost):
-        raise UsageError(Message("name a log: a recorded host holds none"))
+        raise UsageError(Message("specify a log: a recorded host contains none"))
     own = find_own_logs(os.environ)
     names = [file.path for file in own.files]
     found = diagnose_files(names, own.files, catalogue.faq, window, confirming, catalogue)
@@ -140,7 +140,7 @@ def _time(word: Optional[str]) -> Optional[float]:
     whole = re.fullmatch(_TIME, word.strip())
     time = time_of(f"{whole[0]}:00" if whole[0].count(":") == 1 else whole[0]) if whole else None
     if time is None and re.search(r"\d([+-]\d\d:?\d\d|Z| ?[A-Z]{3,4})$", word):
-        raise UsageError(Message("{word}: the lines of a log say no zone, so give the time as they do", word=word))
+        raise UsageError(Message("{word}: log lines have no time zone, so give the time as they do", word=word))
     if time is None:
         raise UsageError(Message("{word}: not a time like 2024-03-28 10:25", word=word))
     return time

@@ -17,14 +17,14 @@ def N_(template: str) -> str:  # the name that gettext's extractors look for
 
 TEMPLATES: Dict[str, str] = {
     # the state directory and its lock
-    "parent-writable-by-others": N_("{path}, above the state directory, can be written by others than root"),
+    "parent-writable-by-others": N_("{path}, above the state directory, can be written by users other than root"),
     "not-a-directory": N_("{path} is not a directory"),
     "owned-by-another-user": N_("{path} belongs to user {owner}, not to user {user}"),
     "writable-by-others": N_("{path} can be written by others (mode {mode}); chmod 700 it"),
     "locked": N_("another envtune run holds the lock: {holder}"),
     "lock-holder": N_("pid {pid}, since {since}, run {run}"),
     "lock-holder-without-run": N_("pid {pid}, since {since}"),
-    "lock-holder-just-begun": N_("it has just begun"),
+    "lock-holder-just-begun": N_("it has just started"),
     "host-lock-holder": N_("another run of root on this host, {holder}"),
     # plans
     "malformed-plan": N_("malformed plan: {fault}"),
@@ -34,79 +34,79 @@ TEMPLATES: Dict[str, str] = {
     "not-allowed": N_("not allowed"),
     "value-not-allowed": N_("not allowed: {value}"),
     "not-a-mapping": N_("not a mapping"),
-    "occurs-twice": N_("{id} occurs twice"),
-    "unknown-operation": N_("there is no kind of operation called {kind}"),
+    "occurs-twice": N_("duplicate id {id}"),
+    "unknown-operation": N_("unknown kind of operation: {kind}"),
     "not-as-planned": N_("{subject} is not what the plan expected (found {found}, planned for {planned})"),
     "precondition-changed": N_(
-        "`{command}` tells something else than when the plan was made (found {found}, planned for {planned})"
+        "the output of `{command}` has changed since the plan was made (found {found}, planned for {planned})"
     ),
     # files
     "symbolic-link": N_("{path} is a symbolic link; name the file it points to"),
     "not-a-regular-file": N_("{path} is not a regular file"),
-    "kernel-short-write": N_("{path}: the kernel took {written} of {length} bytes"),
-    "changed-meanwhile": N_("{path} was changed by somebody else at this moment"),
-    "not-as-written": N_("{subject} does not hold what was written"),
-    "backup-failed": N_("{path}: the original could not be kept: {reason}"),
+    "kernel-short-write": N_("{path}: the kernel accepted {written} of {length} bytes"),
+    "changed-meanwhile": N_("{path} was changed by another process in the meantime"),
+    "not-as-written": N_("{subject} does not contain what was written"),
+    "backup-failed": N_("{path}: the original could not be saved: {reason}"),
     "backup-damaged": N_("the original of {path} kept in {backup} is damaged"),
     # directories that others can change
     "link-of-others": N_(
-        "{path} is a symbolic link that others than root can exchange (in {directory}): name what it points to"
+        "{path} is a symbolic link that users other than root can replace (in {directory}): name its target"
     ),
     "directory-of-several-users": N_(
-        "{path} belongs to user {owner}, but user {user} can exchange it (in {directory}): root writes nothing below it"
+        "{path} belongs to user {owner}, but user {user} can replace it (in {directory}): root writes nothing below it"
     ),
     "below-a-directory-of-others": N_(
-        "{path} lies in {directory}, which others than root can change: root writes nothing below it"
+        "{path} is in {directory}, which users other than root can change: root writes nothing below it"
     ),
-    "directory-writable-by-others": N_("{path} can be written by others than root: root writes nothing there"),
+    "directory-writable-by-others": N_("{path} can be written by users other than root: root writes nothing there"),
     "file-of-another-user": N_(
-        "{path} belongs to user {owner}, its directory to user {user}, in whose name it cannot be replaced"
+        "{path} belongs to user {owner} and its directory to user {user}, as whom it cannot be replaced"
     ),
-    "directory-exchanged": N_("{path} is another directory than the one in which this run has written"),
-    "cannot-act-as": N_("{path} belongs to user {user}, in whose name root cannot write here: {reason}"),
+    "directory-exchanged": N_("{path} is not the directory to which this run wrote"),
+    "cannot-act-as": N_("{path} belongs to user {user}, as whom root cannot write here: {reason}"),
     "tree-of-another-user": N_(
         "{path} belongs to user {user}: as root nothing is installed there; run envtune as that user"
     ),
     # commands and processes
-    "no-answer": N_("{command} did not answer within {seconds} s"),
+    "no-answer": N_("{command} did not respond within {seconds} s"),
     "command-failed": N_("{command} ended with {status}: {output}"),
     "command-timed-out": N_("{command} did not end within {seconds} s: {output}"),
-    "command-not-undoable": N_("{command} has no way back"),
+    "command-not-undoable": N_("{command} cannot be undone"),
     "program-of-another-user": N_("{program} is not run: {path} belongs to user {user}, who could change it"),
     "program-writable-by-others": N_("{program} is not run: others can write {path} (mode {mode}, owner {user})"),
-    "variable-not-allowed": N_("an operation may not set the variable {name}, or not to that value"),
+    "variable-not-allowed": N_("an operation may not set the variable {name}, or not to this value"),
     "undo-argument-not-found": N_("{command}: not found any more: {pattern}"),
     "command-still-running": N_("a command of run {run} is still running: process {processes}; wait for it or end it"),
     "process-of-another-user": N_("process {pid} belongs to user {user} now"),
-    "process-is-envtune": N_("process {pid} is envtune itself or started it"),
-    "process-still-running": N_("process {pid} is still there"),
-    "process-not-restorable": N_("process {pid} has ended and cannot be brought back"),
-    "packages-unfinished": N_("packages are not completely installed: {packages}; go on with: {commands}"),
+    "process-is-envtune": N_("process {pid} is envtune itself or one of its parent processes"),
+    "process-still-running": N_("process {pid} is still running"),
+    "process-not-restorable": N_("process {pid} has ended and cannot be restored"),
+    "packages-unfinished": N_("packages are not completely installed: {packages}; continue with: {commands}"),
     "packages-upgraded": N_("these packages stay upgraded: {packages}"),
     # trees and wheels
-    "archive-damaged": N_("the archive {archive} of what was there is damaged"),
+    "archive-damaged": N_("the archive {archive} with the original content is damaged"),
     "no-such-file": N_("{pattern}: no such file"),
     "several-files": N_("{pattern}: several files: {files}"),
     "wheel-of-others": N_("{wheel} is not installed: others can change {path} (owner {user})"),
-    "wheel-writes-elsewhere": N_("{wheel} would write {path}, which the plan does not name"),
-    "wheel-member-outside": N_("{wheel} holds a file outside of its own tree: {member}"),
-    "wheel-member-unknown": N_("{wheel} holds {member}, whose place is not known"),
-    "wheel-not-installed": N_("{path} is not what {wheel} holds"),
+    "wheel-writes-elsewhere": N_("{wheel} would write {path}, which the plan does not list"),
+    "wheel-member-outside": N_("{wheel} contains a file outside its own tree: {member}"),
+    "wheel-member-unknown": N_("{wheel} contains {member}, whose install location is unknown"),
+    "wheel-not-installed": N_("{path} differs from the content of {wheel}"),
     # runs
     "run-interrupted": N_("run {run} was interrupted; finish or undo it first"),
     "run-not-interrupted": N_("run {run} was not interrupted"),
     "not-a-run-name": N_("{run} is not the name of a run"),
-    "no-such-run": N_("there is no run {run}"),
+    "no-such-run": N_("no run {run}"),
     "no-such-change": N_("run {run} has no change {change}"),
-    "run-of-another-version": N_("run {run} is of another version ({version})"),
+    "run-of-another-version": N_("run {run} is from another version ({version})"),
     "journal-damaged": N_("damaged lines in {journal}: {lines}; undo the run instead"),
-    "damaged-lines-not-undone": N_("damaged lines in {journal}: {lines}; what they told was not undone"),
-    "intent-damaged": N_("the journal's line that says what was there is damaged"),
+    "damaged-lines-not-undone": N_("damaged lines in {journal}: {lines}; the changes they recorded were not undone"),
+    "intent-damaged": N_("the journal line with the original content is damaged"),
     "changed-since": N_("{subject} was changed since (found {found}, this run left {recorded})"),
-    "not-restored": N_("what was there before could not be put back"),
+    "not-restored": N_("the original could not be restored"),
     "stopped": N_("stopped by the user"),
     "stopped-by-signal": N_("stopped by {signal}"),
-    "not-begun": N_("not begun"),
+    "not-begun": N_("not started"),
     # of the system
     "os-error": N_("{path}: {reason}"),
     "chattr": N_("{reason} ({path} has the attribute {attribute} of chattr)"),

@@ -69,9 +69,9 @@ def sort_changes(changes: Sequence[Change], consent: Consent, root: bool) -> tup
 
 def _withheld(change: Change, consent: Consent, root: bool) -> Withheld | None:
     if consent.changes and change.id not in consent.changes:
-        return Withheld(change, "unnamed", Message("not among the changes named"))
+        return Withheld(change, "unnamed", Message("not among the given changes"))
     if change.safety == "manual":
-        return Withheld(change, "manual", Message("a person does this"))
+        return Withheld(change, "manual", Message("by hand"))
     if not _is_consented(change, consent):
         each = _confirmed_each(change)
         name = change.id if each else change.finding
@@ -117,7 +117,7 @@ def withhold_running(
         if not uses or not (consent.refuse_running or unattended):
             kept.append(change)
             continue
-        way = Message("end them first") if consent.refuse_running else Message("end them first, or say --yes-confirm")
+        way = Message("end them first") if consent.refuse_running else Message("end them first, or use --yes-confirm")
         reason = Message("used by {processes}; {way}", processes=clauses(use.text for use in uses), way=way)
         withheld.append(Withheld(change, "running", reason))
     return kept, withheld
@@ -141,7 +141,7 @@ def _unconfirmed(withheld: Sequence[Withheld], root: bool) -> list[Change]:
 def agreed(question: Question, answer: Union[bool, Sequence[str]]) -> tuple[list[Change], list[Withheld]]:
     """Return the changes of a question that the answer agrees to, and the others."""
     chosen = [change for change in question.changes if (answer if isinstance(answer, bool) else change.id in answer)]
-    reason = Message("not among the changes named")
+    reason = Message("not among the given changes")
     return chosen, [Withheld(change, "unnamed", reason) for change in question.changes if change not in chosen]
 
 
@@ -167,8 +167,8 @@ def downgrade_texts(change: Change) -> Iterator[Text]:
     """Yield a sentence for each downgrade: from and to, and what is lost."""
     for one in downgrades(change):
         yield Message(
-            "downgrade of {name} from {before} to {after}: what later releases added, changed and repaired, security "
-            "fixes included, is lost",
+            "downgrades {name} from {before} to {after}: later additions, changes and fixes, including "
+            "security fixes, are lost",
             name=one.name,
             before=one.before,
             after=one.after,

@@ -206,7 +206,7 @@ def _refuse_same_ids(changes: Sequence[Mapping[str, Any]]) -> None:
     seen: set[str] = set()
     for number, change in enumerate(changes):
         if change["id"] in seen:
-            raise PlanError(f"changes[{number}].id", Message("{id} occurs twice", id=change["id"]))
+            raise PlanError(f"changes[{number}].id", Message("duplicate id {id}", id=change["id"]))
         seen.add(change["id"])
 
 

@@ -24,10 +24,10 @@ END_STATES: Mapping[str, EndState] = {
     "fixed-until-reboot": EndState(Message("fixed until the next boot"), "yellow"),
     "still-failing": EndState(Message("written but still failing"), "red"),
     "written": EndState(Message("written"), "yellow"),  # whether it helped is not known
-    "failed-restored": EndState(Message("failed and put back"), "red"),
-    "failed-left": EndState(Message("failed and left"), "red"),
-    "not-begun": EndState(Message("not begun"), "yellow"),
-    "begun": EndState(Message("begun and not ended"), "yellow"),  # interrupted
+    "failed-restored": EndState(Message("failed and restored"), "red"),
+    "failed-left": EndState(Message("failed, not restored"), "red"),
+    "not-begun": EndState(Message("not started"), "yellow"),
+    "begun": EndState(Message("started but not finished"), "yellow"),  # interrupted
     "created": EndState(Message("new since this run"), "red"),  # a finding that was not there before
     "undone": EndState(Message("undone"), "green"),
     "partly-undone": EndState(Message("undone in part"), "yellow"),
@@ -79,7 +79,7 @@ class _Judge:
     def judge(self, finding: Finding) -> JudgedFinding:
         key = (finding.id, finding.subject)
         if finding.outcome is Outcome.FAIL and self._result.run and self._is_new(key):
-            reason = Message("new since this run; it was right before")
+            reason = Message("new since this run; it passed before")
             return JudgedFinding(finding._replace(reason=reason), "created")
         was_wrong = key in self._failed or (key not in self._before and finding.id in self._vanished)
         if not was_wrong:
@@ -136,7 +136,7 @@ class _Judge:
         if not concerned or not self._result.run:
             return JudgedFinding(finding)
         reason = Message(
-            "{made} was made and the check still fails; `envtune undo {run}` takes it back",
+            "{made} was made and the check still fails; `envtune undo {run}` undoes it",
             made=", ".join(change.id for change in concerned),
             run=self._result.run,
         )
@@ -148,7 +148,7 @@ class _Judge:
         if own is not None:
             return Message("{id} was not made: {why}", id=change.id, why=result_message(own))
         reason = next((one.reason for one in self._result.withheld if one.change.id == change.id), None)
-        return Message("{id}: {reason}", id=change.id, reason=reason or Message("not begun"))
+        return Message("{id}: {reason}", id=change.id, reason=reason or Message("not started"))
 
 
 def state_of(result: ApplyResult, change: Change) -> str:

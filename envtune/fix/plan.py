@@ -158,7 +158,7 @@ def machine_digest(host: Host) -> Optional[str]:
 
 def _unknown(finding: Finding) -> Text:
     reason = finding.reason or Literal("?")
-    return Message("it could not be told whether it is wrong: {reason}", reason=reason)
+    return Message("it could not be checked: {reason}", reason=reason)
 
 
 def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
@@ -166,7 +166,7 @@ def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
     repairs = [command for command in finding.commands if command.kind == "fix"] or finding.commands
     lines = (command.line if isinstance(command.line, Text) else Literal(command.line) for command in repairs)
     steps = (*([] if check.remedy is None else [check.remedy]), *lines)
-    return Message("no playbook repairs it; by hand:"), steps
+    return Message("no automatic fix; by hand:"), steps
 
 
 class _Draft:
@@ -214,7 +214,7 @@ class _Draft:
         try:
             action = find_action(step.kind)
         except KeyError:
-            raise Skipped(Message("there is no action {kind} in this version", kind=step.kind)) from None
+            raise Skipped(Message("this version has no action {kind}", kind=step.kind)) from None
         available = {"options": self.options, "judge": examine}
         more = {name: available[name] for name in plan_arguments(action)}
         return tuple(action(self.context, findings, **step.arguments, **more))

@@ -171,7 +171,7 @@ def _left_out(saved: Plan, here: Plan, fixed: AbstractSet[str]) -> Iterator[Skip
     pairs = _matched([_data(change) for change in saved.changes], [_data(change) for change in here.changes])
     for place, change in enumerate(here.changes):
         if place not in pairs.values() and fixed & {*fixed_checks(change)}:
-            reason = Message("{target}: proposed here, and not in the plan file", target=change.target)
+            reason = Message("{target}: proposed here, but not in the plan file", target=change.target)
             yield SkippedFinding(change.finding, change.subject, reason)
 
 
@@ -185,11 +185,11 @@ def _not_proposed(row: Mapping[str, Any], here: Plan, findings: Sequence[Finding
         return skipped
     outcomes = {finding.outcome for finding in findings if finding.id == row["finding"]}
     if outcomes == {Outcome.PASS}:
-        return Message("nothing is left to do: the check passes now")
+        return Message("nothing left to do: the check passes now")
     if Outcome.FAIL not in outcomes:
-        return Message("the check does not fail here")
+        return Message("the check does not fail on this host")
     shown = _cut(row["target"], "")
-    reason = Message("nothing of the kind is proposed here: {action} for {target}", action=row["action"], target=shown)
+    reason = Message("no such change is proposed here: {action} for {target}", action=row["action"], target=shown)
     notes = [one.note for one in here.changes if one.finding == row["finding"] and one.note is not None]
     return clauses([reason, *dict.fromkeys(notes)])  # such as the file that would win over ours
 
@@ -198,8 +198,9 @@ def _refusal(rows: Sequence[Text]) -> Text:
     more = len(rows) - _MOST_SHOWN
     shown = [*rows[:_MOST_SHOWN], *([Message("  and {count} more", count=more)] if more > 0 else [])]
     return Message(
-        "the plan is not what comes out on this host: the host has changed since, or the file has. Nothing was "
-        "changed; make a new plan (without --plan)\n{rows}",
+        "the plan differs from a new one for this host: the host or the file has changed. Nothing was "
+        "changed; make a new plan (without --plan)\n"
+        "{rows}",
         rows=Joined(shown, "\n"),
     )
 
@@ -208,7 +209,7 @@ def _line(difference: _Difference) -> Text:
     file, here = (_readable(difference.member, side) for side in (difference.file, difference.here))
     place = f"  {difference.member} ({difference.change})"
     in_file, own = _value(file, here), _value(here, file)
-    return Message("{place}: the file says {in_file}, this host says {own}", place=place, in_file=in_file, own=own)
+    return Message("{place}: {in_file} in the file, {own} on this host", place=place, in_file=in_file, own=own)
 
 
 def _readable(member: str, value: Any) -> Any:

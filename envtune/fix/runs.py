@@ -59,13 +59,13 @@ def latest_run(change: Optional[str]) -> RecordedRun:
         run for run in recorded_runs(state_directory()) if change is None or run.version or _has_change(run, change)
     ]
     if not runs:
-        raise UsageError(Message("no run in {state} has anything to undo", state=state_directory()))
+        raise UsageError(Message("no run in {state} can be undone", state=state_directory()))
     latest = runs[-1]
     if latest.open_steps(change) or (latest.in_progress and change is None):  # closing it lets the next run begin
         return latest
     if latest.version:
         reason: Text = Message(
-            "is of another version of envtune ({version}), which can undo it", version=latest.version
+            "is from another version of envtune ({version}), which can undo it", version=latest.version
         )
     elif latest.status == "unreadable":
         reason = Message("is not readable: what it changed is unknown ({path})", path=latest.path)
@@ -74,7 +74,7 @@ def latest_run(change: Optional[str]) -> RecordedRun:
     older = next((run.name for run in reversed(runs) if run.open_steps(change)), None)
     words = " ".join(["envtune undo", *([older] if older else []), *([change] if change and older else [])])
     command = for_this_host(words, same_user=True)
-    way = Message("; an older one has: {command}", command=command) if older else Literal("")
+    way = Message("; an older run can be undone: {command}", command=command) if older else Literal("")
     raise UsageError(Message("the latest run, {run}, {reason}{way}", run=latest.name, reason=reason, way=way))
 
 
@@ -103,7 +103,7 @@ def current_text(path: str) -> str:
 def _no_journal(reason: Text) -> Text:
     """Say where the journal of a new run may go; an old run has its journal where it is, and nowhere else."""
     return Message(
-        "{reason}: nothing was changed; $ENVTUNE_STATE names another directory for the journal", reason=reason
+        "{reason}: nothing was changed; $ENVTUNE_STATE sets another directory for the journal", reason=reason
     )
 
 
@@ -122,7 +122,7 @@ def _run_executor(work: Callable[[], T], advice: Callable[[Text], Text] = _uncha
     except JournalError as error:
         raise UsageError(
             Message(
-                "the journal cannot be written any more, the run stopped where it was: {reason}",
+                "the journal can no longer be written, so the run stopped: {reason}",
                 reason=error_message(error),
             )
         ) from None

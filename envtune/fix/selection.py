@@ -40,11 +40,11 @@ def _selectors(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -
         _refuse_run(entry, catalogue)
         about = list(_about(entry, catalogue))
         if not about:
-            raise UsageError(Message("--faq {entry}: no check is about it", entry=entry))
+            raise UsageError(Message("--faq {entry}: no check refers to it", entry=entry))
         chosen += about
     if (words or faq) and not any(chosen):
         named = " ".join([*words, *faq]).strip()
-        raise UsageError(Message("'{named}' names no check", named=named))
+        raise UsageError(Message("'{named}' matches no check", named=named))
     return list(dict.fromkeys(word for word in chosen if word))
 
 
@@ -59,14 +59,14 @@ def _refuse_run(entry: str, catalogue: Catalogue) -> None:
             continue
         if known.run:
             nothing = Message(
-                "--faq {entry}: nothing is to be repaired; to find the cause, run the job once with {command}",
+                "--faq {entry}: nothing to fix; to find the cause, run the job once with {command}",
                 entry=entry,
                 command=f"{known.run} CMD",
             )
             raise UsageError(nothing)
         if known.settings:
             variables = Message(
-                "--faq {entry}: the job needs another {variables}, and the log says which; see envtune diagnose LOG",
+                "--faq {entry}: the job needs other values of {variables}; the log shows which: envtune diagnose LOG",
                 entry=entry,
                 variables=", ".join(known.settings),
             )
@@ -100,10 +100,10 @@ def checks_of(plan: Plan, catalogue: Catalogue) -> tuple[Check, ...]:
     for number, change in enumerate(plan.changes):
         for check in fixed_checks(change):
             if check not in known:
-                raise _unknown(number, Message("there is no check {check} here", check=check))
+                raise _unknown(number, Message("no check {check} here", check=check))
         playbook = playbooks.get(change.playbook)
         if playbook is None:
-            raise _unknown(number, Message("there is no playbook {playbook} here", playbook=change.playbook))
+            raise _unknown(number, Message("no playbook {playbook} here", playbook=change.playbook))
         if change.finding not in playbook.fixes or change.action not in {step.kind for step in playbook.steps}:
             message = Message(
                 "the playbook {playbook} here has no step {action} for {check}",
@@ -118,5 +118,5 @@ def checks_of(plan: Plan, catalogue: Catalogue) -> tuple[Check, ...]:
 
 
 def _unknown(number: int, fault: Text) -> PlanError:
-    way_out = Message("a plan made with --catalog needs it again; otherwise make a new plan")
+    way_out = Message("if the plan was made with --catalog, specify it again; otherwise make a new plan")
     return PlanError(f"changes[{number}]", Joined((fault, way_out), "; "))

@@ -82,5 +82,5 @@ def _distrust(status: os.stat_result, path: Path) -> Optional[Text]:
     exposure = who_can_change(os.path.join(os.getcwd(), path), user)  # the links on the way, too
     if exposure is not None:
         folder = exposure.path
-        return Message("others can write {folder} and put another file there; keep it elsewhere", folder=folder)
+        return Message("others can write to {folder} and replace the file; keep it elsewhere", folder=folder)
     return None

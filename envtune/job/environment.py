@@ -47,9 +47,9 @@ def process_environment(host: Host, pid: int) -> JobEnvironment:
     try:
         return JobEnvironment(parse_environ(host.read_bytes(path)), process_source(pid))
     except Missing:
-        return JobEnvironment(None, path, Message("there is no process {pid}", pid=pid))
+        return JobEnvironment(None, path, Message("no process {pid}", pid=pid))
     except Denied:
-        reason = Message("{path} may be read by the owner of process {pid} and by root only", path=path, pid=pid)
+        reason = Message("only root and the owner of process {pid} can read {path}", path=path, pid=pid)
         return JobEnvironment(None, path, reason, needs_privilege=True)
     except HostError as error:
         return JobEnvironment(None, path, host_error_text(error))
@@ -93,12 +93,12 @@ def _not_passed_on(variables: Mapping[str, str]) -> Text:
     """Return why what a named script takes over from its shell (`X=/new:$X`) is unknown here."""
     if _is_sudo(variables):
         return Message(
-            "sudo cleared the environment that the script would take this over from; run envtune without sudo, or "
+            "sudo cleared the environment from which the script takes this; run envtune without sudo, or "
             "name the running job with --pid"
         )
     return Message(
-        "a command run over ssh does not get the environment that the script would take this over from; run "
-        "envtune in a login shell, or name the running job with --pid"
+        "a command run over ssh does not get the environment from which the script takes this; run envtune"
+        " in a login shell, or name the running job with --pid"
     )
 
 
@@ -133,7 +133,7 @@ def env_file_environment(host: Host, path: str, text: str, base: JobEnvironment)
         source = layered(path, base.source)
         return base._replace(variables=known, source=source, unknown=unknown, places=places, is_plain=True)
     for name in set(declared) - set(known):
-        unknown[name] = base.reason or Message("passed on from a shell that is not read")
+        unknown[name] = base.reason or Message("inherited from a shell that was not read")
     return JobEnvironment(known, alone(path), unknown=unknown, places=places, is_plain=True)
 
 

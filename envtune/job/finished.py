@@ -24,7 +24,7 @@ def finished_environment(path: str, text: str) -> JobEnvironment:
     """Return what the profiler of a finished job noted of its variables; nothing else is known of that job."""
     noted = _noted(text)
     if noted is None:
-        reason = Message("{path} is JSON, and no profiler_metadata.json: it has no {key}", path=path, key=KEY)
+        reason = Message("{path} is JSON but not a profiler_metadata.json: it has no {key}", path=path, key=KEY)
         return JobEnvironment(None, path, reason)
     known = {name: value for name, value in noted.items() if value}
     return JobEnvironment(
@@ -49,4 +49,4 @@ def _noted(text: str) -> Optional[dict[str, str]]:
 
 
 def _not_noted(path: str) -> Text:
-    return Message("the profiler did not note it in {path}", path=path)
+    return Message("the profiler did not record it in {path}", path=path)

@@ -50,7 +50,7 @@ def _target(interpreter: Mapping[str, Any], chosen: Text) -> PythonTarget:
 def _chosen_text(code: str, options: TargetOptions) -> Text:
     """Return why it is this interpreter and no other."""
     if code == "named":
-        return Message("named by --python {python}", python=options.python)
+        return Message("from --python {python}", python=options.python)
     if code == "pid":
         return Message("runs process {pid}", pid=options.pid)
     if code == "PATH":
@@ -72,20 +72,20 @@ def unresolved_text(problem: Unresolved) -> Text:
 # code of Unresolved -> the sentence
 _UNRESOLVED: Mapping[str, str] = {
     "not-on-path": N_("{detail} is not on PATH"),
-    "missing": N_("{path} is not there"),
+    "missing": N_("{path} does not exist"),
     "no-python-in": N_("{path} is a directory without bin/python3"),
-    "no-process": N_("there is no process {pid}"),
-    "other-namespace": N_("process {pid} sees other file systems (it runs in a container): run envtune inside it"),
+    "no-process": N_("no process {pid}"),
+    "other-namespace": N_("process {pid} has other file systems (it runs in a container): run envtune inside it"),
     "not-python": N_("process {pid} runs {detail}, which is not a Python"),
-    "circle": N_("{path} leads back to itself"),
+    "circle": N_("{path} points to itself"),
     "not-a-file": N_("{path} is not a file"),
     "not-an-interpreter": N_("{path} is neither a program nor a script"),
     "pyenv": N_("{path} is a pyenv shim, and no version of {detail} has this program"),
-    "wrapper": N_("{path} is a script, and reading does not tell which Python it starts: {detail}"),
-    "version": N_("the version of {path} cannot be told (libraries of {detail})"),
-    "no-library": N_("there is no {detail} above {path}"),
+    "wrapper": N_("{path} is a script; which Python it starts is unknown: {detail}"),
+    "version": N_("the version of {path} is unknown (libraries of {detail})"),
+    "no-library": N_("no {detail} above {path}"),
 }
 _WITHOUT_DETAIL: Mapping[str, str] = {
-    "wrapper": N_("{path} is a script, and reading does not tell which Python it starts"),
-    "version": N_("the version of {path} cannot be told (no lib/pythonX.Y)"),
+    "wrapper": N_("{path} is a script; which Python it starts is unknown"),
+    "version": N_("the version of {path} is unknown (no lib/pythonX.Y)"),
 }

@@ -87,7 +87,7 @@ def addresses(word: str) -> Iterable[str]:
     except ValueError:
         return _resolve(word)
     if network.prefixlen == 0:
-        raise UsageError(Message("--peer {word} is everybody", word=word))
+        raise UsageError(Message("--peer {word} matches every host", word=word))
     is_address = network.prefixlen == network.max_prefixlen
     return [str(network.network_address) if is_address else str(network)]
 

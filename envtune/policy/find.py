@@ -81,7 +81,7 @@ def policy_content(place: Place) -> bytes:
     problem = why_untrusted(place.path) if _exists(place.path) else None
     if problem is not None:
         way = Message("chown root and chmod go-w, or use {option} {none}", option=OPTION, none=NONE)
-        raise _refused(place.path, Message("{reason}; refused, because root runs this: {way}", reason=problem, way=way))
+        raise _refused(place.path, Message("{reason}; refused when run as root: {way}", reason=problem, way=way))
     if place.named_by == PROJECT:
         _check_owner(place.path)
     name = "policy" if place.named_by in (PROJECT, SITE) else place.named_by

@@ -140,14 +140,16 @@ def _waiver(checks: Sequence[Check]) -> Record:
         Field("check", _known_check(checks), "The id of the check.", True),
         Field("subject", _PATTERN, "What it is waived for (npu[2-7], te); all subjects where it is left out."),
         Field("hosts", _PATTERN, "The hosts on which it is waived (node[01-20]); all hosts where it is left out."),
-        Field("reason", _TEXT, "Why this is accepted.", True, Message("reason is missing; say why this is accepted")),
-        Field("owner", _TEXT, "Who answers for it.", True, Message("owner is missing; say who answers for it")),
+        Field(
+            "reason", _TEXT, "Why this is accepted.", True, Message("reason is missing; explain why this is accepted")
+        ),
+        Field("owner", _TEXT, "Who answers for it.", True, Message("owner is missing; name the person responsible")),
         Field(
             "expires",
             _DATE,
             "The last day on which it holds (UTC).",
             True,
-            Message("expires is missing; write the last day on which the waiver holds, as 2027-01-31"),
+            Message("expires is missing; write the last day on which the waiver is valid, as 2027-01-31"),
         ),
         Field("unknown", Bool(), "true: it also covers what could not be checked."),
         key=Message("a key of a waiver"),

@@ -15,15 +15,15 @@ CHECK = Check(
     status="stable",
     severity=Severity.MEDIUM,
     rationale=Message(
-        "The site's policy says what this host should be (`facts`). One host of a job with another driver, CANN or "
-        "kernel than the rest fails or slows down the whole job."
+        "The site's policy defines the host's expected configuration (`facts`). A host with another "
+        "driver, CANN or kernel than the other hosts of a job can fail or slow down the whole job."
     ),
     origin="outside",
     probe="system.fact",
     arguments={},
     expect={},
     tags=("fleet", "preflight"),
-    remedy=Message("Bring the host to what the policy says, or change `facts` in the policy."),
+    remedy=Message("Change the host to match the policy, or change `facts` in the policy."),
 )
 
 

@@ -59,7 +59,7 @@ def read_policy(content: bytes, file: str, checks: Sequence[Check], profile: Opt
         data = Validator(diagnostics.report).judge(node, policy_form(known)) or {}
         default = node.get("profile")
         if default is not None and data.get("profile") not in {*(data.get("profiles") or {}), None}:
-            diagnostics.report(default, Message("there is no such profile in `profiles`"))
+            diagnostics.report(default, Message("no such profile in `profiles`"))
     if diagnostics.found:
         raise PolicyError([one.message() for one in sorted(diagnostics.found, key=lambda one: (one.line, one.column))])
     chosen = profile or data.get("profile") or ""
@@ -74,7 +74,7 @@ def _profile(name: str, profiles: Mapping[str, Any], file: str) -> Mapping[str, 
         found: Mapping[str, Any] = profiles[name]
         return found
     near = nearest(name, profiles) or list(profiles)
-    message = Message("--profile {name}: {file} has no profile of that name", name=name, file=file)
+    message = Message("--profile {name}: {file} has no such profile", name=name, file=file)
     if near:
         guess = Joined(near, Message(" or "))
         message = Message("{message}; did you mean {guess}?", message=message, guess=guess)

@@ -26,13 +26,13 @@ def policy_text(report: Report, lang: str) -> str:
 
 
 def _lines(report: Report, lang: str) -> Iterator[str]:
-    made = Message("Site policy of envtune, made from {host} on {day}.", host=report.host, day=report.started[:10])
+    made = Message("envtune site policy, created from {host} on {day}.", host=report.host, day=report.started[:10])
     yield from _comment(made, lang)
     yield f"schema: {SCHEMA}"
     yield ""
     yield from _comment(
         Message(
-            "Golden values: a fact of a host that differs is a finding of the check POL001.\n"
+            "Golden values: the check POL001 reports the facts of a host that differ.\n"
             "A value may also be a list of accepted values, or a matcher such as {matches: '5\\.10\\..*'}."
         ),
         lang,

@@ -45,7 +45,7 @@ def render(
     lines += ["", paint(_verdict(outcome, failed).to(lang), "bold")]
     if result.signal:
         name = signal.Signals(result.signal).name
-        lines.append(Message("{signal} ended the run before its end.", signal=name).to(lang))
+        lines.append(Message("{signal} interrupted the run.", signal=name).to(lang))
     if result.run:
         lines.append(_way_back(plan, outcome).to(lang))
     return "\n".join(line.rstrip(" ") for line in lines)
@@ -55,12 +55,12 @@ def _way_back(plan: Plan, outcome: FixOutcome) -> Text:
     """Return how the run is undone, where there is something that can be."""
     run, results = outcome.result.run, outcome.result.results
     if outcome.states and _NOTHING_LEFT.issuperset(outcome.states.values()):
-        return Message("Run {run}. There is nothing to take back.", run=run)
+        return Message("Run {run}. There is nothing to undo.", run=run)
     written = [change for change in plan.changes if results.get(change.id, {}).get("status") == "done"]
     if written and not any(change.undoable for change in written):
         return Message("Run {run}. It cannot be undone.", run=run)
     command = for_this_host(f"envtune undo {run}", same_user=True)
-    return Message("Run {run}. To take it back: {command}", run=run, command=command)
+    return Message("Run {run}. To undo it: {command}", run=run, command=command)
 
 
 def _is_shown(row: JudgedFinding, failed: set[str]) -> bool:
@@ -136,7 +136,7 @@ def _verdict(outcome: FixOutcome, failed: set[str]) -> Text:
     if counts["wrong"]:
         parts.append(Message("{count} still wrong", count=counts["wrong"]))
     if counts["unknown"]:
-        parts.append(Message("{count} could not be told", count=counts["unknown"]))
+        parts.append(Message("{count} unknown", count=counts["unknown"]))
     return clauses([*parts, *_withheld_counts(outcome.result)])
 
 
@@ -153,7 +153,7 @@ def _withheld_counts(result: ApplyResult) -> Iterator[Text]:
     if "root" in why:
         yield plural("{count} change needs root", "{count} changes need root", why.count("root"))
     if "consent" in why:
-        yield plural("{count} change awaits consent", "{count} changes await consent", why.count("consent"))
+        yield plural("{count} change needs confirmation", "{count} changes need confirmation", why.count("consent"))
     if "running" in why:
         count = why.count("running")
         yield plural("{count} change waits for processes to end", "{count} changes wait for processes to end", count)

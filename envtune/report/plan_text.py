@@ -16,9 +16,9 @@ from envtune.model import Change
 from envtune.report.layout import Paint, clip, display_width, indent, pad, printable
 
 VIEWS: Mapping[str, Text] = {
-    "live": Message("what runs now, until the next boot"),
-    "boot": Message("what the next boot sets"),
-    "job": Message("what a job started from now on sees"),
+    "live": Message("the running state, until the next boot"),
+    "boot": Message("the settings at the next boot"),
+    "job": Message("the environment of jobs started from now on"),
 }
 SAFETY: Mapping[str, Text] = {
     "safe": Message("safe"),
@@ -33,8 +33,8 @@ DISRUPTION: Mapping[str, Text] = {
 }
 _LABELS: Mapping[str, Text] = {
     "where": in_context("plan text", "where"),
-    "does": Message("does"),
-    "cures": Message("cures"),
+    "does": Message("runs"),
+    "cures": Message("fixes"),
     "view": Message("changes"),
     "safety": Message("safety"),
     "rivals": Message("others"),

@@ -77,6 +77,6 @@ def _conclusion(report: Report, reached: Verdict) -> Text:
         return plural("{count} check passed", "{count} checks passed", counts.outcomes[Outcome.PASS])
     unknown = counts.outcomes[Outcome.UNKNOWN]
     if reached is Verdict.NOT_SURE and unknown:
-        could_not = plural("{count} check could not be done", "{count} checks could not be done", unknown)
+        could_not = plural("{count} check could not be run", "{count} checks could not be run", unknown)
         return listed((problems_text(counts), could_not))
     return problems_text(counts)

@@ -126,7 +126,7 @@ def _changes(before: JobEnvironment, after: JobEnvironment, settings: Sequence[S
 
 def _left(known: Mapping[str, str], name: str, reason: Text) -> Text:
     shown = f"{name}={_short(known[name])}" if name in known else name
-    return Message("{shown} left as it is: {reason}", shown=shown, reason=reason)
+    return Message("{shown} left unchanged: {reason}", shown=shown, reason=reason)
 
 
 def _change(name: str, old: Optional[str], new: Optional[str], reason: Text) -> Text:
@@ -135,7 +135,7 @@ def _change(name: str, old: Optional[str], new: Optional[str], reason: Text) -> 
         return Message("{name} not set (was {was}): {reason}", name=name, was=was, reason=reason)
     if old and new.endswith(f":{old}"):
         added = _short(new[: -len(old) - 1])
-        return Message("{name}: {added} in front: {reason}", name=name, added=added, reason=reason)
+        return Message("{name}: {added} added at the front: {reason}", name=name, added=added, reason=reason)
     if old is None:
         return Message("{name}={new}: {reason}", name=name, new=_short(new), reason=reason)
     was = _short(old)

@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Optional, Union
 
 from envtune.messages import Message, Text
 
-KNOWN_KEY = Message("a key that is known here")
+KNOWN_KEY = Message("a known key")
 
 
 class Str(NamedTuple):

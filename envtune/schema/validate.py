@@ -49,7 +49,7 @@ class Validator:
 
     def empty(self, value: Value, name: Text) -> None:
         """Report a value that says nothing; `name` is what it should be."""
-        self.report(value, Message("empty; write {name}, or leave the key out", name=name))
+        self.report(value, Message("empty; write {name}, or remove the key", name=name))
 
     def unknown_word(self, value: Value, what: Text, known: Iterable[str], *, names_all: bool = False) -> None:
         """Report a word that is not in a closed list, naming the nearest or all of a short list.
@@ -101,7 +101,7 @@ def _is_accepted(validator: Validator, value: Value, text: str, type_: types.Str
         form = Message("{value}: must look like {form}", value=one_line(text), form=type_.form)
         validator.report(value, form if type_.name is None else value.mismatch(type_.name))
     elif type_.least and not text.strip():
-        validator.report(value, Message("empty; write something, or leave the key out"))
+        validator.report(value, Message("empty; add a value, or remove the key"))
     else:
         return _holds(validator, value, text, type_)
     return False
@@ -163,7 +163,7 @@ def _number(validator: Validator, value: Value, type_: types.Number) -> Any:
     most = math.inf if type_.most is None else type_.most
     if not least <= number <= most:
         span = f"{_bound(least)} .. {_bound(most)}"
-        validator.report(value, Message("{number}: must lie in {span}", number=value.text or number, span=span))
+        validator.report(value, Message("{number}: must be in {span}", number=value.text or number, span=span))
         return None
     return number
 
@@ -231,7 +231,7 @@ def _record(validator: Validator, value: Value, type_: types.Record) -> Any:
 
 def _unknown_key(validator: Validator, key: Value, inner: Value, type_: types.Record) -> None:
     if inner.kind == "null" and inner.text == "":
-        message = Message("{key} has become a key; quote the text before it, which holds a comma", key=key.text)
+        message = Message("{key} was parsed as a key; quote the text before it, which contains a comma", key=key.text)
         validator.report(key, message)
     else:
         validator.unknown_word(key, type_.key, type_.by_name)

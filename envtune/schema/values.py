@@ -102,7 +102,7 @@ class Data:
 
     def mismatch(self, wanted: Text) -> Text:
         """Return what is expected, and the value that is there instead."""
-        return Message("{wanted} is expected, not {shown}", wanted=wanted, shown=self._shown())
+        return Message("expected {wanted}, not {shown}", wanted=wanted, shown=self._shown())
 
     def _shown(self) -> Union[str, Text]:
         if self.kind in ("mapping", "list"):

@@ -36,16 +36,16 @@ class Budget:
         """Count one command; raises BudgetExceeded."""
         self.commands -= 1
         if self.commands < 0:
-            raise BudgetExceeded(Message("the script does too much to follow"))
+            raise BudgetExceeded(Message("the script has too many steps to analyse"))
 
     def look(self, characters: int) -> None:
         """Count characters that are looked at; raises BudgetExceeded."""
         self.work -= characters
         if self.work < 0:
-            raise BudgetExceeded(Message("the script is too complex to follow"))
+            raise BudgetExceeded(Message("the script is too complex to analyse"))
 
     def make(self, characters: int, fields: int = 1) -> None:
         """Count values that are made, by the characters they have together; raises BudgetExceeded."""
         self.bytes -= characters + PER_FIELD * fields
         if self.bytes < 0:
-            raise BudgetExceeded(Message("the script makes values that are too large to follow"))
+            raise BudgetExceeded(Message("the script creates values that are too large to analyse"))

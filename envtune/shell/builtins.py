@@ -145,7 +145,7 @@ def _source(interpreter: Interpreter, arguments: Sequence[Value], state: State) 
 
 
 def _unreadable(file: str, error: HostError, place: str) -> Text:
-    return Message("{file} is sourced and cannot be read: {error} ({place})", file=file, error=error, place=place)
+    return Message("{file} is sourced but cannot be read: {error} ({place})", file=file, error=error, place=place)
 
 
 def _set(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:

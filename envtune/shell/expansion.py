@@ -33,7 +33,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 def unknown(raw: str, place: str) -> Text:
     """Return why something that only the running job has is unknown; `place` is the file:line that uses it."""
     word = raw if len(raw) <= 60 else raw[:60] + "..."
-    return Message("{word} is not known before the job runs ({place})", word=word, place=place)
+    return Message("{word} is unknown until the job runs ({place})", word=word, place=place)
 
 
 @dataclass(frozen=True)

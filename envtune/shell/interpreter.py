@@ -129,8 +129,8 @@ class Interpreter:
         except ShellSyntaxError as error:
             place, reason = f"{self.frame.path}:{error.line}", error.reason
             if "\r\n" in text:  # for a shell the carriage return belongs to the word: `fi` is not `fi` then
-                reason = Message("{reason} (the file has Windows line ends)", reason=reason)
-            self.invalidate(state, Message("{place} cannot be followed: {reason}", place=place, reason=reason))
+                reason = Message("{reason} (the file has Windows line endings)", reason=reason)
+            self.invalidate(state, Message("{place} cannot be analysed: {reason}", place=place, reason=reason))
         except RecursionError:
             self.invalidate(state, Message("{place} is nested too deeply", place=self.frame.path))
 

@@ -191,7 +191,7 @@ def _end_of_dollar(text: str, at: int, depth: int) -> int:
 def _closing(text: str, at: int, quote: str) -> int:
     end = text.find(quote, at + 1)
     if end < 0:
-        raise ShellSyntaxError(at, Message("the quote {quote} is never closed", quote=quote))
+        raise ShellSyntaxError(at, Message("unclosed quote {quote}", quote=quote))
     return end + 1
 
 
@@ -199,7 +199,7 @@ def _closing_escaped(text: str, at: int, quote: str) -> int:
     for special in _ESCAPED[quote].finditer(text, at + 1):
         if special[0] == quote:
             return special.end()
-    raise ShellSyntaxError(at, Message("the quote {quote} is never closed", quote=quote))
+    raise ShellSyntaxError(at, Message("unclosed quote {quote}", quote=quote))
 
 
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
@@ -217,7 +217,7 @@ def _end_of_double(text: str, start: int, depth: int) -> int:
             at += 1  # no quote inside double quotes
         else:
             at = end_of_quoted(text, at, depth + 1)
-    raise ShellSyntaxError(start, Message('the quote " is never closed'))
+    raise ShellSyntaxError(start, Message('unclosed quote "'))
 
 
 def end_of_parens(text: str, start: int, depth: int = 0, ends: Optional[dict[int, int]] = None) -> int:
@@ -242,7 +242,7 @@ def end_of_parens(text: str, start: int, depth: int = 0, ends: Optional[dict[int
             at += 1
         else:
             at = end_of_quoted(text, at, depth + 1)
-    raise ShellSyntaxError(start, Message("a ( is never closed"))
+    raise ShellSyntaxError(start, Message("unclosed ("))
 
 
 def _end_of_braces(text: str, start: int, depth: int) -> int:
@@ -257,4 +257,4 @@ def _end_of_braces(text: str, start: int, depth: int) -> int:
             at += 1
         else:
             at = end_of_quoted(text, at, depth + 1)
-    raise ShellSyntaxError(start, Message("a ${ is never closed"))
+    raise ShellSyntaxError(start, Message("unclosed ${"))

@@ -122,7 +122,7 @@ def _start_outside(interpreter: Interpreter, name: str, arguments: list[Value], 
     interpreter.budget.make(len(line))
     if re.search(r"(?:^|[\s/'\";&])(?:python[0-9.]*|torchrun|[\w.-]+\.sh)(?=$|[\s'\";&])", line):
         reason = Message(
-            "{place} starts the job by {name}, which does not pass this environment on",
+            "{place} starts the job through {name}, which does not pass on this environment",
             place=interpreter.place,
             name=name,
         )

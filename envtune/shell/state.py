@@ -162,8 +162,8 @@ def _merged(name: str, states: Sequence[State], before: State) -> Variable:
 def _differs(rows: Sequence[Variable], old_place: str) -> Text:
     for value, _, place in rows:
         if place and place != old_place:
-            return value if isinstance(value, Text) else Message("set under a condition only ({place})", place=place)
-    return Message("set under a condition only")
+            return value if isinstance(value, Text) else Message("set only under a condition ({place})", place=place)
+    return Message("set only under a condition")
 
 
 class Launch(NamedTuple):

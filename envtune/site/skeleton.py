@@ -138,18 +138,16 @@ def place_of(skeleton: Skeleton, directory: Path) -> Path:
     """
     problem = why_untrusted(str(directory))
     if problem is not None:
-        raise UsageError(
-            Message("{reason}; refused, because root runs this: chown root and chmod go-w", reason=problem)
-        )
+        raise UsageError(Message("{reason}; refused when run as root: chown root and chmod go-w", reason=problem))
     parts = skeleton.path.parts
     if _holds_checks_itself(directory):
         if parts[0] == "playbooks":
-            reason = Message("{directory} holds checks itself: move them to {directory}/checks", directory=directory)
+            reason = Message("{directory} contains checks: move them to {directory}/checks", directory=directory)
             raise UsageError(reason)
         parts = parts[1:] if parts[1] == "faq" else parts[-1:]
     path = directory.joinpath(*parts)
     if path.exists() or path.is_symlink():
-        raise UsageError(Message("{path} exists already", path=path))
+        raise UsageError(Message("{path} already exists", path=path))
     return path
 
 
@@ -162,5 +160,5 @@ def the_only_check(checks: Sequence[Check]) -> Check:
     """Return the check that a new playbook is for where none is named; UsageError unless there is exactly one."""
     if len(checks) == 1:
         return checks[0]
-    reason: Text = Message("name the check that it fixes: --fixes ID")
+    reason: Text = Message("specify the check that it fixes: --fixes ID")
     raise UsageError(reason)

@@ -34,7 +34,7 @@ class _Bounded:
         data: bytes = self._stream.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
         self._left -= len(data)
         if self._left < 0:
-            raise SnapshotError(self.member, Message("the archive holds more than a snapshot can"))
+            raise SnapshotError(self.member, Message("the archive contains more than a snapshot can"))
         return data
 
 
@@ -43,7 +43,7 @@ def special(name: str) -> SnapshotError:
     way = '{"char": true}'
     return SnapshotError(
         name,
-        Message("neither a file nor a directory; a recorded device stands in files.json as {way}", way=way),
+        Message("neither a file nor a directory; a recorded device is written in files.json as {way}", way=way),
     )
 
 
@@ -75,7 +75,7 @@ def read_archive(
                 if not name:
                     continue
                 if name in seen and not (member.isdir() and seen[name] is None):
-                    raise SnapshotError(name, Message("the member stands twice"))
+                    raise SnapshotError(name, Message("duplicate member"))
                 content = _content(archive, member, name, account, seen)
                 seen[name] = content
                 yield name, content
@@ -102,7 +102,7 @@ def _name(member: tarfile.TarInfo) -> str:
         raise SnapshotError(f"{member.name!a}", Message("a name that is not UTF-8")) from None
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
     if member.name.startswith("/") or ".." in parts or "\0" in member.name:
-        raise SnapshotError(repr(member.name), Message("the name leads out of the snapshot"))
+        raise SnapshotError(repr(member.name), Message("the name points outside the snapshot"))
     return "/".join(parts)
 
 
@@ -140,7 +140,9 @@ def _linked(
     if not isinstance(content, bytes):
         raise SnapshotError(
             name,
-            Message("a hard link to {linkname!r}, which is no file before it in the archive", linkname=member.linkname),
+            Message(
+                "a hard link to {linkname!r}, which is not an earlier file in the archive", linkname=member.linkname
+            ),
         )
     account(name, len(content))
     return content

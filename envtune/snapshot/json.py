@@ -51,7 +51,7 @@ def _whole(digits: str) -> int:
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise _Refused(Message("a number beyond any measure"))
+        raise _Refused(Message("a number that is too large"))
     return value
 
 
@@ -64,5 +64,5 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _Refused(Message("the key {twice!a} stands twice", twice=twice[:100]))
+        raise _Refused(Message("duplicate key {twice!a}", twice=twice[:100]))
     return found

@@ -94,7 +94,7 @@ def assembled(members: dict[str, Member]) -> dict[str, Any]:
         if not isinstance(content, bytes):
             raise SnapshotError(f"{name}.json", Message("not a regular file"))
         if name in data:
-            raise SnapshotError(f"{name}.json", Message("the same table also stands in {MANIFEST}", MANIFEST=MANIFEST))
+            raise SnapshotError(f"{name}.json", Message("the same table is also in {MANIFEST}", MANIFEST=MANIFEST))
         data[name] = read_json(f"{name}.json", content)
     _add_tree(data, members)
     _add_commands(data, members)
@@ -164,7 +164,7 @@ def _inside(name: str, target: str) -> str:
     for part in target.split("/") if not target.startswith("/") else ():
         depth += -1 if part == ".." else 0 if part in ("", ".") else 1
         if depth < 0:
-            raise SnapshotError(name, Message("the link leads out of the snapshot ({target})", target=target))
+            raise SnapshotError(name, Message("the link points outside the snapshot ({target})", target=target))
     if not target or "\0" in target:
         raise SnapshotError(name, Message("an empty link"))
     return target
@@ -187,7 +187,7 @@ def _add_commands(data: dict[str, Any], members: dict[str, Member]) -> None:
         rows = list(said)
     for line, content in found.items():
         if not isinstance(content, bytes) or "/" in line:
-            raise SnapshotError(f"commands/{line}", Message("not a file that is called after a command"))
+            raise SnapshotError(f"commands/{line}", Message("not a file named after a command"))
         rows.append({"argv": line, "stdout": content.decode("utf-8", "replace")})
     data["commands"] = rows
 

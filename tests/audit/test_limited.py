@@ -100,7 +100,7 @@ def test_the_report_is_the_same(name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        marked_slow(("holds_the_lock", "no answer within 1 s")),  # whose second is one of CPU
+        marked_slow(("holds_the_lock", "no response within 1 s")),  # whose second is one of CPU
         ("takes_memory", "not enough memory"),
         ("is_killed", "ended by SIGKILL"),
         ("exits", "ended with status 9"),

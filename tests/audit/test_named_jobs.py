@@ -71,7 +71,7 @@ def test_a_finished_job_gets_no_lines_for_its_file() -> None:
     [
         ("TASK_QUEUE_ENABLE=0\n", f"in {ENV_FILE}: TASK_QUEUE_ENABLE=1"),  # docker takes no `export`
         ("export TASK_QUEUE_ENABLE=0\n", f"in {ENV_FILE}: export TASK_QUEUE_ENABLE=1"),
-        ("DUMP_GE_GRAPH=2\n", f"take DUMP_GE_GRAPH out of {ENV_FILE}"),
+        ("DUMP_GE_GRAPH=2\n", f"remove DUMP_GE_GRAPH from {ENV_FILE}"),
     ],
 )
 def test_a_fix_is_in_the_form_of_its_env_file(text: str, fix: str) -> None:
@@ -114,7 +114,7 @@ def test_what_only_the_host_of_the_job_has_is_unknown_elsewhere(line: str) -> No
         if f.subject == line.partition("=")[0]
     ]
     assert [(f.outcome, f.reason.en if f.reason else "") for f in found] == [
-        (Outcome.UNKNOWN, "nothing of Ascend is on this host, and the one that the job runs on is not read")
+        (Outcome.UNKNOWN, "this host has no Ascend component, and the job's host was not read")
     ]
 
 

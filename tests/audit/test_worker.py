@@ -57,7 +57,7 @@ def test_a_hung_check_costs_only_itself() -> None:
     findings = audit.audit([check(1, "test.quick"), check(2, "test.stuck"), check(3, "test.quick")], context)
     assert [f.outcome for f in findings] == [Outcome.PASS, Outcome.UNKNOWN, Outcome.PASS]
     assert findings[1].reason is not None
-    assert "no answer within 0.2 s" in findings[1].reason.en
+    assert "no response within 0.2 s" in findings[1].reason.en
     RELEASE.set()
     assert wait_for_threads(before) <= before
 

@@ -129,13 +129,13 @@ WRONG = {
     "unknown key": (
         "severty: medium",
         "severity",
-        "5:1: severty is not a key that is known here; did you mean severity",
+        "5:1: severty is not a known key; did you mean severity",
     ),
     "unknown severity": ("severity: grave", None, "5:11: grave is not one of info, low, medium, high, critical"),
     "unknown status": ("status: done", None, "4:9: done is not one of experimental, stable, deprecated"),
-    "duplicate key": ("status: stable\nstatus: stable", None, "5:1: the key status stands twice, first in line 4"),
-    "no Chinese": ("title: {en: A governor is odd}", None, "3:8: zh is missing; write the Chinese text, too"),
-    "empty Chinese": ("title: {en: Odd, zh: ''}", None, "3:22: empty; write a text, or leave the key out"),
+    "duplicate key": ("status: stable\nstatus: stable", None, "5:1: duplicate key status, first in line 4"),
+    "no Chinese": ("title: {en: A governor is odd}", None, "3:8: zh is missing; add the Chinese text"),
+    "empty Chinese": ("title: {en: Odd, zh: ''}", None, "3:22: empty; write a text, or remove the key"),
     "one language": (
         "title: A governor is odd",
         None,
@@ -154,7 +154,7 @@ WRONG = {
     "unknown argument": (
         "probe: {system.fact: {nam: arch}}",
         None,
-        "11:23: nam is not a key that is known here; did you mean name",
+        "11:23: nam is not a known key; did you mean name",
     ),
     "missing argument": ("probe: {system.fact: {}}", None, "11:9: the argument name is missing"),
     "argument of wrong type": (
@@ -171,7 +171,7 @@ WRONG = {
     "matcher beside quantifier": (
         "expect: {all: {eq: a}, ne: b}",
         None,
-        "12:9: all stands alone; put the matchers into it",
+        "12:9: all must be the only key; put the matchers into it",
     ),
     "quantifier in quantifier": ("expect: {all: {any: {eq: a}}}", None, "12:16: any is not a matcher"),
     "not a regular expression": ("expect: {matches: '('}", None, "12:19: not a regular expression: missing )"),
@@ -189,7 +189,7 @@ WRONG = {
     "odd negation": (
         "applies: {arch: {nto: x86_64}}",
         None,
-        "10:18: nto is not a key that is known here; did you mean not",
+        "10:18: nto is not a known key; did you mean not",
     ),
     "id of another form": ("id: Cpu1", None, "1:5: Cpu1: must look like CPU001"),
     "id of another folder": ("id: NET900", None, "1:5: the file must be called NET900-governor-odd.yaml"),
@@ -197,7 +197,7 @@ WRONG = {
     "unknown FAQ entry": ("tags: [preflight]\nfaq: [F99]", "tags", "10:7: F99 is not an FAQ entry; did you mean F"),
     "unknown playbook": ("tags: [preflight]\nplaybook: set-cpu", "tags", "10:11: set-cpu is not a playbook"),
     "tags that are no list": ("tags: preflight", None, "9:7: this is a text; it must be a list"),
-    "deadline of 0": ("tags: [preflight]\ndeadline: 0", "tags", "10:11: 0: must lie in 0.1 .. 300"),
+    "deadline of 0": ("tags: [preflight]\ndeadline: 0", "tags", "10:11: 0: must be in 0.1 .. 300"),
     "volatile by word": (
         "tags: [preflight]\nvolatile: 'yes'",
         "tags",
@@ -218,7 +218,7 @@ WRONG = {
     "unknown key of an example": (
         "tags: [preflight]\nexamples: {pass: [{files: {/x: {contents: a}}}]}",
         "tags",
-        "10:33: contents is not a key that is known here",
+        "10:33: contents is not a known key",
     ),
     "tab": ("probe:\n\tcpufreq.governors: {}", None, "12:1: not YAML: found character that cannot start any token"),
     "colon in a text": ("tags: a: b", None, "9:8: not YAML: mapping values are not allowed"),
@@ -323,8 +323,8 @@ def test_an_id_is_used_once_and_so_is_a_name(tmp_path: Path) -> None:
         GOOD_CHECK.replace("CPU900", "CPU901"), "utf-8"
     )
     diagnostics = diagnostics_of(tmp_path)
-    assert f"checks/network/CPU900-governor-odd.yaml:1:5: the id CPU900 is taken by {CHECK}" in diagnostics
-    assert "checks/network/CPU900-governor-odd.yaml:1:5: CPU900 belongs into the folder cpu/" in diagnostics
+    assert f"checks/network/CPU900-governor-odd.yaml:1:5: the id CPU900 is already used by {CHECK}" in diagnostics
+    assert "checks/network/CPU900-governor-odd.yaml:1:5: CPU900 belongs in the directory cpu/" in diagnostics
     assert "checks/cpu/CPU901-governor-odd.yaml:2:7: CPU900 has the same name; choose another" in diagnostics
 
 

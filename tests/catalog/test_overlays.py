@@ -226,7 +226,7 @@ def test_fields_of_the_last_release_are_accepted_with_a_warning(tmp_path: Path) 
     assert notes(directory) == [
         f"{file} faq works for one more release: name the check in `named_by` of the FAQ entry",
         f"{file} playbook works for one more release: name the check in `fixes` of the playbook",
-        f"{file} volatile works for one more release: leave it out",
+        f"{file} volatile works for one more release: remove it",
     ]
     (check,) = [check for check in load([directory]).checks if check.id == "CPU900"]
     assert check.faq == ("X90",)

@@ -103,7 +103,7 @@ def test_a_family_has_a_title(tmp_path: Path) -> None:
     [
         ("title: ''", "3:8: empty; write a text"),
         ("title: {}", "empty"),
-        ("title: {de: x}", "de is not a key that is known here"),
+        ("title: {de: x}", "de is not a known key"),
         ("title: [x]", "this is a list"),
     ],
 )
@@ -116,7 +116,7 @@ def test_no_language_is_not_enough(text: str, words: str, tmp_path: Path) -> Non
 def test_the_family_must_be_that_of_its_folder(tmp_path: Path) -> None:
     loaded(tmp_path)
     (tmp_path / "more/checks/site/family.yaml").write_text("id: CPU\ntitle: x\n", "utf-8")
-    with pytest.raises(CatalogError, match="CPU belongs into the folder cpu/"):
+    with pytest.raises(CatalogError, match="CPU belongs in the directory cpu/"):
         load([tmp_path / "more"])
 
 

@@ -124,7 +124,7 @@ def test_the_job_of_a_snapshot_is_taken_although_it_is_gone_here(tmp_path: Path)
 def test_one_recorded_host_at_a_time(verb: str, tmp_path: Path) -> None:
     host = recorded(tmp_path / "vm.json", "vm-ubuntu2204")
     done = run("--snapshot", host, "--snapshot", host, verb=verb)
-    assert done.exit_code == 2 and "--snapshot names one recorded host; it was given 2 times" in done.stderr
+    assert done.exit_code == 2 and "--snapshot takes one recorded host, but was given 2 times" in done.stderr
 
 
 # ---------------------------------------------------------------------- facts
@@ -191,7 +191,7 @@ def test_a_launch_script_is_judged_on_a_machine_without_an_npu(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("lang", "words"),
     [
-        ("en", "--probe connects to the job's hosts, which a recorded host cannot do"),
+        ("en", "--probe connects to the job's hosts, which is not possible for a recorded host"),
         ("zh", "--probe 需要连接任务的各主机，已记录的主机无法连接"),
     ],
 )

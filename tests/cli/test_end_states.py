@@ -121,7 +121,7 @@ def test_failed_and_left_is_never_fixed_and_history_does_not_say_that_nothing_wa
     assert code == 1 and data["states"] == {"C01": "failed-left"} == in_history(world)
     assert [(row["outcome"], row["state"]) for row in data["findings"]] == [("error", "failed-left")]
     told = world.run("history").stdout
-    assert "nothing was changed" not in told and "failed and left" in told
+    assert "nothing was changed" not in told and "failed, not restored" in told
 
 
 def test_not_begun(world: World) -> None:
@@ -204,7 +204,7 @@ def test_each_change_has_its_own_reason(world: World, monkeypatch: pytest.Monkey
     told = " ".join(world.run("fix", "SYS901", "--apply", "--yes").stdout.split())
     assert f"SYS901: {count - 3} of {count} changes made; not made:" in told
     for number in (0, 5, 10):
-        assert f"C{number + 1:02d} {files[number]}: not begun: {files[number]} is not what the plan expected" in told
+        assert f"C{number + 1:02d} {files[number]}: not started: {files[number]} is not what the plan expected" in told
     assert recorded_runs(str(world.state))[0].status == "partly"
 
 

@@ -64,7 +64,7 @@ WRONG = [
     (["-f", "json="], "--format json=: name a file after the equals sign"),
     (["-f", "json=a", "-f", "junit=./a"], "/a is named more than once"),
     (["-f", "html=none/r.html"], "none/r.html: not written: "),
-    (["-f", "html=/dev/null"], "/dev/null: not written: it is there, and is no regular file"),
+    (["-f", "html=/dev/null"], "/dev/null: not written: it exists and is not a regular file"),
 ]
 
 

@@ -69,7 +69,7 @@ def test_the_command_gets_the_profile_and_nothing_else_does(npu_python: str, tmp
     assert len(said) == len(differs) + 1
     assert any(line.startswith("envtune: TASK_QUEUE_ENABLE=1 (was 0): ") for line in said)
     assert any(line.startswith("envtune: DUMP_GE_GRAPH not set (was 2): ") for line in said)
-    assert any(line.startswith("envtune: HCCL_WHITELIST_DISABLE=0 left as it is: ") for line in said)
+    assert any(line.startswith("envtune: HCCL_WHITELIST_DISABLE=0 left unchanged: ") for line in said)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]
 
 
@@ -169,7 +169,7 @@ def test_what_cannot_be_told_costs_one_line(npu_python: str, tmp_path: Path) -> 
     done = run(*options, "bash", "train.sh", env=env, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "ran\n")
     untold = [line for line in done.stderr.splitlines() if "could not be told" in line]
-    assert untold == ["envtune: could not be told: ENV001, ENV015 (envtune check)"]
+    assert untold == ["envtune: could not be checked: ENV001, ENV015 (envtune check)"]
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_a_failed_command_is_diagnosed_and_its_status_kept(end: str, status: int
 @pytest.mark.parametrize(
     ("lang", "words"),
     sampled(
-        [("en", "sh was ended by SIGKILL; what that often means: envtune explain rank-killed"), ("zh", "SIGKILL")], 2
+        [("en", "sh was ended by SIGKILL; for the usual cause: envtune explain rank-killed"), ("zh", "SIGKILL")], 2
     ),
 )
 def test_a_command_that_was_killed_is_said_to_be(lang: str, words: str) -> None:

@@ -124,7 +124,7 @@ def test_an_older_run_is_undone_only_when_it_is_named(world: World) -> None:
     assert world.run("undo").exit_code == 0 and world.contents() == ("good", "bad")
     again = world.run("undo")
     assert again.exit_code == 2 and world.contents() == ("good", "bad")
-    assert f"the latest run, {second}, has nothing to undo; an older one has: envtune undo {first}" in again.stderr
+    assert f"the latest run, {second}, has nothing to undo; an older run can be undone: envtune undo {first}" in again.stderr
     assert world.run("undo", first).exit_code == 0 and world.contents() == ("bad", "bad")
 
 

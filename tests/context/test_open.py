@@ -74,7 +74,7 @@ def punctual(monkeypatch: pytest.MonkeyPatch) -> Iterable[None]:
 def test_an_environment_that_cannot_be_read_is_unknown(options: TargetOptions) -> None:
     context = open_context(DeadMount({"files": {"/dead/train.sh": "A=1\n", "/dead/job.env": "A=1\n"}}), options)
     reason = context.target.environment.why_unknown("A")
-    assert reason is not None and "no answer within 20 s" in reason.en
+    assert reason is not None and "no response within 20 s" in reason.en
 
 
 def test_a_python_that_cannot_be_read_is_unknown() -> None:
@@ -82,7 +82,7 @@ def test_a_python_that_cannot_be_read_is_unknown() -> None:
     context = open_context(host, TargetOptions(script="/job/train.sh", python="/gone/bin/python3"))
     assert context.target.environment.variables == {"A": "1"}
     assert context.target.python is None and context.target.python_reason is not None
-    assert "no answer within 20 s" in context.target.python_reason.en
+    assert "no response within 20 s" in context.target.python_reason.en
 
 
 def test_what_may_be_there_is_no_mistake_of_the_user() -> None:

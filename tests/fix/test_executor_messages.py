@@ -78,11 +78,11 @@ def test_digests_are_short_and_problems_inside_of_problems_are_translated() -> N
 def test_results_say_every_problem_and_those_of_old_journals_the_english_sentence() -> None:
     read_only = FailedError("os-error", path="/a", reason=Problem("errno", name="EROFS", text="Read-only file system"))
     running = Problem("process-still-running", pid=7)
-    result = {**failure(read_only.problem), "error": "/a: Read-only file system; process 7 is still there"}
+    result = {**failure(read_only.problem), "error": "/a: Read-only file system; process 7 is still running"}
     result["problems"] += failure(running)["problems"]
     assert result_message(result).en == result["error"]
     assert result_message(result).zh == "/a：文件系统只读；进程 7 仍未结束"
-    old = {"error": "process 7 is still there"}
-    assert result_message(old).en == result_message(old).zh == "process 7 is still there"
+    old = {"error": "process 7 is still running"}
+    assert result_message(old).en == result_message(old).zh == "process 7 is still running"
     newer = {"error": "said by a newer version", "problems": [{"code": "new-code", "fields": {}}]}
     assert result_message(newer).zh == "said by a newer version"

@@ -184,7 +184,7 @@ def test_a_playbook_of_the_site_needs_its_catalogue(catalogue: Catalogue) -> Non
     saved = planned(host(), catalogue)
     saved["changes"][1]["playbook"] = "site-ports"
     found = refusal(saved, host(), catalogue)
-    assert "changes[1]: there is no playbook site-ports here" in found and "--catalog" in found
+    assert "changes[1]: no playbook site-ports here" in found and "--catalog" in found
 
 
 def test_a_difference_is_shown_where_it_is(catalogue: Catalogue) -> None:
@@ -210,7 +210,7 @@ def test_what_this_host_needs_besides_is_named(catalogue: Catalogue) -> None:
     saved = planned(host(), catalogue)
     part = again({**saved, "changes": saved["changes"][:1]}, host(), catalogue).plan
     assert [(one.finding, str(one.reason)) for one in part.skipped] == [
-        ("NET005", f"{OWN}: proposed here, and not in the plan file")
+        ("NET005", f"{OWN}: proposed here, but not in the plan file")
     ]
     assert again(saved, host(), catalogue).plan.skipped == ()
 

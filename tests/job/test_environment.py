@@ -96,7 +96,7 @@ def test_a_process_of_somebody_else() -> None:
 def test_a_process_that_is_gone() -> None:
     found = reading(process(None), pid=4711)
     assert found.reason is not None
-    assert found.reason.en == "there is no process 4711"
+    assert found.reason.en == "no process 4711"
     assert not found.needs_privilege
 
 

@@ -58,7 +58,7 @@ def test_a_variable_that_the_profiler_does_not_note_is_unknown() -> None:
     found = outcomes(metadata())
     assert found["ENV001"] == {Outcome.UNKNOWN}
     environment = finished_environment(PATH, metadata())
-    assert str(environment.why_unknown("TASK_QUEUE_ENABLE")) == f"the profiler did not note it in {PATH}"
+    assert str(environment.why_unknown("TASK_QUEUE_ENABLE")) == f"the profiler did not record it in {PATH}"
     assert environment.why_unknown("HCCL_RDMA_TC") is None
 
 

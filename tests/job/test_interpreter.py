@@ -292,7 +292,7 @@ def test_wrapper_around_a_shim_around_a_link() -> None:
 
 def test_links_that_lead_nowhere_or_in_a_circle() -> None:
     options = TargetOptions(python="/opt/a/python3")
-    assert reason({"/opt/a/python3": {"link": "gone"}}, options) == "/opt/a/python3 is not there"
+    assert reason({"/opt/a/python3": {"link": "gone"}}, options) == "/opt/a/python3 does not exist"
     circle = reason({"/opt/a/python3": {"link": "b"}, "/opt/a/b": {"link": "python3"}}, options)
     assert "/opt/a/python3" in circle
     loop = {
@@ -322,7 +322,7 @@ def test_unreadable_interpreters_say_so(entry: Any, words: str) -> None:
 
 
 def test_missing_names_and_directories() -> None:
-    assert reason({}, TargetOptions(python="/opt/none")) == "/opt/none is not there"
+    assert reason({}, TargetOptions(python="/opt/none")) == "/opt/none does not exist"
     assert reason({}, TargetOptions(python="python3.7")) == "python3.7 is not on PATH"
     assert "without bin/python3" in reason({"/opt/empty": {"dir": []}}, TargetOptions(python="/opt/empty"))
 
@@ -366,7 +366,7 @@ def test_process_in_a_virtual_environment() -> None:
 
 def test_processes_that_are_no_python_or_not_there() -> None:
     options = TargetOptions(pid=4242)
-    assert reason({}, options) == "there is no process 4242"
+    assert reason({}, options) == "no process 4242"
     assert "/bin/bash, which is not a Python" in reason(job("/bin/bash", "bash", "run.sh"), options)
     denied = {**job("/usr/bin/python3", "python3"), "/proc/4242/exe": {"error": "EACCES"}}
     assert "/proc/4242/exe may not be read" in reason(denied, options)

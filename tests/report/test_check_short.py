@@ -99,11 +99,11 @@ def test_another_subject_is_another_cause() -> None:
     [
         (
             [
-                ("npu2", "/dev/davinci2 is there"),
-                ("npu3", "/dev/davinci3 is there"),
-                ("npu5", "/dev/davinci5 is there"),
+                ("npu2", "/dev/davinci2 exists"),
+                ("npu3", "/dev/davinci3 exists"),
+                ("npu5", "/dev/davinci5 exists"),
             ],
-            [("npu2-3, npu5", "/dev/davinci2-3,5 is there")],
+            [("npu2-3, npu5", "/dev/davinci2-3,5 exists")],
         ),
         ([("npu2", "Health 2.1 Alarm"), ("npu3", "Health 3.1 Alarm")], None),  # a part of a number is none
         ([("npu1", "41 of 65536 MB"), ("npu2", "42 of 65536 MB")], None),

@@ -43,5 +43,5 @@ def test_every_line_of_a_diff_is_shown_in_both() -> None:
 
 def test_the_line_that_fixes_it_is_shown_where_no_playbook_does() -> None:
     page = render(made(), "en", width=100)
-    assert "NET003   no playbook repairs it; by hand: export MASTER_PORT=29500" in page
+    assert "NET003   no automatic fix; by hand: export MASTER_PORT=29500" in page
     assert "1. " not in page and "1. " in render(made(), "en", width=100, verbose=True)

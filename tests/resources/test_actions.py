@@ -30,7 +30,7 @@ def test_every_action_has_cases_and_every_case_an_action() -> None:
 WITHOUT_CASE = {
     ("images.patch_torchvision._must_compile", "would not compile"): "no source is known that this happens to",
     ("firewall.placement.find_openings", "TOO_LARGE"): "a million rules have to be looked at; test_evaluate.py does it",
-    ("images.install_opencv.best", "no OpenCV here"): "it is asked only where there are two",
+    ("images.install_opencv.best", "no OpenCV installed"): "it is asked only where there are two",
     ("processes.terminate._refuse_forbidden", "it has ended"): "a recording cannot tell that a process has ended",
 }
 

@@ -158,7 +158,7 @@ def test_large_script_is_answered(name: str) -> None:
     [
         (BIG + "".join(f"A{i}=x$B\n" for i in range(400)), "makes values that are too large to follow (/job/train.sh:"),
         ("A=1 python3 t.py\n" + "export A=1\n" * 30_000, "does too much to follow (/job/train.sh:20001)"),
-        ("export A=1; {\n" + ":;" * 55_000 + "}\n", "the script is too large to follow (/job/train.sh:2)"),
+        ("export A=1; {\n" + ":;" * 55_000 + "}\n", "the script is too large to analyse (/job/train.sh:2)"),
         ("export A=1\n" + f"[[ {'$(cd /)' * 5000} ]]\n" * 4, "does too much to follow (/job/train.sh:"),
         (
             "export A=1\n" + "x=${A//1/2}${A//1/2}${A//1/2}" * 20_000 + "\n" * 9 + "x=$x" * 999_999,

@@ -53,7 +53,7 @@ def examples(*rows: str) -> str:
         ),
         (
             "pass: [{files: {/proc/sys/vm/max_map_count: {error: EACCES}}}]",
-            "SITE101 pass[0]: expected pass, got unknown: /proc/sys/vm/max_map_count may not be read by this user",
+            "SITE101 pass[0]: expected pass, got unknown: /proc/sys/vm/max_map_count cannot be read by this user",
         ),
         (
             "pass: [{covered: []}]",

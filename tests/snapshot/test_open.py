@@ -243,7 +243,7 @@ def test_a_member_that_stands_twice(tmp_path: Path) -> None:
             member = tarfile.TarInfo("manifest.json")
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
-    assert "manifest.json: the member stands twice" in refused(path)
+    assert "manifest.json: duplicate member" in refused(path)
 
 
 def bomb(path: Path, gigabytes: int) -> Path:
@@ -362,7 +362,7 @@ def test_what_is_not_there_or_not_readable(tmp_path: Path) -> None:
         ('{"schema": "envtune.snapshot/1", "euid": "0"}', "euid: a whole number"),
         ('{"schema": "envtune.snapshot/1", "euid": true}', "euid: a whole number"),
         ('{"schema": "envtune.snapshot/1", "environ": ["a"]}', "environ: a mapping"),
-        ('{"schema": "envtune.snapshot/1", "environ": {"A": ["x"]}}', "environ.A: a text is expected, not a list"),
+        ('{"schema": "envtune.snapshot/1", "environ": {"A": ["x"]}}', "environ.A: expected a text, not a list"),
         ('{"schema": "envtune.snapshot/1", "cwd": "home"}', "cwd: an absolute path"),
         ('{"schema": "envtune.snapshot/1", "target": {"pid": "7"}}', "target.pid: a whole number"),
         ('{"schema": "envtune.snapshot/1", "covered": "/etc"}', "covered: a list"),
@@ -382,7 +382,7 @@ def test_a_manifest_that_is_wrong(tmp_path: Path, manifest: str, words: str) -> 
         ("files", {"/etc/../x": "x"}, "no `..`"),
         ("files", {"/etc/": "x"}, "final `/`"),
         ("files", {"/x": 5}, "files: /x: a text or a mapping"),
-        ("files", {"/x": {"content": "x"}}, "files: /x: content: content is not a key that is known here"),
+        ("files", {"/x": {"content": "x"}}, "files: /x: content: content is not a known key"),
         ("files", {"/x": {"mode": 644}}, "an octal mode in quotes"),
         ("files", {"/x": {"mode": "0999"}}, "an octal mode"),
         ("files", {"/x": {"dir": "a"}}, "a list"),
@@ -400,7 +400,7 @@ def test_a_manifest_that_is_wrong(tmp_path: Path, manifest: str, words: str) -> 
         (
             "commands",
             {"npu-smi info": {"out": "x"}},
-            "commands: npu-smi info: out: out is not a key that is known here",
+            "commands: npu-smi info: out: out is not a known key",
         ),
         ("commands", {"npu-smi info": {"error": "gone"}}, "gone is not one of missing, denied, timeout"),
         ("commands", {"npu-smi info": {"rc": "0"}}, "rc: a whole number"),
@@ -412,7 +412,7 @@ def test_a_manifest_that_is_wrong(tmp_path: Path, manifest: str, words: str) -> 
         ("processes", [{"pid": 1 << 63}], "processes[0].pid: a whole number"),
         ("processes", [{"pid": 1, "argv": [1]}], "processes[0].argv[0]: a text"),
         ("processes", [{"pid": 1, "started": "yesterday"}], "started: a number"),
-        ("listeners", [{"address": "0.0.0.0", "port": 70000}], "listeners[0].port: 70000: must lie in 0 .. 65535"),
+        ("listeners", [{"address": "0.0.0.0", "port": 70000}], "listeners[0].port: 70000: must be in 0 .. 65535"),
         ("listeners", [{"port": 7}], "address is missing"),
         ("interfaces", [{"addresses": ["192.0.2.1"]}], "name is missing"),
         ("interfaces", [{"name": "eth0", "addresses": "192.0.2.1"}], "addresses: a list"),
@@ -460,7 +460,7 @@ def test_the_reader_is_told_in_both_languages(tmp_path: Path, lang: str, words: 
     path = archive(tmp_path / "a.tgz", {"files/x": "../../out"})
     with pytest.raises(SnapshotError) as caught:
         open_snapshot(path)
-    assert caught.value.to("en") == f"{path}: files/x: the link leads out of the snapshot (../../out)"
+    assert caught.value.to("en") == f"{path}: files/x: the link points outside the snapshot (../../out)"
     assert caught.value.to("zh") == f"{path}: files/x：链接指向快照之外（../../out）"
     argv = [sys.executable, "-m", "envtune", "check", "--snapshot", str(path), "--lang", lang]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)

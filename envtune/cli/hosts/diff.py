@@ -27,7 +27,8 @@ addresses, process ids and times are not compared. Examples:
   envtune diff golden.tar.gz             this host with a recorded one
   envtune diff a.json b.json -s CANN     only the checks of a family
 
-Exit status: 0 no differences, 1 differences, 2 usage, 3 no known differences, but something could not be compared.
+Exit status: 0 no differences, 1 differences, 2 usage error, 3 no known differences, but something could not
+be compared.
 """
 )
 HERE = "-"  # this host
@@ -39,7 +40,7 @@ SELECT = typer.Option(
     "-s",
     help=N_("Run only these checks: ids, id prefixes, names or tags (comma-separated or repeated)."),
 )
-VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("All that the checks found."))
+VERBOSE = typer.Option(False, "--verbose", "-v", help=N_("Everything the checks found."))
 
 
 def command(

@@ -53,7 +53,7 @@ def named_snapshots(named: Optional[Sequence[Path]], further: Optional[Sequence[
     """
     if further and not named:
         raise UsageError(
-            Message("{word}: checks are named with --select, recorded hosts with --snapshot", word=str(further[0]))
+            Message("{word}: use --select for checks and --snapshot for recorded hosts", word=str(further[0]))
         )
     if not named:
         return None
@@ -76,13 +76,13 @@ def _compared(paths: Sequence[Path], question: Question, answer: Answer) -> int:
         if output.format not in options.FORMATS:
             raise UsageError(
                 Message(
-                    "--format {format}: a comparison of hosts has these formats only: {formats}",
+                    "--format {format}: comparing hosts supports only {formats}",
                     format=output.format,
                     formats=enumerated(options.FORMATS),
                 )
             )
     if question.target.probe:
-        raise UsageError(Message("--probe connects to the job's hosts, which a recorded host cannot do"))
+        raise UsageError(Message("--probe connects to the job's hosts, which is not possible for a recorded host"))
     read, unread = _check_all(paths, question, Progress(len(paths), answer.lang))
     comparison = compare(labelled(read), unread)
     written = options.write(answer.wanted, lambda output: _document(comparison, output, answer), answer.lang)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from envtune.policy.review import ReviewedWaiver
 
 HELP = N_(
-    """Write a site's policy, or check one.
+    """Write or check a site's policy.
 
 \b
   envtune policy init --from-host -o FILE      golden values from this host
@@ -30,7 +30,8 @@ HELP = N_(
 The policy in use is the first of: --policy FILE, the variable ENVTUNE_POLICY, envtune.yaml in this directory or the
 nearest one above it (never for root), /etc/envtune/policy.yaml.
 
-Exit status of check: 0 valid, 1 a waiver has expired or waives nothing, 2 the file is wrong or missing.
+Exit status of check: 0 valid, 1 a waiver has expired or waives nothing, 2 usage error, or the file is invalid or
+missing.
 """
 )
 ACTIONS = ("init", "check")
@@ -39,8 +40,8 @@ FILE = typer.Argument(None, metavar="[FILE]", help=N_("The policy to check (defa
 FROM_HOST = typer.Option(False, "--from-host", help=N_("Take the golden values from this host."))
 FROM_SNAPSHOT = typer.Option(None, "--from-snapshot", metavar="FILE", help=N_("Take them from a recorded host."))
 OUTPUT = typer.Option(None, "--output", "-o", metavar="FILE", help=N_("The file to write (default: standard output)."))
-SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Try the waivers on recorded hosts, not on this one."))
-WITHIN = typer.Option(30, "--within", metavar="DAYS", min=0, help=N_("List waivers that expire in so many days."))
+SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Check the waivers on recorded hosts instead of this one."))
+WITHIN = typer.Option(30, "--within", metavar="DAYS", min=0, help=N_("List waivers that expire within this many days."))
 
 
 def command(
@@ -67,7 +68,7 @@ def command(
 
     loaded = load_with_policy(catalog, lang, file, profile)
     if loaded.policy is None:
-        raise UsageError(Message("there is no policy; write one with envtune policy init, or name the file"))
+        raise UsageError(Message("no policy found; create one with envtune policy init, or specify the file"))
     reviewed = _reviewed(loaded, snapshot, within)
     if format_ == "json":
         options.print_json(_data(loaded, reviewed), 1)
@@ -193,7 +194,7 @@ def _remarks(row: ReviewedWaiver) -> Iterator[tuple[Text, Text]]:
     elif row.state == SOON:
         yield Message("expires soon"), Message("fix the finding, or agree on a new date")
     if row.used is False:
-        yield Message("not used"), Message("nothing is found that it waives: remove the entry")
+        yield Message("not used"), Message("it waives no finding: remove the entry")
 
 
 def _waiver_text(waiver: Waiver) -> Text:

@@ -98,7 +98,7 @@ def load_with_policy(
         if profile is not None:
             from envtune.errors import UsageError
 
-            raise UsageError(Message("--profile {name}: there is no policy; name it with --policy", name=profile))
+            raise UsageError(Message("--profile {name}: no policy found; specify one with --policy", name=profile))
         return Loaded(catalogue, None)
     from envtune.policy.apply import apply_policy
     from envtune.policy.find import policy_content

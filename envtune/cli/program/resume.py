@@ -12,18 +12,18 @@ from envtune.messages import N_, Message, enumerated
 HELP = N_(
     """Finish an interrupted fix run.
 
-What is done stays, what was only begun is ended, and what was not begun is done, as the run had planned it. A run that
-was interrupted while it was undone is undone further. Examples:
+Completed changes stay; started and remaining changes are completed as planned. A run that was interrupted during undo
+is undone completely. Examples:
 
 \b
   envtune resume                    the interrupted run
   envtune resume 20250102-030405    that run (envtune history lists them)
   envtune undo 20250102-030405      undo it instead
 
-Exit status: 0 all of it is done, 1 something could not be done, 2 usage error, 128+n ended by signal n.
+Exit status: 0 all changes are made, 1 something could not be done, 2 usage error, 128+n ended by signal n.
 """
 )
-RUN = typer.Argument(None, metavar="[RUN]", help=N_("The run; without it the interrupted one."))
+RUN = typer.Argument(None, metavar="[RUN]", help=N_("The run (default: the interrupted one)."))
 
 
 def command(
@@ -51,7 +51,7 @@ def _interrupted() -> str:
     if not names:
         raise UsageError(Message("no run was interrupted"))
     if len(names) > 1:
-        raise UsageError(Message("several runs were interrupted, name one: {runs}", runs=enumerated(names)))
+        raise UsageError(Message("several runs were interrupted; specify one: {runs}", runs=enumerated(names)))
     return names[0]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HELP = N_(
     """Write a new check, playbook or FAQ entry.
 
-The file is a skeleton that loads as it is: a check holds the example of its probe, a playbook that of its step. An
+The file is a skeleton that loads as it is: a check contains its probe's example, a playbook its step's. An
 existing file is never overwritten. Examples:
 
 \b
@@ -24,16 +24,16 @@ existing file is never overwritten. Examples:
   envtune new playbook raise-max-map-count --fixes SITE101 --catalog site
   envtune new faq S01 --fixes SITE101 --catalog site
 
-Exit status: 0, or 2.
+Exit status: 0 success, 2 error.
 """
 )
 KINDS = ("check", "playbook", "faq")
 KIND = typer.Argument(..., metavar="check|playbook|faq")
-ID = typer.Argument(..., metavar="ID", help=N_("Of the new entry: SITE101, raise-max-map-count, S01."))
+ID = typer.Argument(..., metavar="ID", help=N_("Id of the new entry, such as SITE101, raise-max-map-count or S01."))
 NAME = typer.Option("", "--name", metavar="NAME", help=N_("Name of a check or FAQ entry, in lower case."))
-PROBE = typer.Option("", "--probe", metavar="PROBE", help=N_("What a check reads; see `envtune list probes`."))
-STEP = typer.Option("", "--step", metavar="STEP", help=N_("What a playbook does; see `envtune list steps`."))
-FIXES = typer.Option("", "--fixes", metavar="ID", help=N_("The check that the playbook or FAQ entry is about."))
+PROBE = typer.Option("", "--probe", metavar="PROBE", help=N_("Probe that the check reads; see `envtune list probes`."))
+STEP = typer.Option("", "--step", metavar="STEP", help=N_("Step of the playbook; see `envtune list steps`."))
+FIXES = typer.Option("", "--fixes", metavar="ID", help=N_("The check to which the playbook or FAQ entry refers."))
 CATALOG = typer.Option(None, "--catalog", help=N_("Directory of the catalogue (default: the current one)."))
 
 

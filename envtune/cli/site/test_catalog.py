@@ -17,16 +17,16 @@ HELP = N_(
     """Run the examples of a site's catalogue.
 
 Every file is loaded first, as `envtune check --catalog DIR` does. Each example of a check is a small host on which the
-check must say what the example stands under: pass, fail, notapplicable or unknown. A line names file, line and what is
-missing or differs. Example:
+check must have the outcome under which it is listed: pass, fail, notapplicable or unknown. A line names file,
+line and what is missing or differs. Example:
 
 \b
   envtune test-catalog /etc/envtune
 
-Exit status: 0 all as expected, 1 something differs, 2 usage or a file that does not load, 3 no example was run.
+Exit status: 0 all as expected, 1 something differs, 2 usage error or a file that does not load, 3 no example was run.
 """
 )
-DIRECTORY = typer.Argument(..., metavar="DIR", help=N_("Holds checks/ and playbooks/, or checks themselves."))
+DIRECTORY = typer.Argument(..., metavar="DIR", help=N_("Directory with checks/ and playbooks/, or with checks."))
 
 
 def command(

@@ -19,12 +19,12 @@ Examples:
 \b
   envtune npu                          this host
   envtune npu --snapshot host.tar.gz   a recorded host
-  envtune npu --format json            the same for programs
+  envtune npu --format json            the same as data
 
-Exit status: 0 everything is known, 2 usage, 3 something is unknown or there is no NPU.
+Exit status: 0 everything is known, 2 usage error, 3 something is unknown or there is no NPU.
 """
 )
-SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Of a recorded host (directory or tar.gz)."))
+SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Show a recorded host (directory or tar.gz)."))
 
 
 def command(

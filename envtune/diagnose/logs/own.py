@@ -126,8 +126,9 @@ def find_own_logs(environ: Mapping[str, str]) -> OwnLogs:
 def _nothing_found(looked: Sequence[Looked]) -> Text:
     places = Joined([Joined(["  ", place.text], "") for place in looked], "\n")
     return Message(
-        "no log named and none of yours found; looked in\n{places}\n"
-        "name one: `envtune diagnose train.log`, a directory, or `... 2>&1 | envtune diagnose -`",
+        "no log given, and none of yours found; looked in\n"
+        "{places}\n"
+        "specify one: `envtune diagnose train.log`, a directory, or `... 2>&1 | envtune diagnose -`",
         places=places,
     )
 

@@ -148,9 +148,9 @@ def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optio
         return None
     name = _program(argv[0])
     if name in _SHELLS:
-        return Message("envtune runs no shell ({argv})", argv=argv[0])
+        return Message("envtune does not run shells ({argv})", argv=argv[0])
     if name not in PROGRAMS:
-        return Message("{name} is not among the programs envtune runs", name=name)
+        return Message("{name} is not one of the programs that envtune runs", name=name)
     words = [word for part in argv[1:] for word in ([part] if name == "python" else part.split())]
     found = _word_refusal(name, words)
     if found is not None or name == "python":
@@ -160,11 +160,11 @@ def _command_refusal(argv: Sequence[str], operation: Mapping[str, Any]) -> Optio
 
 def _word_refusal(name: str, words: Sequence[str]) -> Optional[Text]:
     if any(_FIRMWARE.search(word) for word in words):
-        return Message("envtune installs no driver and no firmware")
+        return Message("envtune does not install drivers or firmware")
     if _default_prefix(words):
-        return Message("envtune installs nothing over /usr or /usr/local")
+        return Message("envtune does not install into /usr or /usr/local")
     if name == "systemctl" and _STOPPING & set(words) and any(_FIREWALLS.fullmatch(word) for word in words):
-        return Message("envtune stops no firewall")
+        return Message("envtune does not stop firewalls")
     wrong = _forbidden(PROGRAMS[name], words)
     return Message("envtune does not run {name} {wrong}", name=name, wrong=wrong) if wrong else None
 
@@ -177,7 +177,7 @@ def _option_refusal(name: str, words: Sequence[str]) -> Optional[Text]:
         known = re.fullmatch(OPTIONS[name], word) or not word.startswith("-")
         if not known or (word == "-o" and not re.fullmatch(_APT_SETTING, following)):
             option = f"{word} {following}" if known else word
-            return Message("envtune does not give {name} the option {option}", name=name, option=option)
+            return Message("envtune does not use the option {option} of {name}", name=name, option=option)
     return None
 
 
@@ -227,9 +227,9 @@ def _python_refusal(words: Sequence[str]) -> Optional[Text]:
         if word == "-c":
             return _code_refusal(following)
         if not word.startswith("-"):
-            return Message("envtune runs no Python script ({word})", word=word)
+            return Message("envtune does not run Python scripts ({word})", word=word)
         if not re.fullmatch(_PYTHON_OPTIONS, word):
-            return Message("envtune does not give {name} the option {option}", name="python", option=word)
+            return Message("envtune does not use the option {option} of {name}", name="python", option=word)
     return None
 
 
@@ -249,7 +249,7 @@ def _pip_refusal(words: Sequence[str]) -> Optional[Text]:
         value = next(rest, "") if form else ""
         if form is None or not re.fullmatch(form, value):
             option = f"{word} {value}".rstrip()
-            return Message("envtune does not give {name} the option {option}", name="pip", option=option)
+            return Message("envtune does not use the option {option} of {name}", name="pip", option=option)
     return None
 
 
@@ -264,16 +264,16 @@ def _code_refusal(code: str) -> Optional[Text]:
 
 # ---------------------------------------------------------------------- files
 
-_ACCOUNTS = Message("envtune does not touch accounts, logins and mounts")
-_STARTED = Message("envtune writes nothing there: what is in it is run by the system, as root or as whoever logs in")
+_ACCOUNTS = Message("envtune does not change accounts, logins and mounts")
+_STARTED = Message("envtune does not write there: the system runs its contents, as root or as the user who logs in")
 _NO_WRITE: Sequence[tuple[str, Text]] = (
     (
         r"/(usr/(local/)?)?(s?bin|libexec)/.*",
-        Message("envtune changes no program of the system, nor what python3 leads to"),
+        Message("envtune changes neither system programs nor the target of python3"),
     ),
     (
         r".*/(opp|op_impl|tbe|fwkacllib|ascend-toolkit|opp_kernel)/.*[.]py",
-        Message("envtune edits no source of the operator library"),
+        Message("envtune does not edit sources of the operator library"),
     ),
     (
         r".*/(torch|torch_npu)/.*[.]py",
@@ -281,16 +281,16 @@ _NO_WRITE: Sequence[tuple[str, Text]] = (
     ),
     (
         r".*[.](py|pyc|pyi|pth|egg-link|so([.][0-9]+)*)|.*/pyvenv[.]cfg",
-        Message("envtune writes no code and no path of Python there"),
+        Message("envtune does not write Python code or paths there"),
     ),
     (
         r"/(boot|dev|sys/power|sys/firmware)/.*|/sys/bus/.*|/sys/.*/(unbind|bind|remove|reset|rescan)|/proc/(?!sys/).*",
-        Message("envtune does not touch boot files, devices and buses"),
+        Message("envtune does not change boot files, devices and buses"),
     ),
     (
         r"/proc/sys/(kernel/(core_pattern|modprobe|hotplug|poweroff_cmd|usermodehelper/.*)|fs/binfmt_misc/.*)"
         r"|/sys/(kernel/(?!mm/).*|fs/.*|class/firmware/.*)|/sys/.*/(uevent_helper|release_agent|uevent)",
-        Message("the kernel would run what is written there"),
+        Message("the kernel would execute what is written there"),
     ),
     (
         r"/etc/((passwd|shadow|group|gshadow|fstab|subuid|subgid)-?|sudoers([.]d/.*)?|ssh/.*|pam[.](d/.*|conf)|security/.*"
@@ -339,9 +339,9 @@ _SYSCTL_PROGRAMS = re.compile(
 def _file_refusal(operation: Mapping[str, Any]) -> Optional[Text]:
     path, content = operation["path"], operation["content"]
     if content is None and re.match("(/var)?/tmp/", path):
-        return Message("envtune removes nothing below /tmp")
+        return Message("envtune does not remove anything below /tmp")
     if "/sysctl" in path and content is not None and _SYSCTL_PROGRAMS.search(base64.b64decode(content)):
-        return Message("{path}: {reason}", path=path, reason=Message("the kernel would run what is written there"))
+        return Message("{path}: {reason}", path=path, reason=Message("the kernel would execute what is written there"))
     if _MAY_WRITE.fullmatch(path):
         return None
     for pattern, reason in _NO_WRITE:
@@ -353,5 +353,5 @@ def _file_refusal(operation: Mapping[str, Any]) -> Optional[Text]:
 def _tree_refusal(path: str) -> Optional[Text]:
     """Refuse to replace a tree that is a directory of the system rather than a distribution's."""
     if len(path.split("/")) < 5 or re.match("/(usr/(local/)?)?s?bin/(python|pip)[0-9.]*$", path):
-        return Message("{path}: envtune does not replace directories of the system", path=path)
+        return Message("{path}: envtune does not replace system directories", path=path)
     return None

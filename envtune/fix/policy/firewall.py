@@ -54,11 +54,11 @@ def firewall_violation(program: str, argv: Sequence[str]) -> Optional[Text]:
     match = next((match for form in forms if (match := re.fullmatch(form, line))), None)
     if match is None:
         return Message(
-            "envtune gives {program} only rules for named peers and ports, not: {line}", program=program, line=line
+            "envtune passes {program} only rules for given peers and ports, not: {line}", program=program, line=line
         )
     for source in re.split("[, {}]+", match.groupdict().get("source") or ""):
         if source and not _is_narrow(source):
-            return Message("{source} is everybody, or nobody that can be a peer", source=source)
+            return Message("{source} matches every host, or no possible peer", source=source)
     return None
 
 
@@ -69,13 +69,13 @@ def missing_position_guard(operation: Mapping[str, Any]) -> Optional[Text]:
     if not among_others or "given" in operation:
         return None
     line = " ".join(argv)
-    return Message("no `given` says what the place of this rule rests on: {line}", line=line)
+    return Message("no `given` shows on what the position of this rule is based: {line}", line=line)
 
 
 def foreign_files(operation: Mapping[str, Any]) -> Optional[Text]:
     """Return why a file is not the command's own, to be put back when it is undone; None where all are."""
     path = next((path for path in operation.get("files", ()) if not re.fullmatch(_FILES, path)), None)
-    return None if path is None else Message("{path} is no file that the command writes", path=path)
+    return None if path is None else Message("{path} is not a file that the command writes", path=path)
 
 
 def _is_narrow(source: str) -> bool:

@@ -34,8 +34,8 @@ def contrast(name: str, value: Optional[str], other: Optional[str]) -> Text:
         return value_text(name, value)
     entries, others = value.split(":"), other.split(":")
     gone, more = _missing(others, entries), _missing(entries, others)
-    parts = [Message("without {paths}", paths=_shown(gone))] if gone else []
-    parts += [Message("with {paths}", paths=_shown(more))] if more else []
+    parts = [Message("lacks {paths}", paths=_shown(gone))] if gone else []
+    parts += [Message("also has {paths}", paths=_shown(more))] if more else []
     return clauses(parts) if parts else Message("the same entries in another order")
 
 

@@ -25,23 +25,24 @@ MAX_MENTIONS = 8  # mentions that are shown
 MAX_FINDINGS = 6  # findings of one diagnosis that are shown one by one
 
 ATTACH = Message(
-    "Attach the complete logs of all ranks, the plog of that run ($HOME/ascend/log) and the file that this writes:"
+    "Attach the complete logs of all ranks, the plog of that run ($HOME/ascend/log) "
+    "and the file written by this command:"
 )
 SNAPSHOT = "envtune snapshot -o host.tar.gz"
 HEADINGS: Mapping[str, Text] = {
     "log": Message("log"),
-    "says": Message("says"),
+    "says": Message("details"),
     "where": in_context("text", "where"),
     "cause": Message("cause"),
     "here": Message("host"),
-    "codes": Message("Error codes in these lines (envtune explain CODE tells more):"),
-    "also": Message("Also found (envtune explain ID tells more):"),
+    "codes": Message("Error codes in these lines (details: envtune explain CODE):"),
+    "also": Message("Also found (details: envtune explain ID):"),
     "waited": Message("Only waited for another rank, not the cause:"),
     "consequences": Message("Followed from it, not the cause:"),
     "harmless": Message("Harmless, nothing to do:"),
-    "hints": Message("Weak signs only; perhaps worth a look:"),
-    "states": Message("What the tables of npu-smi in these logs say:"),
-    "mentions": Message("Found, and not taken for an event:"),
+    "hints": Message("Weak signs only; possibly relevant:"),
+    "states": Message("From the npu-smi tables in these logs:"),
+    "mentions": Message("Found, but not counted as an error:"),
 }
 MENTIONS: Mapping[str, Text] = {
     "code": Message("a line of source code"),
@@ -55,21 +56,21 @@ MENTIONS: Mapping[str, Text] = {
     "document": Message("a document that explains errors"),
     "chat": Message("talk about errors in a chat"),
     "catalogue": Message("a page that quotes several known errors"),
-    "steps": Message("the run went on: steps follow"),
-    "recovered": Message("the run went on: a retry succeeded"),
-    "caught": Message("the run went on: the error was caught"),
-    "succeeded": Message("the run ended well afterwards"),
+    "steps": Message("the run continued: steps follow"),
+    "recovered": Message("the run continued: a retry succeeded"),
+    "caught": Message("the run continued: the error was caught"),
+    "succeeded": Message("the run ended successfully afterwards"),
 }
-LOW_CONFIDENCE = Message("low confidence: only weak signs speak for it, and nothing else answers")
+LOW_CONFIDENCE = Message("low confidence: only weak signs support it, and there is no other explanation")
 UNDECIDED_ORDER = Message(
-    "The first two happened on different hosts, and nothing tells how far their clocks are apart: look at both."
+    "The first two occurred on different hosts, and the logs do not show the offset between their clocks: check both."
 )
 ALL_WAITED = Message(
-    "In these logs everybody only waited: the log of the rank that failed or hung is not among them, or says nothing."
+    "All ranks in these logs only waited: the log of the rank that failed or hung is missing or shows no error."
 )
 NO_ERROR_LINE = Message("No line looks like an error, either.")
 FIRST_ERROR = Message("The first line that looks like an error")
-SEND = Message("To ask for help, send the whole log and the file that this command writes:")
+SEND = Message("To get help, send the complete log and the file that this command writes:")
 
 
 def nothing_known(report: DiagnosisReport) -> Text:
@@ -247,21 +248,23 @@ def here(diagnosis: Diagnosis) -> Text:
     """Return what the host says to it, in one sentence that begins with the verdict."""
     fix = diagnosis.past_fix
     if diagnosis.history == "fixed" and fix is not None:
-        return Message("was so, is fixed now: run {run} of envtune fix ({time})", run=fix.run, time=fix.time)
+        return Message("was the case, fixed now: run {run} of envtune fix ({time})", run=fix.run, time=fix.time)
     if diagnosis.history == "before" and fix is not None:
-        return Message("was fixed already when this was logged (run {run}): the cause must be another one", run=fix.run)
+        return Message("already fixed when this was logged (run {run}): there must be another cause", run=fix.run)
     if diagnosis.verdict == PROVED and diagnosis.history == "again":
-        return Message("proved again: it is so on the host that was asked")
+        return Message("confirmed again on the checked host")
     if diagnosis.verdict == UNCHECKED:
         return _unchecked(diagnosis)
     return _VERDICTS[diagnosis.verdict]
 
 
 _VERDICTS: Mapping[str, Text] = {
-    PROVED: Message("proved: it is so on the host that was asked"),
-    LIKELY: Message("likely: this speaks for it, and does not prove it"),
-    RULED_OUT: Message("ruled out: it is not so now; the log is of another host or job, or it has been repaired since"),
-    NOT_HERE: Message("not here: nothing on the host that was asked speaks for it; its cause may lie elsewhere"),
+    PROVED: Message("confirmed on the checked host"),
+    LIKELY: Message("likely: the host supports it, but does not prove it"),
+    RULED_OUT: Message(
+        "ruled out: this is not the case now; the log is from another host or job, or it has been fixed since"
+    ),
+    NOT_HERE: Message("not confirmed: no check on this host supports this cause"),
 }
 
 
@@ -279,10 +282,10 @@ def can_be_checked(entry: FaqEntry) -> bool:
 def _unchecked(diagnosis: Diagnosis) -> Text:
     entry = diagnosis.candidate.entry
     if not can_be_checked(entry):
-        return Message("could not check: no check of a host can prove it")
+        return Message("could not be checked: no check on a host can prove it")
     if not diagnosis.findings:
-        return Message("could not check: no host was asked")
-    return Message("could not check: what would tell could not be read")
+        return Message("could not be checked: no host was checked")
+    return Message("could not be checked: the required data could not be read")
 
 
 def why_not_checked(diagnosis: Diagnosis) -> Optional[Text]:
@@ -291,7 +294,8 @@ def why_not_checked(diagnosis: Diagnosis) -> Optional[Text]:
         return None
     host, ids = printable(diagnosis.candidate.host), ",".join(diagnosis.candidate.entry.checks)
     return Message(
-        "not here: it failed on {host}, and this is {elsewhere}. There: envtune check --select {ids}",
+        "not checked here: it failed on {host}, and this is {elsewhere}. "
+        "On that host, run: envtune check --select {ids}",
         host=host,
         elsewhere=diagnosis.elsewhere,
         ids=ids,
@@ -354,7 +358,7 @@ class Todo(NamedTuple):
 _LABELS: Mapping[str, Text] = {
     "host": Message("fix"),
     "code": Message("code"),
-    "escalate": Message("ask"),
+    "escalate": Message("get help"),
     "ignore": Message("fix"),
     "look": in_context("text", "look"),
 }
@@ -362,10 +366,8 @@ _RUN_ONCE = Message("Runs the job once with other settings, for this run only; n
 
 
 _EXPORT = Message("In the shell that starts the job, or in its launch script, on every host:")
-_SHOW_HERE = Message("Shows the repair; --apply makes it, envtune undo takes it back:")
-_SHOW_THERE = Message(
-    "On the host where it failed, this shows what can be repaired; --apply does it, envtune undo takes it back:"
-)
+_SHOW_HERE = Message("Shows the fix; --apply applies it, envtune undo undoes it:")
+_SHOW_THERE = Message("On the host where it failed, this shows the fix; --apply applies it, envtune undo undoes it:")
 
 
 def todo(diagnosis: Diagnosis, target: str) -> Todo:
@@ -373,7 +375,7 @@ def todo(diagnosis: Diagnosis, target: str) -> Todo:
     entry = diagnosis.candidate.entry
     remedy = fill(entry.remedy, diagnosis.candidate.groups)
     if diagnosis.history == "fixed" and diagnosis.past_fix is not None:
-        explanation = Message("Nothing is left to do here. To take the repair back:")
+        explanation = Message("Nothing left to do here. To undo the fix:")
         return Todo(_LABELS["host"], remedy, f"envtune undo {diagnosis.past_fix.run}", explanation)
     if entry.side == "escalate":
         return Todo(_LABELS["escalate"], remedy, SNAPSHOT, ATTACH)

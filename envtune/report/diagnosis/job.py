@@ -13,22 +13,22 @@ from envtune.report.layout import printable
 MAX_CANDIDATES = 16  # processes that are listed
 
 HEADING = Message("The process that failed first:")
-CANDIDATES = Message("The logs do not tell which process failed first. It is one of these:")
+CANDIDATES = Message("The logs do not show which process failed first. It is one of these:")
 _WHY: Mapping[str, Text] = {
-    failures.FAILED: Message("it failed with an error of its own"),
+    failures.FAILED: Message("it failed with its own error"),
     failures.KILLED: Message("it was killed"),
     failures.REPORTED: Message("its launcher reports that it ended with an error"),
     claims.NOT_CONNECTED: Message("it did not connect to the others"),
-    claims.LOST: Message("it stopped answering: its heartbeat was lost"),
-    claims.LINK: Message("it is an end of a link on which packets were not answered"),
-    claims.TLS: Message("its TLS switch differs from that of the others"),
-    root.BEHIND: Message("it was in another collective than the others"),
-    root.LATE: Message("it came long after the others had begun to wait"),
+    claims.LOST: Message("it stopped responding: its heartbeat was lost"),
+    claims.LINK: Message("packets on one of its links were not acknowledged"),
+    claims.TLS: Message("its TLS setting differs from the others'"),
+    root.BEHIND: Message("it ran a different collective operation than the others"),
+    root.LATE: Message("it arrived long after the others started waiting"),
     root.ITSELF: Message("its device waited for itself while others waited for it"),
     root.AWAITED: Message("the others waited for it"),
     root.SILENT: Message("it reports nothing while the others waited"),
     root.ENDED: Message("its log ends before those of the others"),
-    root.NO_LOG: Message("there is no log of it among these"),
+    root.NO_LOG: Message("these logs do not include its log"),
 }
 
 
@@ -41,7 +41,7 @@ def about(job: Verdict) -> Iterator[tuple[Text, tuple[Text, ...]]]:
         lines = tuple(_line(own) for own in job.candidates[:MAX_CANDIDATES])
         yield CANDIDATES, (*lines, Literal(f"… ({more})")) if more > 0 else lines
     if job.missing:
-        yield Message("Ranks that did not connect, or of which there is no log:"), (Literal(ranges(job.missing)),)
+        yield Message("Ranks that did not connect or have no log:"), (Literal(ranges(job.missing)),)
 
 
 def _line(own: Root) -> Text:

@@ -53,7 +53,7 @@ def _mode(folder: Directory, path: str) -> int | None:
             raise PermissionError(13, os.strerror(13))
         return None
     if not stat.S_ISREG(status.st_mode):  # a link, a device, a directory: replacing it would destroy it
-        raise NotWrittenError(path, Message("it is there, and is no regular file"))
+        raise NotWrittenError(path, Message("it exists and is not a regular file"))
     return stat.S_IMODE(status.st_mode)
 
 

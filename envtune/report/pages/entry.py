@@ -27,15 +27,15 @@ SIDES: Mapping[str, Text] = {
     "escalate": Message("the vendor's support, with the logs"),
     "ignore": Message("nobody: it is harmless"),
 }
-_BY_HAND = Message("the host's administrator: no check of envtune tells it")
+_BY_HAND = Message("the host's administrator: no check of envtune can determine it")
 SAFETY: Mapping[str, Text] = {
-    "safe": Message("safe: running jobs do not notice"),
+    "safe": Message("safe: running jobs are not affected"),
     "confirm": Message("asks before it changes anything"),
     "manual": Message("by hand: envtune only shows the steps"),
 }
 DISRUPTION: Mapping[str, Text] = {
     "none": Message("interrupts nothing"),
-    "job": Message("the job must be started again"),
+    "job": Message("the job must be restarted"),
     "service": Message("a service is restarted"),
     "reboot": Message("the server restarts"),
 }
@@ -114,10 +114,10 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     yield Section(Message("Expected"), "text", (describe(check.expect),))
     yield Section(Message("Applies to"), "list", tuple(_facts(check.applies)))
     rows = (
-        Message("{severity} where {facts}", severity=SEVERITIES[row.severity], facts=listed(_conditions(row)))
+        Message("{severity} if {facts}", severity=SEVERITIES[row.severity], facts=listed(_conditions(row)))
         for row in check.severity_by
     )
-    yield Section(Message("Severity elsewhere"), "list", tuple(rows))
+    yield Section(Message("Severity in other cases"), "list", tuple(rows))
     yield Section(Message("How to fix it"), "text", (check.remedy,) if check.remedy else ())
     lines = [*check.commands, *(command for _, commands in check.commands_by for command in commands)]
     for kind, heading in (("fix", Message("Commands that fix it")), ("look", Message("Commands that show more"))):
@@ -125,7 +125,7 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
         yield Section(heading, "code", tuple(Literal(line) for line in shown if line))
     playbooks = [p for p in catalogue.playbooks if check.id in p.fixes]
     yield Section(Message("Playbooks"), "list", tuple(_link(p.id, p.title) for p in playbooks))
-    yield Section(Message("When a failure is no problem"), "list", check.falsepositives)
+    yield Section(Message("When to ignore a failure"), "list", check.falsepositives)
     titles = {id_: entry.title for entry in catalogue.faq for id_ in (entry.id, *entry.aliases)} if check.faq else {}
     yield Section(Message("Known errors"), "list", tuple(_link(i, titles.get(i)) for i in check.faq))
 
@@ -177,19 +177,19 @@ def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
     titles = {check.id: check.title for check in catalogue.checks} if entry.checks else {}
     for heading, criteria in (
         (Message("What proves it on the host"), entry.proves),
-        (Message("What makes it likelier, and does not prove it"), entry.favours),
+        (Message("What makes it more likely, but does not prove it"), entry.favours),
         (Message("What rules it out"), entry.rules_out),
     ):
         yield Section(heading, "list", tuple(_criterion(criterion, titles) for criterion in criteria))
     run = (Literal(f"{entry.run} CMD"),) if entry.run else ()
-    yield Section(Message("What to run instead of a repair"), "code", run)
+    yield Section(Message("What to run instead of a fix"), "code", run)
     repairable = entry.side == "host" and entry.checks and not entry.run
     repair = (Literal(f"envtune fix --faq {entry.id}"),) if repairable else ()
-    yield Section(Message("What can be repaired, on the host"), "code", repair)
+    yield Section(Message("What can be fixed, on the host"), "code", repair)
     regexes = tuple(Literal(signature.regex) for signature in entry.signatures if not signature.tokens)
     yield Section(Message("How it looks in a log (regular expressions)"), "code", regexes)
     words = tuple(Literal(" + ".join(signature.tokens)) for signature in entry.signatures if signature.tokens)
-    yield Section(Message("What one message of a log holds, in any order and spelling"), "list", words)
+    yield Section(Message("Words in one log message, in any order and spelling"), "list", words)
     versions = tuple(Literal(f"{name} {wanted}") for name, wanted in entry.versions.items())
     yield Section(Message("Versions"), "list", versions)
     yield Section(Message("Also known as"), "list", tuple(Literal(alias) for alias in entry.aliases))
@@ -217,7 +217,7 @@ def _criterion(criterion: Criterion, titles: Mapping[str, Text]) -> Text:
 def _playbook(playbook: Playbook, catalogue: Catalogue) -> Iterator[Section]:
     titles = {check.id: check.title for check in catalogue.checks}
     fixes = tuple(_link(id_, titles.get(id_)) for id_ in playbook.fixes)
-    yield Section(Message("Repairs"), "list", fixes)
+    yield Section(Message("Fixes"), "list", fixes)
     yield Section(Message("Steps"), "steps", tuple(_steps(playbook)))
 
 

@@ -262,7 +262,7 @@ def released_as(torch: str) -> Optional[str]:
 
 TIERS: Mapping[str, Text] = {
     "matched": Message("matched, a released combination"),
-    "compatible": Message("compatible (looser tier than matched)"),
+    "compatible": Message("compatible (weaker than matched)"),
     "refused": Message("a wheel of torch_npu requires the torch of its own release"),
 }
 
@@ -284,7 +284,7 @@ def pair_reading(subject: str, pair: Text, verdict: MatrixVerdict) -> Reading:
         return Reading(subject, None, evidence, pair, verdict.expected, reason=reason)
     shown = Message("{pair}: {tier} (data of {month})", pair=pair, tier=TIERS[verdict.tier], month=month)
     if verdict.stated:
-        tier = Message("as its metadata requires") if verdict.tier == "matched" else Message("its metadata refuses it")
+        tier = Message("as its metadata requires") if verdict.tier == "matched" else Message("its metadata excludes it")
         shown = Message(
             "{pair}: {tier}, {stated} (data of {month})", pair=pair, tier=tier, stated=verdict.stated, month=month
         )

@@ -32,7 +32,7 @@ from envtune.resources.python.distributions import requirements
 
 @probe("cann.torch_compatibility", formerly="compat_probes.torch")
 def torch(context: Context) -> Iterable[Reading]:
-    """Read what the matrix says of torch_npu with CANN, with torch and with Python.
+    """Read the compatibility matrix for torch_npu with CANN, with torch and with Python.
 
     Source: porting guide 003:3044 for the demand, the row's own source for each verdict.
     """
@@ -40,13 +40,13 @@ def torch(context: Context) -> Iterable[Reading]:
     torch_version, torch_npu = facts["torch"], facts["torch_npu"]
     for fact in (torch_version, torch_npu):
         if fact.value is None:
-            reason = fact.reason or Message("its version cannot be told")
+            reason = fact.reason or Message("its version is unknown")
             return [Reading(fact.name, None, Evidence(fact.source), reason=reason)]
     adapter = str(torch_npu.value)
     if adapter == "none":
         adapter = released_as(str(torch_version.value)) or "none"
     if adapter == "none":
-        raise NotApplicable(Message("torch_npu is none in the target Python"), torch_npu.source)
+        raise NotApplicable(Message("torch_npu is not installed in the target Python"), torch_npu.source)
     return _stack(context, adapter, str(torch_version.value))
 
 
@@ -95,8 +95,8 @@ def driver(context: Context) -> Iterable[Reading]:
 
 _ACCEPTS = {
     True: Message("accepts"),
-    False: Message("refuses"),
-    None: Message("is silent"),
+    False: Message("rejects"),
+    None: Message("does not mention it"),
     "unlisted": Message("does not list this pair"),
 }
 

@@ -114,7 +114,7 @@ def running_package(context: Context) -> DriverPackage:
 
 @probe("cann.driver_running")
 def driver_running(context: Context) -> Iterable[Reading]:
-    """Read whether the driver's files are of the version that runs; an upgrade takes effect with the next boot.
+    """Read whether the driver's files match the running driver; an upgrade takes effect at the next boot.
 
     Source: driver and firmware upgrade guide of the vendor (restart after the upgrade); `npu-smi info` prints the
     version of the loaded driver.
@@ -159,10 +159,10 @@ def _package_fact(context: Context, kind: str) -> Fact:
         if trace is None and not _may_be_unmounted(context):
             return Fact(kind, "none", error.path)
         if trace is None:
-            reason = Message("{path} is not mounted into this container: ask the host", path=error.path)
+            reason = Message("{path} is not mounted into this container: check on the host", path=error.path)
             return Fact(kind, None, error.path, reason)
         reason = Message(
-            "{path} is not there although {trace} is (a container sees it only when it is mounted)",
+            "{path} does not exist although {trace} does (in a container, it must be mounted)",
             path=error.path,
             trace=trace,
         )
@@ -201,7 +201,8 @@ def firmware_match(context: Context) -> Iterable[Reading]:
     except Missing as error:
         raise Undetermined(
             Message(
-                "{path} is not there, so the firmware cannot be compared (in a container ask the host)", path=error.path
+                "{path} does not exist, so the firmware cannot be compared (in a container, check on the host)",
+                path=error.path,
             ),
             error.path,
             driver.text,
@@ -235,8 +236,8 @@ def judge_firmware(driver: DriverPackage, firmware: DriverPackage) -> Reading:
     return Reading("firmware", None, evidence, shown, expected, reason=shown)
 
 
-_SAME_BUNDLE = Message("one delivery (equal package_version); ")
-_ACCEPTS = {True: Message("accepts it"), False: Message("refuses it"), None: Message("does not say")}
+_SAME_BUNDLE = Message("one release package (equal package_version); ")
+_ACCEPTS = {True: Message("accepts it"), False: Message("rejects it"), None: Message("does not say")}
 
 
 def _accepts(versions: Iterable[str], ranges: str) -> Optional[bool]:

@@ -29,7 +29,7 @@ def library_path(context: Context) -> Iterable[Reading]:
     unless both were mounted, and sets LD_LIBRARY_PATH instead.
     """
     if driver_trace(context) is None:
-        raise NotApplicable(Message("neither a driver nor an NPU device is here"), ", ".join(DEVICES))
+        raise NotApplicable(Message("no driver and no NPU device found"), ", ".join(DEVICES))
     found = find_library(context, DRIVER_LIBRARY)
     if isinstance(found, Reading):
         return [found]
@@ -55,13 +55,13 @@ def _missing(context: Context, found: NotFound) -> Reading:
         commands = (_export_command(dirname(shipped)),)
         return Reading(DRIVER_LIBRARY, False, found.evidence, shown, EXPECTED, commands=commands)
     if home is not None:
-        shown = Message("not found, and {tree} does not hold it", tree=home)
+        shown = Message("not found, and not in {tree}", tree=home)
     elif _smi_answers(context):
-        reason = Message("npu-smi runs, so the driver's libraries are in a directory that envtune does not know")
+        reason = Message("npu-smi runs, so the driver's libraries are in a directory unknown to envtune")
         return Reading(DRIVER_LIBRARY, None, found.evidence, None, EXPECTED, reason=reason)
     else:
         folder = f"{homes[0]}/lib64"
-        shown = Message("not found, and {directory} is not there: not installed, or not mounted", directory=folder)
+        shown = Message("not found, and {directory} does not exist: not installed or not mounted", directory=folder)
     return Reading(DRIVER_LIBRARY, False, found.evidence, shown, EXPECTED)
 
 

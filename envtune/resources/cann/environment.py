@@ -60,7 +60,7 @@ def sourced(context: Context) -> Iterable[Reading]:
 def _unknown(context: Context, name: str) -> Reading:
     """Return the reading of a variable whose value is unknown; `environment` stands for all of them."""
     environment = context.target.environment
-    evidence = Evidence(environment.place(name), f"{name} cannot be told")
+    evidence = Evidence(environment.place(name), f"{name} is unknown")
     return Reading(
         name, None, evidence, reason=environment.why_unknown(name), needs_privilege=environment.needs_privilege
     )
@@ -82,7 +82,7 @@ def needed_variables(install: Install) -> tuple[str, ...]:
 
 def _script(host: Host, install: Install) -> Optional[Reading]:
     """Return the reading of the environment script; None for an old tree, whose users write their own."""
-    expected = Message("set_env.sh beside or below the install")
+    expected = Message("set_env.sh in the install or its parent directory")
     paths = _script_places(install)
     for path in paths:
         try:
@@ -98,8 +98,8 @@ def _script(host: Host, install: Install) -> Optional[Reading]:
             )
     if install.generation == "fwkacllib":
         return None
-    shown = Message("not in {path} nor {parent}", path=install.path, parent=dirname(install.path))
-    return Reading("set_env.sh", False, Evidence(paths[0], "not there"), shown, expected)
+    shown = Message("neither in {path} nor in {parent}", path=install.path, parent=dirname(install.path))
+    return Reading("set_env.sh", False, Evidence(paths[0], "does not exist"), shown, expected)
 
 
 def _script_places(install: Install) -> list[str]:
@@ -135,7 +135,7 @@ def _below_install(context: Context, install: Install, name: str, value: str) ->
         below = any(install_root(context.host, path) == install.real for path in absolute_paths(value))
     except HostError as error:
         return _unreadable(name, evidence, error)
-    shown = Message("set") if below else Message("nothing of {tree} in it", tree=install.real)
+    shown = Message("set") if below else Message("no path below {tree} in it", tree=install.real)
     return Reading(name, below, evidence, shown, expected)
 
 
@@ -249,7 +249,7 @@ def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Readi
         )
         return Reading(subject, False, Evidence(searched, evidence.text), shown, expected)
     reason = Message(
-        "{root} exists, but none of the directories that hold AICPU kernels is there ({directories})",
+        "{root} exists, but none of the known directories with AICPU kernels does ({directories})",
         root=root,
         directories=", ".join(AICPU_PLACES),
     )

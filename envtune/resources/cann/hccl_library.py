@@ -50,7 +50,7 @@ def _whereabouts(context: Context) -> tuple[Text, Optional[str]]:
         return Message("not found; {reason}", reason=host_error_text(error)), None
     shipped = shipped_in(context.host, install)
     if shipped is None:
-        return Message("not found, and {tree} does not hold it", tree=install.real), None
+        return Message("not found, and not in {tree}", tree=install.real), None
     where = Message("not found; it is in {directory}", directory=dirname(shipped))
     return where, environment_script(context.host, install)
 

@@ -26,7 +26,7 @@ from envtune.resources.python.site import main_entry
 
 @action("cann.install_te", formerly="python.install", formerly_with={"what": "cann-wheels"})
 def install_te(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
-    """Replace te, topi and hccl of the job's Python by what the active CANN ships."""
+    """Replace te, topi and hccl of the job's Python with those of the active CANN."""
     return replacements(context, findings, options, choose)
 
 
@@ -110,4 +110,4 @@ def _note(installs: bool) -> Text:
         return Message(
             "compared with the wheel byte by byte afterwards; importing te needs the environment of set_env.sh"
         )
-    return Message("the tree's own is used once PYTHONPATH names it")
+    return Message("its own version is used once PYTHONPATH names the install tree")

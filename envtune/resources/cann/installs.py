@@ -57,7 +57,7 @@ def discover(context: Context) -> InstallSearch:
     active, why = _choose_active(host, variables, tuple(installs.values()))
     guess = context.target.environment.why_unknown(HOME_VARIABLES[0])
     if active is not None and guess is not None and not any(variables.get(name) for name in HOME_VARIABLES):
-        why = Message("the job's variables cannot be told, so {path} is taken", path=active.path)
+        why = Message("the job's variables are unknown, so {path} is used", path=active.path)
     if active is not None:
         installs.setdefault(active.path, active)
     return InstallSearch(tuple(installs.values()), tuple(broken), active, why, tuple(errors))
@@ -94,7 +94,7 @@ def _choose_active(
         return known or read_install(host, root, root), why
     if installs:
         path = installs[0].path
-        return installs[0], Message("no variable of the job names an install, so {path} is taken", path=path)
+        return installs[0], Message("no variable of the job names an install, so {path} is used", path=path)
     return None, Message("no install was found")
 
 
@@ -158,7 +158,7 @@ def installs(context: Context) -> Iterable[Reading]:
         )
     if not readings:
         absent = Message("no CANN toolkit and no nnae on this host")
-        readings.append(Reading("CANN", "absent", Evidence(CANN_BASE, "not there"), absent, expected))
+        readings.append(Reading("CANN", "absent", Evidence(CANN_BASE, "does not exist"), absent, expected))
     return readings
 
 
@@ -166,7 +166,7 @@ def _install_reading(install: Install, search: InstallSearch, expected: Text) ->
     evidence = Evidence(install.evidence.source, install.evidence.text)
     if install.strays:
         strays = ", ".join(install.strays)
-        shown = Message("mixed: most of it is {tree}, but {strays}", tree=install.real, strays=strays)
+        shown = Message("mixed: mostly {tree}, but {strays}", tree=install.real, strays=strays)
         return Reading(install.path, "mixed", Evidence(install.path, strays), shown, expected)
     if install.version is None:
         return Reading(install.path, None, evidence, None, expected, reason=install.evidence.reason)

@@ -43,7 +43,7 @@ def operators_match(context: Context) -> Iterable[Reading]:
     host, install = context.host, active_install(context)
     packages = _operator_packages(host, install)
     if not packages:
-        raise NotApplicable(Message("no operator package states a version of its own"), install.real)
+        raise NotApplicable(Message("no operator package has its own version"), install.real)
     toolkit = _toolkit_version(host, install)
     parts = {part: fields for part in TOOLKIT_PARTS for fields in [_part_fields(host, install, part)[1]] if fields}
     return [_reading(package, toolkit, install, parts) for package in packages]
@@ -127,7 +127,7 @@ def _reading(
         return Reading(package.name, "match", evidence, shown, expected)
     refused, accepted = _stated(package, parts)
     if refused:
-        shown = Message("{pair}: refused by {stated}", pair=pair, stated=refused)
+        shown = Message("{pair}: rejected by {stated}", pair=pair, stated=refused)
         return Reading(package.name, "mismatch", evidence, shown, expected)
     if accepted:
         shown = Message("{pair}: accepted by {stated}", pair=pair, stated=accepted)

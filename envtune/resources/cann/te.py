@@ -28,7 +28,7 @@ UNUSED = "left over, not imported"
 
 @probe("cann.te_content", formerly="te.content")
 def content(context: Context) -> Iterable[Reading]:
-    """Read for each package whether what the target imports is what the active CANN ships."""
+    """Read for each package whether the target imports the one that the active CANN ships."""
     install = active_install(context)
     python = distributions.environment(context).python
     readings = []
@@ -169,18 +169,21 @@ def _left_over(context: Context, install: Install, name: str, copy: distribution
         "{name} {version} of an older CANN left in {entry}", name=name, version=copy.version, entry=copy.entry
     )
     value: object = False
-    effect = Message("it is the one that is imported")
+    effect = Message("this one is imported")
     if path is not None and install_root(context.host, path) == install.real:
-        value, effect = UNUSED, Message("imported wherever PYTHONPATH does not name the tree first, as it does now")
+        value, effect = (
+            UNUSED,
+            Message("not imported now, but imported if PYTHONPATH does not name the install tree first"),
+        )
     elif context.target.environment.why_unknown("PYTHONPATH") is not None:
-        effect = Message("imported unless PYTHONPATH names the tree")
+        effect = Message("imported unless PYTHONPATH names the install tree")
     shown = Message("{copy}: {effect}", copy=copy_text, effect=effect)
     return Reading(name, value, evidence, shown, expected)
 
 
 @probe("cann.te_origin", formerly="te.origin")
 def origin(context: Context) -> Iterable[Reading]:
-    """Read whether te, topi and tvm come from one place: the active CANN's tree, or the site-packages that hold te.
+    """Read whether te, topi and tvm come from one place: the active CANN's tree, or the site-packages with te.
 
     Source: porting guide 003:3044 (te, cce and tvm are needed together). A tvm of PyPI (apache-tvm) is another one.
     """

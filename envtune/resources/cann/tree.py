@@ -75,7 +75,7 @@ def _missing_link(host: Host, path: str) -> Optional[BrokenInstall]:
     if not versions:
         return None
     listed = ", ".join(versions)
-    reason = Message("is missing although {versions} is installed beside it", versions=listed)
+    reason = Message("is missing although {versions} is installed in the same directory", versions=listed)
     return BrokenInstall(path, reason, listed)
 
 

@@ -52,14 +52,14 @@ def read_version(host: Host, path: str, real: str) -> VersionEvidence:
     if not statements:
         statements = _internal_numbers(host, real, inner, problems)
     if not statements:
-        reason = problems[0] if problems else Message("no file below {tree} tells the version", tree=real)
+        reason = problems[0] if problems else Message("no file below {tree} shows the version", tree=real)
         return VersionEvidence(None, real, inner=inner, reason=reason)
     trusted = statements[0]
     notes: dict[str, Text] = {}
     for other in statements[1:]:
         if not same_version(other.version, trusted.version):
             key = f"{other.version} {basename(other.source)}"
-            notes.setdefault(key, Message("{source} says {version}", source=other.source, version=other.version))
+            notes.setdefault(key, Message("{version} in {source}", source=other.source, version=other.version))
     return VersionEvidence(trusted.version, trusted.source, trusted.text, inner, tuple(notes.values()))
 
 

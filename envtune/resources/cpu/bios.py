@@ -26,7 +26,7 @@ POWER_POLICY = "bios.power_policy"  # the key of an attestation; sites have it i
 
 @probe("cpu.bios_power_policy", formerly="bios.power_policy")
 def power_policy(context: Context, *, menu: Annotated[str, N_("Where the BIOS has the setting.")]) -> Iterable[Reading]:
-    """Read the attested power policy in lower case; `menu` is the way to it in the BIOS.
+    """Read the attested power policy in lower case; `menu` is its path in the BIOS menus.
 
     Source: porting guide 003:1325-1347 (x86), 003:1405-1429 (ARM).
     """
@@ -37,7 +37,7 @@ def power_policy(context: Context, *, menu: Annotated[str, N_("Where the BIOS ha
         evidence = Evidence(verdict.source, verdict.text)
         return [Reading("BIOS", None, evidence, expected=expected, reason=verdict.reason)]
     value, by, date = entry["value"], entry["by"], entry["date"]
-    shown = Message("{value}, stated by {by} on {date}", value=value, by=by, date=date)
+    shown = Message("{value}, recorded by {by} on {date}", value=value, by=by, date=date)
     evidence = Evidence(ATTESTATIONS, json.dumps({POWER_POLICY: entry}, ensure_ascii=False))
     return [Reading("BIOS", value.strip().lower(), evidence, shown, expected)]
 
@@ -55,7 +55,9 @@ def read_attestation(host: Host, name: str) -> Mapping[str, str]:
         raise Undetermined(reason, ATTESTATIONS, text) from None
     entry = attestations.get(name) if isinstance(attestations, dict) else None
     if entry is None:
-        reason = Message("only the BIOS shows it; once somebody has looked, {path} can say so", path=ATTESTATIONS)
+        reason = Message(
+            "only the BIOS shows it; once somebody has looked it up, record it in {path}", path=ATTESTATIONS
+        )
         raise Undetermined(reason, ATTESTATIONS)
     if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("value", "by", "date")):
         reason = Message("{path}: {name} needs value, by and date as text", path=ATTESTATIONS, name=name)

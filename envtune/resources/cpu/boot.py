@@ -37,7 +37,7 @@ class BootSetting(NamedTuple):
 
 @probe("cpu.cpupower", formerly="governor_boot.cpupower")
 def cpupower(context: Context) -> Iterable[Reading]:
-    """Read whether cpupower is there for the running kernel: `ready`, `missing` or `wrapper`.
+    """Read whether cpupower exists for the running kernel: `ready`, `missing` or `wrapper`.
 
     On Ubuntu /usr/bin/cpupower is a wrapper that only starts /usr/lib/linux-tools/<release>/cpupower.
     Source: porting guide 003:1389-1399.
@@ -64,14 +64,14 @@ def _for_this_kernel(host: Host) -> Text:
 
 
 _NO_UNITS = Message(
-    "{path} is not there (no systemd, or an incomplete recording), and nothing else that was found sets a governor",
+    "{path} does not exist (no systemd, or an incomplete recording), and nothing else found here sets a governor",
     path=UNITS,
 )
 
 
 @probe("cpu.boot_governor", formerly="governor_boot.governor")
 def governor(context: Context) -> Iterable[Reading]:
-    """Read the governor that is set at boot, and by whom; empty when no service sets one. Others precede cpupower.
+    """Read which governor is set at boot and by which service; empty if none sets one. Others precede cpupower.
 
     Source: porting guide 003:1397-1399.
     """
@@ -84,7 +84,7 @@ def governor(context: Context) -> Iterable[Reading]:
         return [Reading("boot", "", Evidence(UNITS, ""), Message("no service sets a governor at boot"))]
     first = settings[0]
     if not first.governor:
-        reason = Message("{owner} is enabled; its files do not tell which governor it sets", owner=first.owner)
+        reason = Message("{owner} is enabled; its files do not show which governor it sets", owner=first.owner)
         return [Reading("boot", None, Evidence(first.source, first.text), reason=reason)]
     return [Reading("boot", first.governor, Evidence(first.source, first.text), _precedence(settings))]
 
@@ -100,7 +100,7 @@ def _precedence(settings: list[BootSetting]) -> Text:
     if not others:
         return Message("{owner} sets {governor}", owner=first.owner, governor=first.governor)
     return Message(
-        "{owner} sets {governor}, over {others}",
+        "{owner} sets {governor}, overriding {others}",
         owner=first.owner,
         governor=first.governor,
         others=", ".join(f"{other.owner} ({other.governor or '?'})" for other in others),
@@ -239,13 +239,13 @@ def tuned_profiles(host: Host) -> Optional[list[str]]:
 def _read_profile(host: Host, profile: str) -> tuple[str, str]:
     """Return (text, path) of a profile's tuned.conf."""
     if "/" in profile or profile.startswith("."):
-        raise Undetermined(Message("tuned profile {profile} is no name", profile=profile), TUNED_ACTIVE)
+        raise Undetermined(Message("invalid tuned profile name: {profile}", profile=profile), TUNED_ACTIVE)
     for folder in TUNED_PROFILES:
         path = posixpath.join(folder, profile, "tuned.conf")
         text = _read_optional(host, path)
         if text is not None:
             return text, path
-    raise Undetermined(Message("tuned uses the profile {profile}, which is not there", profile=profile), TUNED_ACTIVE)
+    raise Undetermined(Message("tuned uses the profile {profile}, which does not exist", profile=profile), TUNED_ACTIVE)
 
 
 def ini_sections(text: str) -> Mapping[str, Mapping[str, str]]:

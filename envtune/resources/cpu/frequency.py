@@ -111,7 +111,7 @@ def _remark(name: str, driver: str) -> Optional[Text]:
 
 @probe("cpu.governor_agreement", formerly="cpufreq.agreement")
 def agreement(context: Context) -> Iterable[Reading]:
-    """Read how many governors are in use (1 when all policies agree); the subject is the CPUs that differ.
+    """Read how many governors are in use (1 if all CPUs have the same); the subject is the CPUs that differ.
 
     Source: inferred from porting guide 003:1355, whose single read cannot show it.
     """
@@ -132,7 +132,7 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
     shown = Literal("; ".join(f"{name}: {cpus[name]}" for name in sorted(cpus)))
     evidence = (different or groups[usual])[0].evidence
     subject = join_subjects([reading.subject for reading in different]) or cpus[usual]
-    return Reading(subject, len(groups), evidence, shown, Message("one governor on all policies"))
+    return Reading(subject, len(groups), evidence, shown, Message("one governor on all CPUs"))
 
 
 @probe("cpu.available_governors", formerly="cpufreq.available_governors")

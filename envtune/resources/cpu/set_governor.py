@@ -50,7 +50,7 @@ def _not_offered(host: Host, policy: Policy, governor: str) -> Optional[Text]:
 
 def _unchanged_note(unchanged: Mapping[Text, Sequence[str]]) -> Text:
     parts = [Message("{cpus}: {reason}", cpus=join_subjects(cpus), reason=reason) for reason, cpus in unchanged.items()]
-    return Message("left as it is: {policies}", policies=clauses(parts))
+    return Message("left unchanged: {policies}", policies=clauses(parts))
 
 
 def _change(
@@ -93,7 +93,7 @@ def _other_owners(context: Context, governor: str) -> tuple[Text, ...]:
         Message(
             "{owner} sets {governor} when it is started ({source})",
             owner=setting.owner,
-            governor=setting.governor or Message("a governor of its own"),
+            governor=setting.governor or Message("its own governor"),
             source=setting.source,
         )
         for setting in settings
@@ -101,5 +101,5 @@ def _other_owners(context: Context, governor: str) -> tuple[Text, ...]:
     ]
     link = enabled_link(context.host, "thermald.service")
     if link is not None:
-        owners.append(Message("thermald lowers the frequency ceiling when the CPU gets hot ({link})", link=link))
+        owners.append(Message("thermald lowers the frequency limit when the CPU gets hot ({link})", link=link))
     return tuple(owners)

@@ -48,7 +48,7 @@ def _unit_change(host: Host, findings: Sequence[Finding]) -> Change:
     target = f"{UNITS}/{OWN_UNIT}"
     before = shown(content(host, target))
     if before == GOVERNOR_UNIT and enabled_link(host, OWN_UNIT) is not None:
-        raise Skipped(Message("{unit} is enabled already", unit=OWN_UNIT))
+        raise Skipped(Message("{unit} is already enabled", unit=OWN_UNIT))
     is_enabled = {"argv": ["systemctl", "is-enabled", OWN_UNIT], "contains": "enabled"}
     operations = [file_operation(host, target, GOVERNOR_UNIT), _systemctl("enable", "disable", OWN_UNIT, is_enabled)]
     link = enabled_link(host, "ondemand.service")
@@ -67,7 +67,7 @@ def _unit_change(host: Host, findings: Sequence[Finding]) -> Change:
         scope="boot",
         operations=tuple(operations),
         other_owners=_other_owners(host),
-        note=Message("only enabled: it is started at the next boot, and what runs now does not change"),
+        note=Message("only enabled: it starts at the next boot; the running system does not change"),
         fixes=ids[1:],
     )
 
@@ -89,11 +89,11 @@ def _other_owners(host: Host) -> tuple[Text, ...]:
         if setting.owner == OWN_UNIT or setting.governor == "performance":
             continue
         if setting.owner == "ondemand.service":
-            effect = Message("it is disabled, because it comes a minute after boot")
+            effect = Message("it is disabled, because it runs a minute after boot")
         elif setting.owner == "power-profiles-daemon":
-            effect = Message("it may move the governor again when a profile is chosen")
+            effect = Message("it may change the governor again when a profile is selected")
         else:
-            effect = Message("ours is started after it")
+            effect = Message("envtune's unit starts after it")
         owners.append(
             Message(
                 "{owner} sets {governor} at boot: {effect} ({source})",
@@ -109,10 +109,10 @@ def _other_owners(host: Host) -> tuple[Text, ...]:
 def _profile_change(host: Host, findings: Sequence[Finding], active: Sequence[str]) -> Change:
     """Return the change that adds a tuned profile, which includes the active one and sets the governor."""
     if not active:
-        raise Skipped(Message("tuned is enabled without a profile; choose one with tuned-adm profile"))
+        raise Skipped(Message("tuned is enabled without a profile; select one with tuned-adm profile"))
     if PROFILE in active:
         raise Skipped(
-            Message("the profile {name} is active and was changed; choose one with tuned-adm profile", name=PROFILE)
+            Message("the profile {name} is active and was changed; select one with tuned-adm profile", name=PROFILE)
         )
     directory = "/etc/tuned/profiles" if is_dir(host, "/etc/tuned/profiles") else "/etc/tuned"
     path, text = f"{directory}/{PROFILE}/tuned.conf", _profile_text(active)
@@ -136,11 +136,11 @@ def _profile_change(host: Host, findings: Sequence[Finding], active: Sequence[st
         operations=(file_operation(host, path, text), choose_profile),
         other_owners=(
             Message(
-                "tuned ({names}) owns the governor here: its profile is extended, no second owner is added",
+                "tuned ({names}) manages the governor here: its profile is extended, and no other service is added",
                 names=" ".join(active),
             ),
         ),
-        note=Message("tuned applies the new profile at once, too"),
+        note=Message("tuned also applies the new profile at once"),
         fixes=ids[1:],
     )
 

@@ -28,7 +28,7 @@ Rule = Callable[[Context, Mapping[str, str]], Optional[Conflict]]
 
 @probe("environment.conflicts", formerly="variable_conflicts.pairs")
 def pairs(context: Context) -> Iterable[Reading]:
-    """Per pair of variables of which one is set whether they agree."""
+    """Read for each pair of variables with one set whether they agree."""
     variables, environment = context.target.variables(), context.target.environment
     readings: list[Reading] = []
     for names, rule, wanted in RULES:
@@ -87,7 +87,7 @@ def _stream_queue(context: Context, variables: Mapping[str, str]) -> Optional[Co
         on = behaves(found, TASK_QUEUE_ON) if isinstance(found, TorchNpu) else None
         if on is None:
             why = Message(
-                "TASK_QUEUE_ENABLE is unset, and its default depends on the torch_npu release, which is not known"
+                "TASK_QUEUE_ENABLE is unset, and its default depends on the torch_npu release, which is unknown"
             )
             return Conflict(None, why)
         queue = "1" if on else "0"
@@ -121,7 +121,7 @@ def _two_allocators(context: Context, variables: Mapping[str, str]) -> Optional[
     found = torch_npu_of(context)
     both_read = release_at_least(found, "26.2.0", "2.10.0") if isinstance(found, TorchNpu) else None
     if both_read is None:
-        why = Message("both are set; whether this torch_npu reads both (from 26.2.0 on) cannot be told")
+        why = Message("both are set; it is unknown whether this torch_npu reads both (from 26.2.0 on)")
         return Conflict(None, why)
     return Conflict(both_read, shown)
 
@@ -143,7 +143,7 @@ def _allocator_options(context: Context, variables: Mapping[str, str]) -> Option
         if {one, other} <= on
     ]
     if not clashes:
-        return Conflict(False, in_context("conflicts", "options that go together"))
+        return Conflict(False, in_context("conflicts", "compatible options"))
     one, other = clashes[0]
     return Conflict(True, Message("{one} together with {other}", one=one, other=other))
 
@@ -170,5 +170,5 @@ RULES: tuple[tuple[tuple[str, ...], Rule, Text], ...] = (
         Message("HCCL_EVENT_TIMEOUT above HCCL_EXEC_TIMEOUT, or 0"),
     ),
     (("PYTORCH_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"), _two_allocators, Message("only one of them")),
-    (("PYTORCH_NPU_ALLOC_CONF",), _allocator_options, Message("options that go together")),
+    (("PYTORCH_NPU_ALLOC_CONF",), _allocator_options, Message("compatible options")),
 )

@@ -67,7 +67,7 @@ def export(context: Context, findings: Sequence[Finding], *, options: FixOptions
     except UnclosedBlockError as error:
         raise Skipped(
             Message(
-                "{path}: the block that begins at line {line} has no end mark; mend it by hand",
+                "{path}: the block that begins at line {line} has no end mark; fix it by hand",
                 path=file.path,
                 line=error.line,
             )
@@ -89,11 +89,11 @@ def _writable(
     if language is not None:
         single = values(settings, context.target.environment, environment_after(context, settings))
         (reason,) = _other_language(file)
-        raise Skipped(Message("{reason}; type there: {lines}", reason=reason, lines=typed(single, language)))
+        raise Skipped(Message("{reason}; enter there: {lines}", reason=reason, lines=typed(single, language)))
     if "\r\n" in file.text:
         raise Skipped(
             Message(
-                "{path} has line ends of Windows, which a shell takes for a part of each word: dos2unix {path}",
+                "{path} has Windows line endings, which a shell treats as part of each word: dos2unix {path}",
                 path=file.path,
             )
         )
@@ -134,7 +134,7 @@ def _nothing(findings: Sequence[Finding], unchanged: Sequence[Unchanged]) -> Tex
     if unchanged:
         return clauses(Message("{name}: {reason}", name=row.name, reason=row.reason) for row in unchanged)
     remedy = findings[0].check.remedy or Message("see the check")
-    return Message("which value is right cannot be told here. {remedy}", remedy=remedy)
+    return Message("envtune cannot know the right value. {remedy}", remedy=remedy)
 
 
 def _settings(
@@ -152,7 +152,7 @@ def _settings(
 def _not_frozen(context: Context, name: str) -> Text:
     place = context.target.environment.places.get(name)
     if place is not None:
-        return Message("{place} puts it together with what the shell has: correct it there", place=place)
+        return Message("{place} combines it with the shell's value: correct it there", place=place)
     return Message(
         'it comes from the shell that starts the job: correct it where that shell sets it; here: eval "$(envtune env)"'
     )
@@ -184,7 +184,9 @@ def _file(context: Context, options: FixOptions) -> EnvFile:
     if script is not None:
         return EnvFile(path, "script", text)
     if is_json(text or ""):
-        raise Skipped(Message("{path} notes what a finished job had; name its launch script with --script", path=path))
+        raise Skipped(
+            Message("{path} records the variables of a finished job; name its launch script with --script", path=path)
+        )
     docker = bool(text) and not is_for_a_shell(text or "") and bool(parse_env_file(text or "", path)[0])
     return EnvFile(path, "docker" if docker else "file", text)
 
@@ -229,7 +231,7 @@ def _best(context: Context, file: EnvFile, settings: Sequence[Setting], checks: 
     if best is None:
         raise Skipped(
             Message(
-                "{path} cannot be followed; put the variables in by hand (envtune env --script {path})", path=file.path
+                "{path} cannot be analysed; add the variables by hand (envtune env --script {path})", path=file.path
             )
         )
     return best
@@ -273,8 +275,8 @@ def _read_again(context: Context, file: EnvFile, text: str) -> JobEnvironment:
 
 def _unread(file: EnvFile, context: Context) -> Text:
     if context.target.options.named:
-        return Message("{path} holds it already, and something sets the variables again behind it", path=file.path)
-    return Message("{path} holds it already; this shell has not sourced it: . {path}", path=file.path)
+        return Message("{path} already contains it, and something sets the variables again after it", path=file.path)
+    return Message("{path} already contains it; this shell has not sourced it: . {path}", path=file.path)
 
 
 def _overridden(file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Text:
@@ -282,7 +284,9 @@ def _overridden(file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Text
     again = {best.environment.place(s.name): s.name for s in settings if s.name in best.environment.places}
     where = ", ".join(f"{name} ({at})" for at, name in again.items()) or ", ".join(s.name for s in settings)
     reason: Text = Message(
-        "{path} sets them itself where no block can undo it; change it there: {where}", path=file.path, where=where
+        "{path} sets them where an added block cannot override it; change them there: {where}",
+        path=file.path,
+        where=where,
     )
     for setting in settings:
         why = best.environment.why_unknown(setting.name) if setting.name else None

@@ -23,7 +23,7 @@ _NO_DIGIT = re.compile(r"\D")
 
 @probe("environment.misspelt_names")
 def misspelt_names(context: Context) -> Iterable[Reading]:
-    """Per variable of the job that looks misspelt the documented name; one reading of all of them where none does."""
+    """Read for each variable of the job that looks misspelt the documented name; one reading for all if none does."""
     environment = context.target.environment
     context.target.variables()  # raises Undetermined where the job's are unknown
     names = sorted({*(environment.variables or {}), *environment.unknown})
@@ -36,7 +36,7 @@ def misspelt_names(context: Context) -> Iterable[Reading]:
         yield Reading("other variables", None, Evidence(environment.description), reason=environment.unknown_by_default)
     elif not meant:
         shown = plural("{count} name, none misspelt", "{count} names, none misspelt", len(names))
-        yield Reading("", (), Evidence(environment.description), shown, Message("documented names, spelt as they are"))
+        yield Reading("", (), Evidence(environment.description), shown, Message("documented names, spelt correctly"))
 
 
 def intended(name: str) -> Optional[str]:

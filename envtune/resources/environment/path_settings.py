@@ -98,7 +98,7 @@ def _clean(context: Context, paths: _Paths) -> None:
             continue
         defects, _ = path_defects(context.host, ":".join(entries), files=name == "PYTHONPATH")
         if defects:
-            reason = Message("without: {defects}", defects=listed(defects))
+            reason = Message("removed: {defects}", defects=listed(defects))
             paths.filter(name, _good(context.host, name == "PYTHONPATH"), reason)
 
 
@@ -222,7 +222,7 @@ def _one_install(context: Context, install: Install, paths: _Paths) -> None:
             return True
 
     for name in SEARCH_VARIABLES:
-        reason = Message("without the entries of other installs than {real}", real=install.real)
+        reason = Message("removed: entries of other installs than {real}", real=install.real)
         paths.filter(name, belongs, reason, other_install=True)
 
 
@@ -236,7 +236,7 @@ def _stale(context: Context, install: Install) -> Iterator[Setting]:
         except HostError:
             other = False
         if other:
-            yield Setting(name, None, Message("{value} is not of {real}", value=value, real=install.real))
+            yield Setting(name, None, Message("{value} does not belong to {real}", value=value, real=install.real))
 
 
 def _explicit(context: Context, install: Install, paths: _Paths) -> Iterator[Setting]:

@@ -19,7 +19,7 @@ from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 _WANTED: Mapping[str, Text] = {
     "dir": Message("a directory that exists"),
     "file": Message("a file that exists"),
-    "made": Message("a directory, or a place for one"),
+    "made": Message("a directory, or a path where one can be created"),
 }
 
 _NONE = {"dir": N_("{path} is not a directory"), "file": N_("{path} is not a file")}
@@ -27,7 +27,7 @@ _NONE = {"dir": N_("{path} is not a directory"), "file": N_("{path} is not a fil
 
 @probe("environment.paths")
 def paths(context: Context) -> Iterable[Reading]:
-    """Per variable of the table that is set whether a directory or file is where it says."""
+    """Read for each variable of the table that is set whether the directory or file it names exists."""
     present, gaps = set_variables(context, path_variables())
     present = {name: path for name, path in present.items() if path}
     if not present and not gaps:
@@ -48,7 +48,7 @@ def _reading(context: Context, name: str, path: str) -> Reading:
     if runs_elsewhere(context):
         return unknown(ELSEWHERE)
     if not path.startswith("/"):
-        return unknown(Message("{path} is relative, and where the job is started is not known", path=path))
+        return unknown(Message("{path} is relative, and the job's working directory is unknown", path=path))
     try:
         is_missing, defect = _is_missing(context.host, path), _defect(context.host, path, row)
     except HostError as error:
@@ -57,7 +57,7 @@ def _reading(context: Context, name: str, path: str) -> Reading:
     sound = (
         Message("{path} does not exist yet and is created on use", path=path)
         if is_missing
-        else Message("{path} is there", path=path)
+        else Message("{path} exists", path=path)
     )
     return Reading(name, defect is None, evidence, defect or sound, wanted, commands=commands)
 

@@ -158,7 +158,7 @@ def is_read(context: Context, name: str) -> Optional[bool]:
 def _as_wanted(wanted: TrainingValue, current: Optional[str]) -> Union[Setting, Unchanged]:
     preferred = wanted.preferred
     if preferred is None:
-        reason = Message("the check of it expects: {expected}; no value is known that does", expected=wanted.text)
+        reason = Message("its check expects {expected}; no known value meets this", expected=wanted.text)
         return Unchanged(wanted.name, current or UNSET, reason)
     value = None if preferred == UNSET else preferred
     return Setting(wanted.name, value, _reason(current, about(wanted.name).get("debug", ())))
@@ -166,12 +166,12 @@ def _as_wanted(wanted: TrainingValue, current: Optional[str]) -> Union[Setting, 
 
 def _reason(current: Optional[str], debug: Sequence[str]) -> Text:
     if current is None:
-        return Message("what training wants; the job's value is not known")
+        return Message("the value for training; the job's value is unknown")
     if current == UNSET:
-        return Message("unset; training wants it")
+        return Message("unset; training needs it")
     if current in debug or "*" in debug:
         return Message("{now} is for debugging and slows every step", now=printable(current))
-    return Message("{now} is not what training wants", now=printable(current))
+    return Message("{now} is not the value for training", now=printable(current))
 
 
 def _queue(context: Context, value: Optional[str]) -> Union[Setting, Unchanged, None]:
@@ -197,10 +197,10 @@ def _whitelist(context: Context, value: Optional[str]) -> Union[Setting, Unchang
         return None
     shown = reading.shown or Literal("0")
     if reading.value == "listed" or reading.reason is not None:
-        return Unchanged(WHITELIST, str(value), Message("left as it is: {words}", words=reading.reason or shown))
+        return Unchanged(WHITELIST, str(value), Message("left unchanged: {words}", words=reading.reason or shown))
     if value == "0":
         reason = Message(
-            "{shown}: no node is let in; if the whitelist is wanted, name its file in HCCL_WHITELIST_FILE instead",
+            "{shown}: every node is rejected; if you need the whitelist, set HCCL_WHITELIST_FILE to its file instead",
             shown=shown,
         )
         return Setting(WHITELIST, "1", reason, needs_consent=True)
@@ -243,7 +243,7 @@ def _conflicts(context: Context, settings: Mapping[str, Setting]) -> Iterator[Un
             continue
         if conflict is None or not conflict.found:
             continue
-        reason = Message("{words}; wanted: {wanted}", words=conflict.words, wanted=wanted)
+        reason = Message("{words}; expected: {wanted}", words=conflict.words, wanted=wanted)
         resolve = _RESOLUTIONS.get(pair)
         if resolve is None:
             yield Unchanged(pair[-1], known[pair[-1]], reason)

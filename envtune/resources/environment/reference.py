@@ -87,7 +87,7 @@ def _torch_npu(context: Context) -> Union[TorchNpu, Text]:
     version, source = fact.value, fact.source
     if version is None:
         why = fact.reason or Message("no reason given")
-        return Message("cannot tell the version of torch_npu: {why}", why=why)
+        return Message("torch_npu version unknown: {why}", why=why)
     if version == NONE:
         from envtune.resources.cann.compatibility import released_as
 
@@ -101,8 +101,8 @@ def _torch_npu(context: Context) -> Union[TorchNpu, Text]:
     return TorchNpu(version, *found, str(source))
 
 
-NOT_HERE = Message("the job's torch_npu is not known: {why}", why=ELSEWHERE)
-NO_TORCH_NPU = Message("torch_npu is none in the job's Python, and nothing else reads the variable")
+NOT_HERE = Message("the job's torch_npu is unknown: {why}", why=ELSEWHERE)
+NO_TORCH_NPU = Message("torch_npu is not installed in the job's Python, and nothing else reads the variable")
 
 
 def _branches() -> Mapping[str, str]:

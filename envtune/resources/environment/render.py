@@ -135,18 +135,18 @@ def systemd_quoted(text: str) -> str:
 
 
 _NO_UNSET = Message("an env file cannot unset; not set in a container unless its image or another option sets it")
-_UNSEEN = Message("the value holds characters that are not seen, or bytes that are no text; an env file quotes none")
-_NO_LINES = Message("the value has several lines, which an env file cannot hold")
+_UNSEEN = Message("the value contains invisible characters or non-text bytes, which an env file cannot quote")
+_NO_LINES = Message("the value has several lines, which an env file cannot contain")
 
 
 def _for_the_image(setting: Setting) -> Message:
     """Return how an image gets the entries of a search path, which an env file cannot extend."""
     name = setting.name
     if not setting.prefixes:
-        return Message("an env file would replace the image's by this host's; the image sets its own")
+        return Message("an env file would replace the image's value with this host's; the image sets its own")
     entries = ":".join(setting.prefixes)
     return Message(
-        "an env file would replace the image's by this host's; in the Dockerfile: {line}",
+        "an env file would replace the image's value with this host's; in the Dockerfile: {line}",
         line=f'ENV {name}="{entries}${{{name}:+:${name}}}"',
     )
 
@@ -244,7 +244,7 @@ def _notes(advice: Advice, lang: str) -> Iterator[str]:
     """Yield what is left alone, and what was not known, as comments."""
     if advice.unknown_environment is not None:
         unknown = Message(
-            "the job's variables are not known ({reason}): this is the whole profile, not the difference",
+            "the job's variables are unknown ({reason}): this is the whole profile, not the difference",
             reason=advice.unknown_environment,
         )
         yield comment(unknown.to(lang))

@@ -25,7 +25,7 @@ LIMIT = 32  # processes looked at; a host has at most 16 devices, and some jobs 
 
 @probe("environment.running_jobs", formerly="training_environment.processes")
 def processes(context: Context) -> Iterable[Reading]:
-    """Per training process the variables that differ from the launch script, or, without one, from what training wants.
+    """Read for each training process the variables that differ from the launch script or else from training values.
 
     The process named by --pid; else every process that holds an NPU device open.
     """
@@ -44,7 +44,7 @@ def processes(context: Context) -> Iterable[Reading]:
             wanted = Message("as {source} sets them", source=script.source)
         else:
             found, unknown = violations(context, environment.variables), None
-            wanted = Message("the values training wants")
+            wanted = Message("the values for training")
         if not found and unknown is not None:
             yield Reading(subject, None, evidence, expected=wanted, reason=unknown)
             continue
@@ -79,7 +79,7 @@ def training_pids(context: Context) -> tuple[int, ...]:
     found = tuple(row.pid for row in context.host.processes() if row.devices)[:LIMIT]
     if not found:
         raise NotApplicable(
-            Message("no process that can be seen holds an NPU device open"),
+            Message("no visible process has an NPU device open"),
             "/proc/*/fd",
         )
     return found

@@ -44,7 +44,7 @@ LISTS = frozenset((*SEARCHED, *HDF5_ENTRIES))  # search paths, which a launcher 
 
 @probe("environment.search_path_entries", formerly="search_paths.entries")
 def entries(context: Context) -> Iterable[Reading]:
-    """Per search path what is wrong with its entries, none when all is well."""
+    """Read for each search path which of its entries are wrong, none if all are right."""
     variables = context.target.variables()
     readings: list[Reading] = []
     for name in SEARCHED:
@@ -67,7 +67,7 @@ def _search_path(context: Context, name: str, value: str) -> Reading:
     wanted = Message("directories that exist, each once, no empty or relative entry")
     if not defects and silent is not None:
         return Reading(name, None, evidence, expected=wanted, reason=host_error_text(silent))
-    shown = clauses(defects) if defects else Message("in order")
+    shown = clauses(defects) if defects else Message("no problems")
     listing = Command("look", f"printf '%s\\n' \"${name}\" | tr ':' '\\n' | cat -n")  # an empty entry is an empty line
     cleaned = _cleaned(context.host, name, value) if defects else ()
     return Reading(name, len(defects), evidence, shown, wanted, commands=(*cleaned, listing))
@@ -135,7 +135,9 @@ def _supplied(host: Host, part: str) -> bool:
 
 @probe("environment.gcc_runtime", formerly="search_paths.gcc_runtime")
 def gcc_runtime(context: Context) -> Iterable[Reading]:
-    """Per gcc built beside the system's: whether LD_LIBRARY_PATH has its lib64. Source: porting guide 003:2852-2860.
+    """Read for each gcc built in addition to the system's whether LD_LIBRARY_PATH has its lib64.
+
+    Source: porting guide 003:2852-2860.
 
     The guide installs to /usr/local/linux_gcc7.3.0 and exports /usr/local/gcc7.3.0: an entry that names a gcc and does
     not exist is reported, too.
@@ -146,7 +148,7 @@ def gcc_runtime(context: Context) -> Iterable[Reading]:
     homes = gcc_homes(context.host)
     dead = [part for part in listed if re.search(r"/[^/]*gcc[^/]*/lib64$", part) and not is_dir(context.host, part)]
     if not homes and not dead:
-        reason = Message("no gcc was built beside the system's ({patterns})", patterns=enumerated(GCC_HOMES))
+        reason = Message("no gcc built in addition to the system's ({patterns})", patterns=enumerated(GCC_HOMES))
         raise NotApplicable(reason, "/usr/local, /opt")
     for home in homes:
         library = home + "/lib64"
@@ -167,9 +169,12 @@ def gcc_homes(host: Host) -> tuple[str, ...]:
 
 @probe("environment.hdf5", formerly="search_paths.hdf5")
 def hdf5(context: Context) -> Iterable[Reading]:
-    """Per variable whether it holds the directory of the hdf5 built for dumps. Source: porting guide 003:2880-2885."""
+    """Read for each variable whether it has the directory of the hdf5 built for dumps.
+
+    Source: porting guide 003:2880-2885.
+    """
     if not is_dir(context.host, HDF5):
-        raise NotApplicable(Message("{path} is not there", path=HDF5), HDF5)
+        raise NotApplicable(Message("{path} does not exist", path=HDF5), HDF5)
     variables = context.target.variables()
     for name, folder in HDF5_ENTRIES.items():
         directory = f"{HDF5}/{folder}"

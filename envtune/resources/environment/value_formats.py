@@ -48,7 +48,7 @@ def _judge_by_product(
         return Judgement(verdicts[0], wanted)
     if npu:
         return Judgement(None, wanted, Message("the range depends on the NPU model, which is {npu}", npu=npu))
-    return Judgement(None, wanted, Message("the range depends on the NPU model, which is not known"))
+    return Judgement(None, wanted, Message("the range depends on the NPU model, which is unknown"))
 
 
 def _whole_number(form: Mapping[str, Any], value: str) -> bool:
@@ -116,7 +116,7 @@ def alloc_options(value: str) -> Optional[dict[str, str]]:
 def _alloc_conf(value: str) -> Judgement:
     options = alloc_options(value)
     if options is None:
-        return Judgement(False, Message("`option:value` pairs joined by commas"))
+        return Judgement(False, Message("`option:value` pairs separated by commas"))
     for key, option in options.items():
         rule = _ALLOC.get(key)
         if rule is not None and not rule[0](option):
@@ -125,7 +125,7 @@ def _alloc_conf(value: str) -> Judgement:
     wanted = Message("options and values as torch_npu documents them")
     if unknown:
         names = ", ".join(unknown)
-        why = Message("not known here whether torch_npu takes {names}", names=names)
+        why = Message("unknown whether torch_npu accepts {names}", names=names)
         return Judgement(None, wanted, why)
     return Judgement(True, wanted)
 

@@ -38,13 +38,13 @@ WHITELIST = "HCCL_WHITELIST_DISABLE"
 
 @probe("environment.variable")
 def variable(context: Context, *, name: Annotated[str, N_("Name of the variable.")]) -> Iterable[Reading]:
-    """One variable: its value, or `unset`."""
+    """Read one variable: its value, or `unset`."""
     return [reading_of(context, name)]
 
 
 @probe("environment.torch_npu_variable")
 def torch_npu_variable(context: Context, *, name: Annotated[str, N_("Name of the variable.")]) -> Iterable[Reading]:
-    """One variable that only torch_npu reads; not applicable where the job's torch_npu does not read it.
+    """Read one variable that only torch_npu reads; not applicable if the job's torch_npu does not read it.
 
     Where it has the value that training wants, it does not matter which torch_npu it is.
     """
@@ -72,7 +72,7 @@ def _as_wanted(context: Context, name: str) -> bool:
 
 @probe("environment.task_queue")
 def task_queue(context: Context) -> Iterable[Reading]:
-    """Read the level of the operator task queue in effect: 0, 1 or 2; -1 for a value that is none of them.
+    """Read the level of the operator task queue in effect: 0, 1 or 2; -1 for any other value.
 
     Sources: porting guide 003:2714-2716; Ascend/pytorch by branch (unset is 0 on the 1.5 and 1.8 lines, 1 from
     v1.11.0-5.0.0 on; level 2 from v2.1.0-6.0.0 on).
@@ -89,26 +89,26 @@ def task_queue(context: Context) -> Iterable[Reading]:
         raise NotApplicable(NO_TORCH_NPU, context.facts["torch_npu"].source)
     on = behaves(release, TASK_QUEUE_ON) if isinstance(release, TorchNpu) else None
     if on is None:
-        why = release if isinstance(release, Text) else Message("{words} lies between two", words=release.words)
+        why = release if isinstance(release, Text) else Message("{words} is between two", words=release.words)
         raise Undetermined(
             Message("unset: whether the queue is on by default depends on the torch_npu release ({why})", why=why),
             context.target.environment.place(QUEUE),
         )
     assert isinstance(release, TorchNpu)
     if on:
-        shown = Message("unset ({words} turns it on by default)", words=release.words)
+        shown = Message("unset (on by default in {words})", words=release.words)
         return [_queue_reading(context, value, 1, shown)]
-    shown = Message("unset ({words} leaves it off by default)", words=release.words)
+    shown = Message("unset (off by default in {words})", words=release.words)
     return [_queue_reading(context, value, 0, shown)]
 
 
 def _second_level(context: Context, release: Any) -> Reading:
     known = behaves(release, TASK_QUEUE_2) if isinstance(release, TorchNpu) else None
     if known:
-        shown = Message("2 ({words} knows this level)", words=release.words)
+        shown = Message("2 ({words} supports this level)", words=release.words)
         return _queue_reading(context, "2", 2, shown, _levels(1, 2))
     if known is None:
-        why = Message("whether this torch_npu knows level 2 cannot be told (known from v2.1.0-6.0.0 on)")
+        why = Message("unknown whether this torch_npu supports level 2 (supported from v2.1.0-6.0.0 on)")
         return Reading(QUEUE, 2, _evidence(context, QUEUE, "2"), Literal("2"), reason=why)
     return _queue_reading(context, "2", -1, None, _levels(1, unknown=release))
 
@@ -121,7 +121,7 @@ def _levels(*levels: int, unknown: Optional[TorchNpu] = None) -> Wording:
         if len(accepted) < len(levels):
             return None
         if unknown is not None:
-            return Message("1 ({words} does not know level 2)", words=unknown.words)
+            return Message("1 ({words} does not support level 2)", words=unknown.words)
         return Message("1 or 2") if len(levels) == 2 else Literal(str(levels[0]))
 
     return words
@@ -135,7 +135,7 @@ def _queue_reading(
 
 @probe("environment.whitelist")
 def whitelist(context: Context) -> Iterable[Reading]:
-    """HCCL's whitelist: `off`, `listed` (on, with a file that holds one), `unlisted`, or the value that is neither.
+    """Read HCCL's whitelist: `off`, `listed` (on, with a file that lists hosts), `unlisted`, or any other value.
 
     Sources: porting guide 003:2748-2750; hicann/hccl (0 needs HCCL_WHITELIST_FILE, a JSON file with host_ip).
     """
@@ -186,7 +186,10 @@ def _listed(context: Context, path: str) -> Reading:
 
 @probe("environment.debug_settings")
 def debug_settings(context: Context) -> Iterable[Reading]:
-    """Per variable that has a debugging value whether it holds one. Source: porting guide 003:1304-1305, 2716-2734."""
+    """Read for each variable that has a debugging value whether it is set to it.
+
+    Source: porting guide 003:1304-1305, 2716-2734.
+    """
     for name in names():
         debugging = about(name).get("debug")
         if not debugging:
@@ -208,7 +211,7 @@ def debug_settings(context: Context) -> Iterable[Reading]:
 
 @probe("environment.launch_blocking")
 def launch_blocking(context: Context) -> Iterable[Reading]:
-    """Read whether ASCEND_LAUNCH_BLOCKING=1 takes the effect of TASK_QUEUE_ENABLE away.
+    """Read whether ASCEND_LAUNCH_BLOCKING=1 disables TASK_QUEUE_ENABLE.
 
     Source: Ascend/pytorch docs/zh/environment_variable_reference/TASK_QUEUE_ENABLE.md.
     """
@@ -232,7 +235,7 @@ def launch_blocking(context: Context) -> Iterable[Reading]:
 
 @probe("environment.obsolete")
 def obsolete(context: Context) -> Iterable[Reading]:
-    """Per variable that is set and that only torch_npu reads whether this torch_npu still reads it."""
+    """Read for each set variable that only torch_npu reads whether this torch_npu still reads it."""
     chosen = [name for name in names() if only_torch_npu(name)]
     present, gaps = set_variables(context, chosen)
     if not present and not gaps:
@@ -258,7 +261,7 @@ def obsolete(context: Context) -> Iterable[Reading]:
 
 @probe("environment.ranges")
 def ranges(context: Context) -> Iterable[Reading]:
-    """Per variable with a documented form that is set whether its value is of that form."""
+    """Read for each set variable with a documented form whether its value has that form."""
     chosen = [name for name in names() if about(name).get("form")]
     present, gaps = set_variables(context, chosen)
     if not present and not gaps:
@@ -327,7 +330,7 @@ def _unknown(name: str, verdict: Undetermined) -> Reading:
 
 def _unplaced(found: TorchNpu, name: str) -> Text:
     return Message(
-        "whether {words} reads {name} is not known: the branches scanned before and after it differ",
+        "unknown whether {words} reads {name}: the branches scanned before and after it differ",
         words=found.words,
         name=name,
     )

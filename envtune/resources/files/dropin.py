@@ -32,7 +32,7 @@ def dropin(
     written = text if text.endswith("\n") else text + "\n"
     before = content(context.host, path)
     if before == written.encode("utf-8"):
-        raise Skipped(Message("{path} holds it already", path=path))
+        raise Skipped(Message("{path} already contains it", path=path))
     locked = mounted_read_only(context.host, path)
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
     change = Change(

@@ -23,7 +23,7 @@ _SETTING = re.compile(r"([^\s=:#;]+)(?:\s*[=:]\s*|\s+)(.*)")
 
 @probe("file.kind")
 def kind(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Read what is at a path: `file`, `dir`, `link` (broken), `char`, `block`, `fifo`, `socket` or `missing`."""
+    """Read the type of a path: `file`, `dir`, `link` (broken), `char`, `block`, `fifo`, `socket` or `missing`."""
     _require_absolute(path)
     try:
         found = context.host.stat(path)
@@ -49,14 +49,14 @@ def mode(context: Context, *, path: Annotated[str, N_("Absolute path; links are 
 
 @probe("file.owner")
 def owner(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Read the user who owns a file or directory, as /etc/passwd names it, else by number; `missing` without a file."""
+    """Read the owner of a file or directory: the name in /etc/passwd, else the number; `missing` without a file."""
     host = context.host
     return [_stat_reading(host, path, lambda found: _account(host, "/etc/passwd", found.uid))]
 
 
 @probe("file.group")
 def group(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Read the group of a file or directory, as /etc/group names it, else by number; `missing` without a file."""
+    """Read the group of a file or directory: its name in /etc/group, else its number; `missing` without a file."""
     host = context.host
     return [_stat_reading(host, path, lambda found: _account(host, "/etc/group", found.gid))]
 
@@ -89,7 +89,7 @@ def match(
     path: Annotated[str, N_("Absolute path of a text file.")],
     pattern: Annotated[str, N_("Regular expression; with a group, the group is the value, else the whole match.")],
 ) -> Iterable[Reading]:
-    """Read what each line that matches holds; one empty value where no line does, `missing` without a file."""
+    """Read the value of each matching line; one empty value if no line matches, `missing` without a file."""
     text = _text(context.host, path)
     if text is None:
         return [missing(path, path)]
@@ -113,7 +113,7 @@ def setting(
     *,
     path: Annotated[str, N_("Absolute path of a text file.")],
     key: Annotated[str, N_("Name before the `=`, `:` or blank of a line.")],
-    section: Annotated[str, N_("Name in brackets above the line; without it, lines of every section count.")] = "",
+    section: Annotated[str, N_("Name in brackets above the line; without it, lines of all sections are read.")] = "",
 ) -> Iterable[Reading]:
     """Read the values of a key in lines such as `key = value`, `key: value` or `key value`; `missing` without any.
 
@@ -152,9 +152,9 @@ def json_value(
     context: Context,
     *,
     path: Annotated[str, N_("Absolute path of a JSON file.")],
-    key: Annotated[str, N_("Keys with dots between them (`default-ulimits.nofile.Soft`); a number picks from a list.")],
+    key: Annotated[str, N_("Keys separated by dots (`default-ulimits.nofile.Soft`); a number selects a list item.")],
 ) -> Iterable[Reading]:
-    """Read one value of a JSON file; `missing` where the file or the key is not there."""
+    """Read one value of a JSON file; `missing` if the file or the key does not exist."""
     subject = f"{path}: {key}"
     text = _text(context.host, path)
     if text is None:

@@ -41,7 +41,7 @@ def write_sysfs(
             unchanged.append(Message("{path}: {detail}", path=path, detail=reason))
         elif before != value:
             changes.append((path, before))
-    note = Message("left as it is: {policies}", policies=clauses(unchanged)) if unchanged else None
+    note = Message("left unchanged: {policies}", policies=clauses(unchanged)) if unchanged else None
     if not changes:
         raise Skipped(note or Message("every file holds {value} already", value=value))
     return [_change(host, findings, path, before, value, note) for path, before in changes]
@@ -54,7 +54,7 @@ def _files(host: Host, paths: Sequence[str]) -> tuple[str, ...]:
         files = host.glob(pattern)
         outside = [path for path in files if not realpath(host, path).startswith("/sys/")]
         if outside:
-            raise Skipped(Message("{path} leads out of /sys", path=outside[0]))
+            raise Skipped(Message("{path} points outside /sys", path=outside[0]))
         if files:
             return tuple(sorted(files, key=lambda path: (len(path), path)))  # policy2 before policy10
     raise Skipped(Message("{path}: this kernel has no such file", path=paths[0] if paths else "-"))

@@ -60,7 +60,9 @@ def _known_peers(context: Context) -> tuple[Peers, ...]:
     for peers in every:
         for network in intervals.network_texts(peers.addresses, peers.family):
             if int(network.partition("/")[2] or WIDEST) < WIDEST:
-                raise Skipped(Message("{network} is nearly everybody; name the peers' own network", network=network))
+                raise Skipped(
+                    Message("{network} covers nearly all addresses; specify the peers' own network", network=network)
+                )
     return every
 
 
@@ -114,4 +116,4 @@ def _texts(table: Table) -> tuple[str, dict[str, list[str]]]:
 
 def _unread(sets: RuleSets) -> tuple[Text, ...]:
     """Return that rule sets which were not read may close the ports all the same."""
-    return tuple(Message("other rules may close them, too: {reason}", reason=gap.reason) for gap in sets.gaps[:1])
+    return tuple(Message("other rules may also block them: {reason}", reason=gap.reason) for gap in sets.gaps[:1])

@@ -99,7 +99,7 @@ def _firewalld(host: Host, opening: Opening, rule: AcceptRule) -> list[Change]:
     """Return the same rich rules for runtime and for permanent; other programs' rules stay: no reload."""
     _check_firewalld_runs(host)
     now = Message("the rules in force; firewalld is not reloaded")
-    later = Message("what firewalld loads at the next boot or reload")
+    later = Message("firewalld's configuration at the next boot or reload")
     rules = rich_rules(rule)
     return [
         _change(
@@ -130,11 +130,11 @@ def _check_firewalld_runs(host: Host) -> None:
         state = host.run(("firewall-cmd", "--state"))
     except HostError as error:
         if isinstance(error, Missing):
-            raise Skipped(Message("the rules are firewalld's, but firewall-cmd is missing")) from None
+            raise Skipped(Message("the rules are managed by firewalld, but firewall-cmd is missing")) from None
         return  # not recorded, or no answer now
     if state.returncode != 0:
         said = (state.stdout + state.stderr).strip().partition("\n")[0]
-        raise Skipped(Message("the rules are firewalld's, and it does not run now: {said}", said=said))
+        raise Skipped(Message("the rules are managed by firewalld, which is not running: {said}", said=said))
 
 
 # ---------------------------------------------------------------------- ufw
@@ -150,7 +150,7 @@ def _ufw(rule: AcceptRule) -> Change:
         undo = {"argv": ["ufw", "delete", "allow", *words, "comment", comment]}
         operation = _run(["ufw", "allow", *words, "comment", comment], {"argv": added, "contains": rules[-1]}, undo)
         operations.append({**operation, **_of_the_administrator(added, re.escape(plain)), "files": _UFW_FILES})
-    return _change("ufw", rules, operations, Message("ufw keeps the rule for the next boot, too"))
+    return _change("ufw", rules, operations, Message("ufw also keeps the rule after a reboot"))
 
 
 def _of_the_administrator(added: Sequence[str], plain: str) -> Operation:
@@ -240,7 +240,7 @@ def _program(host: Host, opening: Opening, family: int) -> str:
             return program
     raise Skipped(
         Message(
-            "the chain {chain} was made by {prefix} on nftables, which is not installed now",
+            "the chain {chain} was created by {prefix} on nftables, which is not installed now",
             chain=opening.chain,
             prefix=prefix,
         )
@@ -255,7 +255,7 @@ def _until_boot(host: Host, tool: str) -> tuple[Text, tuple[Text, ...]]:
     paths = [path for path in _BOOT_FILES[tool] if _is_there(host, path)]
     where = paths[0] if paths else _BOOT_FILES[tool][0]
     note = Message(
-        "the rule lives until the next boot; to keep it, add it to your own {where}, which envtune does not edit",
+        "the rule lasts until the next boot; to keep it, add it to your own {where}, which envtune does not edit",
         where=where,
     )
     other_owners = tuple(Message("{path}: its rules replace these when they are loaded", path=path) for path in paths)

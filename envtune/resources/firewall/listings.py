@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NFT_JSON, NFT_TEXT = ("nft", "-j", "list", "ruleset"), ("nft", "list", "ruleset")
 DEADLINE = 10.0  # seconds
 _DENIED = ("not permitted", "permission denied", "must be root")
-TOO_LARGE = Message("the rule set is too large to follow every way through it")
+TOO_LARGE = Message("the rule set is too large to evaluate completely")
 
 
 class Gap(NamedTuple):
@@ -69,7 +69,7 @@ def _read_front_ends(host: Host, family: int, sets: RuleSets) -> None:
     for table in frontend_tables(host, family):
         sets.tables.append(table)
         reason = Message(
-            "{family} runs, and the kernel's own rules are not recorded: others may stand beside its settings",
+            "{family} is running, and the kernel's rules are not recorded: there may be rules other than its own",
             family=table.family,
         )
         sets.gaps.append(Gap(reason, table.source))
@@ -126,7 +126,7 @@ def _has_empty_set(text: str) -> bool:
 
 
 _MISSING = Message("command not found")
-_NFT_MISSING = Message("nft is not installed, so the kernel's nftables rules, if there are any, cannot be read")
+_NFT_MISSING = Message("nft is not installed, so the kernel's nftables rules, if any, cannot be read")
 
 
 def _without_nft(host: Host) -> Optional[tuple[str, str]]:
@@ -227,9 +227,7 @@ def _saved_names(sets: RuleSets) -> frozenset[str]:
     return frozenset(table.name for table in sets.tables if table.family == "iptables") - nft
 
 
-_LEGACY_MISSING = Message(
-    "iptables-legacy-save is not there, so the legacy tables of the kernel, if there are any, cannot be read"
-)
+_LEGACY_MISSING = Message("iptables-legacy-save is missing, so the kernel's legacy tables, if any, cannot be read")
 
 
 def _merge(sets: RuleSets, tables: Sequence[Table]) -> list[Table]:
@@ -279,7 +277,7 @@ def _list_tables(host: Host, argv: Sequence[str], family: int) -> Union[tuple[Co
     try:
         return result, _parse(line, result.stdout, family)
     except ValueError as error:  # ListingError, or nothing of the kind
-        reason = Message("the output of `{line}` is not a whole rule set", line=line)
+        reason = Message("the output of `{line}` is not a complete rule set", line=line)
         return Gap(reason, line, str(error))
 
 

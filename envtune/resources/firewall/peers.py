@@ -139,7 +139,7 @@ def _named_by_user(context: Context) -> tuple[Peers, ...]:
         if peers:
             rows.append(Peers(family, peers, peers, True))
     if not rows:
-        reason = Message("the peers named are this host itself")
+        reason = Message("the given peers are only this host")
         raise NotApplicable(reason, "--peer", " ".join(words))
     return tuple(rows)
 

@@ -107,7 +107,7 @@ def _blocked_by(rule: Optional[Rule], why: Text = _NO_MORE) -> Skipped:
     by = f"`{rule.text}` ({rule.where})" if rule is not None else "-"
     return Skipped(
         Message(
-            "an accept rule alone would not surely open the ports; this rule stands in the way: {by}{why}",
+            "an accept rule alone may not open the ports, because of this rule: {by}{why}",
             by=by,
             why=why,
         )
@@ -161,7 +161,7 @@ def _candidates(table: Table, rule: Rule) -> Iterator[Opening]:
     owner = owner_of(table)
     agent = next((name for start, name in _AGENTS if chain.startswith(start)), "")
     if agent:
-        raise _blocked_by(rule, Message(", which is {agent}'s: allow it there", agent=agent))
+        raise _blocked_by(rule, Message(", managed by {agent}: allow the ports there", agent=agent))
     if owner == "firewalld":
         yield from _zone_openings(table, rule, chain)
     elif owner == "ufw" and _user_chains(table):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @probe("firewall.peers")
 def from_peers(context: Context) -> Iterable[Reading]:
-    """Read whether peers reach MASTER_PORT (if this host is the master) and HCCL's ports: open, closed, unknown."""
+    """Read whether peers can reach MASTER_PORT (if this host is the master) and HCCL's ports: open, closed, unknown."""
     try:
         every = peers_of(context)
     except NotApplicable:
@@ -111,7 +111,9 @@ class _Judge:
         for (ingress, _), reading in zip(outcomes, closed):
             if reading is not None:  # another interface is not closed: which one peers take is not known
                 name = ingress.interface or "-"
-                return self.unknown(Message("closed by {name}, not by every interface", name=name), reading.evidence)
+                return self.unknown(
+                    Message("blocked by {name}, but not on every interface", name=name), reading.evidence
+                )
         for _, by_ingress in outcomes:
             unknown = self._unknown(by_ingress)
             if unknown is not None:
@@ -147,10 +149,10 @@ class _Judge:
         family, by = self.peers.family, _rule_text(rule) or "-"
         ports = intervals.port_text(regions.ports_of(fatal))
         named = intervals.intersection(regions.addresses_of(fatal), known)
-        shown = Message("{ports} closed by {by}", ports=ports, by=by)
+        shown = Message("{ports} blocked by {by}", ports=ports, by=by)
         if named:
             peers = intervals.address_text(named, family)
-            shown = Message("{ports} closed to {peers} by {by}", ports=ports, peers=peers, by=by)
+            shown = Message("{ports} blocked for {peers} by {by}", ports=ports, peers=peers, by=by)
         wanted = AcceptRule(self.required.ports, intervals.network_texts(known, family), family)
         lines = lines_to_type(self.sets.tables, rule, _front_end(self.sets), wanted)
         evidence = _evidence(self.sets, rule)
@@ -161,7 +163,7 @@ class _Judge:
         for outcome in outcomes:
             if outcome.verdict == "unknown" and outcome.rule is not None:
                 by = _rule_text(outcome.rule)
-                reason = Message("what this rule does to a peer's connection cannot be told: {by}", by=by)
+                reason = Message("the effect of this rule on a peer's connection is unknown: {by}", by=by)
                 return self.unknown(reason, _evidence(self.sets, outcome.rule))
         closed = [outcome for outcome in outcomes if outcome.verdict == "closed"]
         if closed:
@@ -178,15 +180,17 @@ class _Judge:
         inside, outside = _addresses(opened), _addresses(closed)
         if len(inside) <= len(outside):
             rule, names = opened[0].rule if opened else None, intervals.address_text(inside, self.peers.family)
-            reason = Message("open only for {names}; whether that is every peer is not known", names=names)
+            reason = Message("open only for {names}; whether these are all peers is unknown", names=names)
         else:
             rule, names = closed[0].rule, intervals.address_text(outside, self.peers.family)
-            reason = Message("open except for {names}; whether a peer is among them is not known", names=names)
+            reason = Message("open except for {names}; whether these include a peer is unknown", names=names)
         return self.unknown(reason, _evidence(self.sets, rule))
 
     def _open(self, outcomes: Sequence[Outcome]) -> Reading:
         rule = next((outcome.rule for outcome in outcomes if outcome.rule is not None), None)
-        shown = Message("open by {by}", by=_rule_text(rule)) if rule is not None else Message("open: no packet filter")
+        shown = (
+            Message("allowed by {by}", by=_rule_text(rule)) if rule is not None else Message("open: no firewall rules")
+        )
         return Reading(self.required.subject, "open", _evidence(self.sets, rule), shown, _expected(self.sets))
 
 
@@ -226,7 +230,7 @@ def _expected(sets: RuleSets) -> Text:
     front = _front_end(sets)
     if not front:
         return Message("open to the peers")
-    return Message("open to the peers (the rules are {front}'s)", front=front)
+    return Message("open to the peers (rules managed by {front})", front=front)
 
 
 def _front_end(sets: RuleSets) -> str:

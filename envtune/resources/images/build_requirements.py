@@ -33,12 +33,12 @@ HEADER_PACKAGES: Mapping[str, tuple[str, str]] = {  # header -> (Debian, RHEL)
 
 @probe("images.pillow_build_packages", formerly="packages.pillow_build")
 def pillow_build(context: Context) -> Iterable[Reading]:
-    """Which packages that building pillow-simd needs are missing."""
+    """Read which packages needed to build pillow-simd are missing."""
     _only_for_training(context)
     missing, evidence = missing_packages(context)
     if missing and _imports(context) == SIMD:
         raise NotApplicable(
-            Message("pillow-simd is what PIL imports already: nothing is to be built"),
+            Message("PIL is already imported from pillow-simd: nothing needs to be built"),
             evidence.source,
             "missing: " + " ".join(missing),
         )
@@ -93,7 +93,7 @@ def missing_rpm(output: str) -> tuple[str, ...]:
 
 @probe("images.pillow_headers", formerly="packages.pillow_headers")
 def pillow_headers(context: Context) -> Iterable[Reading]:
-    """Per header that building Pillow needs the file that has it; empty where there is none."""
+    """Read for each header needed to build Pillow the file that provides it; empty if there is no such file."""
     readings = [_header(context, name) for name in HEADER_PACKAGES]
     missing = [reading.subject for reading in readings if reading.reason is None and not reading.value]
     if missing:
@@ -101,9 +101,7 @@ def pillow_headers(context: Context) -> Iterable[Reading]:
         _only_without_wheels(context)
         if _imports(context) not in (NONE, BROKEN):
             raise NotApplicable(
-                Message(
-                    "a Pillow is installed already, so that {headers} is not needed now", headers=enumerated(missing)
-                ),
+                Message("Pillow is already installed, so {headers} is not needed now", headers=enumerated(missing)),
                 readings[0].evidence.source,
             )
     return readings
@@ -161,12 +159,8 @@ def _only_for_training(context: Context) -> None:
         return
     for fact in (torch, ascend):
         if fact.value is None:
-            raise Undetermined(fact.reason or Message("cannot tell {name}", name=fact.name), fact.source)
+            raise Undetermined(fact.reason or Message("{name} unknown", name=fact.name), fact.source)
     raise NotApplicable(
-        Message(
-            "torch is {value}, ascend is {ascend_value} and there is no Pillow: no training host",
-            value=torch.value,
-            ascend_value=ascend.value,
-        ),
+        Message("not a training host: no torch, no Pillow and no Ascend component"),
         torch.source,
     )

@@ -33,7 +33,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
     rows = [row for name in OPENCV for row in every(context, name)]
     ids = tuple(dict.fromkeys(f.id for f in findings))
     if not any(len({row.name for row in rows if row.entry == entry}) > 1 for entry in {row.entry for row in rows}):
-        raise Skipped(Message("no directory holds more than one OpenCV distribution any more"))
+        raise Skipped(Message("no directory has more than one OpenCV package any more"))
     for entry in dict.fromkeys(row.entry for row in rows):
         here = tuple(row for row in rows if row.entry == entry)
         if len({row.name for row in here}) < 2:
@@ -62,7 +62,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
 def best(rows: Sequence[Distribution], imported: str) -> Distribution:
     """Return the one to keep of several."""
     if not rows:
-        raise Skipped(Message("no OpenCV here"))
+        raise Skipped(Message("no OpenCV installed"))
     return max(
         rows,
         key=lambda row: (
@@ -97,7 +97,7 @@ def version_of(host: Host, place: str) -> str:
 def _note(dropped: Sequence[str], keep: Distribution) -> Text:
     listed = ", ".join(dropped)
     return Message(
-        "a package that requires {listed} by name will be reported by pip check; cv2 itself is {name}",
+        "pip check will report packages that require {listed} by name; cv2 itself comes from {name}",
         listed=listed,
         name=keep.name,
     )

@@ -119,7 +119,7 @@ def _for_this_user(context: Context, draft: Installation) -> Installation:
         return draft._replace(entry=main_entry(context), remove=(), note=words)
     own = user_site(context)
     if python.kind == "system" and own and host.euid != 0 and host.stat(draft.entry).uid == 0:
-        words = Message("{entry} is root's: this installs for the current user only (--user)", entry=draft.entry)
+        words = Message("{entry} belongs to root: this installs for the current user only (--user)", entry=draft.entry)
         return draft._replace(entry=own, remove=(), note=words)
     return draft
 
@@ -129,7 +129,7 @@ def _native(draft: Installation, wheels: Optional[str]) -> Installation:
     version = next((row.version for row in draft.remove if row.name == NATIVE), "")
     if not version:
         raise Skipped(
-            Message("native pillow is the right one on this CPU, and none is installed whose version could be kept")
+            Message("this CPU needs native pillow, and no native pillow is installed whose version could be kept")
         )
     requirement = f"pillow=={version}"
     return draft._replace(
@@ -179,7 +179,7 @@ def nearest(version: str, python: str, known: Iterable[str]) -> str:
     if not fitting:
         raise Skipped(
             Message(
-                "no release of pillow-simd is made for Python {python} (the newest, 9.5.0, is for 3.7 to 3.11)",
+                "pillow-simd has no release for Python {python} (the newest, 9.5.0, is for 3.7 to 3.11)",
                 python=python,
             )
         )
@@ -198,7 +198,7 @@ def _from_directory(context: Context, folder: str, version: str, python: str) ->
     if not files:
         raise Skipped(
             Message(
-                "{folder} holds no pillow-simd for Python {python}; build the wheel on a host like this one",
+                "{folder} has no pillow-simd for Python {python}; build the wheel on a host like this one",
                 folder=folder,
                 python=python,
             )
@@ -232,7 +232,7 @@ def _without_isolation(context: Context, source: Source) -> tuple[str, ...]:
         words = " and ".join(missing)
         raise Skipped(
             Message(
-                "{path} has to be built, and {interpreter_path} has no {words}: bring a wheel",
+                "{path} has to be built, and {interpreter_path} has no {words}: provide a wheel",
                 path=source.path,
                 interpreter_path=interpreter(context).path,
                 words=words,
@@ -252,7 +252,7 @@ def _compiler(context: Context) -> str:
     if found is None:
         raise Skipped(
             Message(
-                "{program} is not on PATH: pillow-simd has to be built (or bring a wheel with --wheels DIR)",
+                "{program} is not on PATH: pillow-simd has to be built (or provide a wheel with --wheels DIR)",
                 program=program,
             )
         )
@@ -268,7 +268,7 @@ def _refuse_downgrade(context: Context, version: str, base: str) -> None:
         listed = ", ".join(asking)
         raise Skipped(
             Message(
-                "the nearest pillow-simd is made from Pillow {base}, and more is required by {listed}",
+                "the nearest pillow-simd is based on Pillow {base}, but a newer version is required by {listed}",
                 base=base,
                 listed=listed,
             )
@@ -296,7 +296,9 @@ def _asking_for_more(context: Context, base: str) -> Iterator[str]:
 
 def _note(context: Context, draft: Installation, build_checks: Sequence[str]) -> Text:
     notes = [] if draft.note is None else [draft.note]
-    notes.append(Message("pip check will say afterwards that pillow is missing: pillow-simd is it under another name"))
+    notes.append(
+        Message("pip check will then report that pillow is missing: pillow-simd replaces it under another name")
+    )
     missing = sorted(_missing_headers(context))
     if missing:
         headers, checks = enumerated(missing), enumerated(build_checks)

@@ -21,7 +21,7 @@ OPENCV = ("opencv-python", "opencv-python-headless", "opencv-contrib-python", "o
 
 @probe("images.pillow_version", formerly="imaging.pillow_version")
 def pillow_version(context: Context) -> Iterable[Reading]:
-    """Whether torchvision's unguarded import of PILLOW_VERSION, where it has one, succeeds."""
+    """Read whether torchvision's unguarded import of PILLOW_VERSION, if it has one, succeeds."""
     place = locate(context, "torchvision")
     if place is None:
         raise absent(context, "torchvision")
@@ -121,7 +121,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 @probe("images.opencv_version", formerly="imaging.opencv_version")
 def opencv_version(context: Context) -> Iterable[Reading]:
-    """Version of the OpenCV that `import cv2` gets; not applicable without one."""
+    """Read the version of OpenCV that `import cv2` imports; not applicable without one."""
     place, rows = _opencv(context)
     if place is not None:
         try:
@@ -136,12 +136,12 @@ def opencv_version(context: Context) -> Iterable[Reading]:
         yield Reading("cv2", rows[0].version, Evidence(rows[0].metadata, rows[0].name))
         return
     where = str(place or rows[0].entry)
-    raise Undetermined(Message("{where} does not tell its version", where=where), where)
+    raise Undetermined(Message("{where} does not show its version", where=where), where)
 
 
 @probe("images.opencv_count", formerly="imaging.opencv_count")
 def opencv_count(context: Context) -> Iterable[Reading]:
-    """How many OpenCV distributions lie in one directory, where each overwrites the other's cv2."""
+    """Count the OpenCV packages in one directory, where each overwrites the other's cv2."""
     place, rows = _opencv(context)
     if not rows:
         yield Reading("cv2", 1, Evidence(str(place), str(place)), Message("built from source"))
@@ -150,7 +150,7 @@ def opencv_count(context: Context) -> Iterable[Reading]:
         listed = " + ".join(f"{row.name} {row.version}" for row in here)
         names = {row.name for row in here}
         evidence = Evidence(entry, "\n".join(row.metadata for row in here))
-        yield Reading("cv2", len(names), evidence, Literal(listed), Message("one OpenCV distribution"))
+        yield Reading("cv2", len(names), evidence, Literal(listed), Message("one OpenCV package"))
 
 
 def _opencv(context: Context) -> tuple[Optional[str], tuple[Distribution, ...]]:

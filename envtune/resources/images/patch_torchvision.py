@@ -45,7 +45,7 @@ def patch(context: Context, findings: Sequence[Finding], *, known: Known) -> Ite
     text = decode(path, data)
     if not context.host.live and module_head(text) == text:
         raise Skipped(
-            Message("the recording holds only the beginning of {path}: run fix on the host itself", path=path)
+            Message("the recording contains only the beginning of {path}: run fix on the host itself", path=path)
         )
     patched = guarded(text, path)
     yield Change(
@@ -69,8 +69,8 @@ def patch(context: Context, findings: Sequence[Finding], *, known: Known) -> Ite
         disruption="none",
         root=needs_root(context.host, path.rpartition("/")[0]),
         note=Message(
-            "lost when torchvision is reinstalled; torchvision 0.5.0 and newer need no patch, where the torch in "
-            "use allows them"
+            "lost when torchvision is reinstalled; torchvision 0.5.0 and newer need no patch, if the torch"
+            " in use allows them"
         ),
     )
 

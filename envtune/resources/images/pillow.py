@@ -57,7 +57,7 @@ def _imported(context: Context) -> Imported:
     version, path = pillow_version(context.host, place)
     if version is None:
         if len(rows) != 1 or rows[0].entry != place.rpartition("/")[0]:
-            raise Undetermined(Message("{place} does not tell its version", place=place), place)
+            raise Undetermined(Message("{place} does not show its version", place=place), place)
         return Imported(rows[0].name, rows[0].version, rows[0].metadata, rows)
     return Imported(SIMD if ".post" in version else NATIVE, version, path, rows)
 
@@ -92,11 +92,11 @@ def best_variant(flags: Iterable[str]) -> Optional[str]:
 
 @probe("images.pillow_imported", formerly="pillow.imported")
 def imported(context: Context) -> Iterable[Reading]:
-    """`pillow`, `pillow-simd` or `broken`, whichever the job's Python imports."""
+    """Read which Pillow the job's Python imports: `pillow`, `pillow-simd` or `broken`."""
     found = imported_pillow(context)
     if best_variant(cpu_flags(context.host)) is None:
         raise NotApplicable(
-            Message("the CPU has neither AVX2 nor SSE4.1 (/proc/cpuinfo): native pillow is the right one"),
+            Message("the CPU has neither AVX2 nor SSE4.1 (/proc/cpuinfo): use native pillow"),
             "/proc/cpuinfo",
         )
     yield Reading("PIL", found.kind, Evidence(found.path, found.words()), shown=_shown(found))
@@ -105,13 +105,13 @@ def imported(context: Context) -> Iterable[Reading]:
 def _shown(found: Imported) -> Text:
     if found.kind == BROKEN:
         names = ", ".join(f"{row.name} {row.version}" for row in found.rows) or "PIL"
-        return Message("{names} by its metadata, but no package PIL", names=names)
+        return Message("metadata of {names}, but no package PIL", names=names)
     return Literal(found.words())
 
 
 @probe("images.pillow_variant", formerly="pillow.variant")
 def variant(context: Context) -> Iterable[Reading]:
-    """Whether the CPU can run the Pillow that is imported, and which build of pillow-simd it is for."""
+    """Read whether the CPU can run the imported Pillow, and which build of pillow-simd suits it."""
     flags = cpu_flags(context.host)
     best = best_variant(flags)
     try:
@@ -130,7 +130,7 @@ def variant(context: Context) -> Iterable[Reading]:
         return
     if best == "SSE4" and found.kind == SIMD:
         raise Undetermined(
-            Message("the CPU has no AVX2, and the files do not tell whether this pillow-simd was built for AVX2"),
+            Message("the CPU has no AVX2, and the files do not show whether this pillow-simd was built for AVX2"),
             evidence.source,
             evidence.text,
         )
@@ -140,7 +140,7 @@ def variant(context: Context) -> Iterable[Reading]:
 
 @probe("images.pillow_side_by_side", formerly="pillow.side_by_side")
 def side_by_side(context: Context) -> Iterable[Reading]:
-    """How many of pillow and pillow-simd lie in one directory, where each overwrites the other's files."""
+    """Count pillow and pillow-simd in one directory, where each overwrites the other's files."""
     found = imported_pillow(context)
     if not found.rows:
         yield Reading("PIL", 1, Evidence(found.path, found.words()), Literal(found.words()))

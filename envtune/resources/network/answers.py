@@ -17,11 +17,11 @@ Place = tuple[str, int]  # address, port
 
 _WORDS: Mapping[str, Text] = {
     ACCEPTED: Message("accepts connections"),
-    REFUSED: Message("connection refused: the host is reachable, nobody listens there yet"),
-    "rejected": Message("rejected by a packet filter on the way"),
-    "timeout": Message("no answer in 2 s: a packet filter drops it, or the host is down"),
-    "no-route": Message("no route to the host: it is down, in no network of this host, or a packet filter rejects it"),
-    "forbidden": Message("this host's own packet filter does not let it out"),
+    REFUSED: Message("connection refused: the host is reachable, but nothing listens there yet"),
+    "rejected": Message("rejected by a firewall on the way"),
+    "timeout": Message("no response in 2 s: a firewall drops it, or the host is down"),
+    "no-route": Message("no route to the host: it is down, not in a network of this host, or rejected by a firewall"),
+    "forbidden": Message("blocked by this host's own firewall"),
     "not-tried": Message("not tried: the connections to the other hosts took 12 s"),
 }
 

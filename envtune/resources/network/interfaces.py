@@ -26,7 +26,7 @@ HOST_KEYS = ("server_id", "host_ip", "host_nic_ip", "container_ip", "pod_name")
 
 @probe("network.job_interfaces")
 def job_interfaces(context: Context) -> Iterable[Reading]:
-    """Read whether what the job's variables name for its traffic is on this host."""
+    """Read whether the interfaces and addresses in the job's variables exist on this host."""
     variables = context.target.variables()
     named = [(name, variables[name]) for name in NAMES if variables.get(name)]
     if not named:
@@ -68,7 +68,7 @@ def _fault(context: Context, name: str, value: str) -> tuple[Optional[Text], Tex
     """Return why the value cannot be right on this host, and what would be; raises Undetermined."""
     host = context.host
     if name == "RANK_TABLE_FILE":
-        return _rank_table_fault(host, value), Message("a rank table that names this host")
+        return _rank_table_fault(host, value), Message("a rank table that lists this host")
     if name == "HCCL_IF_IP":
         own = host_addresses(host)
         return _address_fault(context, value, own), Message("one of {names}", names=", ".join(own))
@@ -122,9 +122,11 @@ def _rank_table_fault(host: Host, path: str) -> Optional[Text]:
     if any(one in own for one in named):
         return None
     if not any(is_address(one) for one in named):
-        reason = Message("the rank table names no address and not this host; nothing here can tell whether it is meant")
+        reason = Message(
+            "the rank table lists neither addresses nor this host; whether it includes this host is unknown"
+        )
         raise Undetermined(reason, path, ", ".join(named))
-    return Message("names {hosts}, not this host", hosts=", ".join(named[:8]))
+    return Message("lists {hosts}, not this host", hosts=", ".join(named[:8]))
 
 
 def _hosts(table: Any) -> Iterator[str]:

@@ -98,7 +98,7 @@ def _other_node(context: Context, address: MasterAddress, port: Optional[int], w
     look = (Command("look", connect_command(target, port)),)
     if not may_connect(context):
         command = probe_command(context)
-        reason = Message("{why}; {command} asks the master", why=why, command=command)
+        reason = Message("{why}; {command} connects to the master", why=why, command=command)
         return Reading("MASTER_ADDR", None, address.evidence, shown, reason=reason, commands=look)
     places = tuple((one, port) for one in address.addresses)
     (host, _), answer = min(answers(context, places).items(), key=lambda row: _rank(row[1]))
@@ -188,7 +188,7 @@ def _is_loopback_only(address: MasterAddress) -> bool:
 def _judge_own(address: MasterAddress, job: JobNodes) -> tuple[bool, Text]:
     if _is_loopback_only(address):
         if job.size is not None and job.size > 1:
-            return False, Message("each of the nodes would call itself")
+            return False, Message("every node would connect to itself")
         return True, Message("this host, for a job on a single node")
     if job.rank is not None and job.rank > 0:
         node = f"node {job.rank} ({job.source})"
@@ -200,12 +200,14 @@ def _judge_other(job: JobNodes) -> tuple[Optional[bool], Text]:
     if job.size == 1:
         return False, Message("not an address of this single node ({source})", source=job.source)
     if job.rank == 0:
-        return False, Message("this host is the master ({source}) and does not have it", source=job.source)
+        return False, Message("this host is the master ({source}) and does not have this address", source=job.source)
     if job.size is not None or job.rank is not None:
-        return None, Message("an address of another node; nothing here can tell whether the master answers there")
+        return None, Message(
+            "an address of another node; whether the master responds there cannot be checked from here"
+        )
     return None, Message(
-        "not an address of this host: right on a worker of several nodes, wrong on a single node or on the "
-        "master; NNODES and NODE_RANK would tell, and are not set"
+        "not an address of this host: right on a worker of a multi-node job, wrong on a single node or the"
+        " master; NNODES and NODE_RANK, which would show this, are not set"
     )
 
 
@@ -214,7 +216,7 @@ def address_fault(address: MasterAddress) -> Optional[Text]:
     if not address.text:
         return in_context("names", "empty")
     if address.text != address.text.strip():
-        return Message("a blank or a carriage return is part of it, so it does not resolve")
+        return Message("it contains a blank or a carriage return, so it cannot be resolved")
     if address.text in PLACEHOLDERS and not address.is_own:
         return Message("the sample address of the porting guide, left unchanged")
     if not address.addresses:
@@ -375,6 +377,6 @@ def _name_reading(
     elif address in reachable:
         value, where = "own", Message("{address}, an address of this host", address=address)
     else:
-        value, where = "foreign", Message("{address}, which is not this host's", address=address)
+        value, where = "foreign", Message("{address}, not an address of this host", address=address)
     shown = Message("{name}: {where}", name=name, where=where)
     return Reading(subject, value, evidence, shown, in_context("names", "an address of this host"))

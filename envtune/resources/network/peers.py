@@ -23,21 +23,21 @@ from envtune.resources.network.ports import hccl_ports
 
 @probe("network.peers")
 def peers(context: Context) -> Iterable[Reading]:
-    """Connect to each host named with --peer or --hostfile, where --probe allows it, and read what answers."""
+    """Connect to each host named with --peer or --hostfile, if --probe allows it, and read which of them respond."""
     named = context.target.options.peers
     if not named:
-        raise NotApplicable(Message("no other host of the job is named (--peer, --hostfile)"), "--peer")
+        raise NotApplicable(Message("no other host of the job given (--peer, --hostfile)"), "--peer")
     own = host_addresses(context.host)
     others = tuple(address for address in named if is_address(address) and address not in own)
     readings = [_network(word) for word in named if not is_address(word)]
     if not others and not readings:
-        raise NotApplicable(Message("the peers named are this host itself"), "--peer", " ".join(named))
+        raise NotApplicable(Message("the given peers are only this host"), "--peer", " ".join(named))
     if not others:
         return readings
     port = _port(context)
     if not may_connect(context):
         reason = Message(
-            "nothing here can tell whether the peers answer; {command} asks them",
+            "whether the peers respond cannot be checked from here; {command} connects to them",
             command=probe_command(context),
         )
         return [*readings, *(_unknown(address, port, reason) for address in others)]
@@ -49,7 +49,7 @@ def _port(context: Context) -> int:
     """Return the first of HCCL's ports; raises Undetermined where the job's settings name none."""
     hccl = hccl_ports(context)
     if hccl.automatic:
-        reason = Message("HCCL_HOST_SOCKET_PORT_RANGE=auto: which ports the peers use is not known beforehand")
+        reason = Message("HCCL_HOST_SOCKET_PORT_RANGE=auto: the peers' ports are not known in advance")
         raise Undetermined(reason, hccl.evidence.source, hccl.evidence.text)
     if hccl.fault is not None:
         raise Undetermined(hccl.fault, hccl.evidence.source, hccl.evidence.text)
@@ -57,7 +57,7 @@ def _port(context: Context) -> int:
 
 
 def _network(word: str) -> Reading:
-    reason = Message("{network} is a network: only single hosts are connected to", network=word)
+    reason = Message("{network} is a network; only single hosts can be probed", network=word)
     return Reading(word, None, Evidence("--peer", word), reason=reason)
 
 
@@ -71,7 +71,7 @@ def _reading(address: str, port: int, answer: str) -> Reading:
     if is_undecided(answer):
         return Reading(address, None, evidence, reason=words)
     value = "answers" if answer in REACHED else answer
-    return Reading(address, value, evidence, words, Message("an answer of the host"), commands=_look(address, port))
+    return Reading(address, value, evidence, words, Message("a response from the host"), commands=_look(address, port))
 
 
 def _look(address: str, port: int) -> tuple[Command, ...]:

@@ -55,7 +55,7 @@ def _hccl_ports(context: Context) -> HcclPorts:
     try:
         variables = context.target.variables()
     except Undetermined:
-        why = Message("HCCL's default base port, because the job's variables are not known; {count}", count=why_count)
+        why = Message("HCCL's default base port, because the job's variables are unknown; {count}", count=why_count)
         return HcclPorts(default, why, Evidence(cann))
     port_range = variables.get("HCCL_HOST_SOCKET_PORT_RANGE", "").strip()
     if port_range:
@@ -75,7 +75,7 @@ def _ports_from_base(text: str, count: int, why_count: Text, source: Source) -> 
         fault = Message("{setting} is not a number from 1024 to 65520", setting=setting)
         return HcclPorts((), why, evidence, fault)
     if base + count - 1 > 65535:
-        fault = Message("{setting} leaves no room for {count} ports below 65536", setting=setting, count=count)
+        fault = Message("{setting} leaves too few ports below 65536 for {count}", setting=setting, count=count)
         return HcclPorts((), why, evidence, fault)
     return HcclPorts(((base, base + count - 1),), why, evidence)
 
@@ -100,7 +100,7 @@ def ports_per_job(context: Context) -> tuple[int, Text, Source]:
     """Return 16 or 32 ports, why, and the source: 16 up to CANN 8.2.RC1, 32 from 8.3; where it is unknown, 32."""
     fact = context.facts["cann"]
     if fact.value is None or fact.value == "none":
-        return 32, Message("without a CANN version the larger count of 32"), fact.source
+        return 32, Message("CANN version unknown, so the larger count of 32"), fact.source
     release = _release(fact.value)
     if release is None or release == (8, 2, ""):
         return 32, Message("{cann} may use 16 or 32, so 32", cann=f"CANN {fact.value}"), fact.source
@@ -154,12 +154,12 @@ def reserved_ports(host: Host) -> Intervals:
 
 
 def _no_ports(path: str, text: str) -> Undetermined:
-    return Undetermined(Message("{path} does not hold ports", path=path), path, text)
+    return Undetermined(Message("{path} does not contain ports", path=path), path, text)
 
 
 @probe("network.hccl_ports", formerly="ports.hccl")
 def hccl(context: Context) -> Iterable[Reading]:
-    """Read whether HCCL's ports exist, whether the kernel gives one of them away, whether anybody listens on one."""
+    """Read whether HCCL's ports exist, may be assigned by the kernel to other connections, or are in use."""
     ports = hccl_ports(context)
     if ports.automatic:
         reason = Message("HCCL_HOST_SOCKET_PORT_RANGE=auto: the system picks free ports")
@@ -265,13 +265,13 @@ def owner_text(rows: Iterable[Listener]) -> Text:
         row.address if row.pid is None else f"{row.address} {row.process or 'pid'} ({row.pid})" for row in rows
     )
     if any(row.pid is None for row in rows):
-        return Message("taken: {owners}, owner not readable by this user", owners=owners)
-    return Message("taken: {owners}", owners=owners)
+        return Message("in use: {owners}, owner not readable by this user", owners=owners)
+    return Message("in use: {owners}", owners=owners)
 
 
 @probe("network.master_port", formerly="ports.master_port")
 def master_port(context: Context) -> Iterable[Reading]:
-    """Read whether MASTER_PORT is a port an ordinary user can bind, free, and not one the kernel hands out."""
+    """Read whether MASTER_PORT is free, can be bound by an ordinary user, and is not assigned by the kernel."""
     variables = context.target.variables()
     text = variables.get("MASTER_PORT")
     if text is None:
@@ -317,7 +317,7 @@ def _bindable_reading(context: Context, port: int, expected: Text) -> Reading:
         given = ephemeral_ports(context.host)
         if intervals.intersection(ports, given) and not intervals.intersection(ports, reserved_ports(context.host)):
             span = intervals.port_text(given)
-            shown = Message("{port} lies in ip_local_port_range {span} and is not reserved", port=port, span=span)
+            shown = Message("{port} is in ip_local_port_range {span} and not reserved", port=port, span=span)
             return Reading("MASTER_PORT", "exposed", Evidence(EPHEMERAL, span), shown, expected)
     except (HostError, Undetermined) as error:
         return _unknown("MASTER_PORT", error)

@@ -76,7 +76,7 @@ def ids(context: Context) -> Iterable[Reading]:
             value, place = option
             readings.append(_list_reading(OPTION, value, place, limits, _visible_nodes(variables, limits)))
     if not readings:
-        raise NotApplicable(Message("the job names no devices ({names})", names=", ".join(ALL)), source)
+        raise NotApplicable(Message("the job specifies no devices ({names})", names=", ".join(ALL)), source)
     return readings
 
 
@@ -114,7 +114,7 @@ def _limits(context: Context) -> Limits:
     if not nodes:
         count = context.facts["npu_count"]
         if count.value in (None, "0"):
-            no_node = Message("there is no /dev/davinciN, so no device id can exist")
+            no_node = Message("no /dev/davinciN, so no device id exists")
             raise Undetermined(count.reason or no_node, NODES)
         nodes = tuple(range(int(count.value or 0)))
     cann = (context.facts.value("cann") or "").partition(".")[0]
@@ -186,7 +186,7 @@ def _list_problems(
 ) -> Iterator[Problem]:
     repeated = sorted(n for n, count in Counter(numbers).items() if count > 1)
     if repeated:
-        yield Problem(Message("names {ids} twice", ids=", ".join(map(str, repeated))))
+        yield Problem(Message("lists {ids} twice", ids=", ".join(map(str, repeated))))
     existing = set(limits.nodes) if visible is None else set(range(len(visible)))
     missing = [] if visible is None and limits.container else sorted(set(numbers) - existing)
     if missing:
@@ -201,7 +201,7 @@ def _group_problems(nodes: Sequence[int]) -> Iterator[Problem]:
         text = Message("{count} devices; HCCL on 910A works with 1, 2, 4 or 8", count=len(nodes))
         yield Problem(text, "910A")
     elif len(nodes) in (2, 4) and len({node // 4 for node in nodes}) > 1:
-        yield Problem(Message("on 910A they must lie all in 0-3 or all in 4-7"), "910A")
+        yield Problem(Message("on 910A they must all be in 0-3 or all in 4-7"), "910A")
 
 
 def _size_reading(
@@ -221,7 +221,7 @@ def _size_reading(
         return None  # counts the ranks of all servers; how many of them run here is unknown
     if count not in (1, 2, 4, 8):
         reason = Message(
-            "{count} ranks work on 910A only when they are spread over several servers, which this host cannot tell",
+            "on 910A, {count} ranks work only across several servers, which cannot be checked on this host",
             count=count,
         )
         return Reading(name, None, evidence, reason=reason)
@@ -232,7 +232,7 @@ def _reading(name: str, value: str, evidence: Evidence, problems: Sequence[Probl
     certain = [problem.text for problem in problems if problem.model in ("", limits.model)]
     uncertain = [problem.text for problem in problems if problem.model and limits.model is None]
     if uncertain and not certain:
-        reason = Message("the NPU model is not known: {problem}", problem=uncertain[0])
+        reason = Message("the NPU model is unknown: {problem}", problem=uncertain[0])
         return Reading(name, None, evidence, reason=reason)
     if not limits.here and not certain:
         return Reading(name, None, evidence, reason=ELSEWHERE)

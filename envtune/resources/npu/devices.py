@@ -167,7 +167,7 @@ def fact_npu(context: Context) -> Fact:
     except Missing:
         if not cards and not device_nodes(context):
             return none
-        return Fact("npu", None, NODES, Message("npu-smi, which would name the model, is not here"))
+        return Fact("npu", None, NODES, Message("npu-smi, which shows the model, was not found"))
     if output.failure is not None:
         if not cards and not device_nodes(context):
             return none
@@ -224,7 +224,7 @@ def fact_npu_count(context: Context) -> Fact:
 
 @fact("ascend")
 def fact_ascend(context: Context) -> Fact:
-    """Return true with anything of Ascend: device node, driver, CANN, PCI device, torch_npu, or npu-smi."""
+    """Return true with any Ascend component: device node, driver, CANN, PCI device, torch_npu, or npu-smi."""
     failure: Optional[HostError] = None
     for find_sign in (_node_sign, _tree_sign, _bus_sign, _software_sign, _smi_sign):
         try:
@@ -242,7 +242,7 @@ def fact_ascend(context: Context) -> Fact:
 
 @fact("ascend_job")
 def fact_ascend_job(context: Context) -> Fact:
-    """Return true when a job for NPUs is checked: a named job anywhere, else where anything of Ascend is installed.
+    """Return true when an NPU job is checked: any given job, else a host with any Ascend component.
 
     Who names the job's other hosts has a job in mind, too. Where none is named, the fact is `ascend` itself: that is
     what a check then does not apply for.
@@ -261,7 +261,7 @@ def runs_elsewhere(context: Context) -> bool:
     return options.named and options.pid is None and context.facts.value("ascend") != "true"
 
 
-ELSEWHERE = Message("nothing of Ascend is on this host, and the one that the job runs on is not read")
+ELSEWHERE = Message("this host has no Ascend component, and the job's host was not read")
 
 
 def _node_sign(context: Context) -> str:

@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 
 LISTED = Message("listed by npu-smi with Health OK")
 NO_DEVICE = Message(
-    "this container was given no NPU (no /dev/davinciN): start it with its devices, or judge the NPUs on the host"
+    "this container has no NPU (no /dev/davinciN): start it with its devices, or check the NPUs on the host"
 )
-TRUNCATED = Message("not among the devices npu-smi printed, but its output breaks off")
+TRUNCATED = Message("not among the devices npu-smi printed, but its output is incomplete")
 
 
 @probe("npu.smi_answer")
 def smi_answer(context: Context) -> Iterable[Reading]:
-    """Read whether npu-smi answers at all, with a table or with an error; one that does not hangs in the driver."""
-    expected = Message("an answer within {seconds} s", seconds=int(SMI_TIMEOUT))
+    """Read whether npu-smi responds, with a table or with an error; if it does not, it hangs in the driver."""
+    expected = Message("a response within {seconds} s", seconds=int(SMI_TIMEOUT))
     try:
         output = smi_output(context)
     except Missing as error:
-        raise NotApplicable(Message("npu-smi is not here"), error.path) from None
+        raise NotApplicable(Message("npu-smi not found"), error.path) from None
     except TimedOut as error:
-        shown = Message("no answer within {seconds} s: the driver hangs", seconds=int(SMI_TIMEOUT))
+        shown = Message("no response within {seconds} s: the driver hangs", seconds=int(SMI_TIMEOUT))
         return [Reading("npu-smi", "no answer", Evidence(error.path, str(error)), shown, expected)]
-    answer = output.failure.meaning if output.failure is not None else Message("answers")
+    answer = output.failure.meaning if output.failure is not None else Message("responds")
     return [Reading("npu-smi", "answers", Evidence(output.source, output.text), answer, expected)]
 
 
 @probe("npu.health", formerly="npu_health.devices")
 def devices(context: Context) -> Iterable[Reading]:
-    """Read the health of every NPU, also of those that only a device node or the PCI bus shows.
+    """Read the health of every NPU, including those known only from a device node or the PCI bus.
 
     Source: guide 003:3010-3022 (restart the server and all NPUs when they fail to come up), 003:3299 (`npu-smi info`);
     facts D4. Health words: OK, Warning, Alarm, Critical, UNKNOWN; dcmi_get_device_health calls the first four normal,
@@ -88,13 +88,13 @@ def _without_smi(
 ) -> Iterable[Reading]:
     if nodes:
         count = len(nodes)
-        reason = Message("{count} device nodes are here, but npu-smi, which tells their health, is not", count=count)
+        reason = Message("NPU device nodes: {count}; health unknown: npu-smi not found", count=count)
         raise Undetermined(reason, error.path)
     if in_container(context):
         return [_none_given(context, NODES)]
     if not on_bus:
         raise NotApplicable(Message("no NPU: no device node, nothing on PCI"), NODES)
-    shown = Message("on PCI, but no driver serves it: no device node, no npu-smi")
+    shown = Message("on PCI, but no driver is loaded for it: no device node, no npu-smi")
     return [_unlisted(card, shown, Evidence(f"{PCI}/{card.address}", card.device)) for card in on_bus]
 
 
@@ -103,7 +103,7 @@ def _none_given(context: Context, source: Source, text: str = "") -> Reading:
     setting = named_ranks(context)
     if setting is None:
         raise Undetermined(NO_DEVICE, source, text)
-    shown = Message("this container was given no NPU (no /dev/davinciN), and the job has {setting}", setting=setting)
+    shown = Message("this container has no NPU (no /dev/davinciN), and the job has {setting}", setting=setting)
     return Reading("npu", "none", Evidence(source, text), shown, LISTED)
 
 
@@ -138,12 +138,12 @@ def _unlisted_nodes(table: NpuTable, nodes: Sequence[int], evidence: Evidence) -
         return [] if len(nodes) == len(listed) else [_miscounted(len(nodes), len(listed), evidence)]
     readings = []
     for number in sorted(set(nodes) - set(listed)):
-        shown = Message("/dev/davinci{number} is there, but npu-smi does not list it", number=number)
+        shown = Message("/dev/davinci{number} exists, but npu-smi does not list it", number=number)
         reason = TRUNCATED if table.truncated else None
         readings.append(Reading(f"npu{number}", "not listed", evidence, shown, LISTED, reason))
     seen = Evidence(NODES, " ".join(map(str, nodes)))
     for number in sorted(n for n in listed if n is not None and n not in nodes):
-        shown = Message("npu-smi lists it, but /dev/davinci{number} is not there", number=number)
+        shown = Message("npu-smi lists it, but /dev/davinci{number} does not exist", number=number)
         readings.append(Reading(f"npu{number}", "no device node", seen, shown, LISTED))
     return readings
 

@@ -280,13 +280,13 @@ def _table(state: _State) -> NpuTable:
     incomplete: Optional[Text] = None
     if "devices" in state.broken:
         line = state.broken["devices"]
-        incomplete = Message("the device table breaks off or is wrapped: {line!r}", line=line)
+        incomplete = Message("the device table is incomplete or wrapped: {line!r}", line=line)
     elif not state.section:
-        incomplete = Message("there is no device table")
+        incomplete = Message("no device table")
     elif not state.devices:
         incomplete = Message("the device table is empty")
     elif len({(d.npu, d.chip) for d in state.devices}) < len(state.devices):
-        incomplete = Message("the device table names a chip twice")
+        incomplete = Message("the device table lists a chip twice")
     truncated = incomplete is not None or (modern and (state.section != "processes" or bool(without_processes)))
     devices, processes = tuple(state.devices), tuple(state.processes)
     return NpuTable(state.version, devices, processes, without_processes, incomplete, truncated)
@@ -302,7 +302,7 @@ def parse_failure(text: str, returncode: int = 0) -> Optional[Failure]:
     library = _LIBRARY.search(text)
     if library:
         meaning = Message(
-            "npu-smi does not start: {name} is not found; the driver's lib64 is not on the loader's path",
+            "npu-smi does not start: {name} cannot be found; the driver's lib64 is not in the loader's search path",
             name=library[1],
         )
         return Failure("library", meaning)
@@ -313,14 +313,14 @@ def parse_failure(text: str, returncode: int = 0) -> Optional[Failure]:
     if code == "-8005" or (not code and "DrvMngGetConsoleLogLevel failed" in text):
         return Failure(code or "DrvMngGetConsoleLogLevel", NOT_READY, needs_privilege=True)
     if code:
-        return Failure(code, Message("the driver answers npu-smi with {code}", code=code))
+        return Failure(code, Message("the driver returned {code} to npu-smi", code=code))
     if returncode:
         meaning = Message("npu-smi ended with exit code {returncode}", returncode=returncode)
         return Failure(f"exit code {returncode}", meaning)
     return None
 
 
-OCCUPIED = Message("a device is taken: another container has it mounted, or this user may not open the device nodes")
+OCCUPIED = Message("a device is in use: another container has it mounted, or this user may not open the device nodes")
 NOT_READY = Message(
     "the driver cannot be reached: not loaded, upgraded without a reboot, nodes not passed into the container, or "
     "this user is not in the group HwHiAiUser"

@@ -73,7 +73,7 @@ COMMANDS: Mapping[str, Manager] = {
 
 
 # Neither a simulation nor the packages say what their scripts, the triggers of others and needrestart restart.
-MAY_RESTART = Message("may restart services: which ones cannot be known before")
+MAY_RESTART = Message("may restart services; which ones is not known in advance")
 
 
 class Simulation(NamedTuple):
@@ -90,7 +90,9 @@ def install(
     context: Context,
     findings: Sequence[Finding],
     *,
-    need: Annotated[Need, N_("What the packages are for; envtune/data/packages.csv names them for each distribution.")],
+    need: Annotated[
+        Need, N_("Purpose of the packages; envtune/data/packages.csv lists their names for each distribution.")
+    ],
 ) -> Iterable[Change]:
     """Propose one change for what belongs together, and one for every package that the sources may not offer."""
     manager = find_manager(context)
@@ -105,7 +107,7 @@ def install(
     if not changes:
         raise Skipped(
             Message(
-                "no source of {manager} offers {packages}; is the list of packages up to date (apt-get update)?",
+                "no repository of {manager} has {packages}; is the package list up to date (apt-get update)?",
                 manager=manager,
                 packages=", ".join(row.packages[0] for row in rows),
             )
@@ -119,7 +121,7 @@ def find_manager(context: Context) -> str:
     for name in MANAGERS.get(family, ()):
         if find_binary(context.host, name) is not None:
             return name
-    raise Skipped(Message("no package manager of the family {family} is there", family=family))
+    raise Skipped(Message("no package manager of the {family} family found", family=family))
 
 
 def _needed_rows(context: Context, findings: Sequence[Finding], need: Need) -> list[PackageRow]:
@@ -164,13 +166,13 @@ def _require_distribution_python(context: Context) -> None:
     if not python.real.startswith("/usr/bin/"):
         raise Skipped(
             Message(
-                "{path} is not the distribution's Python: its own installation must bring Python.h", path=python.real
+                "{path} is not the distribution's Python: its own installation must provide Python.h", path=python.real
             )
         )
     if context.facts.value("os_family") != "debian" and not _is_default(host, python.real):
         raise Skipped(
             Message(
-                "{path} is not what /usr/bin/python3 leads to: choose the -devel package of {version}",
+                "/usr/bin/python3 does not point to {path}: choose the -devel package of {version}",
                 path=python.real,
                 version=python.version,
             )
@@ -233,26 +235,25 @@ def _check(manager: str, names: Sequence[str]) -> dict[str, object]:
 def _note(manager: str, plan: Simulation) -> Text:
     parts: list[Text] = []
     if plan.installs is None:
-        parts.append(Message("{manager} was not asked beforehand what it would do", manager=manager))
+        parts.append(Message("{manager} was not run in simulation first", manager=manager))
     if plan.not_offered:
         packages = ", ".join(plan.not_offered)
-        parts.append(Message("left out, since no source offers it: {packages}", packages=packages))
+        parts.append(Message("skipped, because no repository has them: {packages}", packages=packages))
     if plan.installs is None:
-        parts.append(Message("undo removes what is new; what is upgraded along with it stays upgraded"))
+        parts.append(Message("undo removes new packages; packages upgraded with them stay upgraded"))
         return clauses(parts)
     dependencies = [name for name in plan.installs if name not in plan.names]
     if dependencies:
-        parts.append(Message("undo removes its dependencies, too: {packages}", packages=", ".join(dependencies)))
+        parts.append(Message("undo also removes its dependencies: {packages}", packages=", ".join(dependencies)))
     if plan.upgrades:
         parts.append(
             Message(
-                "also upgrades {packages}, which undo does not take back; other packages that were there before stay, "
-                "also on undo",
+                "also upgrades {packages}, which undo does not revert; other existing packages stay, even after undo",
                 packages=", ".join(plan.upgrades),
             )
         )
     else:
-        parts.append(Message("packages that were there before stay, also on undo"))
+        parts.append(Message("existing packages stay, even after undo"))
     return clauses(parts)
 
 

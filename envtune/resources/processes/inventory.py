@@ -22,7 +22,7 @@ from envtune.resources.npu.smi import MemoryUsage, NpuDevice
 from envtune.resources.processes.usage import DeviceProcess, DeviceUsage, device_usage
 
 COLUMNS = ("model", "health", "temperature", "memory", "processes")
-NOT_LISTED = Message("the device node is there, but npu-smi does not list it")
+NOT_LISTED = Message("the device node exists, but npu-smi does not list it")
 NO_NODE = Message("on PCI, but npu-smi does not list it")
 
 
@@ -59,7 +59,7 @@ def _smi(context: Context) -> tuple[Optional[SmiOutput], Text]:
     except Missing:
         return None, Message("npu-smi not found")
     except TimedOut:
-        return None, Message("npu-smi did not answer in {seconds} s: the driver hangs", seconds=int(SMI_TIMEOUT))
+        return None, Message("npu-smi did not respond within {seconds} s: the driver hangs", seconds=int(SMI_TIMEOUT))
     except HostError as error:
         return None, host_error_text(error)
     if output.failure is not None:
@@ -86,9 +86,9 @@ def _listed(subject: str, model: str, device: NpuDevice, usage: Optional[DeviceU
     processes, why = _processes(usage, no_usage)
     unknown: dict[str, Text] = {}
     if device.temp is None:
-        unknown["temperature"] = Message("npu-smi prints none for it")
+        unknown["temperature"] = Message("npu-smi does not show it")
     if memory is None:
-        unknown["memory"] = Message("npu-smi prints none for it")
+        unknown["memory"] = Message("npu-smi does not show it")
     if why is not None:
         unknown["processes"] = why
     return NpuRow(subject, model, device.health, device.temp, memory, processes, device.bus, unknown)

@@ -42,9 +42,9 @@ def terminate(
         except (HostError, Skipped) as error:
             why = host_error_text(error) if isinstance(error, HostError) else error.reason
             skipped.append(Message("pid {pid} ({user}): {why}", pid=process.pid, user=process.user, why=why))
-    note = Message("left alone: {processes}", processes=clauses(skipped)) if skipped else None
+    note = Message("skipped: {processes}", processes=clauses(skipped)) if skipped else None
     if not changes:
-        raise Skipped(note or Message("no left-over process is there any more"))
+        raise Skipped(note or Message("no leftover processes any more"))
     return [change._replace(note=note) for change in changes]
 
 
@@ -55,16 +55,19 @@ def _refuse_forbidden(context: Context, process: Process, options: FixOptions, f
     if not host.live and not exists:
         raise Skipped(
             Message(
-                "a recording does not hold what names a process for good; run envtune fix {check} on the host itself",
+                "a recording does not contain what identifies a process uniquely; run envtune fix {check} "
+                "on the host itself",
                 check=findings[0].id,
             )
         )
     if process.state == "Z":
         raise Skipped(
-            Message("a zombie cannot be ended; it goes when its parent {ppid} collects it or ends", ppid=process.ppid)
+            Message(
+                "a zombie cannot be ended; it disappears when its parent {ppid} reaps it or ends", ppid=process.ppid
+            )
         )
     if process.pid in _ancestors(context):
-        raise Skipped(Message("it is envtune itself or started it"))
+        raise Skipped(Message("it is envtune itself or one of its parent processes"))
     if not exists:
         raise Skipped(Message("it has ended"))
     uid = host.stat(f"/proc/{process.pid}").uid
@@ -73,7 +76,7 @@ def _refuse_forbidden(context: Context, process: Process, options: FixOptions, f
     is_named = options.owner == process.user and options.pid == process.pid
     if uid != host.euid and not (host.euid == 0 and is_named):
         flags = f"--pid {process.pid} --owner {process.user}"
-        raise Skipped(Message("another user's: ask them; root can end it with {flags}", flags=flags))
+        raise Skipped(Message("belongs to another user: ask them; root can end it with {flags}", flags=flags))
 
 
 def _exists(context: Context, process: Process) -> bool:
@@ -134,7 +137,7 @@ def _start_ticks(context: Context, process: Process) -> int:
     boot = next((decimal(value.strip()) for name, _, value in rows if name == "btime"), None)
     ticks = decimal(fields[19]) if len(fields) > 19 else None
     if boot is None or ticks is None:
-        raise Skipped(Message("when it was started cannot be read from /proc"))
+        raise Skipped(Message("its start time cannot be read from /proc"))
     if abs(boot + ticks / USER_HZ - process.started) > 1:
-        raise Skipped(Message("pid {pid} is another process by now", pid=process.pid))
+        raise Skipped(Message("pid {pid} is now another process", pid=process.pid))
     return ticks

@@ -90,7 +90,7 @@ def _device_usage(context: Context) -> tuple[DeviceUsage, ...]:
     if not nodes and output is not None:
         raise smi_undetermined(context, output)
     if not nodes:
-        raise NotApplicable(Message("no NPU device node is here"), NODES)
+        raise NotApplicable(Message("no NPU device node"), NODES)
     return tuple(_usage_by_descriptor(context, f"npu{node}", node) for node in nodes)
 
 
@@ -103,7 +103,7 @@ def _usage_by_table(context: Context, output: SmiOutput) -> Iterable[DeviceUsage
     for device in output.table.devices:
         subject = device_label(output.table, device)
         if device.npu in output.table.without_processes:
-            why = Message("npu-smi's process table breaks off or does not name this NPU")
+            why = Message("npu-smi's process table is incomplete or does not list this NPU")
             yield DeviceUsage(subject, None, Evidence(output.source, output.text), why)
             continue
         rows = by_chip.get((device.npu, device.chip), [])
@@ -124,7 +124,7 @@ def _usage_by_descriptor(context: Context, subject: str, node: Optional[int]) ->
     why = hidden_processes(context)
     if why is None and any(p.opaque for p in rows):
         why = Message(
-            "npu-smi prints no process table here, and the open files of other users' processes may not be read"
+            "npu-smi prints no process table here, and the open files of other users' processes cannot be read"
         )
     if not processes and _sees_one_container(context):
         return DeviceUsage(subject, None, evidence, _ONE_CONTAINER)
@@ -132,8 +132,8 @@ def _usage_by_descriptor(context: Context, subject: str, node: Optional[int]) ->
 
 
 _ONE_CONTAINER = Message(
-    "no process of this container has it open; those of the host and of other containers cannot be seen from here: "
-    "ask the host"
+    "no process in this container has it open; processes of the host and of other containers are not "
+    "visible here: check on the host"
 )
 
 
@@ -177,7 +177,7 @@ def _proc_options(host: Host) -> list[str]:
 
 @probe("processes.residual", formerly="process.residual")
 def residual(context: Context) -> Iterable[Reading]:
-    """Read the processes on each device whose job is gone: parent ended, zombie, or stopped; never the named job's.
+    """Read the processes on each device whose job has ended: parent ended, zombie or stopped; never the given job's.
 
     Source: guide 003:3299-3311. Its `pkill -9 python` would end every Python of every user, so only pids are named.
     """
@@ -238,11 +238,9 @@ def _orphans(
 
 def _not_in_table(context: Context, entry: DeviceProcess) -> Text:
     if in_container(context):
-        return Message(
-            "pid {pid} is the host's number of a process; this container cannot say whose it is", pid=entry.pid
-        )
+        return Message("pid {pid} is a process id of the host; its owner is unknown in this container", pid=entry.pid)
     return Message(
-        "npu-smi lists pid {pid}, which is not in the process table (ended meanwhile, or hidden)", pid=entry.pid
+        "npu-smi lists pid {pid}, which is not in the process table (ended in the meantime, or hidden)", pid=entry.pid
     )
 
 
@@ -295,8 +293,8 @@ def orphan_sign(context: Context, process: Process) -> tuple[Optional[Text], boo
 
 MAX_LAUNCHERS = 16  # one above the other that are followed
 _LAUNCHER_LEFT = N_(
-    "its launcher (pid {pid}, {name}) runs, but the launcher's parent has ended, as under nohup: it may be a job that "
-    "still computes; ask its owner"
+    "its launcher (pid {pid}, {name}) is running, but the launcher's parent has ended, as with nohup: it "
+    "may be a job that is still computing; ask its owner"
 )
 
 
@@ -330,8 +328,8 @@ def processes_by_pid(context: Context) -> Mapping[int, Process]:
 
 
 _DETACHED = Message(
-    "its parent has ended, but it leads a process group of its own, as what nohup or setsid started does: it may "
-    "be a job that still computes; ask its owner"
+    "its parent has ended, but it leads its own process group, as with nohup or setsid: it may be a job "
+    "that is still computing; ask its owner"
 )
 
 
@@ -418,16 +416,16 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
     if processes and not others and usage.reason is not None:
         return Reading(usage.subject, None, evidence, reason=usage.reason, needs_privilege=usage.needs_privilege)
     if not others and len(processes) > 0:
-        return Reading(usage.subject, "free", evidence, Message("only the named job is on it"), expected)
+        return Reading(usage.subject, "free", evidence, Message("only the given job uses it"), expected)
     if not others and used * 100 <= total * limit:
-        return Reading(usage.subject, "free", evidence, Message("only the idle share is used"), expected)
+        return Reading(usage.subject, "free", evidence, Message("only the idle usage"), expected)
     if others:
         names = ", ".join(f"{p.pid} {p.name}".rstrip() for p in others)
         shown = Message("{used} of {total} MB used; processes: {names}", used=used, total=total, names=names)
     elif usage.processes is None:
-        shown = Message("{used} of {total} MB used; by whom is not told", used=used, total=total)
+        shown = Message("{used} of {total} MB used; the process is unknown", used=used, total=total)
     else:
-        shown = Message("{used} of {total} MB used, but no process is listed: not given back", used=used, total=total)
+        shown = Message("{used} of {total} MB used, but no process is listed: not freed", used=used, total=total)
     return Reading(usage.subject, "taken", evidence, shown, expected)
 
 
@@ -436,7 +434,7 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
 
 @probe("processes.profilers", formerly="process.profilers")
 def profilers(context: Context) -> Iterable[Reading]:
-    """Read profiling or AOE tuning that is running or switched on for the job. Source: guide 003:1582-1583."""
+    """Read profiling or AOE tuning that is running or turned on for the job. Source: guide 003:1582-1583."""
     hidden = hidden_processes(context)
     readings = [_tool_reading(name, context.host.processes(), hidden) for name in TOOLS]
     try:

@@ -85,7 +85,7 @@ def interpreter(context: Context) -> PythonTarget:
         host = context.host
         if not any(on_path(host, variables, host.cwd, name) for name in ("python3", "python")):
             path = ":".join(search_path(variables, host.cwd))
-            raise NotApplicable(Message("python is {NONE}: no python3 on PATH", NONE=NONE), path)
+            raise NotApplicable(Message("no python3 on PATH"), path)
     return target.interpreter()
 
 
@@ -137,7 +137,7 @@ def _installed(context: Context, name: str) -> Optional[Distribution]:
         if other.version != first.version:
             raise Undetermined(
                 Message(
-                    "{entry} holds {name} {version} and {other_version} at once",
+                    "{entry} has {name} {version} and {other_version} at the same time",
                     entry=first.entry,
                     name=name,
                     version=first.version,
@@ -168,7 +168,7 @@ def _described(host: Host, row: Distribution) -> Distribution:
         lacks = "Name" if not name else "Version"
         raise _damaged(row, path, Message("its metadata has no {lacks}", lacks=lacks))
     if normal_name(name) != row.name:
-        raise _damaged(row, path, Message("its metadata says it is {name}", name=name))
+        raise _damaged(row, path, Message("its metadata names it {name}", name=name))
     return Distribution(row.name, version, row.metadata, row.entry)
 
 
@@ -248,7 +248,7 @@ def absent(context: Context, name: str) -> NotApplicable:
     """Return the statement that the job's Python has no such package."""
     python = environment(context).python
     return NotApplicable(
-        Message("{name} is {NONE} in {path}", name=name, NONE=NONE, path=python.path),
+        Message("{name} is not installed in {path}", name=name, path=python.path),
         "; ".join(environment(context).entries) or python.prefix,
     )
 
@@ -257,7 +257,7 @@ def absent(context: Context, name: str) -> NotApplicable:
 def damage(
     context: Context, *, names: Annotated[Iterable[str], N_("Distributions whose metadata is read as well.")]
 ) -> Iterable[Reading]:
-    """Per site directory of the job's Python what is damaged; the metadata of `names` is read as well."""
+    """Read for each site directory of the job's Python what is broken; the metadata of `names` is read as well."""
     known = environment(context)
     yield from (
         Reading(

@@ -153,7 +153,7 @@ def _recorded(context: Context, place: SitePackages, row: Distribution) -> Itera
         if not path or posixpath.isabs(path) or below.startswith(".."):
             raise Skipped(
                 Message(
-                    "{metadata}/RECORD names {path}, outside of {root}",
+                    "{metadata}/RECORD lists {path}, outside {root}",
                     metadata=row.metadata,
                     path=path,
                     root=place.root,

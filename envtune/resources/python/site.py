@@ -135,8 +135,8 @@ def _refuse_foreign(host: Host, python: PythonTarget, entry: str) -> None:
             marker = f"{python.prefix.rstrip('/')}/{lib}/python{python.version}/EXTERNALLY-MANAGED"
             if _is_there(host, marker):
                 reason = Message(
-                    "{path} is managed by the distribution (PEP 668: {marker}), and pip leaves it alone, also "
-                    "with --user",
+                    "{path} is managed by the distribution (PEP 668: {marker}), and pip does not change "
+                    "it, even with --user",
                     path=python.path,
                     marker=marker,
                 )
@@ -169,8 +169,8 @@ def _refuse_other_owner(host: Host, program: str, entry: str, owner: int) -> Non
         uid = owner or starter
         raise Skipped(
             Message(
-                "{entry} or {program} belongs to user {uid}: as root envtune starts no program another user can "
-                "change; run it as that user (sudo -u '#{uid}' envtune fix)",
+                "{entry} or {program} belongs to user {uid}: as root envtune does not start programs that "
+                "another user can change; run it as that user (sudo -u '#{uid}' envtune fix)",
                 entry=entry,
                 program=program,
                 uid=uid,
@@ -214,8 +214,8 @@ def _refusal(program: str, exposure: Exposure) -> Message:
             program=program,
         )
     return Message(
-        "others can write {path} (mode {mode}) and so change what {program} runs: as root envtune does not start it; "
-        "take the permission away (chmod go-w), or install as the owner",
+        "others can write {path} (mode {mode}) and so change what {program} runs: as root envtune does not"
+        " start it; remove the permission (chmod go-w), or install as the owner",
         path=exposure.path,
         mode=f"{exposure.mode:04o}",
         program=program,

@@ -27,15 +27,15 @@ def enable_unit(
     context: Context,
     findings: Sequence[Finding],
     *,
-    unit: Annotated[str, N_("Unit that is installed, with its suffix, such as `chronyd.service`.")],
+    unit: Annotated[str, N_("Installed unit, with its suffix, such as `chronyd.service`.")],
 ) -> Iterable[Change]:
     """Propose to enable `unit`; the unit that sets the governor is written first (see `cpu.set_governor_at_boot`)."""
     if unit == OWN_UNIT:
         return set_governor_at_boot(context, findings)
     if not any(exists(context.host, f"{folder}/{unit}") for folder in UNIT_FOLDERS):
-        raise Skipped(Message("there is no unit {unit}", unit=unit))
+        raise Skipped(Message("no unit {unit}", unit=unit))
     if enabled_link(context.host, unit) is not None:
-        raise Skipped(Message("{unit} is enabled already", unit=unit))
+        raise Skipped(Message("{unit} is already enabled", unit=unit))
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
     operation = {
         "op": "run",
@@ -54,7 +54,7 @@ def enable_unit(
         after="enabled at boot",
         scope="boot",
         operations=(operation,),
-        note=Message("only enabled: it is started at the next boot, and what runs now does not change"),
+        note=Message("only enabled: it starts at the next boot; the running system does not change"),
         fixes=ids[1:],
     )
     return [change]

@@ -68,7 +68,7 @@ def _start_link(host: Host, unit: str) -> Optional[str]:
 def active(
     context: Context, *, unit: Annotated[str, N_("Unit with its suffix, such as `chronyd.service`.")]
 ) -> Iterable[Reading]:
-    """Read what `systemctl is-active` says of a unit: `active`, `inactive`, `failed`, `activating` or the like."""
+    """Read the state of a unit from `systemctl is-active`: `active`, `inactive`, `failed`, `activating` or similar."""
     result = context.host.run(("systemctl", "is-active", unit), 10.0)
     word = result.stdout.strip()
     if word not in _STATES:

@@ -48,9 +48,9 @@ def set_key(
     findings: Sequence[Finding],
     *,
     key: Annotated[str, N_("Kernel parameter, such as `vm.max_map_count`.")],
-    value: Annotated[str, N_("The value to set; several numbers with blanks between them.")] = "",
+    value: Annotated[str, N_("The value to set; separate several numbers with blanks.")] = "",
     add: Annotated[
-        Literal["", "job_ports"], N_("In place of `value`: job_ports adds the job's ports to a list of ports.")
+        Literal["", "job_ports"], N_("Instead of `value`: job_ports adds the job's ports to a list of ports.")
     ] = "",
 ) -> Iterable[Change]:
     """Propose `value` for `key`, or adding to its list the job's ports; for now, and for the next boot."""
@@ -69,7 +69,7 @@ def set_key(
         note = Message("until the next boot only: {why}", why=skipped.reason)
         changes = [change._replace(note=note, until_reboot=skipped.reason) for change in changes]
     if not changes:
-        raise Skipped(Message("{key} is set already, now and for the next boot", key=key))
+        raise Skipped(Message("{key} is already set, now and for the next boot", key=key))
     return changes
 
 
@@ -138,7 +138,7 @@ def _nothing_to_reserve(findings: Sequence[Finding], readings: Sequence[Reading]
     faults = [r.shown for r in readings if r.value in ("taken", "impossible") and r.shown is not None]
     states = [r.shown for r in readings if r.value in ("reserved", "outside", "right") and r.shown is not None]
     if states and not faults:
-        return Message("there is nothing to reserve any more: {states}", states=clauses(states))
+        return Message("nothing left to reserve: {states}", states=clauses(states))
     faults += [f.check.remedy for f in findings[:1] if f.check.remedy is not None]
     return Message("reserving ports does not help: {reasons}", reasons=clauses(faults))
 
@@ -147,7 +147,7 @@ def _merge(desired: DesiredValue, current: Iterable[Optional[str]], key: str) ->
     try:
         return desired.merge([text for text in current if text])
     except ValueError as error:
-        raise Skipped(Message("{key} holds what is no list of ports: {error}", key=key, error=error)) from None
+        raise Skipped(Message("{key} is not a list of ports: {error}", key=key, error=error)) from None
 
 
 def _holds(desired: DesiredValue, text: str) -> bool:
@@ -168,7 +168,7 @@ def _live_change(context: Context, key: str, path: str, live: str, desired: Desi
     if locked is not None and context.facts.value("container") == "true":
         raise Skipped(
             Message(
-                "{locked}; for a container with a network of its own: docker run --sysctl {setting}",
+                "{locked}; for a container with its own network: docker run --sysctl {setting}",
                 locked=locked,
                 setting=f"{key}={after}",
             )
@@ -227,7 +227,7 @@ def _boot_change(context: Context, key: str, live: str, desired: DesiredValue) -
         location = others[-1].location
         raise Skipped(
             Message(
-                "{location} sets {key} and no file of ours comes behind it; change it there",
+                "{location} sets {key} and no envtune file is read after it; change it there",
                 location=location,
                 key=key,
             )
@@ -296,5 +296,7 @@ def _overridden(setting: Setting, key: str, target: str) -> Text:
 def _read_elsewhere(setting: Setting) -> Text:
     reader = Message("ufw sets it")
     if setting.path == SYSCTL_CONF:
-        reader = Message("`sysctl --system` reads it last, the boot does not")
-    return Message("{location} holds {value} ({reader})", location=setting.location, value=setting.value, reader=reader)
+        reader = Message("`sysctl --system` reads it last, but the boot does not")
+    return Message(
+        "{location} contains {value} ({reader})", location=setting.location, value=setting.value, reader=reader
+    )

@@ -31,7 +31,7 @@ def value(
 def at_boot(
     context: Context, *, key: Annotated[str, N_("Kernel parameter, such as `vm.max_map_count`.")]
 ) -> Iterable[Reading]:
-    """Read the value that the files of sysctl.d set a kernel parameter to at boot; `missing` where none sets it."""
+    """Read the value that files of sysctl.d set for a kernel parameter at boot; `missing` if none sets it."""
     found = effective_setting(boot_settings(context.host), key_path(key))
     if found is None or found.value is None:
         shown = Message("no file of sysctl.d sets it")

@@ -30,7 +30,7 @@ class Limit(NamedTuple):
 
 @probe("system.data_loader_workers", formerly="data_loader.workers")
 def workers(context: Context) -> Iterable[Reading]:
-    """Workers per CPU that the job may use, in percent (more than 100: they get in each other's way).
+    """Workers per CPU that the job may use, in percent (above 100, they compete).
 
     Source: porting guide 003:588, 003:596. The guide's script divides the number by its devices (003:362), so it is the
     number of the whole host.
@@ -58,7 +58,7 @@ def _workers_of_job(context: Context) -> tuple[int, str, str]:
         source = f"/proc/{options.pid}/cmdline"
         row = next((p for p in context.host.processes() if p.pid == options.pid), None)
         if row is None:
-            raise Undetermined(in_context("data loader", "there is no process {pid}", pid=options.pid), source)
+            raise Undetermined(in_context("data loader", "no process {pid}", pid=options.pid), source)
         text = " ".join(row.argv)
     elif options.script is not None:
         from envtune.shell.machine import script_text
@@ -66,14 +66,14 @@ def _workers_of_job(context: Context) -> tuple[int, str, str]:
         source = options.script
         text = script_text(source, context.host.read_bytes(source))
     else:
-        reason = Message("no job is named (--script or --pid)")
+        reason = Message("no job given (--script or --pid)")
         raise NotApplicable(reason, "--script, --pid")
     found = worker_counts(text)
     if not found:
         raise NotApplicable(Message("{source} does not pass --workers", source=source), source)
     number, line = found[-1]
     if number is None:
-        reason = Message("--workers is not a number in the text: {line}", line=line)
+        reason = Message("--workers is not given as a number: {line}", line=line)
         raise Undetermined(reason, source, line)
     return number, source, line
 

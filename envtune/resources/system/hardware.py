@@ -30,7 +30,7 @@ def models(
     aarch64: Annotated[Mapping[str, str], N_("The recommended `server` and `cpu` on aarch64.")],
     x86_64: Annotated[Mapping[str, str], N_("The recommended `server` and `cpu` on x86_64.")],
 ) -> Iterable[Reading]:
-    """`server` and `cpu`: `recommended` where the name holds the recommended one, else the name itself.
+    """Read `server` and `cpu`: `recommended` if the name contains the recommended one, else the name itself.
 
     Each argument maps both subjects to the recommended names. Source: porting guide 003:132-136.
     """

@@ -47,5 +47,5 @@ def _builtin(host: Host, path: str) -> frozenset[str]:
     except Missing:
         return frozenset()
     if not host.live and len(lines) > 1 and all("/netfilter/" in line for line in lines[1:]):
-        raise Undetermined(Message("the recording keeps only a part of {path}", path=path), path)
+        raise Undetermined(Message("the recording contains only a part of {path}", path=path), path)
     return frozenset(line.rpartition("/")[2].partition(".ko")[0].replace("-", "_") for line in lines)

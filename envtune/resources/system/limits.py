@@ -41,7 +41,7 @@ _ROWS: Mapping[str, str] = {
 
 @probe("limit.soft")
 def soft(
-    context: Context, *, name: Annotated[Name, N_("Limit as limits.conf calls it; memory counts in bytes.")]
+    context: Context, *, name: Annotated[Name, N_("Limit, named as in limits.conf; memory in bytes.")]
 ) -> Iterable[Reading]:
     """Read the job's soft limit of a resource: of the process with --pid, else of this shell; may be `unlimited`."""
     return [_limit(context, name, 0)]
@@ -49,7 +49,7 @@ def soft(
 
 @probe("limit.hard")
 def hard(
-    context: Context, *, name: Annotated[Name, N_("Limit as limits.conf calls it; memory counts in bytes.")]
+    context: Context, *, name: Annotated[Name, N_("Limit, named as in limits.conf; memory in bytes.")]
 ) -> Iterable[Reading]:
     """Read the job's hard limit of a resource: of the process with --pid, else of this shell; may be `unlimited`."""
     return [_limit(context, name, 1)]

@@ -67,7 +67,7 @@ def _mount(host: Host, path: str) -> Optional[Mount]:
 def free(
     context: Context, *, path: Annotated[str, N_("Any path; what counts is the file system that holds it.")]
 ) -> Iterable[Reading]:
-    """Read the space in GB (10^9 bytes) that users other than root may still fill where `path` lies."""
+    """Read the free space in GB (10^9 bytes) for users other than root on the file system of `path`."""
     _require_measured(context.host, path)
     disk = context.host.disk(path)
     amount = round(disk.free / 1e9, 1)

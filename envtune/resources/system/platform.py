@@ -39,7 +39,7 @@ BINARY_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin"
 
 @fact("system")
 def fact_system(context: Context) -> Fact:
-    """Return the kernel's name for itself: Linux."""
+    """Return the kernel's name, such as Linux."""
     name = context.host.uname.get("sysname") or None
     return Fact("system", name, "uname -s", Message("uname gives no system name"))
 
@@ -136,7 +136,7 @@ def fact_os_version(context: Context) -> Fact:
 
 @fact("os_family")
 def fact_os_family(context: Context) -> Fact:
-    """debian, rhel or suse: which package manager speaks here; of an unknown system the one that is there decides."""
+    """debian, rhel or suse: the family of the package manager; on an unknown system, the installed one decides."""
     fields, path = context.cached(os_release)
     words = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".lower().split()
     if "uos" in words and RPM_PLATFORMS.fullmatch(fields.get("PLATFORM_ID", "")):
@@ -185,10 +185,10 @@ def fact_user(context: Context) -> Fact:
 def fact_reading(
     context: Context, *, name: Annotated[str, N_("Name of the fact; see `envtune list facts`.")]
 ) -> Iterable[Reading]:
-    """Read a fact, so that an expectation can be put on it; an unknown fact is an unknown reading."""
+    """Read a fact, to compare it with an expectation; an unknown fact is an unknown reading."""
     known = context.facts[name]
     if known.value is None:
-        raise Undetermined(known.reason or Message("cannot be told"), known.source)
+        raise Undetermined(known.reason or Message("its value is unknown"), known.source)
     return [Reading(name, known.value, Evidence(known.source, known.value))]
 
 
@@ -204,7 +204,7 @@ def package_manager(context: Context) -> Iterable[Reading]:
     name = context.facts.value("os") or "?"
     managers = MANAGERS.get(family.value, ())
     if not managers:
-        shown = Message("{name}: a distribution of no family envtune knows", name=name)
+        shown = Message("{name}: unknown distribution family", name=name)
         return [
             Reading(
                 "packages", "unknown family", Evidence(family.source, name), shown, Literal("apt-get, dnf, yum, zypper")
@@ -226,7 +226,7 @@ def package_manager(context: Context) -> Iterable[Reading]:
 def programs_visible(host: Host) -> None:
     """Raise Undetermined where not even `env` can be seen: then the absence of a program is no evidence."""
     if find_binary(host, "env") is None:
-        reason = Message("none of the system's programs can be seen here: an incomplete recording")
+        reason = Message("no system programs found: the recording is incomplete")
         raise Undetermined(reason, f"{BINARY_DIRECTORIES[0]}/env")
 
 
@@ -272,16 +272,16 @@ def _centos_release(host: Host) -> tuple[str, str]:
 
 @probe("system.transplant_os", formerly="platform.transplant_os")
 def transplant_os(
-    context: Context, *, cann: Annotated[str, N_("Major version of CANN whose list counts.")]
+    context: Context, *, cann: Annotated[str, N_("Major version of the CANN whose list applies.")]
 ) -> Iterable[Reading]:
-    """Read the distribution, where the script transplant tool of CANN `cann` (its major version) is installed.
+    """Read the distribution, if the script transplant tool of CANN `cann` (its major version) is installed.
 
     The list it is held against is the porting guide's (003:645-647), written for CANN 5; later tools have their own.
     """
     known = context.facts["cann"]
     if known.value is None:
-        raise Undetermined(known.reason or Message("the CANN version is not known"), known.source)
+        raise Undetermined(known.reason or Message("the CANN version is unknown"), known.source)
     if known.value.partition(".")[0] != cann:
-        reason = Message("CANN is {value}; the list is that of CANN {cann}", value=known.value, cann=cann)
+        reason = Message("CANN is {value}; the list is for CANN {cann}", value=known.value, cann=cann)
         raise NotApplicable(reason, known.source, known.value)
     return distribution(context)

@@ -73,7 +73,7 @@ def temporary(context: Context) -> Iterable[Reading]:
     try:
         return [_free("temporary files", host.disk(path))]
     except Missing:
-        shown = Message("{path} is not there", path=path)
+        shown = Message("{path} does not exist", path=path)
         return [Reading("temporary files", 0, Evidence(path, ""), shown, _gigabytes)]
 
 

@@ -202,13 +202,16 @@ def _by_frequency_driver(host: Host) -> Fact:
     driver = (_read(host, path) or "").strip()
     if driver and driver != "virtual-cpufreq":
         return Fact("vm", "false", path)
-    reason = Message("neither SMBIOS, the CPU flags nor the device tree says whether this is a virtual machine")
+    reason = Message("SMBIOS, CPU flags and device tree do not show whether this is a virtual machine")
     return Fact("vm", None, "/sys/class/dmi/id/product_name", reason)
 
 
 @probe("system.virtualization", formerly="virtualization.kind")
 def kind(context: Context) -> Iterable[Reading]:
-    """`bare metal`, `virtual machine` or `container`. Source: inferred from porting guide 003:1355."""
+    """Read whether the host is `bare metal`, a `virtual machine` or a `container`.
+
+    Source: inferred from porting guide 003:1355.
+    """
     container, machine = context.facts["container"], context.facts["vm"]
     for stated, name in ((container, N_("container")), (machine, N_("virtual machine"))):
         if stated.value == "true":

@@ -38,10 +38,12 @@ def torch(context: Context) -> Iterable[Reading]:
         yield Reading("python3", True, Evidence(source, line), shown, Message("a Python with torch"))
         return
     if context.facts.value("ascend") == "false":
-        raise NotApplicable(Message("torch is none in {path} and ascend is false", path=job.path), source)
+        raise NotApplicable(
+            Message("torch is not installed in {path}, and this host has no Ascend component", path=job.path), source
+        )
     others = _others_with_torch(context, job)
     if not others:
-        reason = Message("torch is none in {path} and in every other Python found here", path=job.path)
+        reason = Message("torch is installed neither in {path} nor in any other Python found here", path=job.path)
         raise NotApplicable(reason, source)
     shown = Message("{line} has no torch; {others} has", line=line, others=", ".join(others))
     folder, _, name = others[0].rpartition("/")
@@ -96,7 +98,7 @@ def pip(context: Context) -> Iterable[Reading]:
     commands = pip_commands(host, variables, host.cwd, python.version)
     if not commands:
         raise NotApplicable(
-            Message("pip is not on PATH: nothing can be mixed up"),
+            Message("pip is not on PATH, so no other Python's pip can be used"),
             ":".join(search_path(variables, host.cwd)),
         )
     for name, path in commands:
@@ -111,7 +113,7 @@ def _pip_reading(context: Context, name: str, path: str, python: PythonTarget) -
     except (Unresolved, HostError) as error:
         return _unknown_pip(name, Evidence(path), expected, error)
     if program is None:
-        reason = Message("{path} is no Python script", path=path)
+        reason = Message("{path} is not a Python script", path=path)
         return Reading(name, None, Evidence(path), expected=expected, reason=reason)
     evidence = Evidence(path, f"#!{program}")
     try:
@@ -119,7 +121,7 @@ def _pip_reading(context: Context, name: str, path: str, python: PythonTarget) -
     except Unresolved as problem:
         if problem.code != "missing":
             return _unknown_pip(name, evidence, expected, problem)
-        shown = Message("{path} wants {program}, which is not there", path=path, program=program)
+        shown = Message("{path} needs {program}, which does not exist", path=path, program=program)
         return Reading(name, False, evidence, shown, expected)
     except HostError as error:
         return _unknown_pip(name, evidence, expected, error)

@@ -30,30 +30,30 @@ AFFINITY = (("torch_npu", "contrib"), ("torch", "contrib/npu/optimized_lib"))
 def _wrong_version(context: Context, concerned: Text) -> NotApplicable:
     version = version_fact(context, "torch")
     return NotApplicable(
-        Message("torch is {version}; this concerns {concerned}", version=version, concerned=concerned),
+        Message("torch is {version}; this applies to {concerned}", version=version, concerned=concerned),
         context.facts["torch"].source,
     )
 
 
 @probe("torch.dumper", formerly="torch_source.dumper")
 def dumper(context: Context) -> Iterable[Reading]:
-    """Read whether torch.utils.dumper, which the 1.5.0 line has for precision debugging, is installed."""
+    """Read whether torch.utils.dumper of torch 1.5.0, for precision debugging, is installed."""
     directory = npu_torch_directory(context)
     if release_numbers(version_fact(context, "torch")) >= DUMP_UNTIL:
         raise _wrong_version(context, Message("torch before 1.8"))
     path = f"{directory}/utils/dumper.py"
     has_dumper = exists(context.host, path)
-    shown = Message("installed") if has_dumper else Message("not there")
-    evidence = Evidence(path, path if has_dumper else "not there")
+    shown = Message("installed") if has_dumper else Message("does not exist")
+    evidence = Evidence(path, path if has_dumper else "does not exist")
     yield Reading("torch.utils.dumper", has_dumper, evidence, shown, Message("installed"))
 
 
 @probe("torch.hook", formerly="torch_source.hook")
 def hook(context: Context) -> Iterable[Reading]:
-    """Read `bare` where the search for a tensor in a result may raise StopIteration, else `guarded` or `changed`."""
+    """Read `bare` if the search for a tensor in a result may raise StopIteration, else `guarded` or `changed`."""
     directory = torch_directory(context)
     if not any(locate(context, name) for name in ("mmdet", "mmcv")):
-        raise NotApplicable(Message("mmcv is none and mmdet is none in this Python"), directory.rpartition("/")[0])
+        raise NotApplicable(Message("neither mmcv nor mmdet is installed in this Python"), directory.rpartition("/")[0])
     if not release(version_fact(context, "torch")).startswith(HOOK_RELEASE + "."):
         raise _wrong_version(context, Literal(f"torch {HOOK_RELEASE}"))
     path = f"{directory}/nn/modules/module.py"
@@ -95,7 +95,7 @@ def _is_next(node: ast.AST) -> bool:
 
 @probe("torch.affinity", formerly="torch_source.affinity")
 def affinity(context: Context) -> Iterable[Reading]:
-    """Read where the affinity library of the installed torch lies; empty without one."""
+    """Read the path of the affinity library of the installed torch; empty without one."""
     torch = npu_torch_directory(context)
     library = next((path for path in _affinity_paths(context) if exists(context.host, f"{path}/__init__.py")), None)
     plugin = locate(context, "torch_npu")
@@ -103,7 +103,7 @@ def affinity(context: Context) -> Iterable[Reading]:
         raise incomplete_plugin(f"{plugin}/contrib")
     name = library.split("/site-packages/")[-1].replace("/", ".") if library else ""
     shown = Literal(name) if library else Message("none")
-    yield Reading("affinity library", library or "", Evidence(library or torch, library or "not there"), shown)
+    yield Reading("affinity library", library or "", Evidence(library or torch, library or "does not exist"), shown)
 
 
 def _affinity_paths(context: Context) -> Iterator[str]:

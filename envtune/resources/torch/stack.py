@@ -41,7 +41,7 @@ def version_fact(context: Context, name: str) -> str:
     """Return the value of the fact `name`; Undetermined with its reason when it is unknown."""
     fact = context.facts[name]
     if fact.value is None:
-        raise Undetermined(fact.reason or Message("cannot tell {name}", name=name), fact.source)
+        raise Undetermined(fact.reason or Message("{name} unknown", name=name), fact.source)
     return fact.value
 
 
@@ -81,18 +81,20 @@ def npu_torch_directory(context: Context) -> str:
     kind, source = torch_flavour(context)
     if kind == PLAIN:
         version = version_fact(context, "torch")
-        raise NotApplicable(Message("torch {version} has no NPU support: torch_npu is none", version=version), source)
+        raise NotApplicable(
+            Message("torch {version} has no NPU support: torch_npu is not installed", version=version), source
+        )
     return torch_directory(context)
 
 
 @probe("torch.flavour", formerly="torch_stack.flavour")
 def flavour(context: Context) -> Iterable[Reading]:
-    """Read whether torch reaches the NPU by its own torch.npu (1.5.0) or by the torch_npu of the same release."""
+    """Read whether torch uses the NPU through its own torch.npu (1.5.0) or the torch_npu of the same release."""
     kind, source = torch_flavour(context)
     torch, plugin = version_fact(context, "torch"), version_fact(context, "torch_npu")
     if kind == PLAIN:
         if version_fact(context, "ascend") == "false":
-            reason = Message("ascend is false: a plain torch {torch} is right here", torch=torch)
+            reason = Message("this host has no Ascend component, so a plain torch {torch} is right", torch=torch)
             raise NotApplicable(reason, context.facts["ascend"].source)
         shown = Message("torch {torch} without torch_npu", torch=torch)
     elif kind == BUILT_IN:
@@ -106,7 +108,7 @@ def flavour(context: Context) -> Iterable[Reading]:
 
 @probe("torch.shadow", formerly="torch_stack.shadow")
 def shadow(context: Context) -> Iterable[Reading]:
-    """Read which of the directories searched before the site directories hold a torch that hides the installed one."""
+    """Read which of the directories searched before the site directories have a torch that hides the installed one."""
     job = context.target.environment
     folders = {context.host.cwd: None, **dict.fromkeys(job_folders(context))}
     entries = environment(context).entries if (job.variables or {}).get("PYTHONPATH") else ()
@@ -148,11 +150,11 @@ def job_folders(context: Context) -> Iterable[str]:
 def _shadow_reading(context: Context, folder: str) -> Reading:
     """Return the path that hides torch; a source tree has torch/__init__.py and no torch/_C*.so (guide 003:3256)."""
     path = f"{folder.rstrip('/')}/torch"
-    hiding, shown = "", Message("no torch here")
+    hiding, shown = "", Message("no torch installed")
     if is_dir(context.host, path) and exists(context.host, path + "/__init__.py"):
         names = context.host.listdir(path)
         if any(re.match(r"_C\b.*\.(so|pyd)$", name) for name in names):
-            shown = Message("{path}, a built one", path=path)
+            shown = Message("{path}, compiled", path=path)
         else:
             hiding, shown = path, Message("{path} has no _C library", path=path)
     elif exists(context.host, path + ".py"):
@@ -184,7 +186,9 @@ def _refuse_without_need(context: Context, torch: str) -> None:
     plugin = locate(context, "torch_npu")
     for path in ([f"{plugin}/npu/amp"] if plugin else []) + [f"{torch}/npu/amp"]:
         if exists(context.host, f"{path}/__init__.py"):
-            raise NotApplicable(Message("apex is none and torch has its own mixed precision: {path}", path=path), path)
+            raise NotApplicable(
+                Message("apex is not installed, and torch has its own mixed precision: {path}", path=path), path
+            )
     version = version_fact(context, "torch")
     if release_numbers(version) > APEX_UNTIL:
         reason = Message("torch is {version}; apex is needed up to 1.8.1", version=version)
@@ -223,7 +227,9 @@ def fused_optimisers(context: Context) -> Iterable[Reading]:
 def incomplete_plugin(path: str) -> Undetermined:
     """Return what a missing directory of torch_npu means: every one has it, so something is incomplete."""
     return Undetermined(
-        Message("torch_npu is installed, but {path} is not there: an incomplete installation or recording", path=path),
+        Message(
+            "torch_npu is installed, but {path} does not exist: an incomplete installation or recording", path=path
+        ),
         path,
     )
 

@@ -120,7 +120,7 @@ def test_a_disagreement_is_said_although_it_is_a_match() -> None:
     (reading,) = firmware_match(example_context({"like": "cann-mid", "files": disagreeing()}))
     assert reading.value == "match"
     assert reading.shown is not None
-    assert "the driver refuses it, the firmware accepts it" in reading.shown.en
+    assert "the driver rejects it, the firmware accepts it" in reading.shown.en
     assert "驱动不接受" in reading.shown.zh
 
 

@@ -80,7 +80,7 @@ def test_what_the_job_names_is_on_this_host(name: str, value: str, outcome: Outc
         ('{"server_list": [{"server_id": "192.0.2.10"}, {"server_id": "192.0.2.11"}]}', PASS, "on this host"),
         ('{"server_list": [{"server_id": "a", "host_ip": "192.0.2.10"}]}', PASS, "on this host"),
         ('{"server_list": [{"server_id": "node1"}]}', PASS, "on this host"),
-        ('{"server_list": [{"server_id": "192.0.2.11"}]}', FAIL, "names 192.0.2.11, not this host"),
+        ('{"server_list": [{"server_id": "192.0.2.11"}]}', FAIL, "lists 192.0.2.11, not this host"),
         ('{"server_list": [{"server_id": "server0"}]}', UNKNOWN, "nothing here can tell"),
         ("{}", UNKNOWN, "nothing here can tell"),
     ],

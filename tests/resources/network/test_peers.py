@@ -84,7 +84,7 @@ def test_peers_that_answer_and_one_that_does_not(monkeypatch: pytest.MonkeyPatch
     told = {"192.0.2.11": "refused", "192.0.2.12": "accepted", "192.0.2.13": "timeout"}
     found = findings(monkeypatch, "NET102", {}, told, ["192.0.2.10", *told])
     assert [(one.outcome, one.subject) for one in found] == [(Outcome.FAIL, "192.0.2.13")]
-    assert str(found[0].actual) == "port 60000: no answer in 2 s: a packet filter drops it, or the host is down"
+    assert str(found[0].actual) == "port 60000: no response in 2 s: a firewall drops it, or the host is down"
     passed = findings(monkeypatch, "NET102", {}, {"192.0.2.11": "refused"}, ["192.0.2.11"])
     assert [one.outcome for one in passed] == [Outcome.PASS]
 

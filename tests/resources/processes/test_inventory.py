@@ -43,7 +43,7 @@ def test_a_device_that_npu_smi_does_not_list_is_unknown_and_not_left_out() -> No
     for row in rows(host_data(TROUBLED))[2:]:
         assert (row.model, row.health, row.memory, row.processes) == ("910B", None, None, None)
         assert {reason.en for reason in row.unknown.values()} == {
-            "the device node is there, but npu-smi does not list it"
+            "the device node exists, but npu-smi does not list it"
         }
 
 
@@ -51,7 +51,7 @@ def test_a_device_that_npu_smi_does_not_list_is_unknown_and_not_left_out() -> No
     ("smi", "reason"),
     [
         ({"error": "missing"}, "npu-smi not found"),
-        ({"error": "timeout"}, "npu-smi did not answer in 15 s: the driver hangs"),
+        ({"error": "timeout"}, "npu-smi did not respond within 15 s: the driver hangs"),
         (
             {"rc": 255, "stdout": "dcmi module initialize failed. ret is -8005\n", "stderr": ""},
             "driver cannot be reached",

@@ -143,6 +143,6 @@ def test_a_real_orphan_on_a_device_node(tmp_path: Path) -> None:
     assert said["deaf"] == ["done", False], "KILL after the grace period"
     assert said["reused before"] is True and said["reused at the signal"] is True, "another process is not touched"
     count, why, there = said["another user's"]
-    assert (count, there) == (0, True) and "another user's: ask them; root can end it with --pid" in why
+    assert (count, there) == (0, True) and "belongs to another user: ask them; root can end it with --pid" in why
     assert said["owner"] == [0, True], "not the owner that was named"
     assert said["named"] == ["done", False]
