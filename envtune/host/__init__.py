@@ -311,7 +311,7 @@ def command_result(row: Mapping[str, Any]) -> CommandResult:
     if error not in (None, "timeout"):
         raise Unreadable(line, f"it could not be started: {error}")
     if error is not None:
-        raise TimedOut(line, f"no answer within {row.get('seconds', '?')} s")
+        raise TimedOut(line, f"no response within {row.get('seconds', '?')} s")
     return CommandResult(argv, row["rc"], row.get("stdout", ""), row.get("stderr", ""))
 
 

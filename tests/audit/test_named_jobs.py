@@ -132,4 +132,4 @@ def test_a_setting_that_is_wrong_on_every_host_is_wrong_elsewhere() -> None:
 def test_what_the_packages_of_another_host_decide_is_unknown() -> None:
     (finding,) = [f for f in findings("export HCCL_BUFFSIZE=200", {"script": SCRIPT}) if f.id == "ENV001"]
     assert finding.outcome is Outcome.UNKNOWN
-    assert "the one that the job runs on is not read" in (finding.reason.en if finding.reason else "")
+    assert "the job's host was not read" in (finding.reason.en if finding.reason else "")

@@ -106,7 +106,7 @@ def test_what_sets_variables_repairs_them(cases: list[Case]) -> None:
 
 
 # Why `envtune fix` does nothing there, though it would on the host itself: what the recording lacks.
-NOT_RECORDED = ("not in the snapshot", "is not there", "recording holds only the beginning")
+NOT_RECORDED = ("not in the snapshot", "does not exist", "recording contains only the beginning")
 NOT_RECORDED += ("cc is not on PATH", "te-0.4.0")  # a RECORD of which only the digest was recorded
 
 

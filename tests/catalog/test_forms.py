@@ -208,7 +208,7 @@ WRONG = {
     "comma in braces": (
         "title: {en: Odd, or not, zh: 调速器异常}",
         None,
-        "3:18: or not has become a key; quote the text before it",
+        "3:18: or not was parsed as a key; quote the text before it",
     ),
     "anchor": ("tags: &t [preflight]", None, "9:7: &t: anchors and aliases are not used in the catalogue"),
     "tag": ("tags: [!!python/name:os.system preflight]", None, "9:8: !!python/name:os.system: tags are not used"),
@@ -223,7 +223,7 @@ WRONG = {
     "tab": ("probe:\n\tcpufreq.governors: {}", None, "12:1: not YAML: found character that cannot start any token"),
     "colon in a text": ("tags: a: b", None, "9:8: not YAML: mapping values are not allowed"),
     "open bracket": ("expect: {all: {eq: performance}", None, "13:1: not YAML: "),
-    "second document": ("expect: {eq: a}\n---\nid: CPU901", None, "13:1: a file holds one entry"),
+    "second document": ("expect: {eq: a}\n---\nid: CPU901", None, "13:1: a file contains one entry"),
 }
 
 

@@ -80,7 +80,7 @@ def test_several_values_and_unset_are_worded_as_those_of_the_table(tmp_path: Pat
         *("fail", "0", "1 | 2, or unset (the default is 3)"),
         *("0", "1 | 2，或不设置（默认为 3）"),
     )
-    assert words(finding(catalogue, "ENV004", context)) == ("fail", "2", "anything but 2", "2", "不是 2")
+    assert words(finding(catalogue, "ENV004", context)) == ("fail", "2", "anything except 2", "2", "不是 2")
 
 
 def test_env_sets_the_value_that_a_site_wants(verbose_logs: Catalogue) -> None:
@@ -88,7 +88,7 @@ def test_env_sets_the_value_that_a_site_wants(verbose_logs: Catalogue) -> None:
     advice = advise(context, "train", "bash", verbose_logs)
     level = [(s.name, s.value, s.checks) for s in advice.settings if s.name == "ASCEND_GLOBAL_LOG_LEVEL"]
     assert level == [("ASCEND_GLOBAL_LOG_LEVEL", "1", ("ENV003",))]
-    assert "# 3 is not what training wants\nexport ASCEND_GLOBAL_LOG_LEVEL=1\n" in render(advice, "bash", "en")
+    assert "# 3 is not the value for training\nexport ASCEND_GLOBAL_LOG_LEVEL=1\n" in render(advice, "bash", "en")
     assert "# 3 不是训练所需的取值\nexport ASCEND_GLOBAL_LOG_LEVEL=1\n" in render(advice, "bash", "zh")
 
 
@@ -237,7 +237,7 @@ def test_an_entry_with_checks_that_confirm_it_is_read_with_a_warning(tmp_path: P
     (entry,) = [entry for entry in load([directory]).faq if entry.id == "X90"]
     assert (entry.proves, [row.check for row in entry.favours]) == ((), ["CPU001", "CPU900"])
     (note,) = notes(directory)
-    assert "the field confirm works for one more release: it is read as `favours`" in note
+    assert "the field confirm works for one more release: it is treated as `favours`" in note
 
 
 def test_a_check_gets_the_entries_that_name_it(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_steps_of_the_last_release_are_accepted_with_a_warning(former: str, curr
     directory = write_catalogue(tmp_path, check=GOOD_CHECK, playbook=playbook)
     called = former.replace(": {}", "").replace(": {", " ").rstrip("}")
     assert notes(directory) == [
-        f"playbooks/cpu/do-something.yaml: {called} is called {current} now; the old name works for one more release"
+        f"playbooks/cpu/do-something.yaml: {called} is now called {current}; the old name works for one more release"
     ]
     (found,) = [playbook for playbook in load([directory]).playbooks if playbook.id == "do-something"]
     assert [(step.kind, dict(step.arguments)) for step in found.steps] == [(current, {})]
@@ -280,9 +280,9 @@ def test_steps_of_the_last_release_are_accepted_with_a_warning(former: str, curr
 @pytest.mark.parametrize(
     ("probe", "note"),
     [
-        ("system.temporary_space: {wanted: 10}", "system.temporary_space takes wanted for one more release"),
-        ("storage.temporary: {wanted: 10}", "storage.temporary wanted: 10 is called system.temporary_space now"),
-        ("system.memory: {recommended: 750}", "system.memory takes recommended for one more release"),
+        ("system.temporary_space: {wanted: 10}", "system.temporary_space accepts wanted for one more release"),
+        ("storage.temporary: {wanted: 10}", "storage.temporary wanted: 10 is now called system.temporary_space"),
+        ("system.memory: {recommended: 750}", "system.memory accepts recommended for one more release"),
     ],
 )
 def test_thresholds_as_arguments_are_accepted_with_a_warning(probe: str, note: str, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_profile_stands_for_the_values_of_the_table() -> None:
     ("expectation", "probe", "message"),
     [
         ("{profile: debug}", "environment.variable: {name: DUMP_GE_GRAPH}", "debug is not one of train"),
-        ("{profile: train, eq: 1}", "environment.variable: {name: DUMP_GE_GRAPH}", "profile stands alone"),
+        ("{profile: train, eq: 1}", "environment.variable: {name: DUMP_GE_GRAPH}", "profile must be the only key"),
         ("{profile: train}", "environment.variable: {name: OMP_NUM_THREADS}", "the table of variables has no profile"),
         ("{profile: train}", "cpu.governors: {}", "the table of variables has no profile"),
     ],

@@ -110,7 +110,7 @@ def test_a_directory_that_is_not_there_or_holds_nothing_is_a_mistake(tmp_path: P
     with pytest.raises(UsageError, match="not a directory"):
         load([tmp_path / "nowhere"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="holds no checks"):
+    with pytest.raises(UsageError, match="contains no checks"):
         load([tmp_path / "empty"])
 
 
@@ -194,7 +194,7 @@ def test_root_refuses_an_overlay_that_others_may_write(more: Path, which: str, m
     path = more / which
     path.chmod(mode)
     os.chown(path, 0, SOMEBODY)
-    with pytest.raises(CatalogError, match=rf"{path} may be written by others than root \(mode 0{mode:o}\)"):
+    with pytest.raises(CatalogError, match=rf"{path} can be written by users other than root \(mode 0{mode:o}\)"):
         load([more])
 
 
@@ -203,7 +203,7 @@ def test_root_refuses_a_parent_directory_that_others_may_write(tmp_path: Path) -
     middle = tmp_path / "middle"
     write_catalogue(middle / "more", check=GOOD_CHECK)
     middle.chmod(0o777)
-    with pytest.raises(CatalogError, match=f"{middle} may be written"):
+    with pytest.raises(CatalogError, match=f"{middle} can be written"):
         load([middle / "more"])
     middle.chmod(0o1777)  # with the sticky bit nobody can replace an entry of root's
     assert "CPU900" in by_id(middle / "more")

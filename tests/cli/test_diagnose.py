@@ -142,8 +142,8 @@ def test_the_kernel_that_a_late_report_names_is_not_the_culprit(desk: Desk) -> N
     log = desk.log(LATE)
     answer = desk.data(log, "--no-check")
     assert [row["id"] for row in answer["diagnoses"]] == ["F09"] and answer["hints"][0]["id"] == "F03"
-    assert "the kernel named in the log is not the culprit" in " ".join(desk.says(log, "--no-check").split())
-    assert "日志里点名的 kernel 并非元凶" in desk.says(log, "--no-check", "--lang", "zh")
+    assert "the kernel named in the log is not the cause" in " ".join(desk.says(log, "--no-check").split())
+    assert "日志中指出的 kernel 不是根因" in desk.says(log, "--no-check", "--lang", "zh")
 
 
 def test_the_more_telling_of_two_entries_in_one_text_is_the_answer(desk: Desk) -> None:
@@ -203,7 +203,11 @@ def test_proved_on_a_recorded_host_where_it_is_so(desk: Desk) -> None:
     former = desk.data(log, "--snapshot", host, "--schema", "1")
     assert former["schema"] == "envtune.diagnosis/1" and former["diagnoses"][0]["verdict"] == "confirmed"
     text = desk.says(log, "--snapshot", host)
-    assert "proved: it is so" in text and "CANN003 te: failed; 0.4.0" in text and "$ envtune fix --faq F08\n" in text
+    assert (
+        "confirmed on the checked host" in text
+        and "CANN003 te: failed; 0.4.0" in text
+        and "$ envtune fix --faq F08\n" in text
+    )
     assert "已证实" in desk.says(log, "--snapshot", host, "--lang", "zh")
 
 
@@ -214,7 +218,9 @@ def test_ruled_out_on_a_recorded_host_where_all_is_well(desk: Desk) -> None:
     assert (row["id"], row["verdict"]) == ("F06", "ruled_out"), row["findings"]
     text = desk.says(log, "--snapshot", host)
     assert (
-        "ruled out: it is not so now" in text and "CANN005 libhccl.so: passed" in text and "envtune fix" not in text
+        "ruled out: this is not the case now" in text
+        and "CANN005 libhccl.so: passed" in text
+        and "envtune fix" not in text
     )  # nothing there to repair
 
 
@@ -227,11 +233,16 @@ def test_a_failure_on_another_host_is_not_judged_by_this_one(desk: Desk) -> None
     assert (row["where"], row["verdict"], row["findings"]) == ({"rank": 1, "host": "nodeB"}, "not_here", [])
     said = " ".join(desk.says("nodeA", "nodeB").split())
     assert (
-        f"not here: it failed on nodeB, and this is {os.uname().nodename}. There: envtune check --select CANN" in said
+        f"not checked here: it failed on nodeB, and this is {os.uname().nodename}. "
+        "On that host, run: envtune check --select CANN"
+        in said
     )
     with_own_name = desk.path / os.uname().nodename
     (desk.path / "nodeB").rename(with_own_name)
-    assert desk.data("nodeA", with_own_name.name)["diagnoses"][0]["reason"].startswith("not here: it failed") is False
+    assert (
+        desk.data("nodeA", with_own_name.name)["diagnoses"][0]["reason"].startswith("not checked here: it failed")
+        is False
+    )
 
 
 # ---------------------------------------------------------------------- how it looks

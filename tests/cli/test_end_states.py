@@ -107,7 +107,7 @@ def test_failed_and_put_back(world: World) -> None:
     assert code == 1 and data["states"] == {"C01": "failed-restored"} == in_history(world)
     assert world.contents()[0] == "bad" and "nothing was changed" in world.run("history").stdout
     told = world.run("fix", "SYS901", "--apply", "--yes").stdout
-    assert "There is nothing to take back." in told and "envtune undo" not in told  # that would end with 2
+    assert "There is nothing to undo." in told and "envtune undo" not in told  # that would end with 2
 
 
 def test_failed_and_left_is_never_fixed_and_history_does_not_say_that_nothing_was_changed(

@@ -86,7 +86,7 @@ def test_a_whitelist_that_somebody_wants_is_left_and_named() -> None:
     found = advise(context, "train", "bash")
     assert "HCCL_WHITELIST_DISABLE" not in [s.name for s in found.settings]
     text = render(found, "bash", "en")
-    assert "# HCCL_WHITELIST_DISABLE=0: left as it is: 0, on purpose: /etc/wl.json lists 2 hosts\n" in text
+    assert "# HCCL_WHITELIST_DISABLE=0: left unchanged: 0, on purpose: number of hosts in /etc/wl.json: 2\n" in text
     assert "export HCCL_WHITELIST" not in text
 
 
@@ -131,7 +131,7 @@ def test_an_environment_that_is_not_known_gets_the_whole_profile() -> None:
     names = {s.name: s.value for s in found.settings}
     assert names["TASK_QUEUE_ENABLE"] == "1" and names["DUMP_GE_GRAPH"] is None
     assert "HCCL_WHITELIST_DISABLE" not in names, "never switched off blindly"
-    assert render(found, "bash", "en").startswith("# the job's variables are not known (sudo cleared the environment")
+    assert render(found, "bash", "en").startswith("# the job's variables are unknown (sudo cleared the environment")
     assert all(not s.checks for s in found.settings), "nothing is claimed"
 
 
@@ -427,7 +427,7 @@ def test_every_line_has_its_reason(format_: str, lang: str) -> None:
     text = render(advise(scene_with(OLD), "train", format_), format_, lang)
     for name in ("TASK_QUEUE_ENABLE", "PTCOPY_ENABLE", "COMBINED_ENABLE"):
         assert name in text
-    assert ("training wants it" if lang == "en" else "训练需要") in text
+    assert ("training needs it" if lang == "en" else "训练需要") in text
 
 
 # ---------------------------------------------------------------------- the verb
@@ -466,4 +466,4 @@ def test_a_profile_has_one_name_and_its_former_one_is_taken_with_a_hint(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert env_verb.profile_named(name, "en") == "train"
-    assert ("the name is train" in capsys.readouterr().err) == (name == "training")
+    assert ("renamed to train" in capsys.readouterr().err) == (name == "training")

@@ -78,8 +78,8 @@ def test_what_does_not_exist_ends_with_2(world: World, words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["fix", ""], "names no check"),
-        (["fix", "--faq", ","], "no check is about it"),
+        (["fix", ""], "matches no check"),
+        (["fix", "--faq", ","], "no check refers to it"),
         (["fix", "--owner", "root"], "--pid"),
         (["fix", "--plan", "/dev/zero"], "/dev/zero: not a regular file"),
         (["fix", "--plan", "large"], "larger than 1 MiB"),
@@ -351,7 +351,7 @@ def test_a_program_for_root_that_others_can_change_is_named(
     world.more = {"root": True}
     done = world.run("fix", "--apply", "--yes")
     assert f"sudo {script} fix SYS901 SYS902 --apply" in done.stderr
-    assert f"{script} is not for root: others can change {script.parent} (owner 0, mode 0777)" in done.stderr
+    assert f"{script} cannot be run as root: others can change {script.parent} (owner 0, mode 0777)" in done.stderr
 
 
 # ---------------------------------------------------------------------- a saved plan
@@ -416,7 +416,7 @@ def test_what_a_saved_plan_does_not_listen_to_is_refused(world: World, tmp_path:
     path = saved(world, tmp_path)
     done = world.run("fix", "--plan", str(path), *words.split(), "--apply", "--yes")
     given = words.split()[0] if words.startswith("-") else "WORDS"
-    assert done.exit_code == 2 and f"{given} does not go with --plan" in done.stderr and "--change" in done.stderr
+    assert done.exit_code == 2 and f"{given} cannot be used with --plan" in done.stderr and "--change" in done.stderr
     assert world.contents() == ("bad", "bad")
 
 

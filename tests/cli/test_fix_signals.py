@@ -61,4 +61,4 @@ def test_while_a_command_runs(world: World, tmp_path: Path, number: signal.Signa
     assert running_commands(run_.directory) == [] and not run_.in_progress
     assert world.contents() == ("good", "bad")
     assert [run_.end_state(change) for change in ("C01", "C02")] == ["fixed", "failed-restored"]
-    assert f"{number.name} ended the run before its end" in told and "1 fixed; 1 still wrong" in told
+    assert f"{number.name} interrupted the run" in told and "1 fixed; 1 still wrong" in told

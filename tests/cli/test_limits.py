@@ -52,7 +52,7 @@ VERBS = (["fix"], ["env"], ["diagnose", "/dev/null"])
 def test_what_takes_too_much_memory_is_not_read(verb: list[str], snapshot: Path) -> None:
     result = ended([*verb, "--snapshot", str(snapshot)], "bytearray(1 << 34)")
     assert (result.returncode, result.stdout) == (3, "")
-    assert result.stderr == "envtune: there is not enough memory\n"
+    assert result.stderr == "envtune: not enough memory\n"
 
 
 @pytest.mark.slow

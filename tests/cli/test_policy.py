@@ -81,9 +81,7 @@ def test_a_waiver(host: str) -> None:
     assert waived[0]["reason"] == "waived until 2027-01-01 by ops: with the vendor"
     assert report["policy"] == {"file": "policy.yaml", "profile": ""}
     text = run(policy, "-v", "--select", "CANN007", host=host).stdout
-    about = (
-        "Waived CANN007 [npu2-6] An NPU is not usable: waived until 2027-01-01 by ops: with the vendor"
-    )
+    about = "Waived CANN007 [npu2-6] An NPU is not usable: waived until 2027-01-01 by ops: with the vendor"
     assert about in " ".join(text.split())
     assert "Policy: policy.yaml" in text
 
@@ -220,7 +218,7 @@ def test_a_policy_that_is_wrong(host: str) -> None:
 
 def test_a_profile_without_a_policy(host: str) -> None:
     done = RUNNER.invoke(app, ["check", "--snapshot", host, "--policy", "none", "--profile", "x"])
-    assert (done.exit_code, "--profile x: there is no policy" in done.stderr) == (2, True)
+    assert (done.exit_code, "--profile x: no policy found" in done.stderr) == (2, True)
 
 
 def test_explain_shows_what_the_policy_wants(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +250,7 @@ def test_a_golden_host_meets_the_policy_made_from_it(lang: str, host: str) -> No
 
 
 def test_init_to_standard_output(host: str) -> None:
-    assert policy("init", "--from-snapshot", host).stdout.startswith("# Site policy of envtune, made from node18 on")
+    assert policy("init", "--from-snapshot", host).stdout.startswith("# envtune site policy, created from node18 on")
     assert policy("init").exit_code == policy("init", "--from-host", "--from-snapshot", host).exit_code == 2
 
 
@@ -288,7 +286,7 @@ def test_check_lists_what_expires_soon(host: str) -> None:
 
 def test_check_without_a_policy() -> None:
     done = policy("check", "none")
-    assert (done.exit_code, "there is no policy" in done.stderr) == (2, True)
+    assert (done.exit_code, "no policy found" in done.stderr) == (2, True)
 
 
 # ---------------------------------------------------------------------- docs/policy.md

@@ -78,7 +78,7 @@ def test_a_variable_is_kept_by_name_and_a_profile_by_none(npu_python: str) -> No
     env = clean(TASK_QUEUE_ENABLE="0")
     kept = run("--no-preflight", "--keep", "TASK_QUEUE_ENABLE", "--", npu_python, "-c", SHOW, env=env)
     assert json.loads(kept.stdout)["TASK_QUEUE_ENABLE"] == "0"
-    assert "envtune: TASK_QUEUE_ENABLE=0 left as it is: --keep\n" in kept.stderr
+    assert "envtune: TASK_QUEUE_ENABLE=0 left unchanged: --keep\n" in kept.stderr
     none = run("--no-preflight", "--profile", "none", "--", npu_python, "-c", SHOW, env=env)
     assert json.loads(none.stdout)["TASK_QUEUE_ENABLE"] == "0"
     assert none.stderr == ""
@@ -168,7 +168,7 @@ def test_what_cannot_be_told_costs_one_line(npu_python: str, tmp_path: Path) -> 
     options = ["--no-capture", "--select", "ENV001,ENV015", "--fail-on", "low", "--"]
     done = run(*options, "bash", "train.sh", env=env, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "ran\n")
-    untold = [line for line in done.stderr.splitlines() if "could not be told" in line]
+    untold = [line for line in done.stderr.splitlines() if "could not be checked" in line]
     assert untold == ["envtune: could not be checked: ENV001, ENV015 (envtune check)"]
 
 

@@ -124,14 +124,17 @@ def test_an_older_run_is_undone_only_when_it_is_named(world: World) -> None:
     assert world.run("undo").exit_code == 0 and world.contents() == ("good", "bad")
     again = world.run("undo")
     assert again.exit_code == 2 and world.contents() == ("good", "bad")
-    assert f"the latest run, {second}, has nothing to undo; an older run can be undone: envtune undo {first}" in again.stderr
+    assert (
+        f"the latest run, {second}, has nothing to undo; an older run can be undone: envtune undo {first}"
+        in again.stderr
+    )
     assert world.run("undo", first).exit_code == 0 and world.contents() == ("bad", "bad")
 
 
 def test_a_run_of_another_version_is_listed_and_left_alone(world: World) -> None:
     first, second = two_runs(world)
     rewrite_first_record(world, second, schema="envtune.journal/7")
-    assert f"{second}  of another version of envtune (envtune.journal/7)" in world.run("history").stdout
+    assert f"{second}  from another version of envtune (envtune.journal/7)" in world.run("history").stdout
     data = json.loads(world.run("history", "--format", "json").stdout)["runs"][1]
     assert (data["status"], data["version"]) == ("other-version", "envtune.journal/7")
     for words in ((), (second,), (second, "--dry-run")):

@@ -67,7 +67,7 @@ def test_from_the_error_to_its_cure_and_back(tmp_path: Path) -> None:
     assert (found["id"], found["verdict"], cann003(found)) == ("F08", "proved", {"fail"})
     command = f"envtune fix --faq F08 --python {host.cann.python} --env-file {host.cann.env_file}"
     said = host.says()
-    assert "proved: it is so" in said
+    assert "confirmed on the checked host" in said
     assert re.search(r"CANN003 te: failed; 0\.4\.0 in \S+, other content than CANN 5\.0\.2 ships", said)
     assert f"$ {command}" in said
 
@@ -82,15 +82,15 @@ def test_from_the_error_to_its_cure_and_back(tmp_path: Path) -> None:
     assert (fixed["id"], fixed["verdict"], cann003(fixed)) == ("F08", "ruled_out", {"fixed"})
     assert all(run in finding["reason"] for finding in fixed["findings"] if finding["id"] == "CANN003")
     said = host.says()
-    assert f"was so, is fixed now: run {run}" in said and f"$ envtune undo {run}" in said
+    assert f"was the case, fixed now: run {run}" in said and f"$ envtune undo {run}" in said
     assert "envtune fix --faq" not in said
     assert f"曾经如此，现已修复：envtune fix 的运行 {run}" in host.says("--lang", "zh")
     markdown = host.says("-f", "markdown")
-    assert "was so, is fixed now" in markdown and f"`envtune undo {run}`" in markdown
+    assert "was the case, fixed now" in markdown and f"`envtune undo {run}`" in markdown
 
     # Another job on the same host, whose Python nobody repaired, is not told so.
     other = host.envtune("diagnose", str(host.log), "--python", sys.executable, "--env-file", host.job[-1])
-    assert "is fixed now" not in " ".join(other.stdout.split())
+    assert "fixed now" not in " ".join(other.stdout.split())
 
     # Taken back, it is so again, and the answer says why.
     done = host.envtune("undo", run)
@@ -98,5 +98,5 @@ def test_from_the_error_to_its_cure_and_back(tmp_path: Path) -> None:
     again = host.diagnosis()
     assert (again["id"], again["verdict"], cann003(again)) == ("F08", "proved", {"fail"})
     said = host.says()
-    assert "proved again" in said and re.search(rf"run {run} \(\S+\) of envtune fix had cured it, and was undone", said)
+    assert "confirmed again" in said and re.search(rf"run {run} \(\S+\) of envtune fix fixed it, and was undone", said)
     assert f"$ {command}" in said

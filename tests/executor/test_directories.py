@@ -174,9 +174,7 @@ def test_a_directory_put_in_the_place_of_the_one_that_was_written(host: Host, no
     assert everything(host.home / "job") == before
 
 
-@pytest.mark.parametrize(
-    ("mode", "answer"), [(0o600, "Permission denied"), (0o644, "in whose name it cannot be replaced")]
-)
+@pytest.mark.parametrize(("mode", "answer"), [(0o600, "Permission denied"), (0o644, "as whom it cannot be replaced")])
 def test_a_name_for_a_file_of_root_gives_its_user_nothing(host: Host, mode: int, answer: str) -> None:
     """A hard link in the user's directory: what he may not read is not read for him, what he may not write stays."""
     theirs = host.protected / "secret"
@@ -206,11 +204,11 @@ WAYS: dict[str, tuple[dict[str, tuple[int, int]], object]] = {
     "root's": ({"a": (0, 0o755), "a/b": (0, 0o755)}, 0),
     "a user's": ({"a": (0, 0o755), "a/b": (USER, 0o755)}, USER),
     "below a user's": ({"a": (USER, 0o755), "a/b": (USER, 0o775)}, USER),
-    "root's below a user's": ({"a": (USER, 0o755), "a/b": (0, 0o755)}, "which others than root can change"),
-    "of two users": ({"a": (USER, 0o755), "a/b": (USER + 1, 0o755)}, "can exchange it"),
+    "root's below a user's": ({"a": (USER, 0o755), "a/b": (0, 0o755)}, "which users other than root can change"),
+    "of two users": ({"a": (USER, 0o755), "a/b": (USER + 1, 0o755)}, "can replace it"),
     "for everybody": ({"a": (0, 0o755), "a/b": (0, 0o777)}, "can be written by others"),
     "a user's in one for everybody": ({"a": (0, 0o777), "a/b": (USER, 0o755)}, USER),
-    "root's in one for everybody": ({"a": (0, 0o777), "a/b": (0, 0o755)}, "which others than root can change"),
+    "root's in one for everybody": ({"a": (0, 0o777), "a/b": (0, 0o755)}, "which users other than root can change"),
     "like /tmp": ({"a": (0, 0o755), "a/b": (0, 0o1777)}, 0),
     "root's in one like /tmp": ({"a": (0, 0o1777), "a/b": (0, 0o755)}, 0),
     "a user's in one like /tmp": ({"a": (0, 0o1777), "a/b": (USER, 0o755)}, USER),
@@ -254,5 +252,5 @@ def test_links_are_followed_where_only_root_can_put_them(tmp_path: Path) -> None
     assert apply(str(tmp_path / "state"), write(tmp_path / "latest/a", None, b"new"))["status"] == "done"
     assert (tmp_path / "5.0.2/a").read_bytes() == b"new"
     result = apply(str(tmp_path / "state"), write(tmp_path / "theirs/latest/b", None, b"new"))
-    assert result["status"] == "refused" and "name what it points to" in result["error"]
+    assert result["status"] == "refused" and "name its target" in result["error"]
     assert not (tmp_path / "5.0.2/b").exists()

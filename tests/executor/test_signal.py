@@ -28,7 +28,7 @@ def test_a_process_is_ended_by_its_number_and_cannot_come_back(state: str) -> No
     run = apply(state, signal_operation(child.pid))["run"]
     assert child.wait(60) == -signal.SIGTERM
     (result,) = undo_run(state, run)
-    assert result["status"] == "refused" and "cannot be brought back" in result["error"]
+    assert result["status"] == "refused" and "cannot be restored" in result["error"]
 
 
 def test_another_process_under_the_number_is_not_touched(state: str) -> None:

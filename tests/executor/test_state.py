@@ -43,7 +43,7 @@ def test_a_state_that_others_can_write_is_refused(tmp_path: Path, state: str) ->
 def test_roots_state_is_not_below_a_directory_of_somebody_else(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     os.chown(tmp_path / "theirs", 12345, 12345)
-    with pytest.raises(RefusedError, match="others than root"):
+    with pytest.raises(RefusedError, match="users other than root"):
         apply(str(tmp_path / "theirs/state"), write(tmp_path / "a", None, b"x"))
     (tmp_path / "mine").mkdir()
     os.chown(tmp_path / "mine", 12345, 12345)
@@ -117,6 +117,6 @@ def test_the_parents_that_were_made_are_on_disk(tmp_path: Path, monkeypatch: pyt
 def test_nothing_is_made_where_root_keeps_no_state(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     os.chown(tmp_path / "theirs", 12345, 12345)
-    with pytest.raises(RefusedError, match="others than root"):
+    with pytest.raises(RefusedError, match="users other than root"):
         ensure_state_directory(str(tmp_path / "theirs/new/state"))
     assert not list((tmp_path / "theirs").iterdir())

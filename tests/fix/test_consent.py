@@ -39,7 +39,7 @@ def test_what_a_downgrade_is(before: str, after: str, down: bool, major: bool) -
     texts = [text.en for text in downgrade_texts(made)]
     assert bool(downgrades(made)) == down and len(texts) == down + major
     if down:
-        assert texts[0].startswith(f"downgrade of Pillow from {before} to {after}: ") and "security fixes" in texts[0]
+        assert texts[0].startswith(f"downgrades Pillow from {before} to {after}: ") and "security fixes" in texts[0]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_a_downgrade_is(before: str, after: str, down: bool, major: bool) -
 def test_the_actions_give_the_versions(case: str, shown: str) -> None:
     plan = planned(the_case(case)).plan
     assert all(change.versions for change in plan.changes)
-    assert (f"downgrade of {shown}" in " ".join(render(plan, "en").split())) == bool(shown)
+    assert (f"downgrades {shown}" in " ".join(render(plan, "en").split())) == bool(shown)
 
 
 def test_an_action_says_that_a_change_lasts_until_the_next_boot_only() -> None:
@@ -83,5 +83,5 @@ def test_on_a_terminal_it_is_a_question_of_its_own(world: World, monkeypatch: py
     monkeypatch.setattr("envtune.cli.fix.is_interactive", lambda: True)
     world.own["SYS901"] = {"versions": (VersionChange("Pillow", "12.0.0", "9.5.0"),)}
     done = world.run("fix", "--apply", input="n\ny\n")
-    assert "downgrade of Pillow from 12.0.0 to 9.5.0" in " ".join(done.stdout.split())
+    assert "downgrades Pillow from 12.0.0 to 9.5.0" in " ".join(done.stdout.split())
     assert done.stderr.count("Make this change?") == 2 and world.contents() == ("bad", "good")

@@ -142,7 +142,7 @@ def test_packages_come_first_and_steps_keep_their_order(context: Context, act: A
     ("error", "told"),
     [
         (Skipped(Bilingual("no peers are named", "未指定对端")), "no peers are named"),
-        (Undetermined(Bilingual("cannot be told", "无法判断")), "cannot be told"),
+        (Undetermined(Bilingual("its value is unknown", "无法判断")), "its value is unknown"),
         (Denied("/etc/secret"), "/etc/secret"),
         (ValueError("a slip of ours"), "envtune itself failed here: ValueError: a slip of ours"),
     ],
@@ -167,9 +167,9 @@ def test_what_has_no_playbook_or_only_instructions_is_listed_with_its_steps(cont
 
 def test_what_could_not_be_told_is_not_repaired_and_named(context: Context, act: Any) -> None:
     act("file.dropin", offering(proposal()))
-    unknown = finding("SYS001", Outcome.UNKNOWN, reason=Bilingual("no answer", "没有响应"))
+    unknown = finding("SYS001", Outcome.UNKNOWN, reason=Bilingual("no response", "没有响应"))
     made = make_plan([unknown], [playbook("b", {"file.dropin": {}})], context)
-    assert made.changes == () and "no answer" in made.skipped[0].reason.en
+    assert made.changes == () and "no response" in made.skipped[0].reason.en
 
 
 def test_two_changes_of_one_file_are_a_conflict_unless_one_goes_on_from_the_other(context: Context, act: Any) -> None:

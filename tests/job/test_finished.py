@@ -71,4 +71,4 @@ def test_this_shell_is_not_that_job() -> None:
 @pytest.mark.parametrize("text", ["{", "{}", '{"ENV_VARIABLES": []}', '{"name": "HCCL_RDMA_TC", "value": "132"}'])
 def test_other_json_tells_nothing(text: Any) -> None:
     environment = finished_environment(PATH, text)
-    assert environment.variables is None and "no profiler_metadata.json" in str(environment.reason)
+    assert environment.variables is None and "not a profiler_metadata.json" in str(environment.reason)

@@ -299,7 +299,7 @@ def test_links_that_lead_nowhere_or_in_a_circle() -> None:
         "/opt/a/python3": '#!/bin/sh\nexec /opt/a/again "$@"\n',
         "/opt/a/again": '#!/bin/sh\nexec /opt/a/python3 "$@"\n',
     }
-    assert "leads back to itself" in reason(loop, options)
+    assert "points to itself" in reason(loop, options)
 
 
 def test_broken_link_on_path_is_passed_over_as_a_shell_does() -> None:
@@ -310,7 +310,7 @@ def test_broken_link_on_path_is_passed_over_as_a_shell_does() -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"error": "EACCES"}, "may not be read by this user"),
+        ({"error": "EACCES"}, "cannot be read by this user"),
         ({"fifo": True}, "is not a file"),
         ("some notes\n", "neither a program nor a script"),
         ({"error": "EIO"}, "/opt/a/python3"),
@@ -369,7 +369,7 @@ def test_processes_that_are_no_python_or_not_there() -> None:
     assert reason({}, options) == "no process 4242"
     assert "/bin/bash, which is not a Python" in reason(job("/bin/bash", "bash", "run.sh"), options)
     denied = {**job("/usr/bin/python3", "python3"), "/proc/4242/exe": {"error": "EACCES"}}
-    assert "/proc/4242/exe may not be read" in reason(denied, options)
+    assert "/proc/4242/exe cannot be read" in reason(denied, options)
 
 
 def test_process_of_a_container_is_not_judged_by_the_hosts_files() -> None:

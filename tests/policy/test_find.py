@@ -78,8 +78,8 @@ def test_where_there_is_none_one_stat_is_made(project: Path, monkeypatch: pytest
     ("changed", "uid", "mode", "words"),
     [
         ("policy.yaml", 1000, 0o644, "belongs to uid 1000, not to root; refused when run as root: chown root"),
-        ("policy.yaml", 0, 0o666, "may be written by others than root (mode 0666)"),
-        ("", 0, 0o777, "may be written by others than root (mode 0777)"),
+        ("policy.yaml", 0, 0o666, "can be written by users other than root (mode 0666)"),
+        ("", 0, 0o777, "can be written by users other than root (mode 0777)"),
         ("", 1000, 0o755, "belongs to uid 1000, not to root"),
     ],
 )

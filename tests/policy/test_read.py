@@ -54,7 +54,7 @@ def test_a_profile_goes_over_the_file(profile: str, select: tuple[str, ...], fai
 
 
 def test_a_profile_that_is_not_there() -> None:
-    with pytest.raises(UsageError, match=r"p\.yaml has no profile of that name; did you mean night"):
+    with pytest.raises(UsageError, match=r"p\.yaml has no such profile; did you mean night"):
         read(PROFILES, "nigth")
 
 

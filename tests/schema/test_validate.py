@@ -90,7 +90,7 @@ REFUSED: list[tuple[Type, Any, str]] = [
     (REGEX, "(", "not a regular expression: missing ), unterminated subpattern at position 0"),
     (PATH, "/a/../b", "expected a normal path, not '/a/../b'"),
     (PATH, "//a", "expected a normal path, not '//a'"),
-    (PATH, "/a\0", "a normal path is expected, not '/a\\x00'"),
+    (PATH, "/a\0", "expected a normal path, not '/a\\x00'"),
     (Bool(), 1, "expected true or false, not 1"),
     (Bool(), "true", "expected true or false, not 'true'"),
     (WHOLE, True, "expected a whole number, not true"),

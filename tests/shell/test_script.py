@@ -352,7 +352,7 @@ def test_windows_line_ends_are_part_of_the_value() -> None:
     assert value("export A=1\r\npython3 train.py\r\n") == "1\r"
     reason = told("if true; then\r\n  export A=1\r\nfi\r\npython3 train.py\r\n").why_unknown("A")
     assert reason is not None
-    assert "Windows line ends" in reason.en
+    assert "Windows line endings" in reason.en
 
 
 def test_script_that_sources_itself() -> None:
@@ -405,7 +405,7 @@ def test_loop_without_end() -> None:
 def test_binary_and_absent_scripts() -> None:
     host = SnapshotHost({"files": {"/job/a": b"\x7fELF\0\0\x01", "/job/b": {"error": "EACCES"}}})
     under = JobEnvironment({}, THIS_SHELL)
-    for path, word in (("/job/a", "cannot be understood"), ("/job/b", "may not be read"), ("/job/c", "is not there")):
+    for path, word in (("/job/a", "cannot be parsed"), ("/job/b", "cannot be read"), ("/job/c", "does not exist")):
         environment = script_environment(host, path, under)
         assert environment.variables is None
         assert environment.reason is not None

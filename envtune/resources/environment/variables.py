@@ -181,7 +181,7 @@ def _listed(context: Context, path: str) -> Reading:
         hosts = None
     if not hosts:
         return reading("unlisted", Message("0, and {path} lists no host_ip", path=path))
-    return reading("listed", Message("0, on purpose: {path} lists {count} hosts", path=path, count=len(hosts)))
+    return reading("listed", Message("0, on purpose: number of hosts in {path}: {count}", path=path, count=len(hosts)))
 
 
 @probe("environment.debug_settings")

@@ -216,7 +216,7 @@ def address_fault(address: MasterAddress) -> Optional[Text]:
     if not address.text:
         return in_context("names", "empty")
     if address.text != address.text.strip():
-        return Message("it contains a blank or a carriage return, so it cannot be resolved")
+        return Message("it contains a blank or a carriage return, so it does not resolve")
     if address.text in PLACEHOLDERS and not address.is_own:
         return Message("the sample address of the porting guide, left unchanged")
     if not address.addresses:

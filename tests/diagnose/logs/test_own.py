@@ -153,7 +153,7 @@ def test_a_recorded_host_holds_no_logs(home: Home, tmp_path: Path) -> None:
     home.put("work/train.log")
     recorded = tmp_path / "host.json"
     recorded.write_text('{"schema": "envtune.snapshot/1", "meta": {}, "files": {}}')
-    with pytest.raises(UsageError, match="a recorded host holds none"):
+    with pytest.raises(UsageError, match="a recorded host contains none"):
         diagnose([], open_snapshot(recorded))
 
 

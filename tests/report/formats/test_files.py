@@ -56,7 +56,7 @@ def test_what_is_no_regular_file_is_left_alone(tmp_path: Path) -> None:
     folder.mkdir()
     os.mkfifo(pipe)
     for path in (link, folder, pipe, Path("/dev/null")):
-        with pytest.raises(NotWrittenError, match="no regular file"):
+        with pytest.raises(NotWrittenError, match="not a regular file"):
             write_file(str(path), b"x")
     assert target.read_bytes() == b"precious" and link.is_symlink()
 

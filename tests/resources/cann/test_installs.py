@@ -158,7 +158,7 @@ def test_a_stale_version_cfg_is_reported_and_not_believed() -> None:
     active = discover(example_context({"like": "cann-mid", "files": {f"{LATEST}/version.cfg": stale}})).active
     assert active is not None
     assert active.version == "8.2.RC1"
-    assert [note.en for note in active.evidence.notes] == [f"{LATEST}/version.cfg says 8.0.T63"]
+    assert [note.en for note in active.evidence.notes] == [f"8.0.T63 in {LATEST}/version.cfg"]
 
 
 def test_paths_belong_to_installs_by_where_they_really_lie() -> None:

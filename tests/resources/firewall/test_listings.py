@@ -219,7 +219,7 @@ def test_interfaces_that_differ_are_not_a_verdict() -> None:
     ]
     found = finding({TEXT: rules}, interfaces=two)
     assert found.outcome is Outcome.UNKNOWN
-    assert found.reason is not None and "closed by eth0" in found.reason.en
+    assert found.reason is not None and "blocked by eth0" in found.reason.en
     assert finding({TEXT: rules}, interfaces=two, environ={"HCCL_SOCKET_IFNAME": "=eth1"}).outcome is Outcome.PASS
     assert finding({TEXT: rules}, interfaces=two, environ={"HCCL_IF_IP": "192.0.2.10"}).outcome is Outcome.FAIL
     assert finding({TEXT: rules}, interfaces=two[1:]).outcome is Outcome.PASS, "docker0 is inside"
@@ -238,5 +238,5 @@ def test_every_port_of_the_range_counts() -> None:
     rules = DROPS.replace("drop;\n", "drop;\n\t\tct state established accept\n\t\ttcp dport 60000-60015 accept\n")
     found = finding({TEXT: rules})
     assert found.outcome is Outcome.FAIL
-    assert found.actual is not None and found.actual.en.startswith("60016-60031 closed")
+    assert found.actual is not None and found.actual.en.startswith("60016-60031 blocked")
     assert finding({TEXT: rules}, environ={"HCCL_HOST_SOCKET_PORT_RANGE": "60000-60015"}).outcome is Outcome.PASS

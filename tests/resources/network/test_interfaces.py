@@ -81,8 +81,8 @@ def test_what_the_job_names_is_on_this_host(name: str, value: str, outcome: Outc
         ('{"server_list": [{"server_id": "a", "host_ip": "192.0.2.10"}]}', PASS, "on this host"),
         ('{"server_list": [{"server_id": "node1"}]}', PASS, "on this host"),
         ('{"server_list": [{"server_id": "192.0.2.11"}]}', FAIL, "lists 192.0.2.11, not this host"),
-        ('{"server_list": [{"server_id": "server0"}]}', UNKNOWN, "nothing here can tell"),
-        ("{}", UNKNOWN, "nothing here can tell"),
+        ('{"server_list": [{"server_id": "server0"}]}', UNKNOWN, "whether it includes this host is unknown"),
+        ("{}", UNKNOWN, "whether it includes this host is unknown"),
     ],
 )
 def test_the_rank_table_names_this_host(table: Optional[str], outcome: Outcome, words: str) -> None:

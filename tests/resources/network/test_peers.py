@@ -41,16 +41,21 @@ def findings(
     ("environ", "answer", "outcome", "words"),
     [
         (TWO, "accepted", Outcome.PASS, "192.0.2.11 port 29500: accepts connections"),
-        (TWO, "refused", Outcome.PASS, "the host is reachable, nobody listens there yet"),
-        (TWO, "rejected", Outcome.FAIL, "rejected by a packet filter"),
-        (TWO, "timeout", Outcome.FAIL, "no answer in 2 s"),
+        (TWO, "refused", Outcome.PASS, "the host is reachable, but nothing listens there yet"),
+        (TWO, "rejected", Outcome.FAIL, "rejected by a firewall"),
+        (TWO, "timeout", Outcome.FAIL, "no response in 2 s"),
         (TWO, "no-route", Outcome.FAIL, "no route to the host"),
-        (TWO, "forbidden", Outcome.FAIL, "this host's own packet filter"),
+        (TWO, "forbidden", Outcome.FAIL, "this host's own firewall"),
         (TWO, "Too many open files", Outcome.UNKNOWN, "Too many open files"),
         (TWO, "not-tried", Outcome.UNKNOWN, "not tried"),
         (MASTER, "accepted", Outcome.PASS, "accepts connections"),
-        (MASTER, "refused", Outcome.UNKNOWN, "NNODES and NODE_RANK would tell"),  # it may be a job on a single node
-        (MASTER, "timeout", Outcome.FAIL, "no answer"),
+        (
+            MASTER,
+            "refused",
+            Outcome.UNKNOWN,
+            "NNODES and NODE_RANK, which would show this",
+        ),  # it may be a job on a single node
+        (MASTER, "timeout", Outcome.FAIL, "no response"),
         ({**TWO, "MASTER_PORT": "x"}, "accepted", Outcome.UNKNOWN, "MASTER_PORT names no port to try"),
         ({**TWO, "NNODES": "1"}, "accepted", Outcome.FAIL, "not an address of this single node"),
         ({**TWO, "MASTER_ADDR": "192.0.2.11\r"}, "accepted", Outcome.FAIL, "does not resolve"),
@@ -122,12 +127,14 @@ def test_without_probe_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     context.target = context.target._replace(options=context.target.options._replace(peers=("192.0.2.11",)))
     context.host.live = True
     for check, words in (
-        ("NET001", "envtune check --probe --peer 192.0.2.11 asks"),
-        ("NET102", "--peer 192.0.2.11 asks"),
+        ("NET001", "envtune check --probe --peer 192.0.2.11 connects"),
+        ("NET102", "--peer 192.0.2.11 connects"),
     ):
         (found,) = examine(next(one for one in load().checks if one.id == check), context)
         assert found.outcome is Outcome.UNKNOWN
-        assert found.reason is not None and "nothing here can tell" in found.reason.en and words in found.reason.en
+        assert (
+            found.reason is not None and "cannot be checked from here" in found.reason.en and words in found.reason.en
+        )
 
 
 # ---------------------------------------------------------------------- real hosts
@@ -162,7 +169,7 @@ def test_real_hosts(pair: Pair) -> None:
     assert listening["NET001"] == ("pass", f"{SERVER}: {SERVER} port 22: accepts connections")
     assert listening["NET102"] == ("pass", "port 60000: accepts connections")
     assert probed(pair, SERVER, 4711)["NET001"][0] == "pass"  # refused by the host itself
-    assert "no answer in 2 s" in probed(pair, SERVER, 29688)["NET001"][1]
+    assert "no response in 2 s" in probed(pair, SERVER, 29688)["NET001"][1]
     assert probed(pair, SERVER, 60015)["NET001"][0] == "fail"
     assert probed(pair, SERVER, 60031)["NET001"][0] == "pass"  # no different from a host where nobody listens
     gone = probed(pair, "10.77.0.99", 4711, "10.77.0.99")
@@ -170,5 +177,5 @@ def test_real_hosts(pair: Pair) -> None:
     assert probed(pair, "198.51.100.7", 4711)["NET001"] == (
         "fail",
         "198.51.100.7: 198.51.100.7 port 4711: no route to the host: it is down, in no network of this host, "
-        "or a packet filter rejects it",
+        "or rejected by a firewall",
     )

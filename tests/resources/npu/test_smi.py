@@ -333,7 +333,7 @@ def test_container_that_was_given_no_device() -> None:
     inside = {"/.dockerenv": "", "/usr/local/Ascend/ascend-toolkit": {"dir": []}}
     (finding,) = examine(CHECKS["CANN007"], example_context({"files": inside}))
     assert (finding.outcome, finding.needs_privilege) == (Outcome.UNKNOWN, False)
-    assert finding.reason is not None and "given no NPU" in finding.reason.en
+    assert finding.reason is not None and "has no NPU" in finding.reason.en
     for other in ("PROC001", "PROC002"):
         assert {f.outcome for f in examine(CHECKS[other], example_context({"files": inside}))} == {
             Outcome.NOTAPPLICABLE

@@ -74,7 +74,7 @@ def test_without_device_nodes_the_pci_bus_counts() -> None:
 def test_a_container_does_not_see_who_else_is_on_its_devices() -> None:
     found = rows(host_data(CONTAINER))
     assert len(found) == 4 and all(
-        row.processes is None and "ask the host" in row.unknown["processes"].en for row in found
+        row.processes is None and "check on the host" in row.unknown["processes"].en for row in found
     )
 
 

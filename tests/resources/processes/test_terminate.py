@@ -120,7 +120,7 @@ os.waitpid(three, 0)
 four = orphan(uid=65534)
 signal.signal(signal.SIGCHLD, lambda *_: reap())
 made = plan()
-said["another user's"] = [len(made.changes), made.skipped[0].reason.en, alive(four)]
+said["another user"] = [len(made.changes), made.skipped[0].reason.en, alive(four)]
 said["owner"] = [len(plan(pid=four, owner="root").changes), alive(four)]
 name = made.skipped[0].reason.en.split("--owner ")[1].split()[0].strip(";")
 said["named"] = [r["status"] for r in fixing.apply(plan(pid=four, owner=name), state)[1].values()] + [alive(four)]
@@ -142,7 +142,7 @@ def test_a_real_orphan_on_a_device_node(tmp_path: Path) -> None:
     assert said["ended"] == ["done"] and said["gone"] is True and said["again"] == ["pass"]
     assert said["deaf"] == ["done", False], "KILL after the grace period"
     assert said["reused before"] is True and said["reused at the signal"] is True, "another process is not touched"
-    count, why, there = said["another user's"]
+    count, why, there = said["another user"]
     assert (count, there) == (0, True) and "belongs to another user: ask them; root can end it with --pid" in why
     assert said["owner"] == [0, True], "not the owner that was named"
     assert said["named"] == ["done", False]

@@ -201,9 +201,9 @@ BUSY = "| 0       0                 | 4242          | python3                  |
 @pytest.mark.parametrize(
     ("model", "used", "total", "processes", "outcome", "words"),
     [
-        ("910B3", 3451, 65536, EMPTY, Outcome.PASS, "idle share"),
-        ("910B4", 2871, 32768, EMPTY, Outcome.PASS, "idle share"),
-        ("910ProB", 18, 32768, EMPTY, Outcome.PASS, "idle share"),
+        ("910B3", 3451, 65536, EMPTY, Outcome.PASS, "idle usage"),
+        ("910B4", 2871, 32768, EMPTY, Outcome.PASS, "idle usage"),
+        ("910ProB", 18, 32768, EMPTY, Outcome.PASS, "idle usage"),
         ("910ProB", 2048, 32768, EMPTY, Outcome.FAIL, "no process is listed"),
         ("910B3", 41052, 65536, EMPTY, Outcome.FAIL, "no process is listed"),
         ("910B3", 3451, 65536, BUSY, Outcome.FAIL, "4242 python3"),
