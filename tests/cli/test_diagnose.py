@@ -208,7 +208,7 @@ def test_proved_on_a_recorded_host_where_it_is_so(desk: Desk) -> None:
         and "CANN003 te: failed; 0.4.0" in text
         and "$ envtune fix --faq F08\n" in text
     )
-    assert "已证实" in desk.says(log, "--snapshot", host, "--lang", "zh")
+    assert "已在所检查的主机上确认" in desk.says(log, "--snapshot", host, "--lang", "zh")
 
 
 def test_ruled_out_on_a_recorded_host_where_all_is_well(desk: Desk) -> None:
@@ -234,8 +234,7 @@ def test_a_failure_on_another_host_is_not_judged_by_this_one(desk: Desk) -> None
     said = " ".join(desk.says("nodeA", "nodeB").split())
     assert (
         f"not checked here: it failed on nodeB, and this is {os.uname().nodename}. "
-        "On that host, run: envtune check --select CANN"
-        in said
+        "On that host, run: envtune check --select CANN" in said
     )
     with_own_name = desk.path / os.uname().nodename
     (desk.path / "nodeB").rename(with_own_name)
@@ -258,7 +257,7 @@ F14  The operator is not available on the NPU backend
         | 'NPUTensorId' backend. 'aten::trunc.out' is only available for these
         | backends: [CPUTensorId].
         | step 118 skipped, which is a long line that does not fit into the ro …
-  says    operator aten::trunc.out
+  values  operator aten::trunc.out
 """
 
 
@@ -273,7 +272,7 @@ def test_the_page_leads_with_the_proof_and_keeps_its_width(desk: Desk, monkeypat
     text = desk.says(log, "--no-check")
     assert text.startswith(PAGE), text
     labels = [line[2:8].strip() for line in text.splitlines() if re.match(r"  \w", line)]
-    assert labels == ["log", "says", "cause", "code"] and "envtune fix" not in text  # the script has to change
+    assert labels == ["log", "values", "cause", "code"] and "envtune fix" not in text  # the script has to change
     for columns in (60, 100):
         monkeypatch.setenv("COLUMNS", str(columns))
         for lang in ("en", "zh"):
@@ -284,7 +283,7 @@ def test_the_page_leads_with_the_proof_and_keeps_its_width(desk: Desk, monkeypat
 def test_whom_to_ask_and_what_to_attach(desk: Desk) -> None:
     log = desk.log("[ERROR] RUNTIME(7,python):2024-06-01-10:05:01.1 [e.cc:1]7 HBM MULTI BIT ECC, Uncorrectable ECC\n")
     row, text = desk.data(log, "--no-check")["diagnoses"][0], desk.says(log, "--no-check")
-    assert row["side"] == "escalate" and "\n  ask " in text
+    assert row["side"] == "escalate" and "\n  help " in text
     assert "Attach the complete logs" in text and "$ envtune snapshot -o host.tar.gz" in text
 
 

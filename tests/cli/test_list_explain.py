@@ -128,7 +128,7 @@ def test_explain_tells_everything_about_a_check() -> None:
         "What is read\n  cpu.governors",
         "Expected\n  performance",
         "- container: false",
-        "low where arch: aarch64",
+        "low if arch: aarch64",
         "How to fix it",
         "Commands that fix it\n    sudo envtune fix CPU001 --apply",
         "When to ignore a failure",
@@ -206,7 +206,7 @@ def test_a_hostile_overlay_cannot_write_to_the_terminal(tmp_path: Path) -> None:
 
 def test_explain_a_probe_shows_arguments_an_example_and_its_users() -> None:
     page = run("explain", "environment.variable", "--lang", "en").stdout
-    assert page.startswith("environment.variable\nOne variable: its value, or `unset`.\n")
+    assert page.startswith("environment.variable\nRead one variable: its value, or `unset`.\n")
     assert "  - name (a text): Name of the variable." in page
     assert "    probe: {environment.variable: {name: HCCL_SOCKET_IFNAME}}\n" in page
     assert "- ENV003: " in page

@@ -131,12 +131,12 @@ def test_what_was_so_and_was_cured_is_said_to_be_fixed() -> None:
 
 
 def test_what_was_cured_and_is_so_again_is_confirmed_again() -> None:
-    for undone, words in ((True, "was undone"), (False, "it is so again")):
+    for undone, words in ((True, "was undone"), (False, "the problem has returned")):
         known = {"CANN003": FIX._replace(undone=undone)}
         found = asked(TVM, StatedHost(finding(FAIL), known=known))
         assert (found.diagnoses[0].verdict, found.diagnoses[0].history) == ("proved", "again")
         text = " ".join(render_text(found, "en").split())
-        assert "proved again" in text and words in text and "$ envtune fix --faq F08" in text
+        assert "confirmed again" in text and words in text and "$ envtune fix --faq F08" in text
     # the check of the cure passes, another one fails: proved by that one, and nothing is called fixed
     found = asked(TVM, StatedHost(finding(PASS), finding(FAIL, "CANN004"), known={"CANN003": FIX}))
     assert (found.diagnoses[0].verdict, found.diagnoses[0].history) == ("proved", "")
@@ -149,7 +149,7 @@ def test_a_log_that_is_younger_than_the_cure_has_another_cause() -> None:
     (row,) = asked(text, StatedHost(finding(PASS), known={"CANN003": FIX}), modified=late).diagnoses
     assert row.history == "before"
     found = asked(text, StatedHost(finding(PASS), known={"CANN003": FIX}), modified=late)
-    assert "the cause must be another one" in " ".join(render_text(found, "en").split())
+    assert "there must be another cause" in " ".join(render_text(found, "en").split())
     assert "原因应在别处" in render_text(found, "zh")
     # a copy is younger than its lines, and a line's clock may be of another zone: both must say so
     (row,) = asked(TVM, StatedHost(finding(PASS), known={"CANN003": FIX}), modified=late).diagnoses
@@ -205,7 +205,7 @@ def test_a_page_in_chinese_speaks_chinese() -> None:
     """Every label and sentence of ours; names, values and commands stay."""
     found = asked(TVM, StatedHost(finding(FAIL)))
     page = render_text(found, "zh")
-    for word in ("日志", "原因", "主机", "处理", "已证实", "未通过"):
+    for word in ("日志", "原因", "主机", "处理", "已在所检查的主机上确认", "未通过"):
         assert word in page
     for word in ("cause", "proved", "failed", "Shows"):
         assert word not in page

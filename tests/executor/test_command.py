@@ -64,7 +64,7 @@ def test_a_command_waits_for_its_precondition(tmp_path: Path, state: str) -> Non
     operation = {"op": "run", "argv": ["touch", str(tmp_path / "done")], "check": check, "given": given}
     rules.write_text("-A drop packets 9\n-A one packets 7\n")
     result = apply(state, operation)
-    assert result["status"] == "refused" and "tells something else than when the plan was made" in result["error"]
+    assert result["status"] == "refused" and "has changed since the plan was made" in result["error"]
     assert not (tmp_path / "done").exists()
     rules.write_text("-A one packets 8\n-A drop packets 10\n")
     assert apply(state, operation)["status"] == "done"

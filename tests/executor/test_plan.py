@@ -16,7 +16,7 @@ from envtune.executor.problems import RefusedError
 from envtune.executor.run import apply_plan
 
 HOSTILE: list[tuple[Any, str]] = [
-    ({"op": "shell", "argv": ["rm"]}, "op: there is no kind"),
+    ({"op": "shell", "argv": ["rm"]}, "op: unknown kind"),
     ({"path": "/etc/x"}, "op: missing"),
     ({"op": "file", "path": "/etc/../x", "content": None}, "path"),
     ({"op": "file", "path": "etc/x", "content": None}, "path"),
@@ -77,4 +77,4 @@ def test_a_malformed_plan_is_refused(state: str, plan: Any) -> None:
 
 
 def test_a_change_occurs_once(state: str) -> None:
-    assert "twice" in str(plan_fault({"changes": [change("C01"), change("C01")]}))
+    assert "duplicate" in str(plan_fault({"changes": [change("C01"), change("C01")]}))

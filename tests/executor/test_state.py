@@ -30,7 +30,7 @@ def test_the_state_is_private(tmp_path: Path, state: str) -> None:
 def test_a_state_that_others_can_write_is_refused(tmp_path: Path, state: str) -> None:
     os.mkdir(state)
     os.chmod(state, 0o777)
-    with pytest.raises(RefusedError, match="can be written by others"):
+    with pytest.raises(RefusedError, match="can be written by users other than root"):
         apply(state, write(tmp_path / "a", None, b"x"))
     os.rmdir(state)
     os.symlink(tmp_path, state)

@@ -61,7 +61,7 @@ def test_slurm_is_asked_only_where_nobody_is_named() -> None:
 
 @pytest.mark.parametrize("word", ["0.0.0.0/0", "::/0"])
 def test_everybody_is_refused(word: str) -> None:
-    with pytest.raises(UsageError, match="everybody"):
+    with pytest.raises(UsageError, match="matches every host"):
         read_peers([word], None, "")
 
 

@@ -74,7 +74,7 @@ def test_a_profile_that_is_not_there() -> None:
         ("select: [CPUX]", "1:10", "is not an id, an id prefix, a name or a tag of a check; did you mean CPU or"),
         ("tags: [preflght]", "1:8", "did you mean preflight?"),
         ("profile: day\nprofiles: {night: {select: [CPU]}}", "1:10", "no such profile in `profiles`"),
-        ("profiles: {night: {waivers: []}}", "1:20", "waivers is not a key"),
+        ("profiles: {night: {waivers: []}}", "1:20", "waivers is not a known key"),
         (WAIVER.replace("reason: why, ", ""), "1:11", "reason is missing; explain why this is accepted"),
         (WAIVER.replace("owner: who, ", ""), "1:11", "owner is missing; name the person responsible"),
         (WAIVER.replace(", expires: 2027-01-31", ""), "1:11", "expires is missing; write the last day"),
@@ -84,7 +84,7 @@ def test_a_profile_that_is_not_there() -> None:
         (WAIVER.replace("CPU001", "CPU01"), "1:19", "did you mean CPU001"),
         (WAIVER.replace("owner: who", 'owner: who, subject: "npu[a]"'), "1:61", "brackets hold numbers"),
         ("schema: envtune.policy/2", "1:9", 'must be "envtune.policy/1"'),
-        ("select: [CPU]\nselect: [NET]", "2:1", "stands twice"),
+        ("select: [CPU]\nselect: [NET]", "2:1", "duplicate key"),
     ],
 )
 def test_what_is_wrong(text: str, place: str, words: str) -> None:

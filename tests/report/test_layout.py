@@ -19,8 +19,8 @@ def test_width_counts_terminal_columns(text: str, columns: int) -> None:
 
 
 def test_chinese_wraps_inside_a_sentence_and_never_before_punctuation() -> None:
-    lines = wrap("主机线程负责向 NPU 下发任务；CPU 核若需先升频，每次算子下发都会被拖慢。", 16)
-    assert "".join(lines).replace(" ", "") == "主机线程负责向NPU下发任务；CPU 核若需先升频，每次算子下发都会被拖慢。"
+    lines = wrap("主机线程负责向 NPU 下发任务；核心若需先升频，每次算子下发都会被拖慢。", 16)
+    assert "".join(lines).replace(" ", "") == "主机线程负责向NPU下发任务；核心若需先升频，每次算子下发都会被拖慢。"
     assert all(display_width(line) <= 17 and line[0] not in NEVER_FIRST for line in lines)
 
 

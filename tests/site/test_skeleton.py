@@ -67,7 +67,7 @@ def test_an_existing_file_stays_as_it_is() -> None:
     path.write_text("mine", "utf-8")
     again = run("new", "check", "SITE101", "--lang", "en")
     assert (again.exit_code, path.read_text("utf-8")) == (2, "mine")
-    assert "exists already" in again.stderr
+    assert "already exists" in again.stderr
 
 
 def test_a_directory_of_checks_gets_another_check(tmp_path: Path) -> None:

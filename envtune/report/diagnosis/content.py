@@ -31,7 +31,7 @@ ATTACH = Message(
 SNAPSHOT = "envtune snapshot -o host.tar.gz"
 HEADINGS: Mapping[str, Text] = {
     "log": Message("log"),
-    "says": Message("details"),
+    "says": Message("values"),
     "where": in_context("text", "where"),
     "cause": Message("cause"),
     "here": Message("host"),
@@ -358,7 +358,7 @@ class Todo(NamedTuple):
 _LABELS: Mapping[str, Text] = {
     "host": Message("fix"),
     "code": Message("code"),
-    "escalate": Message("get help"),
+    "escalate": Message("help"),
     "ignore": Message("fix"),
     "look": in_context("text", "look"),
 }

@@ -94,8 +94,8 @@ def driver(context: Context) -> Iterable[Reading]:
 
 
 _ACCEPTS = {
-    True: Message("accepts"),
-    False: Message("rejects"),
+    True: Message("accepts it"),
+    False: Message("rejects it"),
     None: Message("does not mention it"),
     "unlisted": Message("does not list this pair"),
 }

@@ -36,9 +36,9 @@ def test_value(name: str, value: Optional[str], shown: str) -> None:
     ("value", "other", "shown"),
     [
         ("1", "2", "1"),
-        (f"{LONG}:/opt/x", LONG, "with /opt/x"),
-        (LONG, f"{LONG}:/opt/x", "without /opt/x"),
-        (f"{LONG}:/opt/y", f"/opt/x:{LONG}", "without /opt/x; with /opt/y"),
+        (f"{LONG}:/opt/x", LONG, "also has /opt/x"),
+        (LONG, f"{LONG}:/opt/x", "lacks /opt/x"),
+        (f"{LONG}:/opt/y", f"/opt/x:{LONG}", "lacks /opt/x; also has /opt/y"),
         (":".join(LONG.split(":")[::-1]), LONG, "the same entries in another order"),
         (None, LONG, "not set"),
     ],
