@@ -28,7 +28,7 @@ The file holds everything the checks read, without secrets. Read-only, no root n
   envtune snapshot -o job.tar.gz --script train.sh    the environment that a launch script sets
   envtune snapshot > host.tar.gz                      to standard output
 
-The checks of /etc/envtune and --catalog are run on the recorder, so that the file holds what they read, too.
+Checks from /etc/envtune and --catalog are run during recording, so that the file includes what they read.
 
 Values of variables and options that look like keys, tokens or passwords are left out. Exit status: 0 success, 2 error.
 """

@@ -21,7 +21,7 @@ Examples:
   envtune npu --snapshot host.tar.gz   a recorded host
   envtune npu --format json            the same as data
 
-Exit status: 0 everything is known, 2 usage error, 3 something is unknown or there is no NPU.
+Exit status: 0 everything is known, 2 usage error, 3 something is unknown or no NPU was found.
 """
 )
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Show a recorded host (directory or tar.gz)."))

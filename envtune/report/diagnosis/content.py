@@ -61,7 +61,7 @@ MENTIONS: Mapping[str, Text] = {
     "caught": Message("the run continued: the error was caught"),
     "succeeded": Message("the run ended successfully afterwards"),
 }
-LOW_CONFIDENCE = Message("low confidence: only weak signs support it, and there is no other explanation")
+LOW_CONFIDENCE = Message("low confidence: only weak signs support it, and nothing else explains it")
 UNDECIDED_ORDER = Message(
     "The first two occurred on different hosts, and the logs do not show the offset between their clocks: check both."
 )

@@ -61,7 +61,7 @@ GROUPS: Mapping[str, Optional[Text]] = {
     "variable": Message("variable"),
     "version": Message("version"),
     "visible": Message("visible devices"),
-    "wanted": Message("wanted"),
+    "wanted": Message("requested"),
     "wheel": Message("wheel"),
 }
 

@@ -263,7 +263,7 @@ def released_as(torch: str) -> Optional[str]:
 TIERS: Mapping[str, Text] = {
     "matched": Message("matched, a released combination"),
     "compatible": Message("compatible (weaker than matched)"),
-    "refused": Message("a wheel of torch_npu requires the torch of its own release"),
+    "refused": Message("a wheel of torch_npu requires the torch of its release"),
 }
 
 

@@ -147,7 +147,7 @@ def fact_driver(context: Context) -> Fact:
 
 @fact("firmware")
 def fact_firmware(context: Context) -> Fact:
-    """Return the firmware's version; none where there is no driver either."""
+    """Return the firmware's version; none without a driver."""
     return _package_fact(context, "firmware")
 
 

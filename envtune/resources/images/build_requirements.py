@@ -93,7 +93,7 @@ def missing_rpm(output: str) -> tuple[str, ...]:
 
 @probe("images.pillow_headers", formerly="packages.pillow_headers")
 def pillow_headers(context: Context) -> Iterable[Reading]:
-    """Read for each header needed to build Pillow the file that provides it; empty if there is no such file."""
+    """Read for each header needed to build Pillow the file that provides it; empty if none does."""
     readings = [_header(context, name) for name in HEADER_PACKAGES]
     missing = [reading.subject for reading in readings if reading.reason is None and not reading.value]
     if missing:

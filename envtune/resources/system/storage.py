@@ -21,7 +21,7 @@ OLD_LOG_DIRECTORY = "/var/log/npu/slog"  # porting guide 003:2951
 
 @probe("system.nvme", formerly="storage.nvme", former_arguments=("recommended",))
 def nvme(context: Context) -> Iterable[Reading]:
-    """Size of every NVMe disk in TB (10^12 bytes); one reading of 0 when there is none.
+    """Size of every NVMe disk in TB (10^12 bytes); one reading of 0 without any.
 
     Source: porting guide 003:134, 003:136.
     """

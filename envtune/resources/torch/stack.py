@@ -170,7 +170,7 @@ def apex(context: Context) -> Iterable[Reading]:
     directory = locate(context, "apex")
     if directory is None:
         _refuse_without_need(context, torch)
-        shown = Message("no apex, and torch has no mixed precision of its own")
+        shown = Message("no apex, and torch has no built-in mixed precision")
         yield Reading("apex", False, Evidence(", ".join(environment(context).entries)), shown, expected)
         return
     names, path = fused_names(context, "apex")
