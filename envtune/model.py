@@ -383,6 +383,7 @@ class Report(NamedTuple):
     findings: tuple[Finding, ...]
     fixable: Optional[tuple[str, ...]] = None  # checks whose findings `envtune fix` would fix; None: nobody asked
     policy: Mapping[str, str] = {}  # `file` and `profile` of the policy in use
+    catalogs: tuple[str, ...] = ()  # the directories of --catalog
 
 
 class FixOptions(NamedTuple):

@@ -103,7 +103,8 @@ def command(
         host = open_host(_single_host(snapshot, further, question, (wanted, lang, verbose > 0, threshold, strict)))
         find_fixes = _find_fixes(catalogue) if _names_fixes(wanted) else None
         report = _report(host, question, find_fixes, verbose > 0)
-    _finish(report._replace(policy=loaded.shown), wanted, lang, verbose, schema, threshold, strict)
+    named = tuple(str(directory) for directory in catalog or ())
+    _finish(report._replace(policy=loaded.shown, catalogs=named), wanted, lang, verbose, schema, threshold, strict)
 
 
 def _single_host(

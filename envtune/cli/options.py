@@ -99,7 +99,10 @@ def write(wanted: Sequence[Output], render: Callable[[Output], str], lang: str) 
         print_text(wanted[0], render(wanted[0]))
         return True
     from envtune.report.formats.outputs import write_outputs
+    from envtune.report.output import StandardStream
 
+    if StandardStream.before_output is not None:
+        StandardStream.before_output()  # nothing may be printed that would take the line of progress away
     problems = write_outputs(wanted, render)
     for problem in problems:
         print_error(problem, lang)

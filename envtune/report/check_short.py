@@ -204,9 +204,10 @@ class _Page:
         done = sum(1 for problem in self.found for id_ in problem.ids if id_ in (self.report.fixable or ()))
         if done:
             text = Message(
-                "* {count} of {all}: envtune fix shows the changes, envtune fix --apply makes them",
+                "* {count} of {all}: {fix} shows the changes, {fix} --apply makes them",
                 count=done,
                 all=self.counts.problems,
+                fix=fix_command(self.report.catalogs),
             )
             yield from self._lines(text)
         parts = [
@@ -216,6 +217,15 @@ class _Page:
         ]
         details = Message("details: check -v, explain ID")
         yield from self._lines(clauses([*([listed(parts)] if parts else []), details]))
+
+
+def fix_command(catalogs: Sequence[str]) -> str:
+    """Return the command that fixes with the same catalogue."""
+    if not catalogs:
+        return "envtune fix"
+    from shlex import join
+
+    return printable(join(["envtune", "fix", *(word for directory in catalogs for word in ("--catalog", directory))]))
 
 
 def _also(ids: Sequence[str]) -> Text:

@@ -14,7 +14,7 @@ from envtune.catalog import load
 from envtune.diagnose.events.forms import _OWN_REPORT
 from envtune.messages import Literal
 from envtune.model import Command, Evidence, Finding, Outcome, Report, Severity
-from envtune.report.check_short import render
+from envtune.report.check_short import fix_command, render
 from envtune.report.layout import display_width
 from envtune.report.problems import problems, statements
 
@@ -150,3 +150,8 @@ def test_a_report_in_a_log_is_no_event(lang: str) -> None:
     page = render(made(TROUBLED), lang, width=80)
     rows = [line for line in page.splitlines() if re.match(r"\S+ +[A-Z]{2,4}\d{3} ", line)]
     assert len(rows) == 10 and all(_OWN_REPORT.match(row) for row in rows)
+
+
+def test_the_line_about_fixes_has_the_catalogue_of_the_check() -> None:
+    assert fix_command(()) == "envtune fix"
+    assert fix_command(("site", "/opt/my checks")) == "envtune fix --catalog site --catalog '/opt/my checks'"

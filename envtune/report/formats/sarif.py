@@ -35,10 +35,13 @@ def render(report: ReportView) -> str:
 def document(report: ReportView) -> dict[str, Any]:
     """Return the report as plain data."""
     shown = report.by_outcome(*_RESULTS)
-    rules = sorted({*shown, *report.by_outcome("error")}, key=lambda check: check.id)
+    partly = [check for check in report.checks if check.waived]
+    rules = sorted({*shown, *partly, *report.by_outcome("error")}, key=lambda check: check.id)
     numbers = {check.id: number for number, check in enumerate(rules)}
     driver = {"name": "envtune", "version": report.version, "rules": [_rule(check) for check in rules]}
     results = [_result(check, row, numbers[check.id], report) for check in shown for row in check.rows]
+    for check in partly:
+        results += [_suppressed(check, row, numbers[check.id], report, reason) for row, reason in check.waived]
     run = {
         "tool": {"driver": driver},
         "language": _LANGUAGES[report.lang],
@@ -81,9 +84,19 @@ def _result(check: CheckView, row: Row, rule: int, report: ReportView) -> dict[s
         },
     }
     if check.outcome == "waived":
-        reason = check.waiver or check.outcome_word
-        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": reason}]
+        result["suppressions"] = _suppressions(check.waiver or check.outcome_word)
     return result
+
+
+def _suppressed(check: CheckView, row: Row, rule: int, report: ReportView, reason: str) -> dict[str, Any]:
+    """Return what is waived of a check that says something else about other subjects."""
+    level = {"kind": "fail", "level": LEVELS[check.severity]}
+    made = _result(check._replace(outcome="fail"), row, rule, report)
+    return {**made, **level, "suppressions": _suppressions(reason)}
+
+
+def _suppressions(reason: str) -> list[dict[str, str]]:
+    return [{"kind": "external", "status": "accepted", "justification": reason}]
 
 
 def _kind(check: CheckView) -> dict[str, str]:

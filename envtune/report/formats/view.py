@@ -6,7 +6,7 @@ into its own syntax, and escapes what that syntax reserves.
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, Optional, Sequence
+from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.audit.verdict import Counts, count_checks, exit_code, verdict
 from envtune.catalog.families import family_title
@@ -75,6 +75,7 @@ class CheckView(NamedTuple):
     status: int  # 1 or 3 where it alone would make that the exit status, else 0
     rows: tuple[Row, ...]
     waiver: str  # what is waived and why, and since when it is no longer
+    waived: tuple[tuple[Row, str], ...]  # what is waived of a check that says something else, each with the reason
     why: str
     remedy: str
     commands: tuple[CommandLine, ...]
@@ -210,6 +211,7 @@ def _check(
         status=_status(group, settings),
         rows=_rows(deciding, outcome, lang),
         waiver=_waiver(group, lang),
+        waived=() if outcome is Outcome.WAIVED else tuple(_waived(group, lang)),
         why=_to(check.why, lang) if wrong or counts.notes else "",
         remedy=_to(check.remedy, lang) if wrong else "",
         commands=_commands(commands, lang),
@@ -232,6 +234,16 @@ def _waiver(group: Sequence[Finding], lang: str) -> str:
     whole = len(about) == 1 and sum(map(len, about.values())) == len(group)
     named = {reason: ", ".join(filter(None, subjects)) for reason, subjects in about.items()}
     return "; ".join(reason if whole or not named[reason] else f"{named[reason]}: {reason}" for reason in about)
+
+
+def _waived(group: Sequence[Finding], lang: str) -> Iterator[tuple[Row, str]]:
+    """Yield what is waived, by reason."""
+    reasons: dict[str, list[Finding]] = {}
+    for finding in group:
+        if finding.outcome is Outcome.WAIVED:
+            reasons.setdefault(_to(finding.reason, lang), []).append(finding)
+    for reason, findings in reasons.items():
+        yield from ((row, reason) for row in _rows(findings, Outcome.WAIVED, lang))
 
 
 def _status(group: Sequence[Finding], settings: Settings) -> int:

@@ -91,3 +91,9 @@ def test_a_large_log_by_percent(tmp_path: Path) -> None:
 
     percents = [int(number) for number in re.findall(r"reading train\.log (\d+) % \.\.\.", shown)]
     assert percents and max(percents) > min(percents) and max(percents) <= 100
+
+
+@pytest.mark.slow
+def test_the_line_is_taken_away_where_all_goes_to_files(tmp_path: Path) -> None:
+    shown, status = on_a_terminal(SLOW, "check", "-f", f"json={tmp_path / 'report.json'}", folder=tmp_path)
+    assert "checking TST001" in shown and shown.endswith("\r\033[K\r") and status == 0

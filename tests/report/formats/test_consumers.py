@@ -69,6 +69,18 @@ def test_sarif_says_that_envtune_failed_and_what_is_waived() -> None:
     assert justified == {"known, ticket 4711"}
 
 
+def test_sarif_has_waived_subjects_of_a_check_that_fails_for_others() -> None:
+    report = made(TROUBLED)
+    first = next(f for f in report.findings if f.id == "CANN007" and f.outcome is Outcome.FAIL)
+    waived = first._replace(outcome=Outcome.WAIVED, reason=Literal("ticket 4711"), subject="npu9")
+    (run,) = json.loads(sarif.render(seen(report._replace(findings=(*report.findings, waived)))))["runs"]
+    rows = [r for r in run["results"] if r["ruleId"] == "CANN007"]
+    (suppressed,) = (r for r in rows if "suppressions" in r)
+    assert suppressed["suppressions"][0]["justification"] == "ticket 4711" and len(rows) > 1
+    assert suppressed["locations"][0]["logicalLocations"][0]["name"] == "npu9"
+    assert suppressed["level"] == "error"
+
+
 # ---------------------------------------------------------------------- JUnit
 
 
