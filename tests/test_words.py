@@ -63,23 +63,22 @@ CHINESE = [
 ]
 
 
+def bilingual(node: object) -> Iterator[tuple[str, str]]:
+    """Language and text of every text below a node of a file; examples are logs and hosts."""
+    if isinstance(node, dict):
+        yield from ((lang, node[lang]) for lang in ("en", "zh") if isinstance(node.get(lang), str))
+        node = [value for key, value in node.items() if key != "examples"]
+    if isinstance(node, list):
+        for value in node:
+            yield from bilingual(value)
+
+
 def catalogue_texts() -> Iterator[tuple[str, str, str]]:
     """Place, language and text of every text in the catalogue's files."""
-
-    def walk(node: object, place: str) -> Iterator[tuple[str, str, str]]:
-        if isinstance(node, dict):
-            for key, value in node.items():
-                if key in ("en", "zh") and isinstance(value, str):
-                    yield place, key, value
-                elif key != "examples":
-                    yield from walk(value, place)
-        elif isinstance(node, list):
-            for value in node:
-                yield from walk(value, place)
-
-    for folder in ("checks", "playbooks"):
-        for path in sorted((ROOT / folder).rglob("*.yaml")):
-            yield from walk(yaml.load(path.read_text("utf-8"), Loader=yaml.CSafeLoader), str(path.relative_to(ROOT)))
+    for path in sorted(path for folder in ("checks", "playbooks") for path in (ROOT / folder).rglob("*.yaml")):
+        place = str(path.relative_to(ROOT))
+        for lang, text in bilingual(yaml.load(path.read_text("utf-8"), Loader=yaml.CSafeLoader)):
+            yield place, lang, text
 
 
 def messages() -> Iterator[tuple[str, str]]:
