@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Iterator, List, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Callable, Iterator, List, Mapping, NoReturn, Optional, Sequence
 
 import typer
 
@@ -100,7 +100,8 @@ def command(
         catalogue, threshold = loaded.catalogue, options.threshold_named(loaded.fail_on(context, fail_on))
         checks = loaded.select(select, ignore, tag, options.severity_named(severity))
         question = (target, checks, catalogue.expectations)
-        host = open_host(_single_host(snapshot, further, question, (wanted, lang, verbose > 0, threshold, strict)))
+        answer = (wanted, lang, verbose > 0, threshold, strict, loaded.shown)
+        host = open_host(_single_host(snapshot, further, question, answer))
         find_fixes = _find_fixes(catalogue) if _names_fixes(wanted) else None
         report = _report(host, question, find_fixes, verbose > 0)
     named = tuple(str(directory) for directory in catalog or ())
@@ -111,7 +112,7 @@ def _single_host(
     named: Optional[Sequence[Path]],
     further: Optional[Sequence[Path]],
     question: tuple[TargetOptions, Sequence[Check], Expectations],
-    answer: tuple[Sequence[Output], str, bool, Optional[Severity], bool],
+    answer: tuple[Sequence[Output], str, bool, Optional[Severity], bool, Mapping[str, str]],
 ) -> Optional[Path]:
     """Return the one recorded host, None for this one; several are compared, which ends the program."""
     if not named and not further:

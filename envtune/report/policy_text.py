@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, Optional, Sequence
+from typing import Iterator, Mapping, Optional, Sequence
 
 from envtune.messages import Literal, Message, Text
 from envtune.model import Finding, Outcome, Report, Waiver
@@ -19,13 +19,14 @@ def policy_lines(report: Report, lang: str, width: int) -> list[str]:
     waived = [finding for finding in about if finding.outcome is Outcome.WAIVED]
     expired = [finding for finding in about if finding.outcome is not Outcome.WAIVED]
     lines = [*_part(_WAIVED, waived, lang, width), *_part(_EXPIRED, expired, lang, width)]
-    return [*lines, *_file(report, lang, width), ""] if report.policy else lines
+    return [*lines, *policy_file(report.policy, lang, width), ""] if report.policy else lines
 
 
-def _file(report: Report, lang: str, width: int) -> list[str]:
-    text: Text = Message("Policy: {file}", file=report.policy["file"])
-    if report.policy["profile"]:
-        text = Message("Policy: {file}, profile {profile}", **report.policy)
+def policy_file(policy: Mapping[str, str], lang: str, width: int) -> list[str]:
+    """Return the line about the policy in use: its `file`, and its `profile` where one was named."""
+    text: Text = Message("Policy: {file}", file=policy["file"])
+    if policy["profile"]:
+        text = Message("Policy: {file}, profile {profile}", **policy)
     return indent(printable(redacted(text.to(lang))), width, "", "  ")
 
 

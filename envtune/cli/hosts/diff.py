@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional, Sequence
+from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence
 
 import typer
 
@@ -54,17 +54,19 @@ def command(
     lang: Optional[str] = options.LANG,
     verbose: bool = VERBOSE,
     catalog: Optional[List[Path]] = options.CATALOG,
+    policy: Optional[str] = options.POLICY,
+    profile: Optional[str] = options.PROFILE,
 ) -> None:
-    from envtune.catalog import select as select_checks
     from envtune.cli.hosts.several import Question
+    from envtune.cli.policy.loading import load_with_policy
     from envtune.context.open import UNNAMED
 
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
-    catalogue = options.load_catalogue(catalog, lang)
-    checks = select_checks(catalogue.checks, select, ignore, tag, options.severity_named(severity))
-    found = _compared((left, right), Question(UNNAMED, checks, catalogue.expectations), lang)
-    _print(found, format_, lang, verbose)
+    loaded = load_with_policy(catalog, lang, policy, profile)
+    checks = loaded.select(select, ignore, tag, options.severity_named(severity))
+    found = _compared((left, right), Question(UNNAMED, checks, loaded.catalogue.expectations), lang)
+    _print(found, format_, lang, verbose, loaded.shown)
     options.exit_now(found.exit_code())
 
 
@@ -87,13 +89,17 @@ def _compared(words: Sequence[str], question: Question, lang: str) -> Difference
     return difference(*labelled(read))
 
 
-def _print(found: Difference, format_: str, lang: str, verbose: bool) -> None:
+def _print(found: Difference, format_: str, lang: str, verbose: bool, policy: Mapping[str, str]) -> None:
     if format_ == "json":
         from envtune.report.comparison.difference_json import difference_data
 
-        options.print_json(difference_data(found, lang), 1)
+        options.print_json({**difference_data(found, lang), **({"policy": dict(policy)} if policy else {})}, 1)
         return
     from envtune.report.comparison.difference_text import render
 
     width, colour = options.terminal_width(), options.colour_wanted()
     typer.echo(render(found, lang, width=width, colour=colour, verbose=verbose))
+    if policy:
+        from envtune.report.policy_text import policy_file
+
+        typer.echo("\n".join(policy_file(policy, lang, width)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional, Sequence
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence
 
 from envtune.cli import options
 from envtune.errors import SnapshotError, UsageError
@@ -35,6 +35,7 @@ class Answer(NamedTuple):
     verbose: bool
     fail_on: Optional[Severity]
     strict: bool
+    policy: Mapping[str, str] = {}  # `file` and `profile` of the policy in use
 
 
 def check_several(
@@ -177,8 +178,14 @@ def _document(comparison: Comparison, output: Output, answer: Answer) -> str:
         from envtune.report.comparison.json import comparison_data
         from envtune.trust.characters import json_text
 
-        return json_text(comparison_data(comparison, answer.lang), 1) + "\n"
+        policy = {"policy": dict(answer.policy)} if answer.policy else {}
+        return json_text({**comparison_data(comparison, answer.lang), **policy}, 1) + "\n"
     from envtune.report.comparison.text import render
 
     width, colour = options.screen(output)
-    return render(comparison, answer.lang, width=width, colour=colour, verbose=answer.verbose)
+    text = render(comparison, answer.lang, width=width, colour=colour, verbose=answer.verbose)
+    if not answer.policy:
+        return text
+    from envtune.report.policy_text import policy_file
+
+    return "\n".join([text, *policy_file(answer.policy, answer.lang, width)])

@@ -18,6 +18,11 @@ def _field(name: str, type_: Type, doc: str = "") -> Field:
     return Field(name, type_, doc, required=True)
 
 
+_POLICY = Field(
+    "policy",
+    Record(_field("file", _TEXT), _field("profile", _TEXT, "Empty where none is used.")),
+    "The site's policy in use, where there is one.",
+)
 _HOSTS = (_field("hosts", _TEXTS), _field("folded", _TEXT, "The same names as clush, pdsh and Slurm read them."))
 _FACT = Record(
     _field("fact", _TEXT, "driver, variable:MASTER_ADDR, package:numpy."),
@@ -88,6 +93,7 @@ COMPARISON = Record(
     _field("failures", ListOf(_CHECK_ROW), "Checks that fail on some host, what matters most first."),
     _field("unknown", ListOf(_CHECK_ROW), "Checks that are unknown on some host."),
     _field("not_read", ListOf(Record(_field("source", _TEXT), _field("reason", _TEXT)))),
+    _POLICY,
 )
 _SIDE = Record(
     _field("outcome", Str(choices=tuple(outcome.value for outcome in Outcome))),
@@ -110,4 +116,5 @@ DIFFERENCE = Record(
     *_PAIRS,
     _field("unknown", Record(*_PAIRS), "What is unknown on one side or both: no difference."),
     _field("same", Record(_field("facts", _COUNT), _field("checks", _COUNT)), "How many are the same."),
+    _POLICY,
 )

@@ -77,3 +77,13 @@ def test_this_host(hosts: Path, words: list[str]) -> None:
 def test_usage_errors(words: list[str], error: str) -> None:
     done = diff(*words)
     assert done.exit_code == 2 and done.stdout == "" and error in done.stderr
+
+
+def test_the_policy_in_use_selects_and_is_named(hosts: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("select: [SYS001]\n")
+    pair = [str(path) for path in sorted(hosts.glob("*.json"))[-2:]]
+    done = run("diff", *pair, "--policy", str(policy), "--lang", "en")
+    assert f"Policy: {policy}" in done.stdout.replace("\n  ", "") and "CPU001" not in done.stdout
+    found = json.loads(run("diff", *pair, "--policy", str(policy), "--format", "json").stdout)
+    assert found["policy"] == {"file": str(policy), "profile": ""} and conforms(found, SCHEMA) == []

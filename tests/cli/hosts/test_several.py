@@ -134,3 +134,11 @@ def test_names_that_are_no_names(hosts: Path, tmp_path: Path) -> None:
     done = check("--snapshot", tmp_path)
     assert done.exit_code == 0 and "\x1b" not in done.stdout and "abcdefghijkl" not in done.stdout
     assert "n[1-1000000]" in done.stdout
+
+
+def test_the_policy_in_use_is_named(hosts: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("select: [CPU001]\n")
+    words = ("--snapshot", hosts, "--policy", policy)
+    assert f"Policy: {policy}" in check(*words).stdout.replace("\n  ", "")
+    assert data(*words)["policy"] == {"file": str(policy), "profile": ""}
