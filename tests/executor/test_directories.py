@@ -206,7 +206,7 @@ WAYS: dict[str, tuple[dict[str, tuple[int, int]], object]] = {
     "below a user's": ({"a": (USER, 0o755), "a/b": (USER, 0o775)}, USER),
     "root's below a user's": ({"a": (USER, 0o755), "a/b": (0, 0o755)}, "which users other than root can change"),
     "of two users": ({"a": (USER, 0o755), "a/b": (USER + 1, 0o755)}, "can replace it"),
-    "for everybody": ({"a": (0, 0o755), "a/b": (0, 0o777)}, "can be written by others"),
+    "for everybody": ({"a": (0, 0o755), "a/b": (0, 0o777)}, "can be written by users other than root"),
     "a user's in one for everybody": ({"a": (0, 0o777), "a/b": (USER, 0o755)}, USER),
     "root's in one for everybody": ({"a": (0, 0o777), "a/b": (0, 0o755)}, "which users other than root can change"),
     "like /tmp": ({"a": (0, 0o755), "a/b": (0, 0o1777)}, 0),
