@@ -44,7 +44,7 @@ types: $(VENV)/ready-dev ## mypy --strict
 
 docs: $(VENV)/ready ## generate the pages and schemas of the catalogue
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py && $(VENV)/bin/python docs/readme_output.py && \
-	$(VENV)/bin/python docs/formats_output.py && \
+	$(VENV)/bin/python docs/formats_output.py && $(VENV)/bin/python docs/reference.py && \
 	$(VENV)/bin/python scripts/manual.py
 
 messages: $(VENV)/ready-dev ## collect the messages of the code and compile the Chinese catalogue
@@ -52,7 +52,7 @@ messages: $(VENV)/ready-dev ## collect the messages of the code and compile the 
 
 docs-check: $(VENV)/ready ## whether they are up to date
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py --check && $(VENV)/bin/python docs/readme_output.py --check && \
-	$(VENV)/bin/python docs/formats_output.py --check && \
+	$(VENV)/bin/python docs/formats_output.py --check && $(VENV)/bin/python docs/reference.py --check && \
 	$(VENV)/bin/python scripts/manual.py --check
 
 pyz: ## dist/envtune.pyz: one file for hosts on which nothing can be installed
