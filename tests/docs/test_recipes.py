@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Callable, Iterator, Mapping, Optional
@@ -30,7 +31,7 @@ ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge/socket
+AuthInfo=socket={socket}
 CredType=cred/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -135,20 +136,19 @@ def slurm(folder: Path) -> Iterator[Path]:
         (folder / name).chmod(0o755)
     for name in ("state", "spool", "munge", "home"):
         (folder / name).mkdir()
-    for path in (folder, *list(folder.parents)[:-2]):  # munged wants its socket reachable by all
-        path.chmod(path.stat().st_mode | 0o011)
     (folder / "munge").chmod(0o711)
     (folder / "munge" / "key").write_bytes(os.urandom(1024))
     (folder / "munge" / "key").chmod(0o600)
     host = socket.gethostname().split(".")[0]
+    short = Path(tempfile.mkdtemp(prefix="munge", dir="/tmp"))  # a socket's path is at most 107 bytes
     ports = {"port": str(20000 + os.getpid() % 10000), "second": str(30000 + os.getpid() % 10000)}
-    (folder / "slurm.conf").write_text(SLURM.format(host=host, folder=folder, **ports))
+    (folder / "slurm.conf").write_text(SLURM.format(host=host, folder=folder, socket=short / "socket", **ports))
     place = folder / "munge"
-    munge = ["--key-file", f"{place}/key", "--socket", f"{place}/socket", "--pid-file", f"{place}/pid"]
+    munge = ["--key-file", f"{place}/key", "--socket", f"{short}/socket", "--pid-file", f"{place}/pid"]
     munge += ["--log-file", f"{place}/log", "--seed-file", f"{place}/seed"]
     started = [subprocess.Popen(["munged", "--force", "--foreground", *munge], stderr=subprocess.DEVNULL)]
     try:
-        wait((place / "socket").exists, lambda: "munged did not start")
+        wait((short / "socket").exists, lambda: "munged did not start")
         environ = environment(folder, SLURM_CONF=str(folder / "slurm.conf"))
         for program in ("slurmctld", "slurmd"):
             started.append(subprocess.Popen([program, "-D"], env=environ, stderr=subprocess.DEVNULL))
@@ -159,6 +159,7 @@ def slurm(folder: Path) -> Iterator[Path]:
             process.send_signal(signal.SIGTERM)
         for process in started:
             process.wait(30)
+        shutil.rmtree(short)
 
 
 def command(folder: Path, *argv: str, seconds: Optional[float] = 60) -> subprocess.CompletedProcess[str]:
@@ -179,7 +180,7 @@ def logs(folder: Path) -> str:
 @pytest.mark.root
 @pytest.mark.slow
 def test_slurm_gives_a_sick_host_no_job(slurm: Path) -> None:
-    assert command(slurm, "srun", "-n1", "echo", "ran").stdout == "ran\n"
+    assert command(slurm, str(RECIPES / "srun.sh"), "echo", "ran").stdout == "ran\n"
     (slurm / "sick").touch()
     wait(lambda: state(slurm).startswith("drain"), lambda: logs(slurm))
     assert "envtune: SITE101" in state(slurm)
