@@ -6,4 +6,4 @@
 set -eu
 exec torchrun --nproc_per_node "${NPUS:-8}" --nnodes "${NNODES:-1}" --node_rank "${NODE_RANK:-0}" \
   --master_addr "${MASTER_ADDR:-127.0.0.1}" --master_port "${MASTER_PORT:-29500}" \
-  --no-python envtune run --fail-on high -- "$@"
+  --no_python envtune run --fail-on high -- "$@"
