@@ -1,4 +1,4 @@
-"""Draws what commands print as SVG: docs/images/NAME[.zh]-light.svg and -dark.svg.
+"""Draws what commands print as SVG: docs/images/NAME[-zh]-light.svg and -dark.svg.
 
 python docs/pictures.py            write them
 python docs/pictures.py --check    end with 1 when what is there is not what would be written
@@ -26,7 +26,6 @@ IMAGES = ROOT / "docs" / "images"
 PICTURES: Mapping[str, tuple[str, str]] = {
     "check": ("check --snapshot node17.json", "envtune check"),
     "diagnose": ("diagnose train.log --snapshot node19.json", "envtune diagnose train.log"),
-    "fix": ("fix --snapshot node17.json", "envtune fix"),
 }
 FOREGROUND, BACKGROUND, BORDER = "fg", "bg", "border"
 # of the primer palettes that GitHub uses in both themes
@@ -47,7 +46,7 @@ def pictures() -> dict[str, str]:
     made = {}
     with readme_output.workplace():
         for name, (words, shown) in PICTURES.items():
-            for lang, suffix in (("en", ""), ("zh", ".zh")):
+            for lang, suffix in (("en", ""), ("zh", "-zh")):
                 output = readme_output.printed([*words.split(), "--color", "always"], lang)
                 text = f"\x1b[2m$\x1b[0m \x1b[1m{shown}\x1b[0m\n{output.rstrip()}"
                 for theme in THEMES:
@@ -104,6 +103,9 @@ def main() -> int:
     IMAGES.mkdir(exist_ok=True)
     for name in wrong:
         (IMAGES / name).write_text(made[name], "utf-8")
+    for path in IMAGES.glob("*.svg"):
+        if path.name not in made:
+            path.unlink()
     return 0
 
 

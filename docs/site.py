@@ -44,6 +44,8 @@ def rewritten(text: str, page: Path) -> str:
         steps = len(page.parent.relative_to(PAGES).parts)
         return f"[{words}]({'../' * steps}{path.relative_to(PAGES)}{anchor or ''})"
 
+    if page.name.endswith(".zh.md"):  # which the site has a folder lower; pictures are not moved there
+        text = re.sub(r'(src|srcset)="images/', r'\1="../images/', text)
     return _LINK.sub(link, _OTHER.sub("", text))
 
 

@@ -197,20 +197,15 @@ def test_slurm_drains_a_host_in_the_prolog(slurm: Path) -> None:
     """Without the health check, which would be first."""
     (slurm / "health.sh").write_text("#!/bin/sh\nexit 0\n")
     (slurm / "sick").touch()
-    asked = subprocess.Popen(
-        ["srun", "-n1", "echo", "ran"],
-        env=environment(slurm, SLURM_CONF=str(slurm / "slurm.conf")),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        wait(lambda: "drain" in state(slurm), lambda: logs(slurm))
-        assert "envtune: SITE101" in state(slurm)
-    finally:
-        asked.terminate()
-        output, _ = asked.communicate(timeout=30)
-    assert output == ""
+    asked = command(slurm, "sbatch", "--wrap", "echo ran", "-o", str(slurm / "output.txt"))
+    assert asked.returncode == 0, asked.stderr
+    wait(lambda: "drain" in state(slurm), lambda: logs(slurm))
+    assert "envtune: SITE101" in state(slurm)
+    queue = ("squeue", "-h", "-o", "%T %r")
+    wait(lambda: "held" in command(slurm, *queue).stdout, lambda: command(slurm, *queue).stdout)
+    assert command(slurm, *queue).stdout.startswith("PENDING")
+    assert not (slurm / "output.txt").exists()
+    command(slurm, "scancel", "--user", "root")
 
 
 # ---------------------------------------------------------------------- Ansible
