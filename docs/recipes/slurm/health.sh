@@ -5,7 +5,7 @@
 #                HealthCheckInterval=600
 #                HealthCheckNodeState=IDLE
 #
-# A host that somebody else drained keeps its state: only reasons that begin with "envtune:" are taken back.
+# A host that somebody else drained keeps its state: only a drain whose reason begins with "envtune:" is undone.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
