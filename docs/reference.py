@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
@@ -236,14 +237,21 @@ def _symptoms(catalogue: Any, lang: str) -> Iterator[str]:
     rows = []
     files = catalogue.files("faq")
     for entry in catalogue.faq:
-        path = ROOT / Path(files[entry.id])
-        examples = yaml.safe_load(path.read_text("utf-8")).get("examples", {}).get("match", [])
+        examples = _examples(files[entry.id])
         target = f"faq/{generate._target(entry, lang)}"
         link = f"[{entry.id}]({target}) {generate._escape(entry.title.to(lang))}"
         side = generate._escape(SIDES[entry.side].to(lang).split(": ")[0].split("：")[0])
         rows += [(text, link, side) for text in _short(examples) or _cut(entry, examples)]
     for text, link, side in sorted(rows, key=lambda row: re.sub("[^a-z0-9]", "", row[0].lower())):
         yield f"| `{text}` | {link} | {side} |"
+
+
+@cache
+def _examples(path: str) -> Sequence[str]:
+    """The lines that an entry must find."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one where PyYAML has it
+    data = yaml.load((ROOT / path).read_text("utf-8"), loader)
+    return tuple(data.get("examples", {}).get("match", ()))
 
 
 def _short(examples: Sequence[str]) -> list[str]:
