@@ -14,7 +14,7 @@ MARKED := slow or browser or $(PRIVILEGED)
 TOOLS := export XDG_CACHE_HOME="$(CACHE)" PIP_CACHE_DIR="$(CACHE)/pip" TMPDIR="$(CACHE)/tmp" PYTHON="$(PYTHON)"; \
 	unset PYTHONPATH PYTHONHOME; mkdir -p "$$TMPDIR" &&
 
-.PHONY: help check test test-all test-unprivileged test-privileged lint format types messages docs docs-check pyz bench clean
+.PHONY: help check test test-all test-unprivileged test-privileged lint format types messages docs docs-check site pyz bench clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' Makefile
 
@@ -42,18 +42,21 @@ format: $(VENV)/ready-dev ## bring the code into its format
 types: $(VENV)/ready-dev ## mypy --strict
 	@$(TOOLS) $(VENV)/bin/mypy --cache-dir "$(CACHE)/mypy"
 
-docs: $(VENV)/ready ## generate the pages and schemas of the catalogue
+docs: $(VENV)/ready-dev ## generate the pages and schemas of the catalogue
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py && $(VENV)/bin/python docs/readme_output.py && \
-	$(VENV)/bin/python docs/formats_output.py && \
-	$(VENV)/bin/python scripts/manual.py
+	$(VENV)/bin/python docs/formats_output.py && $(VENV)/bin/python docs/reference.py && \
+	$(VENV)/bin/python docs/pictures.py && $(VENV)/bin/python scripts/manual.py
 
 messages: $(VENV)/ready-dev ## collect the messages of the code and compile the Chinese catalogue
 	@$(TOOLS) $(VENV)/bin/python scripts/messages.py
 
-docs-check: $(VENV)/ready ## whether they are up to date
+docs-check: $(VENV)/ready-dev ## whether they are up to date
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py --check && $(VENV)/bin/python docs/readme_output.py --check && \
-	$(VENV)/bin/python docs/formats_output.py --check && \
-	$(VENV)/bin/python scripts/manual.py --check
+	$(VENV)/bin/python docs/formats_output.py --check && $(VENV)/bin/python docs/reference.py --check && \
+	$(VENV)/bin/python docs/pictures.py --check && $(VENV)/bin/python scripts/manual.py --check
+
+site: ## build/site: the documentation as a site with search, in both languages
+	@$(TOOLS) scripts/setup-venv .venv-site "$$(scripts/find-python)" site && .venv-site/bin/python docs/site.py
 
 pyz: ## dist/envtune.pyz: one file for hosts on which nothing can be installed
 	@$(TOOLS) python=$$(scripts/find-python oldest) && "$$python" scripts/make_pyz.py dist/envtune.pyz

@@ -40,10 +40,29 @@ ENVIRONMENT = {
         "Where the compiled catalogue is cached (~/.cache).", "检查目录的缓存位置（~/.cache）。"
     ),
     "ENVTUNE_STATE": Bilingual("The directory of the journals of fix runs.", "修复运行日志所在目录。"),
+    "ENVTUNE_POLICY": Bilingual(
+        "The site's policy, unless --policy names it; none for no policy.", "站点策略；--policy 优先，none 表示不使用。"
+    ),
+    "XDG_STATE_HOME": Bilingual(
+        "Where a user who is not root keeps journals (~/.local/state).",
+        "非 root 用户的修复运行日志位置（~/.local/state）。",
+    ),
+    "XDG_CONFIG_HOME": Bilingual(
+        "Where `envtune fix` writes job variables when no file is named (~/.config).",
+        "未指定文件时 `envtune fix` 写入任务环境变量的位置（~/.config）。",
+    ),
 }
 FILES = {
     "/etc/envtune/checks, /etc/envtune/playbooks": Bilingual(
         "The site's own checks and playbooks.", "本站点自己的检查和修复方案。"
+    ),
+    "/etc/envtune/policy.yaml, envtune.yaml": Bilingual(
+        "The site's policy; that of a project is in its directory or one above it, and never read by root.",
+        "站点策略；项目的策略在项目目录或其上级目录中，root 不读取。",
+    ),
+    "/etc/envtune/attestations.json": Bilingual(
+        "What only a person can see, such as the power policy of the BIOS.",
+        "只有人能看到的内容，例如 BIOS 的电源策略。",
     ),
     "/var/lib/envtune": Bilingual(
         "Journals of fix runs by root; of other users below ~/.local/state/envtune.",

@@ -25,7 +25,7 @@ HELP = N_(
   envtune run --select CANN,NET --fail-on critical -- bash train.sh
   envtune run --profile debug -- python train.py        a debugging run
   envtune run --profile none --no-preflight -- CMD      no checks, no variables: only diagnose
-  torchrun --nproc_per_node 8 --no-python envtune run -- python train.py
+  torchrun --nproc_per_node 8 --no_python envtune run -- python train.py
   mpirun -n 8 envtune run -- python train.py            one preflight per node, by the first rank
   srun -K envtune run -- python train.py                -K: one rank that does not start ends the others
 

@@ -12,6 +12,7 @@ from envtune.messages import Joined, Literal, Message, Text, clauses, in_context
 from envtune.model import Check, Criterion, FaqEntry, Outcome, Playbook, SeverityRow
 from envtune.report.diagnosis.placeholders import fill
 from envtune.report.layout import Paint, indent, printable, wrap
+from envtune.report.pages.guide import cited
 from envtune.report.words import OUTCOMES, SEVERITIES
 
 Entry = Union[Check, FaqEntry, Playbook]
@@ -231,6 +232,5 @@ def _steps(playbook: Playbook) -> Iterator[Text]:
 
 
 def _sources(entry: Entry) -> Iterable[Section]:
-    guide = (Message("porting guide, {seed}", seed=entry.seed),) if entry.seed else ()
-    lines = (*guide, *(Literal(reference) for reference in entry.references))
+    lines = (*cited(entry.seed), *(Literal(reference) for reference in entry.references))
     return (Section(Message("Sources"), "list", lines),)

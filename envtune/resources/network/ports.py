@@ -25,6 +25,9 @@ BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
 EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
 RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 SHOWN_PORTS = 8
+# torchrun sets it to True for its workers when it holds MASTER_PORT itself: they connect to its store and bind nothing.
+# Source: torch/distributed/rendezvous.py, elastic/agent/server/local_elastic_agent.py (1.12 and newer).
+AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE"
 FREE_PORTS = range(29500, 30500)  # from torchrun's default port on
 
 
@@ -313,6 +316,9 @@ def _bindable_reading(context: Context, port: int, expected: Text) -> Reading:
         if rows:
             _, sockets, owners = rows[0]
             shown = Message("{port} {owners}", port=port, owners=owner_text(owners))
+            if context.target.variables().get(AGENT_STORE) == "True":
+                shown = Message("{port}; torchrun listens there for its workers", port=port)
+                return Reading("MASTER_PORT", "right", Evidence("/proc/net/tcp", sockets), shown, expected)
             return Reading("MASTER_PORT", "taken", Evidence("/proc/net/tcp", sockets), shown, expected)
         given = ephemeral_ports(context.host)
         if intervals.intersection(ports, given) and not intervals.intersection(ports, reserved_ports(context.host)):

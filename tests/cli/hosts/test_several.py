@@ -140,5 +140,5 @@ def test_the_policy_in_use_is_named(hosts: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("select: [CPU001]\n")
     words = ("--snapshot", hosts, "--policy", policy)
-    assert f"Policy: {policy}" in check(*words).stdout.replace("\n  ", "")
+    assert f"Policy:{policy}" in "".join(check(*words).stdout.split())
     assert data(*words)["policy"] == {"file": str(policy), "profile": ""}

@@ -1,0 +1,269 @@
+"""The recipes of docs/recipes run as they are, each where its component is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Callable, Iterator, Mapping, Optional
+
+import pytest
+import yaml
+from helpers.examples import ROOT
+
+RECIPES = ROOT / "docs" / "recipes"
+SITE = """\
+id: SITE101
+name: marked-as-sick
+title: The host is marked as sick
+severity: high
+probe: {{file.kind: {{path: {marker}}}}}
+expect: {{eq: missing}}
+"""
+SLURM = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={socket}
+CredType=cred/munge
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldPort={port}
+SlurmdPort={second}
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ReturnToService=1
+MailProg=/bin/true
+Prolog={folder}/prolog.sh
+PrologFlags=Alloc
+HealthCheckProgram={folder}/health.sh
+HealthCheckInterval=2
+HealthCheckNodeState=ANY
+NodeName={host} NodeAddr=127.0.0.1 CPUs=1 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES State=UP
+"""
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.rglob("*.sh")), ids=lambda path: path.name)
+def test_a_script_is_of_a_shell_and_can_be_started(path: Path) -> None:
+    assert os.access(path, os.X_OK)
+    assert path.read_text("utf-8").startswith("#!/bin/sh\n")
+    subprocess.run(["sh", "-n", str(path)], check=True, timeout=60)
+
+
+# ---------------------------------------------------------------------- programs
+
+
+def needs(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A directory with bin/envtune, which reads a site's check: it fails while `sick` exists."""
+    site = tmp_path / "site" / "checks" / "site"
+    site.mkdir(parents=True)
+    (site / "SITE101-marked-as-sick.yaml").write_text(SITE.format(marker=tmp_path / "sick"))
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "envtune"
+    start = f'PYTHONPATH="{ROOT}" XDG_CACHE_HOME="{tmp_path}/cache" exec "{sys.executable}" -m envtune "$@"'
+    catalogue = f'[ "$1" = check ] && set -- "$@" --catalog "{tmp_path}/site"'
+    program.write_text(f"#!/bin/sh\n{catalogue}\n{start}\n")
+    program.chmod(0o755)
+    return tmp_path
+
+
+def environment(folder: Path, **more: str) -> Mapping[str, str]:
+    home = str(folder / "home")
+    return {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": home, "LC_ALL": "C.UTF-8", **more}
+
+
+def wait(until: Callable[[], bool], what: Callable[[], str], seconds: float = 60.0) -> None:
+    for _ in range(int(seconds / 0.2)):
+        if until():
+            return
+        time.sleep(0.2)
+    pytest.fail(what())
+
+
+# ---------------------------------------------------------------------- MPI
+
+
+@pytest.mark.slow
+def test_mpirun_checks_once_and_diagnoses(folder: Path) -> None:
+    needs("mpirun")
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    environ = environment(folder, RANKS="2", OMPI_MCA_rmaps_base_oversubscribe="1", **allowed)
+    words = (
+        'echo "rank $OMPI_COMM_WORLD_RANK"; echo "ImportError: libhccl.so: cannot open shared object file" >&2; false'
+    )
+    argv = [str(RECIPES / "mpirun.sh"), "sh", "-c", words]
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert sorted(set(done.stdout.split("\n")) & {"rank 0", "rank 1"})
+    assert "F06" in done.stdout + done.stderr
+
+
+# ---------------------------------------------------------------------- Slurm
+
+
+@pytest.fixture
+def slurm(folder: Path) -> Iterator[Path]:
+    """A cluster of one host on the loopback interface, with the recipes as prolog and health check."""
+    needs("slurmctld", "slurmd", "munged", "srun")
+    for name in ("prolog.sh", "health.sh"):
+        text = (RECIPES / "slurm" / name).read_text("utf-8")
+        path = f"PATH={folder}/bin:/usr/local/sbin"
+        lines = text.replace("PATH=/usr/local/sbin", path).replace(
+            "export PATH\n", f"export PATH SLURM_CONF={folder}/slurm.conf\n"
+        )
+        assert lines.count(path) == 1
+        (folder / name).write_text(lines)
+        (folder / name).chmod(0o755)
+    for name in ("state", "spool", "munge", "home"):
+        (folder / name).mkdir()
+    (folder / "munge").chmod(0o711)
+    (folder / "munge" / "key").write_bytes(os.urandom(1024))
+    (folder / "munge" / "key").chmod(0o600)
+    host = socket.gethostname().split(".")[0]
+    short = Path(tempfile.mkdtemp(prefix="munge", dir="/tmp"))  # a socket's path is at most 107 bytes
+    ports = {"port": str(20000 + os.getpid() % 10000), "second": str(30000 + os.getpid() % 10000)}
+    (folder / "slurm.conf").write_text(SLURM.format(host=host, folder=folder, socket=short / "socket", **ports))
+    place = folder / "munge"
+    munge = ["--key-file", f"{place}/key", "--socket", f"{short}/socket", "--pid-file", f"{place}/pid"]
+    munge += ["--log-file", f"{place}/log", "--seed-file", f"{place}/seed"]
+    started = [subprocess.Popen(["munged", "--force", "--foreground", *munge], stderr=subprocess.DEVNULL)]
+    try:
+        wait((short / "socket").exists, lambda: "munged did not start")
+        environ = environment(folder, SLURM_CONF=str(folder / "slurm.conf"))
+        for program in ("slurmctld", "slurmd"):
+            started.append(subprocess.Popen([program, "-D"], env=environ, stderr=subprocess.DEVNULL))
+        wait(lambda: state(folder).startswith("idle"), lambda: logs(folder))
+        yield folder
+    finally:
+        for process in reversed(started):
+            process.send_signal(signal.SIGTERM)
+        for process in started:
+            process.wait(30)
+        shutil.rmtree(short)
+
+
+def command(folder: Path, *argv: str, seconds: Optional[float] = 60) -> subprocess.CompletedProcess[str]:
+    environ = environment(folder, SLURM_CONF=str(folder / "slurm.conf"))
+    return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=seconds, check=False)
+
+
+def state(folder: Path) -> str:
+    """State of the host and reason of its drain."""
+    return command(folder, "sinfo", "-h", "-N", "-o", "%T %E").stdout.strip()
+
+
+def logs(folder: Path) -> str:
+    files = [folder / "slurmctld.log", folder / "slurmd.log"]
+    return "\n".join([state(folder), *(file.read_text()[-2000:] for file in files if file.exists())])
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_slurm_gives_a_sick_host_no_job(slurm: Path) -> None:
+    assert command(slurm, str(RECIPES / "srun.sh"), "echo", "ran").stdout == "ran\n"
+    (slurm / "sick").touch()
+    wait(lambda: state(slurm).startswith("drain"), lambda: logs(slurm))
+    assert "envtune: SITE101" in state(slurm)
+    (slurm / "sick").unlink()
+    wait(lambda: state(slurm).startswith("idle"), lambda: logs(slurm))
+    command(slurm, "scontrol", "update", f"nodename={socket.gethostname().split('.')[0]}", "state=drain", "reason=disk")
+    time.sleep(5)  # two rounds of the health check
+    assert state(slurm).endswith("disk")
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_slurm_drains_a_host_in_the_prolog(slurm: Path) -> None:
+    """Without the health check, which would be first."""
+    (slurm / "health.sh").write_text("#!/bin/sh\nexit 0\n")
+    (slurm / "sick").touch()
+    asked = command(slurm, "sbatch", "--wrap", "echo ran", "-o", str(slurm / "output.txt"))
+    assert asked.returncode == 0, asked.stderr
+    wait(lambda: "drain" in state(slurm), lambda: logs(slurm))
+    assert "envtune: SITE101" in state(slurm)
+    queue = ("squeue", "-h", "-o", "%T %r")
+    wait(lambda: "held" in command(slurm, *queue).stdout, lambda: command(slurm, *queue).stdout)
+    assert command(slurm, *queue).stdout.startswith("PENDING")
+    assert not (slurm / "output.txt").exists()
+    command(slurm, "scancel", "--user", "root")
+
+
+# ---------------------------------------------------------------------- Ansible
+
+
+@pytest.mark.slow
+def test_ansible_records_and_compares(folder: Path) -> None:
+    play = Path(sys.executable).parent / "ansible-playbook"
+    if not play.exists():
+        pytest.skip("ansible-core is not installed")
+    (folder / "inventory").write_text("node1 ansible_connection=local\nnode2 ansible_connection=local\n")
+    argv = [str(play), "-i", str(folder / "inventory"), str(RECIPES / "ansible" / "check.yml")]
+    argv += [
+        "-e",
+        f"hosts_directory={folder}/hosts",
+        "-e",
+        f"ansible_python_interpreter={sys.executable}",
+        "-e",
+        "fail_on=none",
+    ]
+    environ = environment(folder, ANSIBLE_HOME=str(folder / "ansible"), ANSIBLE_LOCALHOST_WARNING="false")
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=300, check=False)
+    assert sorted(path.name for path in (folder / "hosts").iterdir()) == ["node1.tar.gz", "node2.tar.gz"], done.stdout
+    assert "2 hosts" in done.stdout
+    assert done.returncode == 0, done.stdout
+
+
+# ---------------------------------------------------------------------- Kubernetes, systemd
+
+
+def test_the_job_keeps_the_schema_of_kubernetes() -> None:
+    validate = pytest.importorskip("kubernetes_validate")
+    job = yaml.safe_load((RECIPES / "kubernetes" / "job.yaml").read_text("utf-8"))
+    validate.validate(job, validate.latest_version(), strict=True)
+    with pytest.raises(validate.ValidationError):
+        validate.validate({**job, "spec": {**job["spec"], "backoffLimits": 2}}, validate.latest_version(), strict=True)
+
+
+def test_the_init_container_passes_on_what_matters(folder: Path) -> None:
+    """The shell line of the manifest: 1 stays 1, 3 becomes 0."""
+    job = yaml.safe_load((RECIPES / "kubernetes" / "job.yaml").read_text("utf-8"))
+    (container,) = job["spec"]["template"]["spec"]["initContainers"]
+    *shell, line = container["command"]
+    for status, expected in ((0, 0), (1, 1), (2, 2), (3, 0)):
+        stub = line.replace("python3 -I /opt/envtune/envtune.pyz", f"sh -c 'exit {status}' sh")
+        assert stub != line
+        assert subprocess.run([*shell, stub], timeout=60, check=False).returncode == expected
+
+
+@pytest.mark.slow
+def test_systemd_reads_the_units(folder: Path) -> None:
+    needs("systemd-analyze")
+    units = folder / "units"
+    units.mkdir()
+    for path in (RECIPES / "systemd").iterdir():
+        text = path.read_text("utf-8").replace("/usr/local/bin/envtune", str(folder / "bin" / "envtune"))
+        (units / path.name).write_text(text)
+    argv = ["systemd-analyze", "verify", *map(str, sorted(units.iterdir()))]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    complaints = [line for line in done.stderr.splitlines() if "envtune-check" in line]
+    assert (complaints, done.returncode) == ([], 0), done.stderr
