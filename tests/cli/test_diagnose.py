@@ -126,6 +126,23 @@ def test_no_log_at_all_is_a_mistake_with_a_way_out(desk: Desk, monkeypatch: pyte
     assert f"{desk.path}/home/ascend/log (CANN): no log" in done.stderr and "envtune diagnose train.log" in done.stderr
 
 
+def test_the_fix_of_an_entry_of_a_site_names_its_catalogue(desk: Desk) -> None:
+    entry = desk.path / "our site/checks/faq/S01-governor.yaml"
+    entry.parent.mkdir(parents=True)
+    entry.write_text(
+        "{id: S01, name: slow-cores, title: The cores are slow, signatures: [{regex: our cores are slow}], "
+        "cause: The governor., remedy: Set it., proves: [{check: CPU001}], side: host, "
+        "examples: {match: [our cores are slow], near_miss: [our cores are fast]}}\n"
+    )
+    log = desk.log("RuntimeError: our cores are slow\n")
+    command = "envtune fix --faq S01 --catalog 'our site'"
+    assert command in desk.says(
+        log, "--catalog", "our site", "--snapshot", desk.recorded(cpufreq={"governors": "powersave"})
+    )
+    refused = RUNNER.invoke(app, ["fix", "--faq", "S01"])
+    assert refused.exit_code == 2 and "--faq S01: unknown entry; one of a site needs --catalog DIR" in refused.stderr
+
+
 def test_what_the_kernel_prints_is_read_as_it_is_pasted(desk: Desk) -> None:
     for stamp in ("[ 8123.456789] ", "[Sat Jun  1 10:00:05 2024] ", "Jun 01 10:00:05 node1 kernel: "):
         log = desk.log(
