@@ -78,6 +78,7 @@ _TELLS = re.compile(  # names of values that say what happened
     r"(?i)err|exc|msg|message|reason|cause|detail|std|out|status|log|what|trace|fail|text|body|content|event|result|line"
     r"|info"
 )
+_ARGUMENT = re.compile(r"\s{0,4}(?:\[\w+\]:? ?)?\w{2,60} \.{4,} ")  # as Megatron prints them
 # A counter of errors that has counted none.
 _NONE = re.compile(
     r"(?i)(?!.*(?:fail|abnormal|\berror code\b))[|\s\"']*[\w .()/-]{3,60}[\"']?(?:\s*[:=|]\s*|\s{2,})\"?"
@@ -101,7 +102,7 @@ def form_of(text: str, at: int, block: Callable[[], bytes], printed: bool = True
     """
     if printed and level_of(text) in HARMLESS and _tells_settings(text):
         return SETTING
-    if _is_setting(text, at) or _NONE.match(text):
+    if _is_setting(text, at) or _NONE.match(text) or _ARGUMENT.match(text):
         return SETTING
     if _MISSING_KEY.match(text):
         return CODE

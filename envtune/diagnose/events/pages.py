@@ -25,7 +25,7 @@ PAGE, MAX_PAGES = 1 << 14, 32  # bytes of half a page; pages of a file
 
 # A line that only a program prints while it runs.
 _LOGGED = re.compile(
-    r"(?:[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?|E {2,})?"  # grep over logs, pytest
+    r"(?:[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?|E {2,}| {4}(?=\())?"  # grep over logs, pytest, Markdown
     r"(?:\[?(?:\w+ )?\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d"
     r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|EVENT|CRITICAL|FATAL)\b[\]:]?\s"
     r"|\[?[EWIF]\d{3,4} \d\d:|\[[EW] \S+:\d+\]|Traceback \(most recent|  File \"[^\"]+\", line \d+|\[rank ?\d+\]"
@@ -46,6 +46,7 @@ _FAILING = re.compile(r"\s*\[?\s?(?:[\u2717\u2718\u274c\u00d7xX!]|FAIL(?:ED)?|ER
 _USAGE = re.compile(r"(?i)\s{0,4}(?:usage|\u7528\u6cd5|\u4f7f\u7528\u65b9\u6cd5|synopsis)\s?(?:[:\uff1a]|$)")
 _SOLVED = re.compile(
     r"(?i)\b(?:is|are|was|were|been|now) (?:solved|resolved|closed|settled)\b|no action (?:is )?(?:needed|required)"
+    r"|nothing (?:is )?needed from|^(?:\S+ )?merged (?:commit|\d+ commits?)\b|\bapproved these changes\b"
     r"|\u5df2(?:\u5b9a\u4f4d\u5e76)?(?:\u5173\u95ed|\u89e3\u51b3)|\u6ca1\u6709\u518d\u51fa\u73b0|\u4e0d\u9700\u8981\u4efb\u4f55\u64cd\u4f5c"
 )
 _FENCE = re.compile(r"\s{0,3}(?:[-*] )?(?:```|~~~)")
@@ -69,6 +70,7 @@ _TALK = re.compile(
     r"(?i)\b(?:I|we|you|thanks?|thx|ok|okay|yes|yep|no|hi|morning|lol|sure|right)\b"
     r"|[\u5417\u5427\u4e86\u6211\u5462\u54e6]|[?\uff1f]$"
 )
+_REMARKS = re.compile(r"[\u5417\u5427\u5462\u54e6]|\u4e0d\u80fd|\u8981\u5148")
 _CODE = re.compile(
     r"\s*(?:\d{1,6}[:|\t ]\s*)?(?:!?\s?(?:grep|sed|awk|source|\[\[?)\s|#!/|(?:#\s?(?:include|define|ifn?def|endif"
     r"|pragma)\b|//|/\*|\*/|namespace\b|template\b|using\b"
@@ -133,7 +135,7 @@ _ABOUT = re.compile(
 _TEMPLATE = re.compile(
     r"(?i)(?:#{1,6} |\*\*).*(?:\bbugs?\b|describe|environment|reproduc|expected|actual|what happened|additional"
     r"|\blogs?\b"
-    r"|screenshot|\u95ee\u9898\u63cf\u8ff0|\u73af\u5883|\u590d\u73b0|\u65e5\u5fd7|\u62a5\u9519|\u671f\u671b)|<details>"
+    r"|screenshot|\u95ee\u9898\u63cf\u8ff0|\u73af\u5883|\u590d\u73b0|\u65e5\u5fd7|\u62a5\u9519|\u671f\u671b)"
 )
 _ASKING = re.compile(
     r"(?i)\b(?:I|we|my|our)\b.{0,40}\b(?:get|got|run|ran|tried|try|see|hit|have|am|are|installed|job|script|training)\b"
@@ -197,10 +199,15 @@ class Page:
             return form if self._is_pasted(line) else CHAT
         if not form and _LOGGED.match(unquoted(line)):
             return form
-        if self._conversation and not (_ALONE.match(line) or _ASKED.search(line)):
+        if self._conversation and not self._is_shown_in_talk(line):
             return CHAT
         found = typed_form(self._lines, number) or self._searched(number) or self._explained(number)
         return found or self._structured(number) or self._written_about(number, embedded) or form
+
+    @staticmethod
+    def _is_shown_in_talk(line: str) -> bool:
+        """Return whether a line of a conversation is an error that was pasted, or a question about one."""
+        return _ASKED.search(line) is not None or (_ALONE.match(line) is not None and not _REMARKS.search(line))
 
     def _shown(self, number: int) -> str:
         """Return why a line of passed tests, of an example, a table or a help text is no event, even a logged one."""
@@ -212,7 +219,7 @@ class Page:
             return TABLE
         if self._is_help:
             return HELP
-        return HISTORY if unquoted(line) != line and self._solved else ""
+        return HISTORY if self._solved and (unquoted(line) != line or not self._log_lines) else ""
 
     def _written_about(self, number: int, embedded: bool) -> str:
         """Return DOCUMENT for an error in a page in which nothing was printed and nobody asks.

@@ -89,6 +89,9 @@ class Structure:
     def _in_rows(self, number: int) -> bool:
         """Return whether rows of as many cells between bars are around."""
         bars = _bars(self._lines[number])
+        if not bars and _tabs(self._lines[number]) >= ROWS - 1:
+            tabs = _tabs(self._lines[number])
+            return sum(_tabs(line) == tabs for line in self._near(number)) >= ROWS
         return bars > CELLS and sum(_bars(line) == bars for line in self._near(number)) >= ROWS
 
     def _in_columns(self, number: int) -> bool:
@@ -140,6 +143,11 @@ class Structure:
 def lists_codes(line: str) -> bool:
     """Return whether a line enumerates codes: `EZ9999, EI9999 and 107002`."""
     return _LISTED.search(line) is not None
+
+
+def _tabs(line: str) -> int:
+    """Return the number of tabs between the cells of a row that was copied from a table."""
+    return line.count("\t") if line[:1] != "\t" and not _TIME.search(line) else 0
 
 
 def _bars(line: str) -> int:
