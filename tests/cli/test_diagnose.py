@@ -127,7 +127,7 @@ def test_no_log_at_all_is_a_mistake_with_a_way_out(desk: Desk, monkeypatch: pyte
 
 
 def test_the_fix_of_an_entry_of_a_site_names_its_catalogue(desk: Desk) -> None:
-    entry = desk.path / "our site/checks/faq/S01-governor.yaml"
+    entry = desk.path / "our site/checks/faq/S01-slow-cores.yaml"
     entry.parent.mkdir(parents=True)
     entry.write_text(
         "{id: S01, name: slow-cores, title: The cores are slow, signatures: [{regex: our cores are slow}], "
