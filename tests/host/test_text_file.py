@@ -76,5 +76,5 @@ def test_a_directory_that_a_user_leads_elsewhere_is_none_of_root(file: Path, tmp
     link.symlink_to(file.parent)
     assert read_own_file("--plan", link / file.name, 100) == "{}"
     os.chown(link, 65534, 65534, follow_symlinks=False)
-    with pytest.raises(UsageError, match=f"others can write {link}"):
+    with pytest.raises(UsageError, match=f"others can write to {link}"):
         read_own_file("--plan", link / file.name, 100)

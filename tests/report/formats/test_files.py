@@ -85,6 +85,6 @@ def test_root_writes_where_others_can_write_as_them_or_not_at_all(open_folder: P
     assert (home / "report.json").stat().st_uid == USER
     shared.mkdir()
     shared.chmod(0o777)
-    with pytest.raises(NotWrittenError, match="others"):
+    with pytest.raises(NotWrittenError, match="other than root"):
         write_file(str(shared / "report.json"), b"{}")
     assert list(shared.iterdir()) == []

@@ -176,6 +176,6 @@ def test_real_hosts(pair: Pair) -> None:
     assert [gone[one][0] for one in ("NET001", "NET102")] == ["fail", "fail"]
     assert probed(pair, "198.51.100.7", 4711)["NET001"] == (
         "fail",
-        "198.51.100.7: 198.51.100.7 port 4711: no route to the host: it is down, in no network of this host, "
-        "or rejected by a firewall",
+        "198.51.100.7: 198.51.100.7 port 4711: no route to the host: it is down, not in a network of this "
+        "host, or rejected by a firewall",
     )
