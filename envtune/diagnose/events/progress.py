@@ -26,9 +26,11 @@ _MEASURED = re.compile(
     r"\u635f\u5931|\u8017\u65f6|/\u79d2|\u79d2/|loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time"
     r"|fps|ms\b|grad|acc|reward"
 )
-_SERVED = re.compile(r"throughput: [\d.]+ tokens/s.{0,200}running: [1-9]|http/1\.[01]\\?\" 200\b")
+_SERVED = re.compile(
+    r"#running-req: [1-9].{0,200}throughput|throughput: [\d.]+ tokens/s.{0,200}running: [1-9]|http/1\.[01]\\?\" 200\b"
+)
 _RECOVERED = re.compile(
-    r"(?:retr(?:y|ied|ying|ies)|attempt)\b.{0,60}(?:(?<!not )(?<!un)succe(?!ss: no|ss=false)|\bok\b"
+    r"(?:retr(?:y|ied|ying|ies)|attempt|trying batch)\b.{0,60}(?:(?<!not )(?<!un)succe(?!ss: no|ss=false)|\bok\b"
     r"|(?<!not )\bconnected|\bdone|\bworked)"
     r"|(?<!un)(?:succe\w+|connected|recovered|reconnected|established|worked|joined)\b.{0,40}"
     r"(?:after|on|at|from|in)\b.{0,30}(?:retr|attempt|failure|error|try\b|tries\b|\d+ s)|\b(?:re)connect\w* succe"
@@ -75,10 +77,10 @@ class _Kind(NamedTuple):
 
 _KINDS = (
     _Kind("steps", "step iter epoch batch / loss' \u8fed\u4ee3 \u7b2c \u6b65\u6570 \u8f6e\u6b21", (_STEP, _MEASURED)),
-    _Kind("steps", "throughput: http/1", (_SERVED,)),
+    _Kind("steps", "throughput http/1", (_SERVED,)),
     _Kind(
         "recovered",
-        "retr attempt succe connect recover establish worked joined reachable online"
+        "retr attempt trying succe connect recover establish worked joined reachable online"
         " \u91cd\u8bd5 \u6062\u590d \u91cd\u8fde",
         (_RECOVERED,),
     ),
