@@ -39,7 +39,7 @@ def _selectors(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -
     for entry in map(str.upper, _pieces(faq)):
         _refuse_run(entry, catalogue)
         about = list(_about(entry, catalogue))
-        if not about and not any(entry == e.id or entry in e.aliases for e in catalogue.faq):
+        if entry and not about and not any(entry == e.id or entry in e.aliases for e in catalogue.faq):
             raise UsageError(Message("--faq {entry}: unknown entry; one of a site needs --catalog DIR", entry=entry))
         if not about:
             raise UsageError(Message("--faq {entry}: no check refers to it", entry=entry))
