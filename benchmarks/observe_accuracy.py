@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""How often `envtune observe` says what a job waits for: jobs whose bottleneck is known, each many times.
+
+    python benchmarks/observe_accuracy.py                        every job 20 times, 4 seconds each: 15 minutes
+    python benchmarks/observe_accuracy.py --rounds 2 --kind healthy
+
+The jobs are those of the tests (tests/helpers/jobs.py), one after the other, with a nice value of 10. A verdict is
+right where its bound and a cause are those of the job. On a machine that others load, "it waits for a CPU"
+(oversubscribed) is true of every job and counts apart: as "others" where the load was above the number of CPUs, else as
+wrong. Prints the load and what the sampling cost. Ends with 1 where fewer than 7 of 8 jobs are right in 19 of 20
+rounds, the healthy job is reported wrongly once, or a cost is above 1 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Iterator, Mapping, NamedTuple, Optional
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from envtune.observe.judge import judge
+from envtune.observe.sampling import observe
+
+JOBS = Path(__file__).resolve().parents[1] / "tests" / "helpers" / "jobs.py"
+GROUPS = Path("/sys/fs/cgroup/cpu")  # control groups, version 1
+STARTS, LIMIT, NICE = 1.5, 0.01, 10
+SHARE = 0.95  # of the rounds in which a job is answered rightly, from which it counts as right
+
+
+class Job(NamedTuple):
+    """What a job is, and what is right to say of it."""
+
+    kind: str
+    bound: str
+    cause: str = ""
+    quota: int = 0  # microseconds of CPU in 100 ms, by a control group
+
+
+JOBS_OF: Mapping[str, Job] = {
+    "healthy": Job("healthy", "balanced"),
+    "main thread": Job("main_thread", "host", "main-thread"),
+    "starved loader": Job("starved_loader", "data", "workers"),
+    "loader in a thread": Job("loader_thread", "data", "loader-thread"),
+    "loader on storage": Job("storage", "data", "storage"),
+    "one CPU for all": Job("squeezed", "host", "affinity"),
+    "page faults from a file": Job("mapped", "data", "storage"),
+    "throttled": Job("main_thread", "host", "throttled", quota=20_000),
+}
+
+
+class Answer(NamedTuple):
+    """What was said of a job once."""
+
+    bound: str
+    causes: tuple[str, ...]
+    cost: float
+    load: float
+    waiting: float  # of the main thread, for a CPU
+
+    def is_right(self, job: Job) -> bool:
+        """Return whether it is the job's bottleneck."""
+        return self.bound == job.bound and (not job.cause or job.cause in self.causes)
+
+    @property
+    def is_others(self) -> bool:
+        """Whether it is the load of others that is named, and nothing else."""
+        return self.causes == ("oversubscribed",) and self.load > (os.cpu_count() or 1)
+
+
+def group_of(job: Job) -> Optional[Path]:
+    """Return a new control group with the job's limit; raises OSError where none can be made."""
+    if not job.quota:
+        return None
+    path = GROUPS / f"envtune-benchmark-{os.getpid()}"
+    path.mkdir()
+    (path / "cpu.cfs_quota_us").write_text(str(job.quota))
+    return path
+
+
+def ask(job: Job, seconds: float) -> Answer:
+    """Start the job, observe it, and end it."""
+    group = group_of(job)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "JOB_DIRECTORY": folder}
+        argv = ["nice", "-n", str(NICE), sys.executable, str(JOBS), job.kind, str(seconds + 10)]
+        process = subprocess.Popen(argv, env=environment, start_new_session=True)
+        try:
+            if group is not None:
+                (group / "cgroup.procs").write_text(str(process.pid))
+            time.sleep(STARTS)
+            found = observe(process.pid, seconds)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if group is not None:
+                time.sleep(0.3)
+                group.rmdir()
+    judged = judge(found)
+    waiting = max((usage.waiting for usage in found.usages if usage.is_main), default=0.0)
+    causes = tuple(cause.name for cause in judged.causes)
+    return Answer(judged.bound.value, causes, found.cost, os.getloadavg()[0], waiting)
+
+
+def rounds_of(jobs: Mapping[str, Job], rounds: int, seconds: float) -> Iterator[tuple[str, Answer]]:
+    """Yield what is said of the jobs, which take turns, so that the load of others meets all of them."""
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            try:
+                yield name, ask(job, seconds)
+            except PermissionError as error:
+                sys.stdout.write(f"{name}: left out: {error}\n")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="How often envtune observe says what a job waits for.")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--kind", choices=sorted(JOBS_OF), action="append")
+    options = parser.parse_args()
+    jobs = {name: JOBS_OF[name] for name in options.kind or JOBS_OF}
+    answers: dict[str, list[Answer]] = {}
+    for name, answer in rounds_of(jobs, options.rounds, options.seconds):
+        answers.setdefault(name, []).append(answer)
+        if not answer.is_right(jobs[name]):
+            words = f"{answer.bound} {', '.join(answer.causes)}; load {answer.load:.1f}, waits {answer.waiting:.0%}"
+            sys.stdout.write(f"{name}: {words}\n")
+            sys.stdout.flush()
+    sys.exit(report(jobs, answers))
+
+
+def report(jobs: Mapping[str, Job], answers: Mapping[str, list[Answer]]) -> bool:
+    """Print the counts; return whether they are not good enough."""
+    right = 0
+    for name, own in answers.items():
+        good = sum(answer.is_right(jobs[name]) for answer in own)
+        others = sum(answer.is_others and not answer.is_right(jobs[name]) for answer in own)
+        right += good >= SHARE * (len(own) - others)
+        sys.stdout.write(f"{name}: {good} of {len(own)} right, {others} of them others, ")
+        sys.stdout.write(f"{len(own) - good - others} wrong, cost at most {max(a.cost for a in own):.2%}\n")
+    every = [answer for own in answers.values() for answer in own]
+    loads = sorted(answer.load for answer in every)
+    sys.stdout.write(f"load {loads[0]:.1f} to {loads[-1]:.1f}, in the middle {loads[len(loads) // 2]:.1f}\n")
+    healthy = answers.get("healthy", [])
+    alarms = sum(not answer.is_right(jobs["healthy"]) and not answer.is_others for answer in healthy)
+    return right * 8 < 7 * len(answers) or alarms > 0 or max(answer.cost for answer in every) > LIMIT
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""What was read about one rank, or about the ranks of one file."""
+
+from __future__ import annotations
+
+from typing import Optional, Sequence
+
+from envtune.profile.readers.communication import Collectives
+from envtune.profile.readers.compiling import Compiling
+from envtune.profile.readers.dataset import Pipeline, Queue
+from envtune.profile.readers.kernels import KernelGroup, Kernels
+from envtune.profile.readers.operators import Api
+from envtune.profile.readers.settings import Metadata, Settings
+from envtune.profile.readers.steps import RankSteps
+from envtune.profile.readers.trace import Trace
+
+
+class Unit:
+    """The profile of one rank: everything that its files say."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name  # directory or file
+        self.number: Optional[str] = None  # of the rank, by a file's or directory's name
+        self.label = name  # what a report calls it
+        self.steps: list[RankSteps] = []
+        self.kernels: list[Kernels] = []
+        self.operators: list[KernelGroup] = []  # of tables that were summed by the profiler
+        self.types: list[KernelGroup] = []  # as operators, of the mean step
+        self.aicpu: list[KernelGroup] = []
+        self.apis: list[Api] = []
+        self.pipelines: list[Pipeline] = []
+        self.queue: Optional[Queue] = None
+        self.idle: Optional[float] = None  # share of CPU time while MindSpore prepared data
+        self.collectives: Optional[Collectives] = None
+        self.trace: Optional[Trace] = None
+        self.compiling: Optional[Compiling] = None  # of a database
+        self.profiler = ""  # which one wrote the table of steps
+        self.settings: Optional[Settings] = None
+        self.metadata: Optional[Metadata] = None
+        self.metadata_file = ""
+
+    @property
+    def rank(self) -> Optional[str]:
+        """The number of the rank; None where nothing names it."""
+        known = [one.rank for one in (self.metadata, self.settings) if one is not None and one.rank is not None]
+        return known[0] if known else self.number
+
+    def of_rank(self, steps: RankSteps) -> Unit:
+        """Return what is named after one of the ranks of a table of several."""
+        if len(self.steps) == 1:
+            return self
+        unit = Unit(self.name)
+        unit.label, unit.steps = steps.rank, [steps]
+        return unit
+
+    @property
+    def base(self) -> Optional[float]:
+        """The time of all steps in microseconds; None where no table of steps of this rank is known."""
+        if len(self.steps) == 1 and not self.steps[0].only_start_up:
+            return self.steps[0].whole
+        return None
+
+    def share(self, time: float) -> tuple[Optional[float], str]:
+        """Return the share of a time of the steps or, where they are unknown, of the kernels; and which it is."""
+        if self.base:
+            return time / self.base, "step"
+        kernels = sum(group.total for group in self.groups if not group.communicates)
+        return (time / kernels, "kernels") if kernels > 0 else (None, "")
+
+    @property
+    def groups(self) -> Sequence[KernelGroup]:
+        """The kernels by type: of the table of kernels where it knows types, else of what the profiler summed."""
+        detailed = [group for one in self.kernels for group in one.groups]
+        known = any(one.has_types for one in self.kernels)
+        summed = self.operators or self._of_all_steps()
+        chosen = detailed if known or not summed else summed
+        return sorted([*chosen, *self.aicpu], key=lambda group: -group.total)
+
+    def _of_all_steps(self) -> list[KernelGroup]:
+        steps = 1.0 if self.base is None else self.base / self.steps[0].mean.total
+        return [group._replace(total=group.total * steps) for group in self.types]
+
+    @property
+    def full_precision(self) -> float:
+        """Time of matrix operators with float32 inputs, in microseconds."""
+        return sum(one.full_precision for one in self.kernels)
+
+    @property
+    def scalar(self) -> float:
+        """Time of long kernels that spend it in the scalar unit, in microseconds."""
+        return sum(one.scalar for one in self.kernels)
+
+    @property
+    def communication_share(self) -> Optional[float]:
+        """The share of the step in communication that computing does not hide."""
+        return self.steps[0].share("communication", "bubble") if len(self.steps) == 1 else None

@@ -1,0 +1,1 @@
+"""What profiles say, as text and as data."""
