@@ -1,0 +1,1 @@
+"""What `envtune fleet fix` asks of the executor on a host."""

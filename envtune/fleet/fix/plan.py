@@ -1,0 +1,178 @@
+"""What would fix one host, by its snapshot: the checks, playbooks and planner of `envtune fix`, run where it is judged.
+
+All checks are run, so that what is kept of the host is whole and a check that fails newly is seen; only the chosen ones
+are fixed. Every function here runs in a process of `judge.py`, within its limits.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import AbstractSet, Any, Mapping, NamedTuple, Optional, Sequence
+
+from envtune.audit import audit, read_facts
+from envtune.context import Context
+from envtune.errors import EnvtuneError, NotApplicable, Verdict, internal_error_text
+from envtune.fix.consent import Consent, Withheld, sort_changes
+from envtune.fix.outcome import ApplyResult, change_states, reconcile
+from envtune.fix.plan import SkippedFinding, executable, make_plan
+from envtune.fleet.collected import Collection
+from envtune.fleet.judge import Question, Snapshot, collected_context, report_of
+from envtune.fleet.record import HostRecord, record_of
+from envtune.messages import Literal, Message, Text, clauses
+from envtune.model import Change, Finding, Playbook, Report
+from envtune.resources.processes.usage import device_usage
+from envtune.snapshot.open import read_snapshot
+from envtune.trust.characters import visible
+
+GROUP = (
+    "npu",
+    "arch",
+    "os",
+    "driver",
+)  # facts in which hosts of a group are alike: the hardware, the system, the driver
+_GOOD = ("pass", "notapplicable")
+_BAD = ("fail", "error")
+
+
+class Fixing(NamedTuple):
+    """What is to be fixed: ids of checks, the playbooks for it, and what is consented to beforehand.
+
+    `drained`: hosts are drained before they are fixed, so that jobs which run now are no hindrance.
+    """
+
+    selected: AbstractSet[str]
+    playbooks: Sequence[Playbook]
+    consent: Consent
+    drained: bool = False
+
+
+class HostPlan(NamedTuple):
+    """What would be changed on a host; without changes `reason` says why not, where there is more to say than nothing.
+
+    `group` are the values of GROUP; `withheld` needs consent, root or a person; `skipped` has no fix.
+    """
+
+    record: HostRecord
+    snapshot: bytes = b""
+    group: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+    skipped: tuple[SkippedFinding, ...] = ()
+    reason: Optional[Text] = None
+
+    @property
+    def host(self) -> str:
+        """Its name."""
+        return self.record.host
+
+
+class Checked(NamedTuple):
+    """A host after it was fixed: how each change ended, and the checks that passed before and fail now."""
+
+    record: HostRecord
+    states: Mapping[str, str] = {}
+    newly_failing: tuple[str, ...] = ()
+
+
+class Written(NamedTuple):
+    """What the executor said of a host: the name of its run there, and a result for each change that was not made."""
+
+    before: Snapshot
+    run: str
+    results: Sequence[Mapping[str, Any]]
+
+
+class _Judged(NamedTuple):
+    record: HostRecord
+    report: Report
+    context: Context
+    findings: tuple[Finding, ...]
+    changes: tuple[Change, ...]
+    withheld: tuple[Withheld, ...]
+    skipped: tuple[SkippedFinding, ...]
+
+
+def plan_host(snapshot: Snapshot, question: Question, fixing: Fixing) -> HostPlan:
+    """Return what would fix a host; what keeps it from being planned makes it a damaged one."""
+    try:
+        found = _judged(snapshot, question, fixing)
+    except EnvtuneError as error:
+        return HostPlan(_damaged(snapshot, error.message))
+    except MemoryError:
+        raise
+    except Exception as error:  # our fault: it costs this host
+        return HostPlan(_damaged(snapshot, internal_error_text(error)))
+    facts = {fact.name: fact.value for fact in found.report.facts}
+    group = tuple(visible(facts.get(name) or "-") for name in GROUP)
+    reason = _jobs(found.context) if found.changes and not fixing.drained else None
+    changes = () if reason is not None else found.changes
+    kept = snapshot.data if changes else b""
+    return HostPlan(found.record, kept, group, changes, found.withheld, found.skipped, reason)
+
+
+def check_again(snapshot: Snapshot, question: Question, fixing: Fixing, written: Mapping[str, Written]) -> Checked:
+    """Return what the same checks say after a fix, by the snapshots before and after it."""
+    mine = written[snapshot.host]
+    try:
+        before, after = _judged(mine.before, question, fixing), _judged(snapshot, question, fixing)
+    except EnvtuneError as error:
+        return Checked(_damaged(snapshot, error.message))
+    except MemoryError:
+        raise
+    except Exception as error:
+        return Checked(_damaged(snapshot, internal_error_text(error)))
+    done = {change.id: {"change": change.id, "status": "done", "state": "written"} for change in before.changes}
+    results = {**done, **{str(row["change"]): row for row in mine.results}}
+    result = ApplyResult(mine.run, results, before.withheld)
+    fixed = fixing.selected
+    judged = reconcile(
+        [finding for finding in before.findings if finding.id in fixed],
+        [finding for finding in after.findings if finding.id in fixed],
+        before.changes,
+        result,
+    )
+    return Checked(
+        after.record, change_states(before.changes, judged, result), newly_failing(before.record, after.record)
+    )
+
+
+def newly_failing(before: HostRecord, after: HostRecord) -> tuple[str, ...]:
+    """Return the checks that fail now and were good before."""
+    good = {name for name, check in before.checks.items() if check.outcome in _GOOD}
+    return tuple(name for name, check in after.checks.items() if check.outcome in _BAD and name in good)
+
+
+def executable_plan(plan: HostPlan) -> dict[str, Any]:
+    """Return the plan as the host's executor takes it."""
+    return {"host": plan.host, "target": {}, **executable(plan.changes)}
+
+
+def _judged(snapshot: Snapshot, question: Question, fixing: Fixing) -> _Judged:
+    host = read_snapshot(io.BytesIO(snapshot.data), snapshot.host)
+    context = collected_context(host, snapshot.by_ssh, question.expectations)
+    findings = audit(question.checks, context)
+    report = report_of(host, context, read_facts(context), findings)
+    record = record_of(snapshot.host, report)._replace(seconds=snapshot.seconds)
+    made = make_plan([finding for finding in findings if finding.id in fixing.selected], fixing.playbooks, context)
+    ready, withheld = sort_changes(made.changes, fixing.consent, host.euid == 0)
+    return _Judged(record, report, context, findings, tuple(ready), tuple(withheld), made.skipped)
+
+
+def _jobs(context: Context) -> Optional[Text]:
+    """Return why a host is left out for the jobs that run on its NPUs; None where there are none."""
+    try:
+        usages = device_usage(context)
+    except NotApplicable:
+        return None
+    except (Verdict, EnvtuneError) as error:
+        return Message("whether jobs use its NPUs is unknown: {reason}", reason=error.message)
+    found = {process.pid: process.name for usage in usages for process in usage.processes or ()}
+    if found:
+        shown = [Literal(visible(f"{pid} {name}")[:80]) for pid, name in sorted(found.items())[:4]]
+        return Message("jobs use its NPUs: {processes}", processes=clauses(shown))
+    unknown = next((usage.reason for usage in usages if usage.processes is None), None)
+    return None if unknown is None else Message("whether jobs use its NPUs is unknown: {reason}", reason=unknown)
+
+
+def _damaged(snapshot: Snapshot, reason: Text) -> HostRecord:
+    return HostRecord(snapshot.host, Collection.CORRUPT, visible(reason.en)[:300], snapshot.seconds)

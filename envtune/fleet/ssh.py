@@ -1,0 +1,102 @@
+"""Run a program on many hosts by ssh, with ClusterShell: the site's own ssh, so many at a time, each within its time.
+
+What a host prints is kept up to a limit and no further: one that prints more loses its connection, and its answer is
+what came until then. ClusterShell starts ssh; `clients.py` gives it a client that reads bytes and not lines.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, Callable, Optional, Sequence
+
+from envtune.errors import UsageError
+from envtune.fleet.collected import Answer
+from envtune.messages import Message
+from envtune.records import NamedTuple
+
+CHUNK = 1000  # hosts of one ClusterShell task: a larger one costs more for each host
+GRACE = 10  # seconds beyond the time of the program, for what travels
+# Behind what the user gives: the first value of an option counts.
+HOST_KEY_OPTIONS = ("-oStrictHostKeyChecking=yes", "-oPermitLocalCommand=no", "-oClearAllForwardings=yes")
+OnAnswer = Callable[[str, Answer], None]
+
+
+class Ssh(NamedTuple):
+    """How hosts are reached: options for ssh, hosts at a time, and seconds to connect and for the program."""
+
+    options: str = ""
+    user: Optional[str] = None
+    fanout: int = 64
+    connect_timeout: int = 10
+    timeout: int = 60
+    path: str = "ssh"
+
+    @property
+    def longest(self) -> float:
+        """Seconds after which a host is given up."""
+        return self.connect_timeout + self.timeout + GRACE
+
+
+def require_options(text: str) -> None:
+    """Raise UsageError for options of ssh that accept a changed host key, or that cannot be read."""
+    try:
+        words = " ".join(shlex.split(text)).lower().replace(" ", "").replace("=", "")
+    except ValueError as error:
+        raise UsageError(Message("--ssh-options: {reason}", reason=str(error))) from None
+    if any(f"stricthostkeychecking{value}" in words for value in ("no", "off")):
+        raise UsageError(
+            Message("--ssh-options: a changed host key is never accepted; use StrictHostKeyChecking=accept-new")
+        )
+
+
+def run_everywhere(hosts: Sequence[str], command: str, program: bytes, ssh: Ssh, on_answer: OnAnswer) -> None:
+    """Run the command on these hosts with the program on its standard input; `on_answer` gets each answer at once.
+
+    More than CHUNK hosts belong to several calls.
+    """
+    from envtune.fleet.clients import Worker
+
+    task = _task(ssh)
+    _start(task, Worker(hosts, command, ssh.longest, on_answer), program)
+    task.resume()
+
+
+def run_through_gateways(
+    hosts: Sequence[str], gateways: Sequence[str], command: str, program: bytes, ssh: Ssh, on_answer: OnAnswer
+) -> None:
+    """Do the same by way of gateways; there may be hosts without an answer, and without a whole one."""
+    from envtune.fleet.gateways import GatewayWorker, add_gateways, longest
+
+    task = _task(ssh)
+    add_gateways(task, hosts, gateways)
+    try:
+        _start(task, GatewayWorker(hosts, command, ssh.longest, on_answer), program)
+        task.resume(longest(len(hosts), len(gateways), ssh.fanout, ssh.longest + GRACE))
+    except Exception:  # what a gateway says is not what ClusterShell expects, or it says nothing any more
+        task.abort()
+    finally:
+        task.topology = task.router = None
+
+
+def _task(ssh: Ssh) -> Any:
+    """Return ClusterShell's task of this thread, which reaches hosts so."""
+    import logging
+
+    from ClusterShell.Task import task_self
+
+    logging.getLogger("ClusterShell").setLevel(logging.CRITICAL)  # a host that ends early is told by its verdict
+    task = task_self()
+    options = " ".join((ssh.options, *HOST_KEY_OPTIONS)).strip()
+    named = (("ssh_path", ssh.path), ("ssh_options", options), ("ssh_user", ssh.user))
+    for name, value in named:
+        if value:
+            task.set_info(name, value)
+    task.set_info("fanout", ssh.fanout)
+    task.set_info("connect_timeout", ssh.connect_timeout)
+    return task
+
+
+def _start(task: Any, worker: Any, program: bytes) -> None:
+    worker.write(program)
+    worker.set_write_eof()
+    task.schedule(worker)

@@ -1,0 +1,1 @@
+"""What audits found, over time: a change log in SQLite. `schema.py` says what the tables mean."""

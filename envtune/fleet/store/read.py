@@ -1,0 +1,240 @@
+"""Read what a store knows: the hosts and their last collection, what their checks say now, and what changed when."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, Iterator, Mapping, Optional, Sequence
+
+from envtune.fleet.collected import Collection
+from envtune.fleet.record import Both
+from envtune.fleet.store.schema import NOT_FINE_NOW
+from envtune.records import NamedTuple
+
+# Of a span `s`: whether it says something about run :run, where the host was collected in that run.
+IN_RUN = "s.first <= :run AND (s.last >= :run OR s.last IS NULL)"
+_OUTCOMES = (
+    "SELECT host, n.name, first, outcome, severity, said FROM outcome s JOIN name n ON n.id = s.name WHERE last IS NULL"
+)
+_VALUES = "SELECT host, n.name, first, value, own, reason FROM fact s JOIN name n ON n.id = s.name WHERE last IS NULL"
+NOT_FINE = ("fail", "error", "unknown", "waived", "note")
+
+
+class Run(NamedTuple):
+    """An audit or an ingest; `ended` is None for one that was interrupted."""
+
+    id: int
+    started: float
+    ended: Optional[float]
+    source: str
+    version: str
+    policy: str
+
+
+class HostRow(NamedTuple):
+    """A host: how its last attempt ended, when it was collected last and before that, and its verdict then."""
+
+    id: int
+    name: str
+    attempt: int
+    collection: Collection
+    detail: str
+    seconds: float
+    seen: Optional[int]
+    before: Optional[int]
+    verdict: str
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what is known comes from the last attempt."""
+        return self.collection is Collection.OK
+
+
+class Outcome(NamedTuple):
+    """What a check says about a host, from run `first` on."""
+
+    host: int
+    check: str
+    first: int
+    outcome: str
+    severity: str
+    said: Optional[Both]
+
+
+class Value(NamedTuple):
+    """A fact of a host, from run `first` on: the value, without what names the host, and why it is unknown."""
+
+    host: int
+    name: str
+    first: int
+    value: Optional[str]
+    own: Optional[str]
+    reason: Optional[Both]
+
+
+class OutcomeRow(NamedTuple):
+    """An outcome of a check that hosts share, since the run `first` at the earliest; `said` is the number of a text."""
+
+    check: str
+    outcome: str
+    severity: str
+    said: Optional[int]
+    first: int
+    hosts: list[int]
+
+
+class ValueRow(NamedTuple):
+    """A value of a fact that hosts share: the numbers of its text, of that without the host's name, of the reason."""
+
+    name: str
+    value: Optional[int]
+    own: Optional[int]
+    reason: Optional[int]
+    hosts: list[int]
+
+
+class Change(NamedTuple):
+    """What began in a run about a host that was collected before: a check's outcome or a fact, before and after."""
+
+    run: int
+    host: str
+    kind: str  # check | fact
+    name: str
+    before: Optional[str]
+    after: Optional[str]
+
+
+class Store:
+    """The questions that are asked of a store."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._store = connection
+
+    def runs(self) -> Mapping[int, Run]:
+        """Return every run by its number."""
+        rows = self._store.execute("SELECT id, started, ended, source, version, policy FROM run ORDER BY id")
+        return {row[0]: Run(*row) for row in rows}
+
+    def hosts(self) -> tuple[HostRow, ...]:
+        """Return every host, by name."""
+        rows = self._store.execute(
+            "SELECT h.id, h.name, h.attempt, c.collection, t.en, c.seconds, h.seen, h.before,"
+            " (SELECT verdict FROM collected WHERE run = h.seen AND host = h.id)"
+            " FROM host h JOIN collected c ON c.run = h.attempt AND c.host = h.id"
+            " LEFT JOIN text t ON t.id = c.detail ORDER BY h.name"
+        )
+        return tuple(
+            HostRow(
+                row[0], row[1], row[2], Collection(row[3]), row[4] or "", row[5] or 0.0, row[6], row[7], row[8] or ""
+            )
+            for row in rows
+        )
+
+    def outcomes(self, host: int) -> Iterator[Outcome]:
+        """Yield what the checks said in the last collection of a host."""
+        for row in self._store.execute(_OUTCOMES + " AND host = ?", (host,)):
+            yield Outcome(row[0], row[1], row[2], row[3], row[4], self.text(row[5]))
+
+    def values(self, host: int) -> Iterator[Value]:
+        """Yield the facts of the last collection of a host."""
+        for row in self._store.execute(_VALUES + " AND host = ?", (host,)):
+            value, own, reason = (self.text(number) for number in row[3:])
+            yield Value(row[0], row[1], row[2], value and value[0], own and own[0], reason)
+
+    def outcome_rows(self) -> Iterator[OutcomeRow]:
+        """Yield what checks that are not fine say now, with the hosts about which they say it."""
+        names = dict(self._store.execute("SELECT id, name FROM name"))
+        sql = (
+            "SELECT name, outcome, severity, said, min(first), group_concat(host) FROM outcome"
+            f" WHERE {NOT_FINE_NOW} GROUP BY name, outcome, severity, said"
+        )
+        for name, outcome, severity, said, first, hosts in self._store.execute(sql):
+            yield OutcomeRow(names[name], outcome, severity, said, first, sorted(map(int, hosts.split(","))))
+
+    def value_rows(self, names: Sequence[str] = ()) -> Iterator[ValueRow]:
+        """Yield the values that facts have now, with their hosts; of some facts only."""
+        more = f" AND n.name IN ({','.join('?' * len(names))})" if names else ""
+        sql = (
+            "SELECT n.name, value, own, reason, group_concat(host) FROM fact s JOIN name n ON n.id = s.name"
+            f" WHERE last IS NULL{more} GROUP BY s.name, value, own, reason"
+        )
+        for name, value, own, reason, hosts in self._store.execute(sql, names):
+            yield ValueRow(name, value, own, reason, sorted(map(int, hosts.split(","))))
+
+    def texts(self) -> dict[int, Both]:
+        """Return every text by its number."""
+        rows = self._store.execute("SELECT id, en, zh FROM text")
+        return {number: (english, chinese) for number, english, chinese in rows}
+
+    def text(self, number: Optional[int]) -> Optional[Both]:
+        """Return a text by its number."""
+        if number is None:
+            return None
+        row = self._store.execute("SELECT en, zh FROM text WHERE id = ?", (number,)).fetchone()
+        return row[0], row[1]
+
+    def matrix(self, codes: Mapping[str, str]) -> Iterator[tuple[int, tuple[str, ...], str]]:
+        """Yield for each host its checks and what they said in its last collection: a character for each, of `codes`.
+
+        Hosts with the same checks have the same tuple.
+        """
+        names = dict(self._store.execute("SELECT id, name FROM name"))
+        cases = " ".join("WHEN ? THEN ?" for _ in codes)
+        sql = (
+            f"SELECT host, group_concat(name), group_concat(CASE outcome {cases} ELSE '-' END, '')"
+            " FROM outcome WHERE last IS NULL GROUP BY host"
+        )
+        checks: dict[str, tuple[str, ...]] = {}
+        for host, numbers, found in self._store.execute(sql, [word for pair in codes.items() for word in pair]):
+            if numbers not in checks:
+                checks[numbers] = tuple(names[int(number)] for number in numbers.split(","))
+            yield host, checks[numbers], found
+
+    def changes(self, first_run: int, host: Optional[int] = None, last_only: bool = False) -> list[Change]:
+        """Return what began in this run or later about hosts that had been collected before, the latest first.
+
+        `host` is the only one that is asked about. `last_only`: only what began in the last collection of a host.
+        """
+        names = dict(self._store.execute("SELECT id, name FROM name"))
+        texts = self.texts()
+        found: list[Change] = []
+        for table in ("outcome", "fact"):
+            for row in self._begun(table, first_run, host, last_only):
+                run, name, check, before, after = row
+                if table == "fact":
+                    before, after = (None if number is None else texts[number][0] for number in (before, after))
+                found.append(Change(run, name, "check" if table == "outcome" else "fact", names[check], before, after))
+        return sorted(found, key=lambda change: (-change.run, change.kind, change.name, change.host))
+
+    def _begun(self, table: str, first_run: int, host: Optional[int], last_only: bool) -> Iterator[tuple[Any, ...]]:
+        """Yield (run, host, name, before, after) of spans that began after the first collection of their host."""
+        value = "outcome" if table == "outcome" else "value"
+        before = (
+            f"(SELECT e.{value} FROM {table} e WHERE e.host = s.host AND e.name = s.name AND e.first < s.first"
+            " ORDER BY e.first DESC LIMIT 1)"
+        )
+        sql = (
+            f"SELECT s.first, h.name, s.name, {before}, s.{value} FROM {table} s JOIN"
+            " (SELECT host, min(run) AS run FROM collected WHERE collection = 'ok' GROUP BY host) c ON c.host = s.host"
+            " JOIN host h ON h.id = s.host WHERE s.first >= ? AND s.first > c.run"
+        )
+        values = [first_run]
+        if host is not None:
+            sql, values = sql + " AND s.host = ?", [*values, host]
+        if last_only:
+            sql += " AND s.first = h.seen AND h.attempt = h.seen"
+        yield from self._store.execute(sql, values)
+
+    def outcomes_in(self, run: int) -> Iterator[tuple[str, str, str]]:
+        """Yield (host, check, outcome) of a run; nothing about hosts that were not collected in it."""
+        sql = (
+            "SELECT h.name, n.name, s.outcome FROM collected c JOIN outcome s ON s.host = c.host"
+            " JOIN host h ON h.id = c.host JOIN name n ON n.id = s.name"
+            f" WHERE c.run = :run AND c.collection = 'ok' AND {IN_RUN}"
+        )
+        yield from self._store.execute(sql, {"run": run})
+
+    def attempts(self, host: int) -> Iterator[tuple[int, Collection, str]]:
+        """Yield (run, collection verdict, overall verdict) of a host, the latest first."""
+        sql = "SELECT run, collection, verdict FROM collected WHERE host = ? ORDER BY run DESC"
+        for run, collection, verdict in self._store.execute(sql, (host,)):
+            yield run, Collection(collection), verdict or ""

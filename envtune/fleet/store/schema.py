@@ -1,0 +1,126 @@
+"""The tables of a store, and how one of an older version is brought up to date.
+
+A row of `outcome` or `fact` is a span: what held for a host from the run `first` on. `last` is the last run that found
+it so; it is NULL while that is the host's last collection. A run in which the host was not collected has a row of
+`collected` that says so, and is no part of any span, whatever its number: `IN_RUN` in read.py. Texts are kept once.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Optional, Sequence
+
+from envtune.errors import UsageError, system_error_text
+from envtune.messages import Literal, Message
+
+VERSION = 2
+NAME = "fleet.db"
+BUSY = 60.0  # seconds that one audit waits for another one that writes
+# What is not fine now. SQLite uses the index below for a question that contains exactly these words.
+NOT_FINE_NOW = "last IS NULL AND outcome IN ('fail', 'error', 'unknown', 'waived', 'note')"
+# version -> what brings a store of the version before up to it
+MIGRATIONS: Sequence[Sequence[str]] = (
+    (
+        "CREATE TABLE run (id INTEGER PRIMARY KEY, started REAL NOT NULL, ended REAL, source TEXT NOT NULL,"
+        " version TEXT NOT NULL, policy TEXT NOT NULL)",
+        "CREATE TABLE host (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, attempt INTEGER NOT NULL,"
+        " seen INTEGER, before INTEGER)",
+        "CREATE TABLE collected (run INTEGER NOT NULL, host INTEGER NOT NULL, collection TEXT NOT NULL, seconds REAL,"
+        " verdict TEXT, detail INTEGER, PRIMARY KEY (run, host)) WITHOUT ROWID",
+        "CREATE TABLE name (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+        "CREATE TABLE text (id INTEGER PRIMARY KEY, en TEXT NOT NULL, zh TEXT NOT NULL, UNIQUE (en, zh))",
+        "CREATE TABLE outcome (host INTEGER NOT NULL, name INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER,"
+        " outcome TEXT NOT NULL, severity TEXT NOT NULL, said INTEGER, PRIMARY KEY (host, name, first)) WITHOUT ROWID",
+        "CREATE TABLE fact (host INTEGER NOT NULL, name INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER,"
+        " value INTEGER, own INTEGER, reason INTEGER, PRIMARY KEY (host, name, first)) WITHOUT ROWID",
+    ),
+    (  # staged fixes: fixes.py
+        "CREATE TABLE fix (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, started REAL NOT NULL, ended REAL,"
+        " words TEXT NOT NULL, reach TEXT NOT NULL, stopped_en TEXT, stopped_zh TEXT)",
+        "CREATE TABLE fix_host (fix INTEGER NOT NULL, host TEXT NOT NULL, stage INTEGER NOT NULL, state TEXT NOT NULL,"
+        " run TEXT NOT NULL, detail TEXT NOT NULL, PRIMARY KEY (fix, host)) WITHOUT ROWID",
+        # `last` is always NULL here; without it the index does not cover the question, and every row is looked up.
+        "CREATE INDEX IF NOT EXISTS outcome_not_fine ON outcome (name, outcome, severity, said, last, host, first)"
+        f" WHERE {NOT_FINE_NOW}",
+    ),
+)
+
+
+def default_path(environ: os._Environ[str]) -> Path:
+    """Return where the store of this user lies."""
+    state = environ.get("XDG_STATE_HOME", "")
+    folder = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
+    return folder / "envtune" / NAME
+
+
+def open_store(path: Path, create: bool = True) -> sqlite3.Connection:
+    """Return the store, brought up to date, for the caller to close.
+
+    Raises UsageError where it cannot be used, or is missing.
+    """
+    store = None
+    if not create and not path.exists():
+        raise UsageError(Message("{path} does not exist: run envtune fleet audit first", path=str(path)))
+    try:
+        if create:
+            _make_private(path)
+        store = sqlite3.connect(str(path), timeout=BUSY, isolation_level=None)
+        _prepare(store, path)
+        opened, store = store, None
+    except OSError as error:
+        raise UsageError(Message("{path}: {reason}", path=str(path), reason=system_error_text(error))) from None
+    except sqlite3.Error as error:
+        raise UsageError(Message("{path}: {reason}", path=str(path), reason=Literal(str(error)))) from None
+    finally:
+        if store is not None:
+            store.close()
+    return opened
+
+
+def _make_private(path: Path) -> None:
+    """Make the file, readable for its owner only: it says what is wrong with every host."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+
+
+def _prepare(store: sqlite3.Connection, path: Path) -> None:
+    store.execute("PRAGMA journal_mode = WAL")
+    store.execute("PRAGMA synchronous = NORMAL")
+    store.execute("PRAGMA cache_size = -65536")
+    if _version(store) == VERSION:
+        return
+    with writing(store):
+        found = _version(store)  # another audit may have been faster
+        if found > VERSION:
+            raise UsageError(
+                Message(
+                    "{path} has version {found}; this envtune reads version {version}",
+                    path=str(path),
+                    found=found,
+                    version=VERSION,
+                )
+            )
+        for step in MIGRATIONS[found:]:
+            for statement in step:
+                store.execute(statement)
+        store.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _version(store: sqlite3.Connection) -> int:
+    return int(store.execute("PRAGMA user_version").fetchone()[0])
+
+
+class writing:
+    """A transaction: begun at once, so that no other audit writes in between; taken back where an error ends it."""
+
+    def __init__(self, store: sqlite3.Connection) -> None:
+        self._store = store
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._store.execute("BEGIN IMMEDIATE")
+        return self._store
+
+    def __exit__(self, kind: Optional[type], *_: object) -> None:
+        self._store.execute("COMMIT" if kind is None else "ROLLBACK")

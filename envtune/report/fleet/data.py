@@ -1,0 +1,152 @@
+"""What a store of many hosts answers, as JSON (`envtune.fleet/1`) and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from typing import Any, Iterable, Mapping, Optional, Sequence
+
+from envtune.compare.comparison import Group
+from envtune.compare.folding import fold
+from envtune.fleet.questions import CheckSummary, Overview
+from envtune.fleet.record import Both
+from envtune.fleet.store.read import Change, HostRow, Run
+from envtune.report.fleet.entries import Entries
+from envtune.report.fleet.text import group_text
+from envtune.version import __version__
+
+SCHEMA = "envtune.fleet/1"
+COLUMNS = ("host", "collection", "verdict", "collected", "kind", "name", "severity", "outcome", "found")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def head(question: str) -> dict[str, Any]:
+    """Return what every document begins with: its form, and the question that it answers."""
+    return {"schema": SCHEMA, "envtune": __version__, "question": question}
+
+
+def drift_data(groups: Iterable[Group], lang: str) -> dict[str, Any]:
+    """Return the facts in which hosts differ as JSON data."""
+    return {**head("drift"), "groups": [group_data(group, lang) for group in groups]}
+
+
+def since_data(changes: Iterable[Change], runs: Mapping[int, Run]) -> dict[str, Any]:
+    """Return what changed since a date as JSON data."""
+    return {**head("since"), "changes": [change_data(change, runs) for change in changes]}
+
+
+def overview_data(found: Overview, entries: Entries, lang: str) -> dict[str, Any]:
+    """Return the overview as JSON data."""
+    return {
+        **head("report"),
+        "hosts": [host_data(host, found.runs) for host in found.hosts],
+        "collected": len(found.collected),
+        "verdicts": dict(found.verdicts),
+        "not_collected": {cause.value: [host.name for host in hosts] for cause, hosts in found.missing.items()},
+        "checks": [check_data(row, found.runs, entries, lang) for row in found.checks],
+        "groups": [group_data(group, lang) for group in found.groups],
+        "changes": [change_data(change, found.runs) for change in found.changes],
+    }
+
+
+def host_data(host: HostRow, runs: Mapping[int, Run]) -> dict[str, Any]:
+    """Return a host: how its last attempt ended, and what is known of it since when."""
+    return {
+        "host": host.name,
+        "collection": host.collection.value,
+        "detail": host.detail,
+        "seconds": round(host.seconds, 3),
+        "attempted": run_time(runs.get(host.attempt)),
+        "collected": run_time(runs.get(host.seen or 0)),
+        "verdict": host.verdict if host.is_current else None,
+    }
+
+
+def check_data(row: CheckSummary, runs: Mapping[int, Run], entries: Entries, lang: str) -> dict[str, Any]:
+    """Return a check with the hosts that it says this about."""
+    entry = entries[row.id]
+    return {
+        "id": row.id,
+        "title": entry.title.to(lang),
+        "outcome": row.outcome,
+        "severity": row.severity.value,
+        "hosts": list(row.hosts),
+        "folded": fold(row.hosts),
+        "since": run_time(runs.get(row.since)),
+        "found": [{"text": in_language(said.text, lang), "hosts": list(said.hosts)} for said in row.said],
+        "fix": entry.fix or None,
+    }
+
+
+def group_data(group: Group, lang: str) -> dict[str, Any]:
+    """Return the facts in which the hosts of a group differ."""
+    return {
+        "group": group_text(group).to(lang),
+        "hosts": [host.label for host in group.hosts],
+        "differences": [
+            {
+                "fact": row.name,
+                "severity": row.severity.value,
+                "majority": row.majority,
+                "values": [
+                    {"value": shared.value, "hosts": list(shared.hosts), "folded": fold(shared.hosts)}
+                    for shared in row.values
+                ],
+                "unknown": [
+                    {"reason": reason.to(lang), "hosts": list(hosts), "folded": fold(hosts)}
+                    for reason, hosts in row.unknown
+                ],
+            }
+            for row in group.differences
+        ],
+    }
+
+
+def change_data(change: Change, runs: Mapping[int, Run]) -> dict[str, Any]:
+    """Return a change with the time of the run that found it."""
+    return {
+        "when": run_time(runs.get(change.run)),
+        "host": change.host,
+        "kind": change.kind,
+        "name": change.name,
+        "before": change.before,
+        "after": change.after,
+    }
+
+
+def in_language(text: Optional[Both], lang: str) -> Optional[str]:
+    """Return a text of a store in one language."""
+    return None if text is None else text[1 if lang == "zh" else 0]
+
+
+def overview_csv(found: Overview, lang: str) -> str:
+    """Return a row for each host that was not collected, and for each check that did not pass on a host."""
+    rows: list[Sequence[str]] = []
+    hosts = {host.name: host for host in found.hosts}
+    for host in found.hosts:
+        verdict = host.verdict if host.is_current else ""
+        seen = run_time(found.runs.get(host.seen or 0)) or ""
+        rows.append((host.name, host.collection.value, verdict, seen, "host", "", "", "", host.detail))
+    for check in found.checks:
+        for said in check.said:
+            for name in said.hosts:
+                host = hosts[name]
+                text = in_language(said.text, lang) or ""
+                start = (name, host.collection.value, host.verdict, run_time(found.runs.get(host.seen or 0)) or "")
+                rows.append((*start, "check", check.id, check.severity.value, check.outcome, text))
+    return csv_text(COLUMNS, rows)
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as CSV (RFC 4180). What a spreadsheet would take for a formula begins with an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def run_time(run: Optional[Run]) -> Optional[str]:
+    """Return when a run began, in UTC."""
+    return None if run is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started))

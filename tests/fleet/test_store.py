@@ -1,0 +1,208 @@
+"""What a store says after nights of audits: spans, missed nights, two audits at once, older versions."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Optional, Sequence
+
+import pytest
+
+from envtune.errors import UsageError
+from envtune.fleet.collected import Collection
+from envtune.fleet.one_host import one_host
+from envtune.fleet.questions import matrix, overview
+from envtune.fleet.record import CheckRecord, FactRecord, HostRecord
+from envtune.fleet.store import schema
+from envtune.fleet.store.read import Store
+from envtune.fleet.store.schema import VERSION
+from envtune.fleet.store.write import Writer
+from tests.helpers.stores import open_store
+
+SAID = ("powersave", "powersave（中文）")
+
+
+def host(name: str, governor: str = "pass", driver: Optional[str] = "25.0", **more: str) -> HostRecord:
+    checks = {"CPU001": CheckRecord(governor, "medium", SAID if governor == "fail" else None)}
+    checks.update({check: CheckRecord(outcome, "low") for check, outcome in more.items()})
+    reason = None if driver is not None else ("no driver", "无驱动")
+    facts = {"driver": FactRecord(driver, driver, reason), "npu": FactRecord("910b", "910b")}
+    return HostRecord(name, Collection.OK, verdict="ready", facts=facts, checks=checks)
+
+
+def lost(name: str) -> HostRecord:
+    return HostRecord(name, Collection.TIMEOUT, "ssh: connect timed out")
+
+
+def night(path: Path, records: Sequence[HostRecord], number: int) -> int:
+    with closing(schema.open_store(path)) as store:
+        writer = Writer(store, "ssh", started=1_790_000_000.0 + 86400 * number)
+        for record in records:
+            writer.add(record)
+        writer.finish()
+    assert writer.run is not None
+    return writer.run
+
+
+def reading(path: Path) -> Store:
+    return Store(open_store(path, create=False))
+
+
+def test_a_span_goes_on_while_nothing_changes(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    for number in range(5):
+        night(path, [host("node1", governor="fail" if number > 2 else "pass")], number)
+    with closing(sqlite3.connect(path)) as store:
+        rows = store.execute("SELECT first, last, outcome FROM outcome").fetchall()
+    assert sorted(rows) == [(1, 3, "pass"), (4, None, "fail")]
+    changes = reading(path).changes(1)
+    assert [(change.run, change.name, change.before, change.after) for change in changes] == [
+        (4, "CPU001", "pass", "fail")
+    ]
+
+
+def test_a_missed_night_never_reads_as_still_passing(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    runs = [
+        night(path, [record, host("node2")], n)
+        for n, record in enumerate((host("node1"), lost("node1"), host("node1")))
+    ]
+    store = reading(path)
+    assert [("node1", "CPU001", "pass") in set(store.outcomes_in(run)) for run in runs] == [True, False, True]
+    night(path, [lost("node1"), host("node2")], 3)
+    found = overview(reading(path))
+    assert [row.name for row in found.collected] == ["node2"]
+    assert {cause.value: [row.name for row in rows] for cause, rows in found.missing.items()} == {"timeout": ["node1"]}
+    assert found.exit_code(None) == 0
+    page = one_host(reading(path), "node1")
+    assert [collection.value for _, collection, _ in page.attempts] == ["timeout", "ok", "timeout", "ok"]
+
+
+def test_a_host_that_is_lost_says_nothing_about_its_checks(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    night(path, [host("node1", governor="fail"), host("node2")], 0)
+    night(path, [lost("node1"), host("node2")], 1)
+    assert overview(reading(path)).failing == ()
+
+
+def test_a_check_that_is_no_longer_made_ends(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    night(path, [host("node1", NET005="fail")], 0)
+    night(path, [host("node1")], 1)
+    assert [row.check for row in reading(path).outcomes(1)] == ["CPU001"]
+
+
+def test_what_was_found_is_kept_up_to_date_without_a_new_span(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    for number in range(3):
+        record = host("node1", governor="fail")
+        said = (f"{number} CPUs", f"{number} 个 CPU")
+        night(path, [record._replace(checks={"CPU001": CheckRecord("fail", "medium", said)})], number)
+    (row,) = reading(path).outcomes(1)
+    assert (row.first, row.said) == (1, ("2 CPUs", "2 个 CPU"))
+    with closing(sqlite3.connect(path)) as store:
+        assert store.execute("SELECT count(*) FROM text WHERE en LIKE '%CPUs'").fetchone() == (1,)
+
+
+def test_facts_that_differ_and_facts_that_are_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    drivers = ["25.0"] * 5 + ["24.1", None]
+    night(path, [host(f"node{n}", driver=driver) for n, driver in enumerate(drivers, 1)], 0)
+    (group,) = overview(reading(path)).groups
+    (row,) = group.differences
+    assert (row.name, row.majority, row.values[0].value) == ("driver", True, "25.0")
+    assert [(shared.value, shared.hosts) for shared in row.minority] == [("24.1", ("node6",))]
+    assert [(reason.zh, hosts) for reason, hosts in row.unknown] == [("无驱动", ("node7",))]
+
+
+def test_hosts_of_a_named_group_are_compared_with_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    night(path, [host(f"node{n}", driver="25.0" if n < 3 else "24.1") for n in range(1, 5)], 0)
+    groups = overview(reading(path), groups=[["node1", "node2"], ["node3", "node4"]]).groups
+    assert [group.differences for group in groups] == [(), ()]
+
+
+def test_two_audits_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+
+    def audit(first: int) -> None:
+        night(path, [host(f"node{n}") for n in range(first, first + 700)], first)
+
+    threads = [threading.Thread(target=audit, args=(first,)) for first in (1, 350)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = overview(reading(path))
+    assert len(found.hosts) == 1049 and len(found.runs) == 2
+    broken = "SELECT count(*) FROM outcome WHERE last IS NULL GROUP BY host, name HAVING count(*) > 1"
+    with closing(sqlite3.connect(path)) as store:
+        assert store.execute(broken).fetchall() == []
+
+
+def test_an_older_run_that_ends_later_does_not_overwrite(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "fleet.db")
+    older, newer = Writer(store, "ssh"), Writer(store, "ssh")
+    newer.add(host("node1", governor="fail"))
+    newer.finish()
+    older.add(host("node1"))
+    older.finish()
+    assert [row.outcome for row in Store(store).outcomes(1)] == ["fail"]
+
+
+def test_a_store_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    open_store(path).execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(UsageError, match="version"):
+        open_store(path)
+
+
+def test_an_older_store_gets_the_index_that_questions_use(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    older = open_store(path)
+    for statement in (
+        "DROP INDEX outcome_not_fine",
+        "DROP TABLE fix",
+        "DROP TABLE fix_host",
+        "PRAGMA user_version = 1",
+    ):
+        older.execute(statement)
+    older.close()
+    store = open_store(path)
+    asked: list[str] = []
+    store.set_trace_callback(asked.append)
+    list(Store(store).outcome_rows())
+    plan = store.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()
+    assert [row[3] for row in plan] == ["SCAN outcome USING COVERING INDEX outcome_not_fine"]
+
+
+def test_the_matrix_says_what_each_check_says_on_each_host(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "fleet.db")
+    writer = Writer(store, "ssh")
+    writer.add(host("node1", b="pass", a="fail"))
+    writer.add(host("node2", a="fail", b="pass"))
+    writer.add(host("node3", c="notapplicable", a="unknown"))
+    writer.add(host("node4"))
+    writer.finish()
+    found = matrix(Store(store), {1: "node1", 2: "node2", 3: "node3", 4: "node4"})
+    rows = {host: dict(zip(found.checks, codes)) for codes, hosts in found.rows for host in hosts}
+    assert rows["node1"] == rows["node2"] and (rows["node1"]["a"], rows["node1"]["b"]) == ("f", "p")
+    assert rows["node3"]["a"] == "u" and rows["node3"]["b"] == rows["node3"]["c"] == "-"
+    assert all(len(codes) == len(found.checks) for codes, _ in found.rows)
+
+
+def test_a_store_is_its_owners(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "fleet.db"
+    open_store(path)
+    assert path.stat().st_mode & 0o077 == 0 and path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    with pytest.raises(UsageError, match="does not exist"):
+        open_store(path, create=False)
+    path.write_text("not a store" * 100)
+    with pytest.raises(UsageError):
+        open_store(path)
