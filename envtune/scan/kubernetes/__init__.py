@@ -1,0 +1,1 @@
+"""Kubernetes objects: YAML with line numbers, and what the containers of a pod get."""
