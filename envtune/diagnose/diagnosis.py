@@ -62,6 +62,7 @@ class DiagnosisReport:
     states: tuple[State, ...] = ()  # what checks find in the tables of the logs
     unexplained: bool = False  # without a diagnosis: there are error lines besides harmless ones
     looked: tuple[Looked, ...] = ()  # where logs were looked for, when none was named
+    catalogs: tuple[str, ...] = ()  # the directories of --catalog
 
 
 def report_diagnoses(

@@ -83,8 +83,9 @@ class FileNotes:
     def wants_error(self, text: str) -> tuple[bool, bool]:
         """Return whether an error line is to be kept, and whether more of them are worth looking at."""
         own = identity_of(text)
-        if own.rank is not None:
-            self._ranks.add(own.rank)
+        rank = own.label if own.rank is None else own.rank
+        if rank is not None:
+            self._ranks.add(rank)
         self._error_lines += 1
         if not own.empty:
             self._latest = own

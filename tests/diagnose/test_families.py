@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 from helpers.examples import ROOT
 from helpers.rows import sampled
+from helpers.yaml_text import load_yaml
 
 from envtune.diagnose import diagnose
 
 CASES = ROOT / "tests" / "cases" / "families"
-LOGS = yaml.safe_load((CASES / "logs.yaml").read_text("utf-8"))
+LOGS = load_yaml((CASES / "logs.yaml").read_text("utf-8"))
 ROWS = [(name, text) for name, texts in LOGS.items() for text in texts]
-ROWS += [(row["expected"], row["text"]) for row in yaml.safe_load((CASES / "public.yaml").read_text("utf-8"))]
+ROWS += [(row["expected"], row["text"]) for row in load_yaml((CASES / "public.yaml").read_text("utf-8"))]
 
 
 @pytest.mark.parametrize(("name", "text"), sampled(ROWS, 6))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Mapping, Sequence
 
 import pytest
-import yaml
 from helpers.examples import ROOT
 from helpers.faq import FILES, entries, found_in, matcher
 from helpers.shipped import parsed
+from helpers.yaml_text import load_yaml
 
 from envtune.diagnose.prefilter.literals import ordinary, required_literals
 from envtune.diagnose.rank import resolve
@@ -16,7 +16,7 @@ from envtune.diagnose.rank import resolve
 EXAMPLES = [pytest.param(data["id"], data["examples"], id=data["id"]) for data in map(parsed, FILES)]
 
 
-SPELLINGS = yaml.safe_load((ROOT / "tests" / "cases" / "events" / "spellings.yaml").read_text("utf-8"))
+SPELLINGS = load_yaml((ROOT / "tests" / "cases" / "events" / "spellings.yaml").read_text("utf-8"))
 
 
 def owners(text: str) -> set[str]:

@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import pytest
-import yaml
 from helpers.examples import ROOT
 from helpers.faq import entries, examples, found_in
 from helpers.recorded import host_names
 from helpers.shipped import parsed
+from helpers.yaml_text import load_yaml
 
 from envtune.audit import examine
 from envtune.audit.applicability import excluded
@@ -111,7 +111,7 @@ def test_a_healthy_host_and_one_without_an_npu_prove_nothing(name: str) -> None:
 
 @cache
 def rows() -> Sequence[Mapping[str, Any]]:
-    cases: Sequence[Mapping[str, Any]] = yaml.safe_load(BREAKAGES.read_text("utf-8"))["breakages"]
+    cases: Sequence[Mapping[str, Any]] = load_yaml(BREAKAGES.read_text("utf-8"))["breakages"]
     return cases
 
 

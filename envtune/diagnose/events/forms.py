@@ -19,8 +19,9 @@ _SOURCES = "py|pyi|cc|cpp|cxx|c|h|hh|hpp|cu|cce|sh|go|rs|java|js|ts|cmake|in|pro
 _DOCUMENTS = "md|rst|adoc|ya?ml|json|toml|po|html?|csv"
 # `grep -n` and ripgrep; what a compiler or Python's warnings say of a place is an event.
 _SEARCHED = re.compile(
-    rf"(?:[\w.@+-]*/)*[\w.@+-]+\.(?:(?P<source>{_SOURCES})|{_DOCUMENTS})[:-](?:\d{{1,6}}[:-])?"
-    r"(?! ?(?:\d{1,6}:|line \d|(?:fatal )?error\b|warning\b|note\b|undefined\b|\w*(?:Warning|Error|Exception)\b))"
+    rf"(?:[\w.@+-]*[/\\])*[\w.@+-]+\.(?:(?:md|rst|adoc)[:-]\d{{1,6}}[:-]|(?:(?P<source>{_SOURCES})|{_DOCUMENTS})"
+    r"[:-](?:\d{1,6}[:-])?"
+    r"(?! ?(?:\d{1,6}:|line \d|(?:fatal )?error\b|warning\b|note\b|undefined\b|\w*(?:Warning|Error|Exception)\b)))"
     r"(?P<rest>.*)"
 )
 _LIKE_SOURCE = re.compile(r"\s{2,}|.*[\"'`(]|\s*(?://|#|/?\*)")
@@ -52,8 +53,16 @@ _OWN_MARKS = (b"envtune.diagnosis/", b"envtune.report/", b"\n  cause   ", b"\n  
 _FAILS = re.compile(
     r"\w(?:Error|Exception)\b|\b[Ff]ail(?:ed|ure)|FAIL|\bERROR\b|Traceback|\b[Ee]rror:|\b[Cc]annot\b|[Aa]bnormal|\b[Ll]ost\b"
 )
-_SETS = re.compile(r"(?i)\bthreshold\b|\bset (?:by|to)\b|\bis set\b|\bwill be\b|\bon expiry\b")
+# The level of what programs look at, which reports no failure.
+_LOOKED_AT = re.compile(r"(?:\[?[\d:., T/-]{8,30}\]?\s\W{0,3})?\[?DEBUG\b")
+_SETS = re.compile(
+    r"(?i)\bthreshold\b|\bset (?:by|to)\b|\bis set\b"
+    r"|\b(?:will|would) be\b|\bis (?:reported|returned)\b|\bon failure\b|\bsuccess\b|\boccurs\b|\bon expiry\b"
+)
 _RAISED = re.compile(r"\w(?:Error|Exception)\b|Traceback|\bE[A-Z\d]\d{4}: (?:\[PID|[A-Z])")
+_COMPARED = re.compile(  # what pytest shows of values
+    r"(?:E {2,})?AssertionError: assert [\[('\"]|E {2,}(?:At index \d+ diff:|assert [\[('\"]|[?+-] )|> {2,}assert\s"
+)
 _STAMPED = re.compile(
     r"\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|ERROR|WARN|CRITICAL|FATAL|rank\s?\d|[EW] )|E[A-Z\d]\d{4}[:\[]"
     r"|(?:[\w.]+\.)?\w*(?:Error|Exception)(?::|$|\()|(?:fatal )?error: |loc\(|E\d{4} |terminate called|\s*what\(\)"
@@ -100,11 +109,11 @@ def form_of(text: str, at: int, block: Callable[[], bytes], printed: bool = True
 
     `block` gives the lines around it; with `printed` False a line that prints a setting counts as any other.
     """
-    if printed and level_of(text) in HARMLESS and _tells_settings(text):
+    if printed and (_LOOKED_AT.match(text) or (level_of(text) in HARMLESS and _tells_settings(text))):
         return SETTING
     if _is_setting(text, at) or _NONE.match(text) or _ARGUMENT.match(text):
         return SETTING
-    if _MISSING_KEY.match(text):
+    if _MISSING_KEY.match(text) or _COMPARED.match(text):
         return CODE
     if _STAMPED.match(unquoted(text)):
         return TEST if _is_test_name(text, at) else ""

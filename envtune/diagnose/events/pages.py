@@ -15,12 +15,15 @@ from typing import Sequence
 from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, REPORT, SEARCH, TABLE, unquoted
 from envtune.diagnose.events.position import is_source, typed_form
 from envtune.diagnose.events.structure import Structure, lists_codes
+from envtune.diagnose.events.talk import Talk
 
 DOCUMENT, CHAT = "document", "chat"
 MAX_LINE = 400  # characters of a line that are looked at
 NEAR = 12  # lines
 FEW = 5  # lines: so few are an error that somebody pasted
 LAID_OUT = 4  # headings, items, tags and rules that make a document
+MANY_ERRORS = 3  # sections about one each
+MANY_CODES = 4  # different ones in a line, which enumerates them
 PAGE, MAX_PAGES = 1 << 14, 32  # bytes of half a page; pages of a file
 
 # A line that only a program prints while it runs.
@@ -42,35 +45,23 @@ _CRASHED = re.compile(
 )
 # The rows of a program that checks a host, and those of what is wrong there.
 _MARKED = re.compile(r"\s*\[\s?(?:[\u2713\u2714\u221a+*-]|ok|OK|PASS(?:ED)?)\s?\]\s|\s*[\u2713\u2714\u2705]\s")
-_FAILING = re.compile(r"\s*\[?\s?(?:[\u2717\u2718\u274c\u00d7xX!]|FAIL(?:ED)?|ERROR)\s?\]?:?\s")
+_FAILING = re.compile(r"\s*\[?\s?(?:[\u2717\u2718\u274c\u00d7xX]|FAIL(?:ED)?|ERROR)\s?\]?:?\s")
 _USAGE = re.compile(r"(?i)\s{0,4}(?:usage|\u7528\u6cd5|\u4f7f\u7528\u65b9\u6cd5|synopsis)\s?(?:[:\uff1a]|$)")
 _SOLVED = re.compile(
-    r"(?i)\b(?:is|are|was|were|been|now) (?:solved|resolved|closed|settled)\b|no action (?:is )?(?:needed|required)"
-    r"|nothing (?:is )?needed from|^(?:\S+ )?merged (?:commit|\d+ commits?)\b|\bapproved these changes\b"
-    r"|\u5df2(?:\u5b9a\u4f4d\u5e76)?(?:\u5173\u95ed|\u89e3\u51b3)|\u6ca1\u6709\u518d\u51fa\u73b0|\u4e0d\u9700\u8981\u4efb\u4f55\u64cd\u4f5c"
+    r"(?i)\b(?:everything|all|mails?|issues?|tickets?|incidents?|problems?|cases?|bugs?)\b.{0,40}"
+    r" (?:is|are|was|were|been) (?:solved|resolved|closed|settled)\b"
+    r"|no action (?:is )?(?:needed|required)|nothing (?:is )?needed from"
+    r"|\u5df2(?:\u5b9a\u4f4d\u5e76)?(?:\u5173\u95ed|\u89e3\u51b3)|\u6ca1\u6709\u518d\u51fa\u73b0"
+    r"|\u4e0d\u9700\u8981\u4efb\u4f55\u64cd\u4f5c"
 )
+_MERGED = re.compile(r"(?:\S+ )?merged (?:commit|\d+ commits?)\b|\S+ approved these changes\b")
 _FENCE = re.compile(r"\s{0,3}(?:[-*] )?(?:```|~~~)")
+# A section about an error: its words in a heading.
+_ERROR_HEADING = re.compile(r"#{1,6} .*(?:`[^`]{12,}`|\w(?:Error|Exception)\b|\bE[A-Z\d]\d{4}\b|\b[125]07\d{3}\b)")
 _HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{2,60}\*\*:?\s*$|={3,}$|-{3,}$")
 _ITEM = re.compile(r"\s{0,8}(?:[-*+\u2022]|\d{1,2}[.)\u3001])\s")
-_CHAT = re.compile(
-    r"\[?(?:\d{4}[-/]\d\d?[-/]\d\d? )?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]?,?\s+(?:<[^>]{1,30}>"
-    r"|@?[^\s:\uff1a<\[\](=]{1,24}"
-    r"(?: [^\s:\uff1a<\[\](=]{1,16})?[:\uff1a])\s|<[\w.@ -]{1,30}>\s|@[\w.-]{1,30}[:\uff1a,]?\s"
-    r"|(?P<name>(?!\w*(?:Error|Exception|ERROR|WARN|INFO|Solution|Cause"
-    r"|E[A-Z\d]\d{4}))[^\s:\uff1a=/\\.\"'`#\[\](|*-]{1,16}"
-    r"(?: [A-Z][\w.]{0,15})?)[:\uff1a]\s*(?=\S+ \S+ \S|\S*[\u4e00-\u9fff])"
-)
-_SPEAKER = re.compile(
-    r"\s{0,2}[\u3010\[]?@?[\w.\u4e00-\u9fff-]{1,24}[\u3011\]]?(?: [\w.\u4e00-\u9fff-]{1,16})?"
-    r"(?:\uff08[^\uff09]{1,12}\uff09)?\.?[,\uff0c]?\s{1,4}"
-    r"\[?(?:\d{2,4}[-/.]\d\d?[-/.]\d{1,4}\s)?"
-    r"(?:\u4e0a\u5348|\u4e0b\u5348)?\s?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?\]?\s*$"
-)
-_TALK = re.compile(
-    r"(?i)\b(?:I|we|you|thanks?|thx|ok|okay|yes|yep|no|hi|morning|lol|sure|right)\b"
-    r"|[\u5417\u5427\u4e86\u6211\u5462\u54e6]|[?\uff1f]$"
-)
-_REMARKS = re.compile(r"[\u5417\u5427\u5462\u54e6]|\u4e0d\u80fd|\u8981\u5148")
+_MARKER = re.compile(r"\s+[~^][~^ ]*$")  # of a place in the line above
+_CODE_NAME = re.compile(r"\b(?:E[A-Z\d]\d{4}|[125]07\d{3})\b")
 _CODE = re.compile(
     r"\s*(?:\d{1,6}[:|\t ]\s*)?(?:!?\s?(?:grep|sed|awk|source|\[\[?)\s|#!/|(?:#\s?(?:include|define|ifn?def|endif"
     r"|pragma)\b|//|/\*|\*/|namespace\b|template\b|using\b"
@@ -154,12 +145,6 @@ _NOW = re.compile(
     r"|\u6c42\u52a9|\u8bf7\u95ee|\u600e\u4e48(?:\u529e|\u89e3\u51b3|\u56de\u4e8b)"
     r"|\u6211(?:\u8fd9|\u7684|\u7528|\u5728|\u9047|\u8dd1)|(?:\u9047\u5230|\u51fa\u73b0|\u4e00\u76f4|\u603b\u662f).{0,8}\u62a5\u9519"
 )
-_ERROR_LINE = (
-    r"(?:\[?\w*\]?:? ?)?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S.{12}|E[A-Z\d]\d{4}: .{12}"
-    r"|\[?ERROR\b|\[?\d{4}-\d\d-\d\d.\d\d:)"
-)
-_WHOLE = re.compile(rf"(?:^|[:\uff1a`\"'>]\s?){_ERROR_LINE}")
-_ALONE = re.compile(rf"[^\w\"'`\u201c\u300c>]{{0,3}}{_ERROR_LINE}")  # a message that is an error
 _OWN_COMMAND = re.compile(r"\s*(?:[$#] )?(?:\S*/)?envtune (?:check|diagnose|explain|list)\b")
 _MAILED = re.compile(r"From [0-9a-f]{40} |Subject: \[PATCH\b")
 _FINDINGS = re.compile(
@@ -188,30 +173,43 @@ class Page:
         `embedded` says that other words stand before the error in its line (position.py).
         """
         line = self._lines[number]
-        if number in self._report or (self._is_tool_report and not _FAILING.match(line)):
+        if number in self._report or (self._is_tool_report and not self._is_wrong(number)):
             return REPORT
-        if is_source(self._lines, number) or self._is_comment(number):
+        if is_source(self._lines, number) or self._is_comment(number) or self._is_marked(number):
             return CODE
+        if _is_escaped_log(line):
+            return CATALOGUE if self._structure.form(number) == CATALOGUE else ""
         shown = self._shown(number)
         if shown:
             return shown
-        if number not in self._fenced and self._chat and _CHAT.match(line):
-            return form if self._is_pasted(line) else CHAT
+        if number not in self._fenced and self._talk.is_message(line):
+            return form if self._talk.is_pasted(line) else CHAT
         if not form and _LOGGED.match(unquoted(line)):
             return form
-        if self._conversation and not self._is_shown_in_talk(line):
+        if self._talk.is_about(line):
             return CHAT
         found = typed_form(self._lines, number) or self._searched(number) or self._explained(number)
         return found or self._structured(number) or self._written_about(number, embedded) or form
 
-    @staticmethod
-    def _is_shown_in_talk(line: str) -> bool:
-        """Return whether a line of a conversation is an error that was pasted, or a question about one."""
-        return _ASKED.search(line) is not None or (_ALONE.match(line) is not None and not _REMARKS.search(line))
+    def _is_wrong(self, number: int) -> bool:
+        """Return whether a line is, or stands below, what a program that checks a host found wrong."""
+        for line in reversed(self._lines[: number + 1]):
+            if _FAILING.match(line):
+                return True
+            if not line[:1].isspace() or _MARKED.match(line):
+                return False
+        return False
+
+    def _is_marked(self, number: int) -> bool:
+        """Return whether the line below points at a place in it, as compilers and parsers show source code."""
+        below = self._lines[number + 1] if number + 1 < len(self._lines) else ""
+        return _MARKER.match(below) is not None
 
     def _shown(self, number: int) -> str:
         """Return why a line of passed tests, of an example, a table or a help text is no event, even a logged one."""
         line = self._lines[number]
+        if len(set(_CODE_NAME.findall(line))) >= MANY_CODES:
+            return CATALOGUE
         tested = self._structure.in_passed_tests(number)
         if tested or _EXAMPLE.search(line):
             return tested or DOCUMENT
@@ -219,6 +217,8 @@ class Page:
             return TABLE
         if self._is_help:
             return HELP
+        if number in self._fenced and self._count(_ERROR_HEADING) >= MANY_ERRORS and not self._asked:
+            return CATALOGUE
         return HISTORY if self._solved and (unquoted(line) != line or not self._log_lines) else ""
 
     def _written_about(self, number: int, embedded: bool) -> str:
@@ -227,7 +227,13 @@ class Page:
         One that begins its line counts, unless the page is laid out as a document.
         """
         line = self._lines[number]
-        printed = self._log_lines or self._crashes or self._built or (self._states and line.lstrip()[:1] == "|")
+        printed = (
+            self._is_wrong(number)
+            or self._log_lines
+            or self._crashes
+            or self._built
+            or (self._states and line.lstrip()[:1] == "|")
+        )
         filled_in = any(map(_TEMPLATE.match, self._written))
         if printed or filled_in or self._asked or len(self._written) < FEW:
             return ""
@@ -250,6 +256,10 @@ class Page:
         return form
 
     @cached_property
+    def _talk(self) -> Talk:
+        return Talk(self._lines, self._written)
+
+    @cached_property
     def _structure(self) -> Structure:
         return Structure(self._lines)
 
@@ -267,15 +277,6 @@ class Page:
         ends = [number for number, line in enumerate(self._lines) if _OWN_END.match(line)]
         tops = [number for number, line in enumerate(self._lines) if _OWN_TOP.match(line)] if len(ends) > 1 else []
         return range(tops[0], ends[-1] + 1) if tops else range(0)
-
-    def _is_pasted(self, line: str) -> bool:
-        """Return whether a message in a chat is an error that was pasted, or a question about one."""
-        found = _CHAT.match(line)
-        said = line[found.end() :] if found else line
-        whole = _WHOLE.search(said)
-        if whole is not None and whole[0][0] in "`\"'":
-            whole = _ASKING.search(said)  # some words of an error in a sentence are no paste
-        return whole is not None or _ASKED.search(said) is not None
 
     def _searched(self, number: int) -> str:
         """Return SEARCH for a numbered line below the path of a file that is no log."""
@@ -326,7 +327,8 @@ class Page:
 
     @cached_property
     def _log_lines(self) -> int:
-        return sum(_LOGGED.match(unquoted(line)) is not None for line in self._lines if not _CHAT.match(line))
+        said = self._talk.messages
+        return sum(_LOGGED.match(unquoted(line)) is not None for line in self._lines if line not in said)
 
     @cached_property
     def _crashes(self) -> int:
@@ -343,19 +345,6 @@ class Page:
         return self._count(_HEADING)
 
     @cached_property
-    def _chat(self) -> bool:
-        found = [match for match in map(_CHAT.match, self._written) if match is not None]
-        talk = [match for match in found if _TALK.search(match.string, match.end())]
-        names = {match["name"] for match in found} - {None}
-        many = len(found) > 2 and 2 * len(found) > len(self._written)
-        return many and bool(talk) and (len(names) != 1 or not all(match["name"] for match in found))
-
-    @cached_property
-    def _conversation(self) -> bool:
-        """Whether names with a time stand above what they say."""
-        return sum(_SPEAKER.match(line) is not None for line in self._lines) > 2
-
-    @cached_property
     def _is_tool_report(self) -> bool:
         """Whether it is the output of a program that searches logs, or a patch that was mailed; no log in it."""
         if self._log_lines or self._crashes:
@@ -369,13 +358,14 @@ class Page:
     def _is_help(self) -> bool:
         """Whether it is what a program prints about its options and arguments."""
         top = [line for line in self._lines if line.strip()][:FEW]
-        return any(map(_USAGE.match, top)) and not (self._log_lines or self._crashes)
+        return any(map(_USAGE.match, top)) and not (self._log_lines or self._crashes or self._asked)
 
     @cached_property
     def _solved(self) -> bool:
-        """Whether a mail says that what it quotes is over."""
+        """Whether a mail says that what it quotes is over, or a change to code is discussed that was merged."""
         said = [line for line in self._lines if unquoted(line) == line]
-        return any(map(_SOLVED.search, said)) and not any(map(_LOGGED.match, said))
+        over = any(map(_MERGED.match, said)) or (any(map(_SOLVED.search, said)) and not self._asked)
+        return over and not any(map(_LOGGED.match, said))
 
     @cached_property
     def _asked(self) -> bool:
@@ -407,6 +397,13 @@ class Page:
         items = self._headings + self._count(_ITEM)
         about = self._count(_ABOUT) > 0 and items + advice > 1
         return remedies > 1 or about or (items > 1 and advice + remedies > 1)
+
+
+def _is_escaped_log(line: str) -> bool:
+    """Return whether several lines of a log stand in one string of JSON."""
+    parts = line.split("\\n") if "\\n" in line else ()
+    logged = (part for part in parts if _LOGGED.match(part.lstrip('`"')) or _CRASHED.match(part))
+    return len(list(logged)) > 1
 
 
 class Pages:

@@ -77,7 +77,7 @@ def is_source(lines: Sequence[str], number: int) -> bool:
     line = lines[number]
     frame = _FRAME.match(lines[number - 1]) if number else None
     if frame is not None and line[len(frame["before"]) :][:1].isspace():
-        return _ERROR.search(line) is not None or '"' in line or "'" in line
+        return _ERROR.search(line) is not None or '"' in line or "'" in line or " # " in line
     if _BOXED.match(line):
         return True
     if line[:1] not in ("+", "-", " "):

@@ -19,7 +19,7 @@ NEAR = 40  # lines after an error in which its retry is looked for
 # All but _WARNING and _START are tried on lower-case text: an expression that ignores case is ten times as slow.
 _STEP = re.compile(
     r"(?:\u8fed\u4ee3|\u7b2c|\u6b65\u6570|\u8f6e\u6b21|\u5df2\u5b8c\u6210|\u8fdb\u5ea6)\W{0,3}\d"
-    r"|\b(?:global_?steps?|steps?|iter(?:ation)?|epoch|batch)\b(?:\(\w{1,8}\))?\W{0,16}\d|\d/\d+ ?\["
+    r"|\b(?:global_?steps?|steps?|iter(?:ation)?|it|epoch|batch)\b(?:\(\w{1,8}\))?\W{0,16}\d|\d/\d+ ?\["
     r"|\{'(?:train_|eval_)?loss'"
 )
 _MEASURED = re.compile(
@@ -28,11 +28,12 @@ _MEASURED = re.compile(
 )
 _SERVED = re.compile(
     r"#running-req: [1-9].{0,200}throughput|throughput: [\d.]+ tokens/s.{0,200}running: [1-9]|http/1\.[01]\\?\" 200\b"
+    r"|\b(?:post|get) /[\w./-]{1,60} (?:http/\S{1,4} )?200\b"
 )
 _RECOVERED = re.compile(
     r"(?:retr(?:y|ied|ying|ies)|attempt|trying batch)\b.{0,60}(?:(?<!not )(?<!un)succe(?!ss: no|ss=false)|\bok\b"
     r"|(?<!not )\bconnected|\bdone|\bworked)"
-    r"|(?<!un)(?:succe\w+|connected|recovered|reconnected|established|worked|joined)\b.{0,40}"
+    r"|(?<!un)(?:succe\w+|connected|recovered|reconnected|established|worked|joined|completed|passed)\b.{0,40}"
     r"(?:after|on|at|from|in)\b.{0,30}(?:retr|attempt|failure|error|try\b|tries\b|\d+ s)|\b(?:re)connect\w* succe"
     r"|\brecovered from\b|\bis reachable again|\bback online"
     r"|\u91cd\u8bd5.{0,12}\u6210\u529f|\u5df2\u6062\u590d|\u91cd\u8fde\u6210\u529f"
@@ -48,7 +49,7 @@ _SUCCESS = re.compile(
     r"(?:successfully )?(?:complete[d]?|finished|done|succeeded|ended (?:well|normally))\b"
     r"(?!.{0,40}(?:error|fail|exit|abort|kill|exception))"
     r"|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b|\b(?:finished|completed) (?:the )?training\b"
-    r"|\btrain_runtime\b"
+    r"|\btrain_runtime\b|^#\d+ (?:exporting|writing|naming) .*\bdone\b"
     r"|\u8bad\u7ec3(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)|\bstatus\W{1,4}succeeded\b"
 )
 _START = re.compile(
@@ -76,8 +77,10 @@ class _Kind(NamedTuple):
 
 
 _KINDS = (
-    _Kind("steps", "step iter epoch batch / loss' \u8fed\u4ee3 \u7b2c \u6b65\u6570 \u8f6e\u6b21", (_STEP, _MEASURED)),
-    _Kind("steps", "throughput http/1", (_SERVED,)),
+    _Kind(
+        "steps", "step iter it epoch batch / loss' \u8fed\u4ee3 \u7b2c \u6b65\u6570 \u8f6e\u6b21", (_STEP, _MEASURED)
+    ),
+    _Kind("steps", "throughput http/1 post get", (_SERVED,)),
     _Kind(
         "recovered",
         "retr attempt trying succe connect recover establish worked joined reachable online"

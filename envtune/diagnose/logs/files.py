@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Mapping, Optional, Sequence
 
-from envtune.errors import UsageError
+from envtune.errors import UsageError, missing_text
 from envtune.messages import Message
 
 BIG = 8 << 20  # bytes of input from which speed is worth an effort
 MAX_PLOGS = 64  # files of one run that are read, the newest
 _LOG_NAME = re.compile(
-    r"\.(log|txt|out|err|stdout|stderr|gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"
+    r"\.(log|txt|out|err|stdout|stderr|(?<!\.tar\.)gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"
 )
 _RANK_IN_NAME = re.compile(r"(?:rank|worker|node_rank|local_rank)[-_.]?(\d+)", re.IGNORECASE)
 _TORCHRUN = re.compile(r"[/\\]attempt_\d+[/\\](\d+)[/\\]std(?:out|err)\.log$")  # --log-dir: the rank on its host
@@ -57,7 +57,7 @@ def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
         elif os.path.exists(argument):
             found.append(log_file(argument, ""))
         else:
-            raise UsageError(Message("{path}: no such file", path=argument))
+            raise UsageError(Message("{path}: {reason}", path=argument, reason=missing_text()))
     distinct = {os.path.realpath(file.path) if file.path != "-" else "-": file for file in reversed(found)}
     return tuple(distinct.values())[::-1]
 

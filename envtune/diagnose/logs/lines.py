@@ -81,12 +81,6 @@ class Line:
     level: str = ""
 
 
-def clean(raw: bytes) -> str:
-    """Return the text of a line: invalid UTF-8 replaced, colours and carriage returns removed, cut at LINE_LIMIT."""
-    text = without_noise(raw[: 4 * LINE_LIMIT]).decode("utf-8", "replace").rstrip("\r\n")
-    return text.replace("\r", " ")[:LINE_LIMIT]
-
-
 def without_noise(block: bytes) -> bytes:
     """Return the block without colours, other terminal sequences and NUL bytes; its lines stay lines."""
     if b"\x1b" in block:

@@ -11,8 +11,9 @@ which is judged only once.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import accumulate
-from typing import FrozenSet, Iterable, Iterator, NamedTuple, Sequence, Set, Tuple, Union
+from typing import FrozenSet, Iterable, Iterator, Mapping, NamedTuple, Sequence, Set, Tuple, Union
 
 from envtune.diagnose.logs.lines import ERROR
 from envtune.diagnose.logs.window import PART
@@ -103,33 +104,47 @@ class _Query:
                 yield from numbers
 
 
+class _Index(NamedTuple):
+    """What is looked for: numbers of the expressions that require no literal, literals, and the queries they begin."""
+
+    always: Tuple[int, ...]
+    untemplated: Tuple[Tuple[Literal, int], ...]  # literals of which nothing is left in a template
+    uses: Mapping[_Literal, Sequence[Tuple[_Query, Tuple[FrozenSet[_Literal], ...]]]]
+
+
+@lru_cache(maxsize=4)  # the signatures of a catalogue are the same for every log of a process
+def _index_of(expressions: Tuple[Expression, ...]) -> _Index:
+    always: list[int] = []
+    untemplated: list[tuple[Literal, int]] = []
+    queries: dict[_Needs, _Query] = {}
+    for number, expression in enumerate(expressions):
+        literals = required_literals(expression.regex, expression.multiline)
+        collapsed = _needs(literals)
+        untemplated += [
+            (literal, number)
+            for conjunction, need in zip(literals, collapsed)
+            if not _selectivity(need[0])
+            for literal in conjunction[0]
+        ]
+        needs = tuple(need for need in collapsed if _selectivity(need[0]))
+        if needs:
+            queries.setdefault(needs, _Query(needs)).numbers.append(number)
+        if not literals:
+            always.append(number)
+    uses: dict[_Literal, list[tuple[_Query, tuple[FrozenSet[_Literal], ...]]]] = {}
+    for query in queries.values():
+        for first, *others in query.needs:
+            for literal in first:
+                uses.setdefault(literal, []).append((query, tuple(others)))
+    return _Index(tuple(always), tuple(untemplated), uses)
+
+
 class TemplateFilter:
     """Finds the lines that may match an expression; an expression that requires no literal may match any line."""
 
     def __init__(self, expressions: Iterable[Expression]) -> None:
         self._expressions = (*expressions, ANY_ERROR)
-        self._always: tuple[int, ...] = ()
-        self._untemplated: list[tuple[Literal, int]] = []  # literals of which nothing is left in a template
-        queries: dict[_Needs, _Query] = {}
-        for number, expression in enumerate(self._expressions):
-            literals = required_literals(expression.regex, expression.multiline)
-            collapsed = _needs(literals)
-            self._untemplated += [
-                (literal, number)
-                for conjunction, need in zip(literals, collapsed)
-                if not _selectivity(need[0])
-                for literal in conjunction[0]
-            ]
-            needs = tuple(need for need in collapsed if _selectivity(need[0]))
-            if needs:
-                queries.setdefault(needs, _Query(needs)).numbers.append(number)
-            if not literals:
-                self._always += (number,)
-        self._uses: dict[_Literal, list[tuple[_Query, tuple[FrozenSet[_Literal], ...]]]] = {}
-        for query in queries.values():
-            for first, *others in query.needs:
-                for literal in first:
-                    self._uses.setdefault(literal, []).append((query, tuple(others)))
+        self._always, self._untemplated, self._uses = _index_of(self._expressions)
         self._grams: dict[_Literal, set[int]] = {}
         self._seen = 0
         self._forget()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Iterator
 
 import pytest
-import yaml
 from helpers.examples import ROOT
 from helpers.faq import entries, found_in
+from helpers.yaml_text import load_yaml
 
 from envtune.diagnose.events.mentions import Mention, without_mentions
 from envtune.diagnose.rank import Resolution, resolve
@@ -21,19 +21,19 @@ def of_text(text: str) -> tuple[Resolution, tuple[Mention, ...]]:
 
 
 def mentions() -> Iterator[Any]:
-    for why, texts in yaml.safe_load((CASES / "mentions.yaml").read_text("utf-8")).items():
+    for why, texts in load_yaml((CASES / "mentions.yaml").read_text("utf-8")).items():
         for name, text in texts.items():
             yield pytest.param(why, text, id=f"{why}-{name}")
 
 
 def events() -> Iterator[Any]:
     for file in ("events.yaml", "issues.yaml"):
-        for name, case in yaml.safe_load((CASES / file).read_text("utf-8")).items():
+        for name, case in load_yaml((CASES / file).read_text("utf-8")).items():
             yield pytest.param(case["entry"], case["text"], id=name)
 
 
 def pages() -> Iterator[Any]:
-    for name, case in yaml.safe_load((CASES / "pages.yaml").read_text("utf-8")).items():
+    for name, case in load_yaml((CASES / "pages.yaml").read_text("utf-8")).items():
         yield pytest.param(case["text"], id=name)
 
 

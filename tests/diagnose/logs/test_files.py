@@ -83,6 +83,13 @@ def test_digits_in_a_name_that_are_no_date(tmp_path: Path) -> None:
     assert names(tmp_path, "") == ["plog-1_20241399000000000.log"]
 
 
+@pytest.mark.parametrize("name", ["host.tar.gz", "host.tgz", "host.json"])
+def test_a_recorded_host_in_a_directory_is_no_log(tmp_path: Path, name: str) -> None:
+    put(tmp_path, "train.log.gz")
+    put(tmp_path, name)
+    assert names(tmp_path, "") == ["train.log.gz"]
+
+
 def test_a_directory_without_logs_and_a_name_that_is_not_there(tmp_path: Path) -> None:
     put(tmp_path, "train.py", b"print()")
     for argument in ("", "nowhere.log"):
