@@ -44,7 +44,7 @@ types: $(VENV)/ready-dev ## mypy --strict
 
 docs: $(VENV)/ready-dev ## generate the pages and schemas of the catalogue
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py && $(VENV)/bin/python docs/readme_output.py && \
-	$(VENV)/bin/python docs/formats_output.py && $(VENV)/bin/python docs/reference.py && \
+	$(VENV)/bin/python docs/reference.py && \
 	$(VENV)/bin/python docs/pictures.py && $(VENV)/bin/python scripts/manual.py
 
 messages: $(VENV)/ready-dev ## collect the messages of the code and compile the Chinese catalogue
@@ -52,7 +52,7 @@ messages: $(VENV)/ready-dev ## collect the messages of the code and compile the 
 
 docs-check: $(VENV)/ready-dev ## whether they are up to date
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py --check && $(VENV)/bin/python docs/readme_output.py --check && \
-	$(VENV)/bin/python docs/formats_output.py --check && $(VENV)/bin/python docs/reference.py --check && \
+	$(VENV)/bin/python docs/reference.py --check && \
 	$(VENV)/bin/python docs/pictures.py --check && $(VENV)/bin/python scripts/manual.py --check
 
 site: ## build/site: the documentation as a site with search, in both languages

@@ -35,6 +35,8 @@ class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
                 (made / f"{name}.py").write_text(assemble(Path(self.root, "envtune", name)), "utf-8")
         for path in (Path(self.root, "checks"), Path(self.root, "playbooks"), *made.iterdir()):
             build_data["force_include"][str(path)] = f"envtune/_data/{path.name}"
+        # under the GPL, with its licence in it; `envtune fleet fix` has ansible-playbook read it
+        build_data["force_include"][str(Path(self.root, "ansible"))] = "envtune/_data/ansible"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was made for the build."""

@@ -31,8 +31,14 @@ from envtune.report.comparison import difference_json
 from envtune.report.comparison import json as comparison
 from envtune.report.comparison.schema import COMPARISON, DIFFERENCE
 from envtune.report.diagnosis import json as diagnosis
+from envtune.report.fleet import data as fleet
+from envtune.report.fleet.schema import FLEET
 from envtune.report.pages import reference
 from envtune.report.pages.entry import Entry, Section, head, label, sections
+from envtune.report.profile import json as profile
+from envtune.report.profile import measured, observed
+from envtune.report.profile.schema import PROFILE
+from envtune.report.scan import data as scan
 from envtune.report.schema import DIAGNOSIS_1, DIAGNOSIS_2, NPUS, POLICY_CHECK, REPORT_1, REPORT_2
 from envtune.report.words import SEVERITIES
 from envtune.schema import json_schema
@@ -74,8 +80,13 @@ _DOCUMENTS: Mapping[str, tuple[str, Record]] = {
     "report": (check_json.SCHEMAS[1], REPORT_1),
     "report-2": (check_json.SCHEMAS[2], REPORT_2),
     "npu": (npu.SCHEMA, NPUS),
+    "profile": (profile.SCHEMA, PROFILE),
+    "observation": (observed.SCHEMA, observed.OBSERVATION),
+    "scan": (scan.SCHEMA, scan.SCAN),
+    "bench": (measured.SCHEMA, measured.BENCH),
     "comparison": (comparison.SCHEMA, COMPARISON),
     "difference": (difference_json.SCHEMA, DIFFERENCE),
+    "fleet": (fleet.SCHEMA, FLEET),
     "diagnosis": (diagnosis.SCHEMAS[1], DIAGNOSIS_1),
     "diagnosis-2": (diagnosis.SCHEMAS[2], DIAGNOSIS_2),
 }

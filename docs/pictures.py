@@ -47,7 +47,7 @@ def pictures() -> dict[str, str]:
     with readme_output.workplace():
         for name, (words, shown) in PICTURES.items():
             for lang, suffix in (("en", ""), ("zh", "-zh")):
-                output = readme_output.printed([*words.split(), "--color", "always"], lang)
+                output = readme_output.printed([*words.split(), "--color", "always"], lang, shown)
                 text = f"\x1b[2m$\x1b[0m \x1b[1m{shown}\x1b[0m\n{output.rstrip()}"
                 for theme in THEMES:
                     made[f"{name}{suffix}-{theme}.svg"] = drawn(text, shown, THEMES[theme])

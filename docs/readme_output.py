@@ -20,10 +20,14 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Iterator, Mapping
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -31,6 +35,7 @@ BLOCK = re.compile(
     r"(<!-- output: (?P<words>[^|\n]+?)(?: \| (?P<shown>[^\n]+?))? -->\n)(.*?)(<!-- /output -->)", re.DOTALL
 )
 WIDTH = "80"
+KINDS = {"json": "json", "sarif": "json", "junit": "xml", "markdown": "markdown"}  # of --format: the block's language
 SAME = {"started": "2026-11-20T08:00:00Z", "seconds": 0.2}  # what differs from run to run
 SETTINGS = {"COLUMNS": WIDTH, "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
 LEFT_OUT = ("ENVTUNE_POLICY", "ENVTUNE_STATE", "FORCE_COLOR", "LANGUAGE")
@@ -57,15 +62,16 @@ def _block(found: re.Match[str], lang: str) -> str:
     words = shlex.split(found["words"])
     options = dict(word.split("=", 1) for word in words if re.match("(lines|json)=", word))
     arguments = [word for word in words if not re.match("(lines|json)=", word)]
-    output = printed(arguments, lang)
-    kind = "text"
+    output = printed(arguments, lang, found["shown"] or "")
+    kind = next((KINDS[word] for word in arguments if word in KINDS), "text")
     if "json" in arguments:
-        kind, output = "json", _document(output, options.get("json", ""))
+        output = _document(output, options.get("json", ""))
     lines = output.rstrip("\n").splitlines()
     most = int(options.get("lines", len(lines)))
     lines = lines if len(lines) <= most else [*lines[:most], "..."]
     shown = [f"$ {found['shown']}"] if found["shown"] and kind == "text" else []
-    return "\n".join([f"```{kind}", *shown, *lines, "```", ""])
+    fence = "````" if "```" in output else "```"
+    return "\n".join([f"{fence}{kind}", *shown, *lines, fence, ""])
 
 
 def _document(output: str, keys: str) -> str:
@@ -79,14 +85,19 @@ def _document(output: str, keys: str) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2)
 
 
-def printed(arguments: list[str], lang: str) -> str:
-    """Standard output of `envtune` with these arguments, in the current directory."""
+def printed(arguments: list[str], lang: str, shown: str) -> str:
+    """Standard output of `envtune` with these arguments, in the current directory.
+
+    Where the page shows another command, without --snapshot, it is what that prints on the host itself.
+    """
     from helpers.command_line import run
 
-    done = run(*arguments, "--lang", lang)
+    on_the_host = mock.patch("envtune.cli.options.recorded_name", return_value="")
+    with on_the_host if shown and "--snapshot" not in shown else contextlib.nullcontext():
+        done = run(*arguments, "--lang", lang)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
-    if done.exit_code in (2, 70):
+    if done.exit_code in (2, 70) and not done.stdout:  # 2 is also what Nagios calls critical
         raise ValueError(f"envtune {shlex.join(arguments)}: {done.stderr}")
     return str(done.stdout)
 
@@ -103,7 +114,8 @@ def workplace() -> Iterator[None]:
             os.environ.pop(name, None)
         os.chdir(folder)
         try:
-            yield
+            with mock.patch("envtune.audit.time", SimpleNamespace(**{**vars(time), "monotonic": lambda: 0.0})):
+                yield  # a report takes no time
         finally:
             os.chdir(here)
             os.environ.clear()
@@ -137,7 +149,32 @@ def write_files(folder: Path) -> None:
             data["environ"]["HCCL_CONNECT_TIMEOUT"] = "120"
         _write(folder / "hosts" / f"{name}.json", name, data)
     (folder / "train.log").write_bytes((DOCS / "examples" / "train.log").read_bytes())
+    shutil.copytree(DOCS / "examples" / "launch", folder / "launch")
     rank_cases.write("killed-rank-by-torchrun", folder)
+    _write_profile(folder)
+
+
+def _write_profile(folder: Path) -> None:
+    """`prof`: four ranks, of which the host of one dispatches slowly; node20, with settings left from debugging."""
+    from helpers import profiles
+    from helpers.recorded import host_data
+
+    node20 = host_data("910b-openeuler2203-cann82")
+    for path in node20["files"]:
+        if path.endswith("/scaling_governor"):
+            node20["files"][path] = "powersave\n"
+    node20["environ"].update(TASK_QUEUE_ENABLE="0", ASCEND_GLOBAL_LOG_LEVEL="0")
+    _write(folder / "node20.json", "node20", node20)
+    compiled = [["acl", "aclopCompileAndExecute", 6200, 19, 326, 210, 900, 1]]
+    for rank, parts in enumerate([(42, 46, 12), (41, 48, 11), (43, 4, 53), (42, 45, 13)]):
+        rows = [
+            ["TransData", "AI_VECTOR_CORE", 57, 1600, 6, 28, 71, 3.8],
+            ["MatMulV2", "AI_CORE", 8, 40400, 1, 2, 3, 96],
+        ]
+        files = {"op_statistic.csv": profiles.table(profiles.STATISTIC, rows)}
+        if rank == 2:
+            files["api_statistic.csv"] = profiles.table(profiles.API, compiled)
+        profiles.write_rank(folder / "prof", rank, [profiles.step_row(*parts)], files=files)
 
 
 def _write(path: Path, name: str, data: Mapping[str, Any]) -> None:

@@ -105,19 +105,28 @@ _STATUS = re.compile(
 def _commands(lang: str) -> Iterator[str]:
     group: Any = typer.main.get_command(app)
     with group.make_context("envtune", ["--lang", lang], resilient_parsing=True) as context:
-        verbs = {verb: group.get_command(context, verb) for verb in group.list_commands(context)}
+        verbs = dict(_verbs(group, context))
         yield from (_COMMAND_COLUMNS.to(lang), "|---|---|")
         for verb, command in verbs.items():
-            yield f"| [{verb}](#{verb}) | {_cell(_paragraphs(command.help)[0])} |"
+            yield f"| [{verb}](#{verb.replace(' ', '-')}) | {_cell(_paragraphs(command.help)[0])} |"
         yield from ("", f"## {_GLOBAL.to(lang)}", "", *_options(group, context, lang))
         yield from ("", f"## {_STATUSES.to(lang)}", "", _ABOUT_STATUS.to(lang), "")
         yield from (_STATUS_COLUMNS.to(lang), "|---|---|")
         for verb, command in verbs.items():
             found = _STATUS.search(" ".join(_paragraphs(command.help)))
             if found:
-                yield f"| [{verb}](#{verb}) | {_cell(found[1])} |"
+                yield f"| [{verb}](#{verb.replace(' ', '-')}) | {_cell(found[1])} |"
         for verb, command in verbs.items():
             yield from ("", f"## {verb}", "", *_command(verb, command, context, lang))
+
+
+def _verbs(group: Any, context: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every verb, and behind one that has verbs of its own those: `fleet`, `fleet audit`."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield before + name, command
+        if hasattr(command, "list_commands"):
+            yield from _verbs(command, context, f"{before}{name} ")
 
 
 def _command(verb: str, command: Any, parent: Any, lang: str) -> Iterator[str]:

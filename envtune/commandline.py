@@ -30,7 +30,7 @@ class WithheldError(Exception):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.reason: Text = Message("no command is shown, because of this name: {name}", name=name)
+        self.reason: Text = Message("write the command by hand: {name} is not safe to paste", name=name)
 
 
 def quoted(name: str) -> str:
@@ -56,6 +56,11 @@ def line(words: Iterable[str]) -> str:
     return " ".join(map(quote, words))
 
 
+def with_catalogs(command: str, catalogs: Iterable[str]) -> str:
+    """Return a command of envtune with the directories of --catalog: without them it knows no entry of theirs."""
+    return " ".join([command, *(quote(word) for directory in catalogs for word in ("--catalog", directory))])
+
+
 def checked(command: Union[str, Text]) -> Union[str, Text]:
     """Return the command, or why it is not shown."""
     if isinstance(command, Text) or is_visible(command):
@@ -67,16 +72,18 @@ def for_this_host(command: str, same_user: bool = False) -> str:
     """Return a line that starts envtune with the program by its path, where its name alone would not start this one.
 
     That is so for a virtual environment and the one file, and for sudo also below /usr/local. `same_user` is for lines
-    about the journal: whoever came by sudo needs it again. Lines for another host keep the name.
+    about the journal: whoever came by sudo needs it again. Lines for another host keep the name. Of several commands
+    the last one is envtune's.
     """
-    found = _OWN.match(command)
+    first, joint, own = command.rpartition(" && ")
+    found = _OWN.match(own)
     if found is None or not is_program:
         return command
     sudo = found[1] or ("sudo " if same_user and os.geteuid() == 0 and "SUDO_UID" in os.environ else "")
     named = shutil.which("envtune", path=_PATH_OF_SUDO if sudo else None)
     if named is not None and os.path.realpath(named) == os.path.realpath(sys.argv[0]):
-        return f"{sudo}envtune{command[found.end() :]}"
-    return f"{sudo}{' '.join(map(quote, own_program()))}{command[found.end() :]}"
+        return f"{first}{joint}{sudo}envtune{own[found.end() :]}"
+    return f"{first}{joint}{sudo}{' '.join(map(quote, own_program()))}{own[found.end() :]}"
 
 
 def own_program() -> list[str]:

@@ -10,6 +10,7 @@
     |   +-- TimedOut        it did not answer within its deadline
     |   +-- Unreadable      it is there and makes no sense (not text, not a regular file, I/O error)
     |   +-- NotRecorded     the snapshot does not say whether it is there
+    |   +-- Elsewhere       it is on another machine, of which nothing was read
     +-- PlanError           a plan file is malformed or asks for what envtune never does (exit 2)
     +-- Skipped             an action has nothing to propose, and why
     +-- Verdict             a probe's own statement about its check
@@ -23,7 +24,8 @@ handles a live kernel and a recorded host with the same `except OSError`.
 from __future__ import annotations
 
 import errno
-from typing import Mapping, Sequence, Union
+import os
+from typing import Mapping, Optional, Sequence, Union
 
 from envtune.messages import N_, Joined, Literal, Message, Text
 from envtune.ranges import NumberTooLongError
@@ -105,8 +107,15 @@ class Unreadable(HostError):
     """There, and not what it should be."""
 
 
+BEGINNING_ONLY = "only its beginning was recorded"
+
+
 class NotRecorded(HostError):
     """The snapshot is silent about it."""
+
+
+class Elsewhere(HostError):
+    """On a machine of which nothing was read: where the job of a launch file will run."""
 
 
 class Skipped(EnvtuneError):
@@ -152,8 +161,12 @@ def host_error_text(error: HostError) -> Text:
         return Message("{path} cannot be read by this user", path=path)
     if isinstance(error, TimedOut):
         return Message("{path} did not respond ({detail})", path=path, detail=error.detail)
+    if isinstance(error, NotRecorded) and error.detail == BEGINNING_ONLY:
+        return Message("only the beginning of {path} is in the snapshot", path=path)
     if isinstance(error, NotRecorded):
         return Message("{path} is not in the snapshot", path=path)
+    if isinstance(error, Elsewhere):
+        return Message("{path} is on the job's host, which was not read", path=path)
     return Message("{path} cannot be parsed: {detail}", path=path, detail=error.detail)
 
 
@@ -167,6 +180,9 @@ def internal_error_text(error: Exception) -> Text:
     return Message("envtune itself failed here: {kind}: {error}", kind=type(error).__name__, error=error)
 
 
+NO_MEMORY = Message("not enough memory to read it")
+
+
 def failure_text(error: Exception) -> Text:
     """Return why something that was to be read is unknown, whatever was raised while it was read."""
     if isinstance(error, HostError):
@@ -176,10 +192,12 @@ def failure_text(error: Exception) -> Text:
     if isinstance(error, NumberTooLongError):
         return long_number_text(error)
     if isinstance(error, MemoryError):
-        return Message("not enough memory to read it")
+        return NO_MEMORY
     return internal_error_text(error)
 
 
+_MISSING = N_("No such file or directory")
+_NO_DIRECTORY = N_("Not a directory")
 SYSTEM_ERRORS: Mapping[str, str] = {  # what the system says, by the name of errno
     "EACCES": N_("Permission denied"),
     "EPERM": N_("Operation not permitted"),
@@ -189,10 +207,31 @@ SYSTEM_ERRORS: Mapping[str, str] = {  # what the system says, by the name of err
     "EBUSY": N_("Device or resource busy"),
     "EINVAL": N_("Invalid argument"),
     "EIO": N_("Input/output error"),
-    "ENOENT": N_("No such file or directory"),
-    "ENOTDIR": N_("Not a directory"),
+    "ENOENT": _MISSING,
+    "ENOTDIR": _NO_DIRECTORY,
     "EISDIR": N_("Is a directory"),
 }
+
+
+def missing_text() -> Text:
+    """Return what the system says about a path at which nothing is."""
+    return Message(_MISSING)
+
+
+def no_directory_text(path: str) -> Optional[Text]:
+    """Return what the system says about a path that has to be a directory; None where it is one."""
+    if os.path.isdir(path):
+        return None
+    return Message(_NO_DIRECTORY) if os.path.lexists(path) else missing_text()
+
+
+def missing_parent_text(path: str) -> Optional[Text]:
+    """Return that the directory of a file that is to be written does not exist; None where it exists."""
+    parent = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(parent):
+        return None
+    template = N_("{path} is not a directory") if os.path.lexists(parent) else N_("the directory {path} does not exist")
+    return Message(template, path=parent)
 
 
 def system_error_text(error: OSError) -> Text:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, Sequence
 
-from envtune.messages import N_, Literal, Message, Text, clauses
+from envtune.messages import N_, Literal, Message, Text, alternatives, clauses
 from envtune.model import Expectation, Reading
 
 Matcher = Callable[[Any, Any], bool]
@@ -41,14 +41,12 @@ QUANTIFIERS = ("all", "any", "same")
 
 _TEMPLATES: Mapping[str, str] = {
     "ne": N_("anything except {value}"),
-    "in": N_("one of {value}"),
     "not_in": N_("none of {value}"),
     "lt": N_("less than {value}"),
     "le": N_("at most {value}"),
     "gt": N_("more than {value}"),
     "ge": N_("at least {value}"),
-    "contains": N_("contains {value}"),
-    "matches": N_("matches {value}"),
+    "contains": N_("{value} among them"),
 }
 
 
@@ -75,11 +73,24 @@ def _describe_one(key: str, operand: Any, show: Callable[[Any], str]) -> Text:
         return Message("at least one: {inner}", inner=describe(operand, show))
     if key == "same":
         return Message("the same everywhere")
-    if key == "in" and len(operand) == 1:
-        return Literal(show(operand[0]))
+    if key == "in":
+        return alternatives(show(value) for value in operand)
+    if key == "matches":
+        return _pattern_text(str(operand))
     if key == "empty":
         return Message("none") if operand else Message("at least one")
     return Message(_TEMPLATES[key], value=show(operand)) if key in _TEMPLATES else Literal(show(operand))
+
+
+def _pattern_text(pattern: str) -> Text:
+    """Return a regular expression in words: one for a version and what follows it is that version."""
+    version = re.sub(r"\(\\\.\.\*\)\?$", "", pattern).replace("\\.", ".")
+    return Literal(version) if re.fullmatch(r"[\w.-]+", version) else Message("a value like {value}", value=pattern)
+
+
+def in_unit(unit: str) -> Callable[[Any], str]:
+    """Return what writes a value of an expectation with its unit; without one, as it is."""
+    return (lambda value: f"{value_text(value)} {unit}") if unit else value_text
 
 
 def matchers(expect: Expectation) -> Expectation:

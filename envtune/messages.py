@@ -132,6 +132,14 @@ def clauses(parts: Iterable[Text | str]) -> Joined:
     return Joined(parts, Message("; "))
 
 
+def alternatives(parts: Iterable[Text | str]) -> Text:
+    """Return names of which one is meant: `a, b or c`."""
+    named: list[Text] = [part if isinstance(part, Text) else Literal(part) for part in parts]
+    if len(named) < 2:
+        return enumerated(named)
+    return Message("{first} or {last}", first=enumerated(named[:-1]), last=named[-1])
+
+
 def nearest(word: str, known: Iterable[str]) -> list[str]:
     """Return at most three known names that look like `word`, the best first; letter case does not count."""
     import difflib

@@ -28,7 +28,7 @@ class Outcome(str, Enum):
 
 
 class Severity(str, Enum):
-    """How much a failed check matters; `rank` orders them."""
+    """How much a failed check matters; `rank` orders them, from 0 for info to 4 for critical."""
 
     INFO = "info"
     LOW = "low"
@@ -36,10 +36,8 @@ class Severity(str, Enum):
     HIGH = "high"
     CRITICAL = "critical"
 
-    @property
-    def rank(self) -> int:
-        """0 for info up to 4 for critical."""
-        return list(Severity).index(self)
+    def __init__(self, _: str) -> None:
+        self.rank = len(type(self).__members__)  # of those before it
 
 
 class Command(NamedTuple):
@@ -372,6 +370,13 @@ class Disk(NamedTuple):
     free: int
 
 
+class Fixes(NamedTuple):
+    """What `envtune fix` would do about the findings: the checks that it fixes, and why it does not fix others."""
+
+    checks: Optional[tuple[str, ...]]  # None: nobody asked
+    refused: Mapping[str, Text] = {}
+
+
 class Report(NamedTuple):
     """One run of `check` over one host."""
 
@@ -384,6 +389,7 @@ class Report(NamedTuple):
     fixable: Optional[tuple[str, ...]] = None  # checks whose findings `envtune fix` would fix; None: nobody asked
     policy: Mapping[str, str] = {}  # `file` and `profile` of the policy in use
     catalogs: tuple[str, ...] = ()  # the directories of --catalog
+    snapshot: str = ""  # of a recorded host: the file, as it was named
 
 
 class FixOptions(NamedTuple):

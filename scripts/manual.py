@@ -122,6 +122,8 @@ def _command(command: Any, verb: str, parent: Any) -> Iterator[str]:
         yield f".B envtune {_text(verb)}\n{words}\n.PP"
         yield from _paragraphs(command.help or "")
         yield from _parameters(command, context)
+        for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+            yield from _command(command.get_command(context, name), f"{verb} {name}", context)
 
 
 def _parameters(command: Any, context: Any) -> Iterator[str]:

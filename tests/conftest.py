@@ -11,6 +11,8 @@ from typing import Any, Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.helpers.stores import close_stores
+
 # How long a busy machine takes to draw an example or to run one says nothing about what is tested. `make test` tries
 # the same few examples every time, so that it is never red by chance; `make test-all` searches
 # (--hypothesis-profile=search).
@@ -65,3 +67,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests in several processes are no runs on one host, nor are those of fixtures of whole modules."""
     os.environ["ENVTUNE_HOST_LOCK"] = str(tmp_path_factory.getbasetemp() / "envtune.lock")
+
+
+@pytest.fixture(autouse=True)
+def _stores_are_closed() -> Generator[None, None, None]:
+    yield
+    close_stores()

@@ -7,12 +7,16 @@ among them) and the catalogue: checks, FAQ entries, error codes and playbooks.
 from __future__ import annotations
 
 import re
-from typing import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Iterator, Sequence
 
 import pytest
-import yaml
 from babel.messages.pofile import read_po
 from helpers.examples import ROOT
+from helpers.yaml_text import load_yaml
+
+from envtune.report.layout import beginnings, display_width, fits
 
 CATALOGUE = ROOT / "envtune" / "locale" / "zh" / "LC_MESSAGES" / "envtune.po"
 ENGLISH = [
@@ -49,6 +53,7 @@ ENGLISH = [
     (r", too\b", "also, as well"),
     (r"\bof ours\b|\bour own\b|\bours\b", "envtune's"),
     (r"\bthere is (no|none)\b", "no, missing"),
+    (r"\bother reasons\b|\botherwise like\b|\bdoes not say\b", "the reason; as on most hosts; does not mention"),
     (r"\b2 usage[,.; ](?!error)", "2 usage error"),
 ]
 CHINESE = [
@@ -56,7 +61,8 @@ CHINESE = [
     (r"其下的主机", "宿主机"),
     (r"空无一物|告终|元凶|点名|无声失效|悄然", "平实的说法"),
     (r"作业(?!调度|系统)(?<!Slurm 作业)", "任务"),
-    (r"[一-鿿] ?[,;] ?[一-鿿]", "全角标点"),
+    (r"[一-鿿] ?[,;:?!] ?[一-鿿]", "全角标点"),
+    (r"[一-鿿] ?\((?=[一-鿿])|(?<=[一-鿿])\) ?[一-鿿]|\([^()\n]*[一-鿿][^()\n]*\)", "全角括号"),
     (r"\d %", "数字与百分号之间不留空格"),
     (r"您", "你，或不写主语"),
     (r"发行包", "软件包"),
@@ -73,31 +79,33 @@ def bilingual(node: object) -> Iterator[tuple[str, str]]:
             yield from bilingual(value)
 
 
-def catalogue_texts() -> Iterator[tuple[str, str, str]]:
-    """Place, language and text of every text in the catalogue's files."""
-    for path in sorted(path for folder in ("checks", "playbooks") for path in (ROOT / folder).rglob("*.yaml")):
-        place = str(path.relative_to(ROOT))
-        for lang, text in bilingual(yaml.load(path.read_text("utf-8"), Loader=yaml.CSafeLoader)):
-            yield place, lang, text
+@cache
+def files() -> Sequence[tuple[Path, object]]:
+    """Every file of the catalogue and what it holds."""
+    paths = sorted(path for folder in ("checks", "playbooks") for path in (ROOT / folder).rglob("*.yaml"))
+    return [(path, load_yaml(path.read_text("utf-8"))) for path in paths]
 
 
-def messages() -> Iterator[tuple[str, str]]:
+@cache
+def messages() -> Sequence[tuple[str, str]]:
     """English and Chinese of every message of the code."""
     with CATALOGUE.open("rb") as file:
-        for message in read_po(file, locale="zh"):
-            if message.id:
-                yield str(message.id), str(message.string)
+        return [(str(message.id), str(message.string)) for message in read_po(file, locale="zh") if message.id]
 
 
-def texts(lang: str) -> list[tuple[str, str]]:
-    """Place and text of everything that users read in one language."""
-    found = [(place, text) for place, language, text in catalogue_texts() if language == lang]
-    return found + [("message", pair[lang == "zh"]) for pair in messages()]
+@cache
+def texts(lang: str) -> Sequence[tuple[str, str]]:
+    """Place and text of everything that users read in one language, with X for what is filled in."""
+    found = [
+        (str(path.relative_to(ROOT)), text) for path, node in files() for of, text in bilingual(node) if of == lang
+    ]
+    found += [("message", pair[lang == "zh"]) for pair in messages()]
+    return [(place, re.sub(r"\{[^}]*\}", "X", text) if lang == "en" else text) for place, text in found]
 
 
 @pytest.mark.parametrize(("words", "instead"), ENGLISH, ids=[row[1] for row in ENGLISH])
 def test_english(words: str, instead: str) -> None:
-    found = [(place, text) for place, text in texts("en") if re.search(words, re.sub(r"\{[^}]*\}", "X", text))]
+    found = [(place, text) for place, text in texts("en") if re.search(words, text)]
     assert not found, f"write: {instead}"
 
 
@@ -114,9 +122,31 @@ def test_every_message_is_in_both_languages() -> None:
     assert (missing, fields) == ([], [])
 
 
+def check_entries() -> Iterator[dict[str, Any]]:
+    """The checks of the catalogue as their files hold them."""
+    for _, entry in files():
+        if isinstance(entry, dict) and "probe" in entry:
+            yield entry
+
+
+def test_a_check_says_in_its_title_one_thing_that_is_wrong() -> None:
+    """In one line of a report of 80 columns; of several outcomes the title is what they have in common."""
+    titles = [(entry["id"], lang, entry["title"][lang]) for entry in check_entries() for lang in ("en", "zh")]
+    assert len(titles) > 150
+    assert [row for row in titles if re.search(r"\bn?or\b|或", row[2])] == []
+    assert [row for row in titles if display_width(row[2]) > 61] == []
+
+
+def test_a_remedy_begins_with_a_sentence_that_two_lines_hold() -> None:
+    """What a report of 80 columns shows after `do:` where no line to paste fixes the problem; it is never cut."""
+    remedies = ((entry["id"], lang, entry["remedy"][lang]) for entry in check_entries() for lang in ("en", "zh"))
+    first = [(id_, lang, list(beginnings(text))[-1]) for id_, lang, text in remedies]
+    assert len(first) > 150
+    assert [row for row in first if not fits(("do: ", "处理：")[row[1] == "zh"] + row[2], 80 - 19, 2)] == []
+
+
 def test_a_title_has_one_sentence_and_no_full_stop() -> None:
-    for path in sorted((ROOT / "checks").rglob("*.yaml")):
-        entry = yaml.load(path.read_text("utf-8"), Loader=yaml.CSafeLoader)
+    for path, entry in files():
         title = entry.get("title") if isinstance(entry, dict) else None
         if isinstance(title, dict):
             assert not title["en"].endswith(".") and not title["zh"].endswith("。"), path

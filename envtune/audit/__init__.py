@@ -13,7 +13,7 @@ from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence, Un
 
 from envtune import expect
 from envtune.audit.applicability import excluded
-from envtune.audit.remedies import commands_for
+from envtune.audit.remedies import commands_for, with_refusals
 from envtune.catalog import Catalogue, load
 from envtune.catalog import select as select_checks
 from envtune.context import Context
@@ -21,6 +21,7 @@ from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, describ
 from envtune.context.registry import find_probe
 from envtune.context.worker import Worker, no_answer
 from envtune.errors import (
+    NO_MEMORY,
     Denied,
     HostError,
     NotApplicable,
@@ -30,9 +31,9 @@ from envtune.errors import (
     long_number_text,
 )
 from envtune.host import Host, LocalHost
-from envtune.job.target import TargetOptions
+from envtune.job.target import Target, TargetOptions
 from envtune.messages import Message, Text
-from envtune.model import Check, Command, Evidence, Fact, Finding, Outcome, Reading, Report, Severity, Source
+from envtune.model import Check, Command, Evidence, Fact, Finding, Fixes, Outcome, Reading, Report, Severity, Source
 from envtune.ranges import NumberTooLongError, join_subjects
 from envtune.records import NamedTuple
 
@@ -64,13 +65,13 @@ class FactsRead(NamedTuple):
 
 
 class FixesRead(NamedTuple):
-    """The checks whose findings `envtune fix` would fix."""
+    """What `envtune fix` would do."""
 
-    checks: tuple[str, ...]
+    fixes: Fixes
 
 
 Event = Union[TargetRead, Began, Found, FixesRead, FactsRead]
-FindFixes = Callable[[Context, Sequence[Finding]], "tuple[str, ...]"]  # fix.fixable: this layer knows no plan
+FindFixes = Callable[[Context, Sequence[Finding]], Fixes]  # fix.fixable: this layer knows no plan
 MoreFacts = Callable[[Context], "tuple[Fact, ...]"]
 
 _DIGITS = re.compile(r"\d+")
@@ -176,7 +177,7 @@ def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] 
     target: Mapping[str, Source] = {}
     facts: tuple[Fact, ...] = ()
     findings: list[Finding] = []
-    fixable: Optional[tuple[str, ...]] = None
+    fixes = Fixes(None)
     for event in judged:
         if isinstance(event, Began) and progress is not None:
             progress(event.check)
@@ -185,11 +186,12 @@ def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] 
         elif isinstance(event, TargetRead):
             target = event.target
         elif isinstance(event, FixesRead):
-            fixable = event.checks
+            fixes = event.fixes
         elif isinstance(event, FactsRead):
             facts = event.facts
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began if host.live else host.now))
-    return Report(host.name, started, time.monotonic() - clock, target, facts, tuple(findings), fixable)
+    found = with_refusals(findings, fixes.refused)
+    return Report(host.name, started, time.monotonic() - clock, target, facts, found, fixes.checks)
 
 
 def audit(checks: Iterable[Check], context: Context, progress: Optional[Progress] = None) -> tuple[Finding, ...]:
@@ -247,8 +249,7 @@ def _examined(check: Check, context: Context) -> tuple[Finding, ...]:
         if fact is not None:
             outcome = Outcome.NOTAPPLICABLE if known else Outcome.UNKNOWN
             return (_single(check, severity, outcome, reason, Evidence(fact.source, fact.value or "")),)
-        readings = tuple(find_probe(check.probe)(context, **check.arguments))
-        return _judge(check, severity, readings, context)
+        return _judge(check, severity, _readings(check, context), context)
     except NotApplicable as verdict:
         evidence = Evidence(verdict.source, _cut(verdict.text))
         return (_single(check, severity, Outcome.NOTAPPLICABLE, verdict.reason, evidence),)
@@ -260,13 +261,35 @@ def _examined(check: Check, context: Context) -> tuple[Finding, ...]:
         needs_privilege = isinstance(error, Denied)
         return (_single(check, severity, Outcome.UNKNOWN, host_error_text(error), evidence, needs_privilege),)
     except MemoryError:
-        return (unanswered(check, Message("not enough memory to read it")),)
+        return (unanswered(check, NO_MEMORY),)
     except NumberTooLongError as error:
         return (_single(check, severity, Outcome.UNKNOWN, long_number_text(error), Evidence(check.probe, str(error))),)
     except Exception as error:  # our fault: say so, and go on with the other checks
         return (
             _single(check, severity, Outcome.ERROR, internal_error_text(error), Evidence(check.probe, repr(error))),
         )
+
+
+def _readings(check: Check, context: Context) -> Sequence[Reading]:
+    """Return what the probe reads, without what is about variables that a launch file leaves to whoever starts it.
+
+    Raises NotApplicable where all is, and what the probe raises.
+    """
+    environment = context.target.environment
+    try:
+        readings = tuple(find_probe(check.probe)(context, **check.arguments))
+    except Undetermined as verdict:
+        if _is_left_open(verdict.reason, context.target):
+            raise NotApplicable(verdict.reason, verdict.source, verdict.text) from None
+        raise
+    own = [reading for reading in readings if not _is_left_open(reading.reason, context.target)]
+    if readings and not own and environment.unknown_by_default is not None:
+        raise NotApplicable(environment.unknown_by_default, environment.description)
+    return own
+
+
+def _is_left_open(reason: Optional[Text], target: Target) -> bool:
+    return target.environment.left_open and reason is not None and reason is target.environment.unknown_by_default
 
 
 def severity_of(check: Check, context: Context, value: object = None) -> Severity:

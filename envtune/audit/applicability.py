@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
+from envtune.audit.subjects import fact_text
 from envtune.context import Facts
-from envtune.messages import Literal, Message, Text, in_context
+from envtune.messages import Literal, Message, Text, alternatives, in_context
 from envtune.model import Fact
 
 # A fact with a value that most checks exclude, in words.
 _EXCLUDED: Mapping[tuple[str, str], Text] = {
     ("ascend", "false"): Message("this host has no Ascend NPU, driver or CANN"),
+    ("ascend", "unread"): Message("about the job's host, which was not read"),
     ("ascend_job", "false"): Message("no job for NPUs, and no Ascend component on this host"),
     ("cann_generation", "none"): Message("CANN is not installed"),
     ("container", "true"): Message("this is a container"),
@@ -31,7 +33,7 @@ def excluded(applies: Mapping[str, Any], facts: Facts) -> tuple[Optional[Fact], 
         fact = facts[name]
         if fact.value is None:
             reason = fact.reason or Literal("-")
-            return fact, Message("{name} unknown: {reason}", name=fact.name, reason=reason), False
+            return fact, Message("{name} unknown: {reason}", name=fact_text(fact.name), reason=reason), False
         if not _meets(required, fact.value):
             reason = _EXCLUDED.get((name, fact.value)) or Message(
                 "{name} is {value}; this check applies to {required}",
@@ -59,5 +61,5 @@ def _required_text(required: Any) -> Text:
     if isinstance(required, Mapping):
         return in_context("applies", "anything except {value}", value=_required_text(required["not"]))
     if isinstance(required, (list, tuple)):
-        return Literal(" | ".join(_scalar(option) for option in required))
+        return alternatives(_scalar(option) for option in required)
     return Literal(_scalar(required))

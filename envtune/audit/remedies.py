@@ -9,14 +9,14 @@ value is quoted for the shell.
 from __future__ import annotations
 
 import re
-from typing import Iterator, Mapping, Optional, Sequence
+from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.audit.applicability import excluded
 from envtune.commandline import WithheldError, checked, for_this_host, line, quoted
 from envtune.context import Context
 from envtune.errors import HostError, Skipped, Verdict
 from envtune.messages import Message, Text
-from envtune.model import Check, Command, Reading
+from envtune.model import Check, Command, Finding, Reading
 
 MAX_SUBJECTS = 6  # of one finding, for which lines are shown
 _FIELD = re.compile(r"\{([a-z_]+)\}")
@@ -29,7 +29,7 @@ _SUBJECTS = (
 _PYTHON = re.compile(r"(?<![\w./-])python3(?= -[cm] )")
 _MEANS_PYTHON3 = ("torch.interpreter", "python.pip_command")  # there the question is what `python3` means
 _OF_A_SHELL = re.compile(r"(?:export|unset|source) ")
-_ENVTUNE = re.compile(r"(?:sudo |\{sudo\})?envtune (?:fix|check) ")
+_ENVTUNE = re.compile(r"(?<![\w/.-])envtune (?:fix|check) ")
 
 
 def commands_for(check: Check, context: Context, group: Sequence[Reading]) -> tuple[Command, ...]:
@@ -42,18 +42,49 @@ def commands_for(check: Check, context: Context, group: Sequence[Reading]) -> tu
     return tuple(sorted(shown, key=lambda command: command.kind != "fix"))
 
 
+def names_fix(finding: Finding) -> bool:
+    """Return whether a line says to run `envtune fix` about the finding."""
+    return any(_is_fix(command, finding.id) for command in finding.commands)
+
+
+def with_refusals(findings: Iterable[Finding], refused: Mapping[str, Text]) -> tuple[Finding, ...]:
+    """Return the findings with, for a line that `envtune fix` would refuse here, its reason in place of the line."""
+    return tuple(
+        _with_refusal(finding, refused[finding.id]) if finding.id in refused and names_fix(finding) else finding
+        for finding in findings
+    )
+
+
+def _with_refusal(finding: Finding, reason: Text) -> Finding:
+    refusal = Command("fix", Message("envtune fix cannot do it: {reason}", reason=reason))
+    made = (
+        refusal if _is_fix(command, finding.id) and not _is_met(command, reason) else command
+        for command in finding.commands
+    )
+    return finding._replace(commands=tuple(dict.fromkeys(made)))
+
+
+def _is_fix(command: Command, check: str) -> bool:
+    """Return whether the line runs `envtune fix` with nothing that the plan of a report does not know (--peer)."""
+    line = command.line if isinstance(command.line, str) else ""
+    return "--peer" not in line and re.search(rf"envtune\S* fix {re.escape(check)}(?!\S)", line) is not None
+
+
+def _is_met(command: Command, reason: Text) -> bool:
+    """Return whether the line first does what the reason asks for, as the installation of pip."""
+    first, joined, _ = str(command.line).partition(" && ")
+    return bool(joined) and first.removeprefix("sudo ") in reason.en
+
+
 def _filled(check: Check, context: Context, reading: Reading) -> Iterator[Command]:
     known = _fields(check, context, reading)
     for kind, text in _templates(check, context):
         assert isinstance(text, str)
         if all(name in known for name in _FIELD.findall(text)):
-            refusal = _pip_refusal(context) if "{pip}" in text else None
-            if refusal is not None:
-                yield Command(kind, refusal)
-                continue
             try:
+                text = _pip_first(context) + text if "{pip}" in text else text
                 yield Command(kind, _line(check, context, text, known))
-            except WithheldError as error:
+            except (WithheldError, Skipped) as error:
                 yield Command(kind, error.reason)
 
 
@@ -62,7 +93,7 @@ def _line(check: Check, context: Context, text: str, known: Mapping[str, str]) -
     if check.probe not in _MEANS_PYTHON3 and "python" in known:
         text = _PYTHON.sub("{python}", text)
     filled = _FIELD.sub(lambda field: known["sudo"] if field[1] == "sudo" else quoted(known[field[1]]), text)
-    words = context.target.options._replace(peers=()).words if context.host.live and _ENVTUNE.match(text) else ()
+    words = context.target.options._replace(peers=()).words if context.host.live and _ENVTUNE.search(text) else ()
     return f"{filled} {line(words)}" if words else filled
 
 
@@ -84,17 +115,19 @@ def _fields(check: Check, context: Context, reading: Reading) -> dict[str, str]:
     return {**fields, **reading.fields}
 
 
-def _pip_refusal(context: Context) -> Optional[Text]:
-    """Return why pip of the job's Python does not write, with the way out; None where it does or nothing tells."""
-    from envtune.resources.python.site import refuse_without_pip
+def _pip_first(context: Context) -> str:
+    """Return what the line begins with where the job's Python has no pip. Raises Skipped where pip must not write."""
+    from envtune.resources.python.site import WithoutPip, refuse_without_pip
 
     try:
         refuse_without_pip(context)
-    except Skipped as skipped:
-        return skipped.reason
+    except WithoutPip as missing:
+        if missing.is_systems:
+            raise
+        return "{sudo}{python} -m ensurepip && "
     except (HostError, Verdict):
-        return None
-    return None
+        pass
+    return ""
 
 
 def _is_roots(context: Context, path: str) -> bool:

@@ -1,7 +1,8 @@
 """What findings amount to: whether the host is ready, in one word, how many checks say what, and the exit status.
 
-Ready is said on evidence: at least one check passed, and none of at least medium severity failed or is unknown. An
-error in envtune tells nothing about the host, and notes count for nothing. Text, JSON and exit status use it.
+Ready is said on evidence: at least one check was decided, and none of at least medium severity failed or is unknown. A
+check is decided where it passed, failed or is waived, not where it is unknown. An error in envtune tells nothing about
+the host, and a note is no problem. Text, JSON and exit status use it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from envtune.model import Fact, Finding, Outcome, Severity
 from envtune.records import NamedTuple
 
 _UNKNOWN = (Outcome.UNKNOWN, Outcome.ERROR)
-_KNOWN = (Outcome.PASS, Outcome.FIXED)
+_DECIDED = (Outcome.PASS, Outcome.FIXED, Outcome.FAIL, Outcome.WAIVED)  # the check said something about the host
 _ABOUT_NPUS = ("ascend", "ascend_job")  # facts; a check that needs one of them is about hosts that train
 # of a check with several findings the first that one of them has
 _WORST = (
@@ -33,7 +34,7 @@ class Verdict(enum.Enum):
     READY = "ready"
     ADVICE = "ready_with_advice"  # what failed is of low severity
     NOT_READY = "not_ready"
-    NOT_SURE = "not_sure"  # something that matters is unknown, or nothing passed
+    NOT_SURE = "not_sure"  # something that matters is unknown, or everything that applies
     NOTHING_CHECKED = "nothing_checked"  # no check applies to this host
     NO_NPU = "no_npu"  # nothing of Ascend is here: only general checks were done
 
@@ -66,7 +67,7 @@ def count_checks(findings: Iterable[Finding]) -> Counts:
     severities = dict.fromkeys(reversed(Severity), 0)
     notes = need_root = 0
     for group in by_check.values():
-        outcome = next(one for one in _WORST if any(finding.outcome is one for finding in group))
+        outcome = worst_outcome(group)
         if outcome is Outcome.FAIL and group[0].check.note:
             notes += 1
             continue
@@ -76,6 +77,12 @@ def count_checks(findings: Iterable[Finding]) -> Counts:
         if outcome in (Outcome.FAIL, Outcome.ERROR):
             severities[max((finding.severity for finding in deciding), key=lambda severity: severity.rank)] += 1
     return Counts(outcomes, severities, notes, need_root)
+
+
+def worst_outcome(findings: Sequence[Finding]) -> Outcome:
+    """Return what the findings of one check say as a whole: the outcome that matters most."""
+    found = {finding.outcome for finding in findings}
+    return next(one for one in _WORST if one in found)
 
 
 def nothing_applies(findings: Iterable[Finding]) -> bool:
@@ -93,24 +100,29 @@ def is_without_npu(findings: Iterable[Finding], facts: Iterable[Fact]) -> bool:
 
 def verdict(findings: Sequence[Finding], facts: Iterable[Fact] = ()) -> Verdict:
     """Return what the findings say of a host with these facts."""
-    counting = [finding for finding in findings if not (finding.check.note and finding.outcome is Outcome.FAIL)]
-    if nothing_applies(counting):
+    if nothing_applies(findings):
         return Verdict.NOTHING_CHECKED
+    counting = [finding for finding in findings if not (finding.check.note and finding.outcome is Outcome.FAIL)]
     matter = {finding.outcome for finding in counting if finding.severity.rank >= Severity.MEDIUM.rank}
     if is_without_npu(findings, facts):
         return Verdict.NO_NPU
     if Outcome.FAIL in matter:
         return Verdict.NOT_READY
-    outcomes = {finding.outcome for finding in counting}
-    if matter.intersection(_UNKNOWN) or not outcomes.intersection(_KNOWN):
+    if matter.intersection(_UNKNOWN) or not is_decided(findings):
         return Verdict.NOT_SURE
+    outcomes = {finding.outcome for finding in counting}
     return Verdict.ADVICE if outcomes.intersection((Outcome.FAIL, Outcome.ERROR)) else Verdict.READY
+
+
+def is_decided(findings: Iterable[Finding]) -> bool:
+    """Return whether a check said something about the host; what the site waives is decided by the site."""
+    return any(finding.outcome in _DECIDED for finding in findings)
 
 
 def exit_code(
     findings: Sequence[Finding], fail_on: Optional[Severity], strict: bool = False, facts: Iterable[Fact] = ()
 ) -> int:
-    """Return 1 for findings at or above `fail_on`, 3 where something there is unknown or nothing could be told, else 0.
+    """Return 1 for findings at or above `fail_on`, 3 where something there is unknown or no check was decided, else 0.
 
     What is unknown only for want of a privilege counts with `strict`. A host without any NPU is 3: what was asked,
     whether it can train, was not answered by the general checks. Where `fail_on` is None it is
@@ -121,8 +133,7 @@ def exit_code(
     serious = [f for f in findings if f.severity.rank >= fail_on.rank and not f.check.note]
     if any(finding.outcome is Outcome.FAIL for finding in serious):
         return 1
-    known = any(finding.outcome in (*_KNOWN, Outcome.FAIL) for finding in findings)
-    unanswered = not known or is_without_npu(findings, facts)
+    unanswered = not is_decided(findings) or is_without_npu(findings, facts)
     return 3 if unanswered or any(_is_unknown(finding, strict) for finding in serious) else 0
 
 

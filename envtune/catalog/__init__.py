@@ -7,7 +7,7 @@ yaml.py, schema.py and compile.py), rows become the words of model.py in entries
 from __future__ import annotations
 
 import sys
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -92,4 +92,9 @@ def load(extra: Sequence[Path] = ()) -> Catalogue:
     compiled = open_catalogue(extra)
     use_index(compiled.registry)
     _use_titles(compiled.rows("families"))
-    return Catalogue(compiled, extra)
+    return _catalogue(compiled, tuple(extra))
+
+
+@lru_cache(maxsize=4)
+def _catalogue(compiled: Compiled, named: tuple[Path, ...]) -> Catalogue:
+    return Catalogue(compiled, named)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Iterator, Optional, Sequence
 
 from envtune import version
-from envtune.errors import CatalogError, UsageError
+from envtune.errors import CatalogError, UsageError, no_directory_text
 from envtune.messages import Joined, Message, Text
 from envtune.records import NamedTuple
 from envtune.trust.ownership import who_can_change
@@ -61,8 +61,9 @@ def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
     found = [Layer(SITE)] if any(_there(os.path.join(SITE, part)) for part in ("checks", "playbooks")) else []
     for path in extra:
         directory = os.path.abspath(path)
-        if not os.path.isdir(directory):
-            raise UsageError(Message("--catalog {path}: not a directory", path=path))
+        problem = no_directory_text(directory)
+        if problem is not None:
+            raise UsageError(Message("--catalog {path}: {reason}", path=path, reason=problem))
         if directory in [layer.directory for layer in found]:
             continue  # named twice, or the site's own
         parts = [part for part in ("checks", "playbooks") if os.path.isdir(os.path.join(directory, part))]

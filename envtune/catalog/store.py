@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Tuple
 
@@ -23,6 +24,7 @@ from envtune.records import NamedTuple
 KINDS = ("checks", "faq", "playbooks", "families", "codes")
 LINES = (*KINDS, "warnings", "registry")
 RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp
+MAX_OPENED = 8  # catalogues that a process keeps
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 _Contents = Sequence[Tuple[layers.Source, bytes]]
 
@@ -39,7 +41,7 @@ class Compiled:
         rows: Sequence[Mapping[str, Any]] = self._line(kind)
         return rows
 
-    @property
+    @cached_property
     def registry(self) -> Mapping[str, Mapping[str, str]]:
         """Where the probes, facts and actions are defined."""
         index: Mapping[str, Mapping[str, str]] = self._line("registry")
@@ -78,10 +80,22 @@ def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
     files = [source for layer in (*own, *over) for source in layers.sources(layer)]
     _refuse_empty(over, files)
     layers.check_trust(files, over)
+    code = layers.code_files()
+    stamp = "\n".join(file.stamp for file in (*files, *code))
+    if stamp in _opened and not notes:
+        return _opened[stamp]
     caches, problem = _caches((*own, *over))
     if problem is not None:
         notes += (Message("the cache is not used: {problem}", problem=problem),)
-    return Compiled(_through_cache(caches, files, shipped), notes)
+    compiled = Compiled(_through_cache(caches, files, code, shipped), notes)
+    if not notes and not _is_racy((*files, *code)):
+        if len(_opened) >= MAX_OPENED:
+            _opened.clear()
+        _opened[stamp] = compiled
+    return compiled
+
+
+_opened: dict[str, Compiled] = {}  # by the stamp of its files: what a process opens again and again
 
 
 class _Caches(NamedTuple):
@@ -104,9 +118,10 @@ def _caches(stack: Sequence[layers.Layer]) -> tuple[_Caches, Optional[Text]]:
     return _Caches(where, found), problem
 
 
-def _through_cache(caches: _Caches, files: Sequence[layers.Source], shipped: Optional[bytes]) -> bytes:
+def _through_cache(
+    caches: _Caches, files: Sequence[layers.Source], code: Sequence[layers.Source], shipped: Optional[bytes]
+) -> bytes:
     """Return the compiled form from the user's cache, from one that was made beforehand, or from the files."""
-    code = layers.code_files()
     stamp = "\n".join(file.stamp for file in (*files, *code))
     for found in caches.found:
         if found.stamp == stamp:
@@ -148,9 +163,13 @@ def _own_layer(contents: _Contents, code: _Contents) -> bytes:
 
 def _write(caches: _Caches, digest: str, files: Sequence[layers.Source], text: bytes) -> None:
     if caches.where is not None:
-        racy = max((file.changed for file in files), default=0) > time.time_ns() - RACY
-        stamp = "" if racy else "\n".join(file.stamp for file in files)
+        stamp = "" if _is_racy(files) else "\n".join(file.stamp for file in files)
         cache.write(caches.where, cache.Cached(stamp, digest, text))
+
+
+def _is_racy(files: Sequence[layers.Source]) -> bool:
+    """Return whether one of the files may still change without another stamp."""
+    return max((file.changed for file in files), default=0) > time.time_ns() - RACY
 
 
 def _digest(contents: _Contents) -> str:

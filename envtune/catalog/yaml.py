@@ -32,11 +32,11 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 # what the parser says -> what most likely helps
 _HINTS: Mapping[str, Text] = {
     "'\\t'": Message("indent with blanks, not with tabs"),
-    "mapping values are not allowed": Message("quote a text that contains `: `"),
+    "mapping values are not allowed": Message("quote text that contains `: `"),
     "escape": Message("double the backslash, or use single quotes"),
     "expected ':'": Message("write `key: value`"),
     "cannot start any token": Message(
-        "quote a text that begins with this character, and indent with blanks, not with tabs"
+        "quote text that begins with this character, and indent with spaces, not with tabs"
     ),
     "expected node content": Message("close the quote or bracket"),
     "expected <block end>": Message("check the indentation, and quote texts that hold quotes"),
@@ -295,4 +295,4 @@ def _hint(problem: str) -> Text:
     for words, text in _HINTS.items():
         if words in problem:
             return text
-    return Message("quote texts that contain any of : # { } [ ] & * ! | > % @")
+    return Message("quote text that contains any of : # { } [ ] & * ! | > % @")

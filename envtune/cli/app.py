@@ -24,8 +24,13 @@ VERBS: Mapping[str, str] = {
     "history": "history",
     "snapshot": "snapshot",
     "collector": "collector",
+    "scan": "verbs.scan",
     "diagnose": "diagnose",
     "npu": "verbs.npu",
+    "profile": "verbs.profile",
+    "observe": "verbs.observe",
+    "bench": "verbs.bench",
+    "fleet": "fleet",
     "run": "run",
     "env": "env",
     "explain": "explain",
@@ -57,7 +62,7 @@ class LazyGroup(TyperGroup):
     """
 
     known: Any = None
-    verbs = VERBS
+    verbs: Mapping[str, str] = VERBS
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         """Return the context of the program, with help and usage errors in the user's language."""
@@ -75,20 +80,20 @@ class LazyGroup(TyperGroup):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb, and report its errors in the user's language."""
-        with _errors(ctx.obj):
+        """Run the verb, report its errors in the user's language, and close what it left to be closed."""
+        with _errors(ctx.obj), options.until_end:
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the verbs in the order of `--help`, without importing them."""
-        return list(VERBS)
+        return list(self.verbs)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the verb that was named; the error for one that does not exist names those that come nearest."""
         try:
             return super().resolve_command(ctx, args)
         except _USAGE_ERROR as error:
-            near = nearest(args[0], VERBS)
+            near = nearest(args[0], self.verbs)
             if near:
                 names = ", ".join(f"'{name}'" for name in near)
                 error.message = f"{error.message.rstrip('.')}. Did you mean {names}?"
@@ -96,13 +101,15 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Optional[Any]:
         """Import a verb's module and return its command, translated; None when there is no such verb."""
-        if cmd_name not in VERBS:
+        if cmd_name not in self.verbs:
             return None
         from envtune.cli.program.parameters import complete_parameters
 
-        module = importlib.import_module(f"envtune.cli.{VERBS[cmd_name]}")
-        verb = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        module = importlib.import_module(f"envtune.cli.{self.verbs[cmd_name]}")
         text = Message(module.HELP).to(ctx.obj)
+        if hasattr(module, "VERBS"):
+            return self._group(cmd_name, text, module.VERBS, ctx.obj)
+        verb = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         verb.command(cmd_name, help=text, context_settings=getattr(module, "CONTEXT", None))(module.command)
         command = typer.main.get_command(verb)
         complete_parameters(command)
@@ -113,6 +120,38 @@ class LazyGroup(TyperGroup):
 
             translate_command(command, ctx.obj)
         return command
+
+    def _group(self, name: str, text: str, verbs: Mapping[str, str], lang: str) -> Any:
+        """Return a verb that has verbs of its own, with the options that all verbs have."""
+        from envtune.cli.program.parameters import group_parameters
+
+        settings = app.info.context_settings
+        group = _Group(
+            name=name, help=text, rich_markup_mode=None, invoke_without_command=True, context_settings=settings
+        )
+        group.params.extend(group_parameters())
+        group.verbs, group.known = verbs, self.known
+        if self.known is not None:
+            self.known.add_verbs(verbs)
+        if lang != "en":
+            from envtune.cli.translation import translate_command
+
+            translate_command(group, lang)
+        return group
+
+
+class _Group(LazyGroup):
+    """A verb that has verbs of its own. Its language is that of the program."""
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        """Return the context; without a verb, the help is printed."""
+        context = TyperGroup.make_context(self, info_name, args, parent, **extra)
+        self.callback = lambda: None if context.invoked_subcommand else typer.echo(context.get_help())
+        return context
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb."""
+        return TyperGroup.invoke(self, ctx)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from envtune.context.open import Expectations
     from envtune.host import Host
     from envtune.job.target import TargetOptions
-    from envtune.model import Check, Finding, Report, Severity
+    from envtune.model import Check, Finding, Fixes, Report, Severity
     from envtune.report.output import Output
 
 HELP = N_(
@@ -101,11 +101,13 @@ def command(
         checks = loaded.select(select, ignore, tag, options.severity_named(severity))
         question = (target, checks, catalogue.expectations)
         answer = (wanted, lang, verbose > 0, threshold, strict, loaded.shown)
-        host = open_host(_single_host(snapshot, further, question, answer))
-        find_fixes = _find_fixes(catalogue) if _names_fixes(wanted) else None
-        report = _report(host, question, find_fixes, verbose > 0)
+        recorded = _single_host(snapshot, further, question, answer)
+        host = open_host(recorded)
+        fixes = find_fixes(catalogue, all_=_names_fixes(wanted)) if _names_fixes(wanted) or schema > 1 else None
+        report = _report(host, question, fixes, verbose > 0)
     named = tuple(str(directory) for directory in catalog or ())
-    _finish(report._replace(policy=loaded.shown, catalogs=named), wanted, lang, verbose, schema, threshold, strict)
+    report = report._replace(policy=loaded.shown, catalogs=named, snapshot=options.recorded_name(recorded))
+    _finish(report, wanted, lang, verbose, schema, threshold, strict)
 
 
 def _single_host(
@@ -128,17 +130,24 @@ def _names_fixes(wanted: Sequence[Output]) -> bool:
     return any(output.format in ("text", "html", "sarif") for output in wanted)
 
 
-def _find_fixes(catalogue: Catalogue) -> FindFixes:
-    """Return what says which findings can be fixed; the plan is made only where something failed."""
+def find_fixes(catalogue: Catalogue, all_: bool = True) -> FindFixes:
+    """Return what says which findings can be fixed; the plan is made only where something failed.
 
-    def find(context: Context, findings: Sequence[Finding]) -> tuple[str, ...]:
-        from envtune.model import Outcome
+    Unless `all_` it is made only for findings with a line that runs `envtune fix`, to know whether that would do it.
+    """
 
-        if not any(finding.outcome is Outcome.FAIL for finding in findings):
-            return ()
-        from envtune.fix.fixable import fixable_checks
+    def find(context: Context, findings: Sequence[Finding]) -> Fixes:
+        from envtune.audit.remedies import names_fix
+        from envtune.model import Fixes, Outcome
 
-        return fixable_checks(catalogue.playbooks, context, findings)
+        failed = [finding for finding in findings if finding.outcome is Outcome.FAIL]
+        failed = failed if all_ else [finding for finding in failed if names_fix(finding)]
+        if not failed:
+            return Fixes(() if all_ else None)
+        from envtune.fix.fixable import find_fixes
+
+        fixes = find_fixes(catalogue.playbooks, context, failed)
+        return fixes if all_ else fixes._replace(checks=None)
 
     return find
 
@@ -146,7 +155,7 @@ def _find_fixes(catalogue: Catalogue) -> FindFixes:
 def _report(
     host: Host,
     question: tuple[TargetOptions, Sequence[Check], Expectations],
-    find_fixes: Optional[FindFixes],
+    fixes: Optional[FindFixes],
     verbose: bool,
 ) -> Report:
     """Check the host; a recorded one within limits."""
@@ -154,14 +163,14 @@ def _report(
     if host.live:
         from envtune.audit import check_host
 
-        return check_host(host, target, checks, _progress(), expectations, find_fixes)
+        return check_host(host, target, checks, _progress(), expectations, fixes)
     from envtune.audit.limited import check_limited
 
     def note(text: str) -> None:
         if verbose:
             typer.echo(text, err=True)
 
-    return check_limited(host, target, checks, _progress(), expectations, note, find_fixes)
+    return check_limited(host, target, checks, _progress(), expectations, note, fixes)
 
 
 def _peers(peer: Optional[List[str]], hostfile: Optional[Path]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`envtune collector`: the recorder as one file, for hosts on which nothing is installed."""
+"""`envtune collector`: the collector as one file, for hosts on which nothing is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envtune.cli import options
 from envtune.messages import N_
 
 HELP = N_(
-    """Print the recorder as one Python file.
+    """Print the collector as one Python file.
 
 It records hosts on which nothing is installed, like `envtune snapshot`: it needs only Python 3.6 or newer, and
 writes only the snapshot. Examples:

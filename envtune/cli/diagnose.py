@@ -84,7 +84,7 @@ def command(
     except OSError as error:
         options.print_error(_unreadable(error), lang)
         raise typer.Exit(UNREADABLE) from None
-    result = _with_catalogs(result, catalog or ())
+    result = with_catalogs(result, catalog or ())
     _print_looked(result, lang)
     for path, reason in result.unreadable:
         options.print_error(Message("{path}: {reason}", path=path, reason=reason), lang)
@@ -92,15 +92,16 @@ def command(
     raise typer.Exit(_status(result) if done else options.USAGE)
 
 
-def _with_catalogs(result: DiagnosisReport, catalogs: Sequence[Path]) -> DiagnosisReport:
+def with_catalogs(result: DiagnosisReport, catalogs: Sequence[Path]) -> DiagnosisReport:
     """Return the result with commands that name the directories of `--catalog`: without them an entry is unknown."""
     if not catalogs:
         return result
     from dataclasses import replace
-    from shlex import join
 
-    named = [word for directory in catalogs for word in ("--catalog", str(directory))]
-    return replace(result, target=" ".join(word for word in (result.target, join(named)) if word))
+    from envtune.commandline import with_catalogs
+
+    named = tuple(str(directory) for directory in catalogs)
+    return replace(result, target=with_catalogs(result.target, named).lstrip(), catalogs=named)
 
 
 def _show_progress(logs: Sequence[str], lang: str) -> None:

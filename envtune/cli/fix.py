@@ -15,6 +15,7 @@ from envtune.messages import N_, Literal, Message, Text, listed, plural
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
+    from envtune.cli.verbs.measuring import Bench
     from envtune.fix.apply import FixOutcome
     from envtune.fix.consent import Consent, Question
     from envtune.fix.plan import Plan
@@ -49,6 +50,7 @@ YES_CONFIRM = typer.Option(
 )
 REFUSE_RUNNING = typer.Option(False, "--refuse-running", help=N_("Do not change anything that a running process uses."))
 CHANGE = typer.Option(None, "--change", help=N_("Only these changes of the plan (C01,C02)."))
+BENCH = typer.Option(False, "--bench", help=N_("With --apply: measure, and keep the changes only if they help."))
 PLAN = typer.Option(None, "--plan", help=N_("A plan saved with --format json."))
 FINISH = typer.Option(None, "--finish", metavar="RUN", help=N_("Same as `envtune resume RUN`."))
 WHEELS = typer.Option(None, "--wheels", help=N_("Directory with wheels, for hosts without a network."))
@@ -71,6 +73,7 @@ def command(
     yes: bool = YES,
     yes_confirm: bool = YES_CONFIRM,
     refuse_running: bool = REFUSE_RUNNING,
+    bench: bool = BENCH,
     change: Optional[List[str]] = CHANGE,
     plan: Optional[Path] = PLAN,
     finish: Optional[str] = FINISH,
@@ -99,12 +102,15 @@ def command(
     from envtune.fix.prepare import prepare
     from envtune.fix.selection import choose_checks
 
-    dialogue = _Dialogue(options.language(lang), format_, yes, options.given_options(context), verbose)
+    dialogue = Dialogue(options.language(lang), format_, yes, options.given_options(context), verbose)
     options.require_choice("--format", format_, options.FORMATS)
     options.threshold_named(fail_on)
     recorded = options.single_snapshot(snapshot)
+    dialogue.recorded = options.recorded_name(recorded)
     if apply and recorded is not None:
         raise UsageError(Message("--apply changes this host; it cannot change a recorded one"))
+    if bench and (not apply or format_ != "text"):
+        raise UsageError(Message("--bench requires --apply, and text: `envtune bench` writes JSON"))
     options.limit_reading(recorded, dialogue.lang)
     if plan is not None:
         _refuse_with_plan(context)
@@ -122,21 +128,22 @@ def command(
         chosen = loaded.selectors(selected, faq, ignore, tag)
         checks = choose_checks(catalogue, chosen.select, faq or (), chosen.ignore, chosen.tags, floor)
     nodes = any(check.family == "NET" for check in checks)
-    named = _named(python, pid, script, env_file, wheels, owner, _peers(peer, hostfile, nodes))
+    named = given_values(python, pid, script, env_file, wheels, owner, _peers(peer, hostfile, nodes))
     dialogue.report_interrupted(apply)
     host = open_host(recorded)
     if plan is None:
+        named.update(_chosen_language(dialogue.lang))
         target, fix_options = named_options(host, named)
         prepared = prepare(host, target, checks, catalogue, fix_options)
     else:
         prepared = _rebuilt(host, plan, catalogue, named)
-    pieces = _pieces(selected), _pieces(change, upper=True)
+    pieces = split_words(selected), split_words(change, upper=True)
     consent = Consent(*pieces, yes_confirm, refuse_running, is_interactive())
     if not apply:
         prepared = prepared.with_only(consent.changes)
         dialogue.print_prepared(prepared)
         raise typer.Exit(prepared.exit_code(threshold))
-    raise typer.Exit(dialogue.apply(prepared, consent, threshold, wait))
+    raise typer.Exit(dialogue.apply(prepared, consent, threshold, wait, dialogue.bench() if bench else None))
 
 
 # What chooses checks: a saved plan has chosen them, and would be carried out as a whole all the same.
@@ -158,12 +165,13 @@ def _refuse_with_plan(context: typer.Context) -> None:
             )
 
 
-def _pieces(words: Optional[Sequence[str]], upper: bool = False) -> tuple[str, ...]:
+def split_words(words: Optional[Sequence[str]], upper: bool = False) -> tuple[str, ...]:
+    """Return the pieces of words that are joined by commas."""
     pieces = tuple(piece.strip() for part in words or () for piece in part.split(","))
     return tuple(map(str.upper, pieces)) if upper else pieces
 
 
-def _named(
+def given_values(
     python: Optional[str],
     pid: Optional[int],
     script: Optional[str],
@@ -173,12 +181,13 @@ def _named(
     peers: tuple[str, ...],
 ) -> dict[str, Any]:
     """Return what was named on the command line, as `named_options` takes it."""
-    from envtune.errors import UsageError
+    from envtune.errors import UsageError, no_directory_text
 
     if owner is not None and pid is None:
         raise UsageError(Message("--owner requires --pid: the process to end"))
-    if wheels is not None and not os.path.isdir(wheels):
-        raise UsageError(Message("--wheels {wheels}: not a directory", wheels=wheels))
+    problem = None if wheels is None else no_directory_text(str(wheels))
+    if problem is not None:
+        raise UsageError(Message("--wheels {wheels}: {reason}", wheels=wheels, reason=problem))
     named = {
         "python": python,
         "pid": pid,
@@ -192,11 +201,15 @@ def _named(
 
 
 def _peers(peer: Optional[List[str]], hostfile: Optional[Path], slurm: bool) -> tuple[str, ...]:
-    import os
 
     from envtune.job.peers import read_peers
 
     return read_peers(peer or [], hostfile, os.environ.get("SLURM_JOB_NODELIST", "") if slurm else "")
+
+
+def _chosen_language(lang: str) -> dict[str, str]:
+    """Return the language of the comments in what is written, where it is not that of the locale."""
+    return {} if lang == options.language_of_locale() else {"lang": lang}
 
 
 def _rebuilt(host: Host, path: Path, catalogue: Catalogue, named: Mapping[str, Any]) -> PreparedFix:
@@ -211,11 +224,12 @@ def _rebuilt(host: Host, path: Path, catalogue: Catalogue, named: Mapping[str, A
         raise UsageError(Message("--plan {path}: {reason}", path=path, reason=error.message)) from None
 
 
-class _Dialogue:
+class Dialogue:
     """Prints plans and results, and asks: everything `fix` says to its user."""
 
     def __init__(self, lang: str, format_: str, yes: bool, again: Sequence[str], verbose: bool) -> None:
         self.lang, self._format, self._yes, self._verbose = lang, format_, yes, verbose
+        self.recorded = ""  # the snapshot of the host that is not this one
         self.again = again  # the options with which root goes on
 
     def _say(self, text: Text) -> None:
@@ -234,6 +248,8 @@ class _Dialogue:
 
     def print_prepared(self, prepared: PreparedFix) -> None:
         """Print the plan of a fix that is not applied."""
+        from envtune.report.layout import wrap
+
         plan = prepared.plan
         if self._format == "json":
             from envtune.fix.document import render
@@ -243,9 +259,15 @@ class _Dialogue:
         text = self._plan_text(plan)
         typer.echo(text if plan.changes else text.rstrip("\n"))
         if plan.changes:
-            typer.echo(Message("Nothing was changed. To apply it, run the same command with --apply").to(self.lang))
+            typer.echo("\n".join(wrap(self._end().to(self.lang), options.terminal_width())))
         elif not plan.skipped:
             typer.echo(_checked(prepared).to(self.lang))
+
+    def _end(self) -> Text:
+        """Return how the changes of a plan are made; a recorded host itself cannot be changed."""
+        if self.recorded:
+            return Message("Nothing was changed. To apply it, run fix --apply on that host, without --snapshot")
+        return Message("Nothing was changed. To apply it, run the same command with --apply")
 
     def _plan_text(self, plan: Plan) -> str:
         from envtune.report.plan_text import render
@@ -256,11 +278,26 @@ class _Dialogue:
 
     # ------------------------------------------------------------------ apply
 
-    def apply(self, prepared: PreparedFix, consent: Consent, threshold: Optional[Severity], wait: float) -> int:
-        """Carry the plan out, print what came of it, and return the exit status."""
+    def bench(self) -> Bench:
+        """Return the measurement that fits the checks; what helps is kept."""
+        from envtune.cli.verbs.measuring import Bench
+
+        return Bench(self.lang, keep=True, yes=self._yes)
+
+    def apply(
+        self,
+        prepared: PreparedFix,
+        consent: Consent,
+        threshold: Optional[Severity],
+        wait: float,
+        bench: Optional[Bench] = None,
+    ) -> int:
+        """Carry the plan out, print what came of it, and return the exit status; `bench` may undo it."""
         from envtune.cli.progress import Progress
         from envtune.fix.apply import apply
 
+        if bench is not None:
+            bench.refuse_early(prepared.with_only(consent.changes))
         progress = self._progress = Progress(self.lang)
         show, interrupted = self._show if self._format == "text" else None, False
         try:
@@ -273,6 +310,10 @@ class _Dialogue:
             if interrupted:
                 return options.INTERRUPTED
             return prepared.exit_code(threshold) if is_interactive() else options.USAGE
+        if bench is not None and bench.can_measure(outcome):
+            outcome = bench.decide(prepared, outcome, consent)
+            if outcome is None or self._format == "json":
+                return 1
         if outcome.result.run or outcome.result.withheld or self._format == "json":
             self._print_outcome(prepared, outcome)
         return outcome.exit_code(threshold)
@@ -415,8 +456,6 @@ def _typed_by_hand(change: Change, lang: str) -> list[str]:
 
 def _exposed(command: Sequence[str]) -> Optional[Text]:
     """Return what others could change of the command that root is told to type; None when nobody can."""
-    import os
-
     from envtune import version
     from envtune.trust.ownership import who_can_change
 

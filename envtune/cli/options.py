@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn, Optional, Sequence
 
@@ -23,6 +24,7 @@ NOT_READ = 3
 FILE_WIDTH = 100  # columns of text that goes to a file
 INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
 FORMATS = ("text", "json")
+until_end = ExitStack()  # what a verb has opened and keeps to its end
 default_language: Optional[str] = None  # `envtune --lang zh check` names it before the verb
 colour_choice = "auto"  # --color
 
@@ -52,10 +54,15 @@ def language(chosen: Optional[str]) -> str:
     """Return `--lang`, else the locale's language, else English. Raises UsageError."""
     chosen = chosen or default_language
     if chosen is None:
-        locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or ""
-        return "zh" if locale.lower().startswith("zh") else "en"
+        return language_of_locale()
     require_choice("--lang", chosen, LANGUAGES)
     return chosen
+
+
+def language_of_locale() -> str:
+    """Return the language of the locale where there are texts in it, else English."""
+    locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or ""
+    return "zh" if locale.lower().startswith("zh") else "en"
 
 
 def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
@@ -115,20 +122,19 @@ def is_plugin(wanted: Sequence[Output]) -> bool:
 
 
 def severity_named(word: str) -> Severity:
-    """Return the severity of that name; raises UsageError."""
-    from envtune.errors import UsageError
+    """Return the severity of `--severity`; raises UsageError."""
     from envtune.model import Severity
 
-    try:
-        return Severity(word)
-    except ValueError:
-        names = ", ".join(severity.value for severity in Severity)
-        raise UsageError(Message("{word}: not a severity ({names})", word=word, names=names)) from None
+    require_choice("--severity", word, [severity.value for severity in Severity])
+    return Severity(word)
 
 
 def threshold_named(word: str) -> Optional[Severity]:
     """Return the severity of `--fail-on`; None for `none`. Raises UsageError."""
-    return None if word == "none" else severity_named(word)
+    from envtune.model import Severity
+
+    require_choice("--fail-on", word, [*(severity.value for severity in Severity), "none"])
+    return None if word == "none" else Severity(word)
 
 
 def single_snapshot(paths: Optional[Sequence[Path]]) -> Optional[Path]:
@@ -138,6 +144,11 @@ def single_snapshot(paths: Optional[Sequence[Path]]) -> Optional[Path]:
 
         raise UsageError(Message("--snapshot takes one recorded host, but was given {count} times", count=len(paths)))
     return paths[0] if paths else None
+
+
+def recorded_name(snapshot: Optional[Path]) -> str:
+    """Return how a report names the recorded host that it is about; empty where that is this host."""
+    return "" if snapshot is None else str(snapshot)
 
 
 def limit_reading(snapshot: Optional[Path], lang: str, cpu: bool = True) -> None:
@@ -269,10 +280,11 @@ def print_document(text: str) -> None:
 
 
 def print_error(message: Text, lang: str) -> None:
-    """Print a message to stderr, after the name of the program."""
+    """Print a message to stderr, each of its lines after the name of the program."""
     from envtune.report.layout import shown
 
-    typer.echo(f"envtune: {shown(message, lang)}", err=True)
+    for line in shown(message, lang).splitlines() or [""]:
+        typer.echo(f"envtune: {line}", err=True)
 
 
 # What says which changes are made, and how they are agreed to, is not the same for the one who continues.

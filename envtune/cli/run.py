@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, List, Mapping, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Callable, Iterator, List, Mapping, NoReturn, Optional, Sequence
 
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Message, Text, in_context
+from envtune.messages import N_, Joined, Message, Text, in_context
 
 if TYPE_CHECKING:
     from envtune.context import Context
+    from envtune.observe.background import Observer
     from envtune.run.preflight import Preflight
     from envtune.run.result import ExitResult
 
@@ -54,6 +55,7 @@ CAPTURE = typer.Option(
     "--capture/--no-capture",
     help=N_("Keep the last output for the diagnosis; without it only the plog is read."),
 )
+OBSERVE = typer.Option(False, "--observe", help=N_("Say at the end what the job waited for (envtune observe)."))
 CATALOG = typer.Option(None, "--catalog", help=N_("More entries; the same id replaces a built-in one."))
 
 
@@ -67,6 +69,7 @@ def command(
     profile: str = PROFILE,
     keep: Optional[List[str]] = KEEP,
     capture: bool = CAPTURE,
+    observe: bool = OBSERVE,
     lang: Optional[str] = options.LANG,
     catalog: Optional[List[Path]] = CATALOG,
 ) -> None:
@@ -84,19 +87,53 @@ def command(
         if preflight and first:
             _preflight(context, select, ignore, fail_on, force, lang, catalog)
     began = time.time()
+    observer = _observer(lang) if observe and first else None
     try:
         result = run_command(argv, env, capture)
     except OSError as error:
         _fail_to_start(argv[0], error, lang)
     if result.status and not result.by_request:
-        from envtune.run.background import run_detached
-        from envtune.run.signals import ForkError
-
-        try:
-            run_detached(lambda: _explain(argv, result, began, env, lang, catalog), DIAGNOSIS_SECONDS)
-        except ForkError as error:
-            _say_no_diagnosis(error, lang)
+        _explain_detached(lambda: _explain(argv, result, began, env, lang, catalog), lang)
+    if observer is not None:
+        _say_what_was_observed(observer, lang)
     exit_like(result.status)
+
+
+def _explain_detached(explain: Callable[[], None], lang: str) -> None:
+    """Diagnose in a process of its own, which a launcher's signal does not reach."""
+    from envtune.run.background import run_detached
+    from envtune.run.signals import ForkError
+
+    try:
+        run_detached(explain, DIAGNOSIS_SECONDS)
+    except ForkError as error:
+        _say_no_diagnosis(error, lang)
+
+
+def _observer(lang: str) -> Optional[Observer]:
+    """Start to observe the command; without an observer it runs all the same."""
+    from envtune.observe.background import Observer
+
+    try:
+        return Observer()
+    except OSError as error:
+        options.print_error(Message("the job is not observed: {reason}", reason=str(error.strerror)), lang)
+        return None
+
+
+def _say_what_was_observed(observer: Observer, lang: str) -> None:
+    """Print what the job waited for while it ran, on stderr; whatever goes wrong does not change how it ended."""
+    from envtune.observe.judge import judge
+    from envtune.report.profile.observed import cause_lines
+
+    try:
+        found = observer.finish()
+        if found is not None:
+            for line in cause_lines(judge(found), lang):
+                typer.echo(f"envtune: {line}", err=True)
+    except Exception as error:
+        kind = type(error).__name__
+        options.print_error(Message("the job was not observed: {kind}: {error}", kind=kind, error=error), lang)
 
 
 def _fail_to_start(name: str, error: OSError, lang: str) -> NoReturn:
@@ -161,8 +198,10 @@ def _preflight(
 
 
 def _preflight_lines(found: Preflight) -> Iterator[Text]:
+    from envtune.audit.subjects import subject_text
+
     for finding in found.stopping:
-        name = f"{finding.id} [{finding.subject}]" if finding.subject else finding.id
+        name = Joined((finding.id, " [", subject_text(finding.subject), "]") if finding.subject else (finding.id,), "")
         actual = finding.actual or ""
         yield Message("{check} {title}: {actual}", check=name, title=finding.check.title, actual=actual)
     if found.minor:
@@ -200,10 +239,12 @@ def _print_diagnosis(
     catalog: Optional[List[Path]],
 ) -> None:
     from envtune.catalog import load
+    from envtune.cli.diagnose import with_catalogs
     from envtune.report.diagnosis.text import render_text
     from envtune.run.failure import diagnose_failure, ended_abruptly, exit_text
 
     diagnosis = diagnose_failure(argv, result, began, env, load(tuple(catalog or ())), lang)
+    diagnosis = with_catalogs(diagnosis, catalog or ())
     how = exit_text(argv[0], result.status)
     if diagnosis.diagnoses or diagnosis.first_error:
         typer.echo(err=True)

@@ -90,6 +90,8 @@ def _recorder_of_site_checks(catalog: List[Path], target: TargetOptions, lang: s
 
 def _require_writable(output: Optional[Path], force: bool) -> None:
     """Raise UsageError for a file that cannot be written, before seconds are spent on reading."""
+    from envtune.errors import UsageError, missing_parent_text
+
     problem: Optional[Text] = None
     if output is None:
         if sys.stdout.isatty():
@@ -98,11 +100,10 @@ def _require_writable(output: Optional[Path], force: bool) -> None:
         problem = Message("{output} is a directory: name a file in it", output=output)
     elif os.path.lexists(output) and not force:
         problem = Message("{output} already exists: --force replaces it", output=output)
-    elif not os.path.isdir(output.absolute().parent):
-        problem = Message("{parent} is not a directory", parent=output.absolute().parent)
+    else:
+        reason = missing_parent_text(str(output))
+        problem = reason and Message("-o {output}: {reason}", output=output, reason=reason)
     if problem is not None:
-        from envtune.errors import UsageError
-
         raise UsageError(problem)
 
 

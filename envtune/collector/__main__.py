@@ -11,6 +11,7 @@ import sys
 from typing import Any, Sequence
 
 from ..trust.characters import visible
+from .frame import find_job, framed, packed_for_frame
 from .machine import Machine
 from .snapshot import pack, take, write_new
 
@@ -28,7 +29,13 @@ def main(arguments: Sequence[str], program: str = "collector.py") -> int:
         "script": options.script and os.path.abspath(options.script),
         "env_file": options.env_file and os.path.abspath(options.env_file),
     }
-    data = pack(take(target, Machine(os.path.abspath(options.root) if options.root else "")))
+    machine = Machine(os.path.abspath(options.root) if options.root else "")
+    if options.job is not None:
+        rows = machine.processes() if machine.runs else []
+        target["job"] = options.job
+        target["pid"] = find_job(options.job, rows if isinstance(rows, list) else [])
+    snapshot = take(target, machine)
+    data = framed(packed_for_frame(snapshot)) if options.frame else pack(snapshot)
     try:
         if options.output is None:
             _write_all(sys.stdout.fileno(), data)
@@ -76,6 +83,8 @@ def _options(arguments: Sequence[str], program: str) -> Any:
     parser.add_argument("--pid", type=int, metavar="N", help="a running job")
     parser.add_argument("--script", metavar="FILE", help="the job's launch script")
     parser.add_argument("--env-file", metavar="FILE", help="the job's variables, KEY=VALUE lines")
+    parser.add_argument("--job", metavar="NAME", help="a running job: the name of its process, program or script")
+    parser.add_argument("--frame", action="store_true", help="write text of at most 48 KiB (docs/fleet.md)")
     parser.add_argument("--root", metavar="DIR", default="", help="record the files below DIR, as if it were /")
     parser.add_argument("--lang", choices=("en", "zh"), help=argparse.SUPPRESS)  # as `envtune snapshot`; English only
     options = parser.parse_args(list(arguments))

@@ -69,12 +69,13 @@ class Difference(NamedTuple):
 
 
 def difference(left: HostReport, right: HostReport) -> Difference:
-    """Return how two hosts differ."""
+    """Return how two hosts differ. A host that is compared with itself differs in nothing, unknown or not."""
+    itself = left.report is right.report
     facts = [FactPair(name, value(left, name), value(right, name)) for name in fact_names((left, right))]
-    known = [pair for pair in facts if pair.left.reason is None and pair.right.reason is None]
+    known = [pair for pair in facts if itself or (pair.left.reason is None and pair.right.reason is None)]
     unlike = [pair for pair in known if _unlike(pair)]
     checks = _pairs(left, right)
-    decided = [pair for pair in checks if not {pair.left.outcome, pair.right.outcome} & {*_UNKNOWN}]
+    decided = [pair for pair in checks if itself or not {pair.left.outcome, pair.right.outcome} & {*_UNKNOWN}]
     changed = [pair for pair in decided if pair.left[:2] != pair.right[:2]]
     return Difference(
         left,

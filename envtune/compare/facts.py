@@ -15,7 +15,7 @@ from envtune.resources.environment.reference import path_variables
 # What the ranks of one job must have in common: HCCL compares versions and settings of the ranks when it connects them
 # (EI0005, checks/codes), and a rank with another torch runs another program.
 _SAME_IN_A_JOB = Severity.HIGH
-_NAMES: Mapping[str, tuple[Severity, Text]] = {
+NAMES: Mapping[str, tuple[Severity, Text]] = {
     "npu": (_SAME_IN_A_JOB, Literal("NPU")),
     "npu_count": (Severity.MEDIUM, Message("number of NPUs")),
     "arch": (_SAME_IN_A_JOB, Message("architecture")),
@@ -70,13 +70,13 @@ class FactRow(NamedTuple):
 
 def title(name: str) -> Text:
     """Return what a person calls the fact; a variable or package goes by its own name."""
-    return _NAMES[name][1] if name in _NAMES else Literal(name.partition(":")[2] or name)
+    return NAMES[name][1] if name in NAMES else Literal(name.partition(":")[2] or name)
 
 
 def severity_of(name: str) -> Severity:
     """Return how much it matters that two hosts differ in a fact."""
-    if name in _NAMES:
-        return _NAMES[name][0]
+    if name in NAMES:
+        return NAMES[name][0]
     plain = name.partition(":")[2]
     if is_package(name) or plain in _PLACES or plain in path_variables() or plain.endswith("_PATH"):
         return Severity.LOW
@@ -97,7 +97,7 @@ def is_same_in_a_job(name: str) -> bool:
 def fact_names(hosts: Iterable[HostReport]) -> tuple[str, ...]:
     """Return the facts that are compared: those of every host, then variables and packages that one of them has."""
     further = {name for host in hosts for name in host.facts if name.startswith((VARIABLE, PACKAGE))}
-    return (*_NAMES, *sorted(further, key=lambda name: (name.startswith(PACKAGE), name)))
+    return (*NAMES, *sorted(further, key=lambda name: (name.startswith(PACKAGE), name)))
 
 
 def fact_rows(hosts: Sequence[HostReport], names: Iterable[str]) -> tuple[FactRow, ...]:
@@ -105,32 +105,39 @@ def fact_rows(hosts: Sequence[HostReport], names: Iterable[str]) -> tuple[FactRo
     return tuple(fact_row(name, [(host.label, value(host, name)) for host in hosts]) for name in names)
 
 
-def fact_row(name: str, values: Sequence[tuple[str, Value]]) -> FactRow:
-    """Return the row of one fact by (host, value).
+def fact_row(name: str, values: Iterable[tuple[str, Value]]) -> FactRow:
+    """Return the row of one fact by (host, value)."""
+    hosts: dict[Value, list[str]] = {}
+    for label, found in values:
+        hosts.setdefault(found, []).append(label)
+    return fact_row_of(name, hosts)
+
+
+def fact_row_of(name: str, hosts: Mapping[Value, Sequence[str]]) -> FactRow:
+    """Return the row of one fact by the hosts that have each value.
 
     Values are compared as they are or without what names the host, whichever way more hosts agree: what names this
     host (HCCL_IF_IP) is right on every host, and so is a list of all hosts.
     """
     unknown: dict[Text, list[str]] = {}
-    known: list[tuple[str, Value]] = []
-    for label, found in values:
-        if found.reason is None:
-            known.append((label, found))
-        else:
-            unknown.setdefault(found.reason, []).append(label)
-    shared = _shared([(label, found.text) for label, found in known])
-    own = _shared([(label, found.own) for label, found in known]) if name not in _JOB else shared
+    for found, labels in hosts.items():
+        if found.reason is not None:
+            unknown.setdefault(found.reason, []).extend(labels)
+    known = [(found, labels) for found, labels in hosts.items() if found.reason is None]
+    total = sum(len(labels) for _, labels in known)
+    shared = _shared((found.text, labels) for found, labels in known)
+    own = _shared((found.own, labels) for found, labels in known) if name not in _JOB else shared
     best = own if own and len(own[0].hosts) >= len(shared[0].hosts) else shared
-    majority = bool(best) and 2 * len(best[0].hosts) > len(known)
+    majority = bool(best) and 2 * len(best[0].hosts) > total
     severity = severity_of(name)
     if name in _EACH and not majority:
         severity = Severity.INFO
     return FactRow(name, severity, best, tuple((why, tuple(labels)) for why, labels in unknown.items()), majority)
 
 
-def _shared(values: Iterable[tuple[str, Optional[str]]]) -> tuple[Shared, ...]:
+def _shared(values: Iterable[tuple[Optional[str], Sequence[str]]]) -> tuple[Shared, ...]:
     hosts: dict[Optional[str], list[str]] = {}
-    for label, text in values:
-        hosts.setdefault(text, []).append(label)
+    for text, labels in values:
+        hosts.setdefault(text, []).extend(labels)
     rows = sorted(hosts.items(), key=lambda row: -len(row[1]))
     return tuple(Shared(text, tuple(labels)) for text, labels in rows)

@@ -7,6 +7,7 @@ the tests that the names come back from the short form.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Iterable, Iterator, Sequence
 
 from envtune.ranges import MOST_DIGITS
@@ -15,38 +16,77 @@ LONGEST = 255  # characters of a host name; what is longer is none
 _NUMBERED = re.compile(r"([A-Za-z0-9._-]*?)([0-9]+)([A-Za-z._-]*)")
 
 
-def fold(names: Iterable[str]) -> str:
-    """Return the names joined by commas, numbered ones folded to ranges, sorted by their numbers."""
-    by_form: dict[tuple[str, str], list[str]] = {}
-    others: list[str] = []
-    for name in sorted(set(names)):
+_BITS = 64  # of a place; a number of MOST_DIGITS fits
+
+
+class _Places(dict[str, int]):
+    """Names as integers, so that very many hosts are sorted fast; the same hosts are folded for every check.
+
+    Names that are alike but for their number, of the same count of digits, lie next to each other: the number of their
+    form times 2 ** 64, and their own. A name without a number is negative.
+    """
+
+    def __init__(self) -> None:
+        self.forms: dict[tuple[str, str, int], int] = {}
+        self.others: list[str] = []
+
+    def __missing__(self, name: str) -> int:
         found = _NUMBERED.fullmatch(name) if len(name) <= LONGEST else None
         if found is None or len(found[2]) > MOST_DIGITS:
-            others.append(name)
+            self.others.append(name)
+            self[name] = -len(self.others)
         else:
-            by_form.setdefault((found[1], found[3]), []).append(found[2])
-    folded = [f"{stem}{part}{rest}" for (stem, rest), numbers in by_form.items() for part in _parts(numbers)]
+            form = self.forms.setdefault((found[1], found[3], len(found[2])), len(self.forms))
+            self[name] = (form << _BITS) + int(found[2])
+        return self[name]
+
+
+_PLACES = _Places()
+
+
+def fold(names: Iterable[str]) -> str:
+    """Return the names joined by commas, numbered ones folded to ranges, sorted by their numbers."""
+    places = sorted(set(map(_PLACES.__getitem__, names)))
+    start = bisect_left(places, 0)
+    others = sorted(_PLACES.others[-place - 1] for place in places[:start])
+    forms = list(_PLACES.forms)
+    by_form: dict[tuple[str, str], dict[int, list[int]]] = {}
+    while start < len(places):
+        form = places[start] >> _BITS
+        end = bisect_left(places, (form + 1) << _BITS, start)
+        stem, rest, digits = forms[form]
+        by_form.setdefault((stem, rest), {})[digits] = [place - (form << _BITS) for place in places[start:end]]
+        start = end
+    folded = [
+        f"{stem}{part}{rest}"
+        for (stem, rest), numbers in sorted(by_form.items(), key=_first_name)
+        for part in _parts(numbers)
+    ]
     return ",".join([*folded, *others])
 
 
-def _parts(numbers: Sequence[str]) -> Iterator[str]:
-    """Yield the numbers in brackets, once for each width to which they are filled with zeros."""
-    filled = {len(digits) for digits in numbers if digits[0] == "0" and len(digits) > 1}
+def _first_name(form: tuple[tuple[str, str], dict[int, list[int]]]) -> str:
+    (stem, rest), numbers = form
+    return min(f"{stem}{found[0]:0{digits}d}{rest}" for digits, found in numbers.items())
+
+
+def _parts(numbers: dict[int, list[int]]) -> Iterator[str]:
+    """Yield the numbers, by how many digits they have, in brackets: once for each width filled with zeros."""
     by_width: dict[int, list[int]] = {}
-    for digits in numbers:
-        by_width.setdefault(len(digits) if len(digits) in filled else 0, []).append(int(digits))
+    for digits, found in sorted(numbers.items()):
+        is_filled = digits > 1 and found[0] < 10 ** (digits - 1)
+        by_width.setdefault(digits if is_filled else 0, []).extend(found)
     for width, found in sorted(by_width.items()):
-        ranges = [
-            f"{low:0{width}d}" + (f"-{high:0{width}d}" if high > low else "") for low, high in _ranges(sorted(found))
-        ]
+        form = f"%0{width}d" if width else "%d"
+        ranges = [form % low if low == high else f"{form}-{form}" % (low, high) for low, high in _ranges(found)]
         yield f"[{','.join(ranges)}]" if len(found) > 1 else ranges[0]
 
 
-def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
-    return found
+def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    low = high = numbers[0]
+    for number in numbers[1:]:
+        if number != high + 1:
+            yield low, high
+            low = number
+        high = number
+    yield low, high

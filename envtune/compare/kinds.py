@@ -6,7 +6,7 @@ them that differs (another system after a reinstallation, NPUs that are gone), a
 
 from __future__ import annotations
 
-from typing import Iterable, Optional, Sequence
+from typing import Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
 from envtune.audit.settings import VARIABLE
 from envtune.compare.hosts import HostReport, value
@@ -19,6 +19,7 @@ MOST_UNLIKE = 3  # hosts that are compared although no two are of one kind
 FEW = 2  # hosts at most that join a kind at least twice as large
 
 Traits = tuple[Optional[str], ...]
+_Found = TypeVar("_Found")
 
 
 class Kind(NamedTuple):
@@ -38,23 +39,36 @@ class Job(NamedTuple):
 def kinds(hosts: Sequence[HostReport]) -> tuple[Kind, ...]:
     """Return the kinds, the largest first; two or three hosts that are all different are one, to be compared at all."""
     found: dict[Traits, list[HostReport]] = {}
-    for host in hosts:
-        found.setdefault(_read(host, (*_TRAITS, *_MUST)), []).append(host)
+    for host, read in _of_each(hosts, _traits):
+        found.setdefault(read, []).append(host)
     ordered = sorted(found.items(), key=lambda row: -len(row[1]))
     if 1 < len(ordered) == len(hosts) <= MOST_UNLIKE:
         return (Kind((None,) * len(_TRAITS + _MUST), tuple(hosts)),)
     kept: dict[Traits, list[HostReport]] = {}
+    larger: list[Traits] = []  # kinds of several hosts; of single ones there may be thousands
     for traits, members in ordered:
-        place = _larger(traits, len(members), found, kept) or traits
+        place = _larger(traits, len(members), found, larger) or traits
         kept.setdefault(place, []).extend(members)
+        if len(members) > 1 and place is traits:
+            larger.append(traits)
     position = {host.label: number for number, host in enumerate(hosts)}
     return tuple(
         Kind(traits, tuple(sorted(members, key=lambda host: position[host.label]))) for traits, members in kept.items()
     )
 
 
-def _read(host: HostReport, names: Iterable[str]) -> Traits:
-    return tuple(value(host, name).text for name in names)
+def _of_each(hosts: Iterable[HostReport], read: Callable[[HostReport], _Found]) -> Iterator[tuple[HostReport, _Found]]:
+    """Yield the hosts, each with what is read of its facts; of hosts that share them they are read once."""
+    known: dict[tuple[int, int], _Found] = {}
+    for host in hosts:
+        facts = (id(host.facts), id(host.own))
+        if facts not in known:
+            known[facts] = read(host)
+        yield host, known[facts]
+
+
+def _traits(host: HostReport) -> Traits:
+    return tuple(value(host, name).text for name in (*_TRAITS, *_MUST))
 
 
 def _larger(
@@ -76,8 +90,7 @@ def jobs(found: Sequence[Kind]) -> tuple[Job, ...]:
     """Return the jobs that run on hosts of more than one kind; within a kind hosts are compared anyway."""
     by_master: dict[str, list[tuple[int, HostReport]]] = {}
     for number, kind in enumerate(found):
-        for host in kind.hosts:
-            master = _master(host)
+        for host, master in _of_each(kind.hosts, _master):
             if master is not None:
                 by_master.setdefault(master, []).append((number, host))
     return tuple(

@@ -44,6 +44,10 @@ class Facts:
         except Exception as error:  # ours, or a module that cannot be imported: it costs this fact, not the report
             return Fact(name, None, name, failure_text(error))
 
+    def give(self, fact: Fact) -> None:
+        """Take a fact as it is, instead of reading it."""
+        self._known[fact.name] = fact
+
     def value(self, name: str) -> Optional[str]:
         """Return the value, None when it is unknown."""
         return self[name].value
@@ -82,3 +86,7 @@ class Context:
         if error is not None:
             raise error.with_traceback(None)
         return value  # type: ignore[no-any-return]
+
+    def give(self, key: tuple[Callable[..., T], tuple[Any, ...]], value: T) -> None:
+        """Have `cached` return this for a function and its arguments."""
+        self._memory[key] = (value, None)

@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 from envtune.context import Context
 from envtune.context.worker import Worker, no_answer
-from envtune.errors import HostError, Missing, UsageError, failure_text
+from envtune.errors import HostError, Missing, UsageError, failure_text, missing_text
 from envtune.host import Host, LocalHost
 from envtune.job.environment import read_environment
 from envtune.job.interpreter import find_python
@@ -88,7 +88,7 @@ def _why_no_text(host: Host, path: str) -> Optional[Text]:
             return Message("is a directory")
         return Message("not a text file") if b"\0" in host.head(path) else None
     except Missing:
-        return Message("no such file")
+        return missing_text()
     except HostError:
         return None
 

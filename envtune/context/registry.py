@@ -26,17 +26,20 @@ _paths: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
 # former name of a probe or action -> arguments that were given to it, and its name now
 _former_names: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
 _former_arguments: dict[str, tuple[str, ...]] = {}  # of a probe; they are without effect
+_units: dict[str, str] = {}  # of the values of a probe
 _complete = False
 _NOTHING: Mapping[str, Any] = {}
 
 
-def probe(name: str, *, formerly: str = "", former_arguments: tuple[str, ...] = ()) -> Callable[[F], F]:
+def probe(name: str, *, formerly: str = "", former_arguments: tuple[str, ...] = (), unit: str = "") -> Callable[[F], F]:
     """Register `def f(context, *, argument: ...) -> Iterable[Reading]`; it reads and does not judge.
 
+    `unit` is that of the values, where they are numbers of something: `GB`, `%`.
     `formerly` is a name that site catalogues may still use, `former_arguments` are arguments that they may still give:
     both are accepted for one release, with a warning.
     """
     _former_arguments[name] = former_arguments
+    _units[name] = unit
     return _register("probes", name, formerly)
 
 
@@ -132,6 +135,12 @@ def current_arguments(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...
     gone = {*_former_arguments.get(current, ())}
     gone |= {key for needed, target in _former_names.get(name, ()) if target == current for key in needed}
     return tuple(argument for argument in arguments if argument not in gone)
+
+
+def probe_unit(name: str) -> str:
+    """Return the unit of what a probe reads, empty where it has none."""
+    find_probe(name)
+    return _units.get(name, "")
 
 
 def probe_arguments(name: str) -> dict[str, inspect.Parameter]:

@@ -6,13 +6,14 @@ from typing import List, Optional, Tuple
 
 from ..trust.characters import visible
 from .common import Record
+from .fleet.requests import answer_request, framed_answer
 from .history import interrupted_runs
 from .problems import ExecutorError, problem_of
 from .recover import resume_run, undo_run
 from .run import apply_plan
 from .state import state_directory
 
-_USAGE = "usage: executor.py apply PLAN.json|- | undo RUN [CHANGE] | resume RUN | pending\n"
+_USAGE = "usage: executor.py apply PLAN.json|- | undo RUN [CHANGE] | resume RUN | pending | fleet -\n"
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -22,6 +23,9 @@ def main(argv: Optional[List[str]] = None) -> int:
     try:
         if words == ["pending"]:
             sys.stdout.write(json.dumps([run.name for run in interrupted_runs(state)]) + "\n")
+            return 0
+        if words == ["fleet", "-"]:
+            sys.stdout.write(framed_answer(answer_request(json.load(sys.stdin), state)))
             return 0
         done = _execute(words, state)
     except (ExecutorError, OSError, ValueError) as error:

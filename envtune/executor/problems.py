@@ -40,6 +40,9 @@ TEMPLATES: Dict[str, str] = {
     "precondition-changed": N_(
         "the output of `{command}` has changed since the plan was made (found {found}, planned for {planned})"
     ),
+    # requests of a fleet
+    "npu-in-use": N_("processes have NPUs open: {processes}"),
+    "npu-use-unknown": N_("whether processes have NPUs open is unknown: not all can be looked at without root"),
     # files
     "symbolic-link": N_("{path} is a symbolic link; name the file it points to"),
     "not-a-regular-file": N_("{path} is not a regular file"),

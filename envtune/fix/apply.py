@@ -82,7 +82,12 @@ def apply(
     if choice is None:
         return None
     ready, withheld = choice
-    result = _write(prepared, ready, withheld, on_event, wait)
+    return conclude(prepared, consent, ready, write(prepared, ready, withheld, on_event, wait))
+
+
+def conclude(prepared: PreparedFix, consent: Consent, ready: Sequence[Change], result: ApplyResult) -> FixOutcome:
+    """Run the checks again after the changes `ready` were written, and journal how each ended."""
+    plan = prepared.plan
     judged = reconcile(prepared.findings, _check_again(prepared, ready, result), plan.changes, result)
     states = change_states(plan.changes, judged, result)
     if result.run:
@@ -115,9 +120,10 @@ def _choose(
     return free, [*(one for one in withheld if one.change.id not in moved), *left]
 
 
-def _write(
-    prepared: PreparedFix, ready: Sequence[Change], withheld: Sequence[Withheld], on_event: OnEvent, wait: float
+def write(
+    prepared: PreparedFix, ready: Sequence[Change], withheld: Sequence[Withheld], on_event: OnEvent, wait: float = 0.0
 ) -> ApplyResult:
+    """Carry out changes that were consented to, as one run; no check is run. Raises UsageError."""
     if not ready:
         return ApplyResult("", {}, tuple(withheld))
     plan = prepared.plan

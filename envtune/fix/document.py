@@ -270,7 +270,7 @@ _TARGET = Record(
     Field("peers", _TEXTS),
 )
 _OPTIONS = Record(
-    *(Field(name, _TEXT) for name in ("python", "owner")),
+    *(Field(name, _TEXT) for name in ("python", "owner", "lang")),
     *(Field(name, _PATH) for name in ("script", "env_file", "wheels")),
     Field("pid", Number(least=1, whole=True)),
     Field("peers", _TEXTS),

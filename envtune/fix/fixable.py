@@ -1,4 +1,4 @@
-"""Which findings `envtune fix` would fix on this host, for a report that says so."""
+"""What `envtune fix` would fix on this host, and why it would not fix the rest, for a report that says so."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ from typing import Iterable, Sequence
 
 from envtune.context import Context
 from envtune.fix.plan import fixed_checks, make_plan
-from envtune.model import Finding, Playbook
+from envtune.messages import Text
+from envtune.model import Finding, Fixes, Playbook
 
 
-def fixable_checks(playbooks: Iterable[Playbook], context: Context, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Return the ids of the checks that a plan has a change for. What a person has to do is none of them."""
+def find_fixes(playbooks: Iterable[Playbook], context: Context, findings: Sequence[Finding]) -> Fixes:
+    """Return the checks that a plan has a change for, and why it has none for others that a playbook is about.
+
+    What a person has to do is no change. What can be planned on the host itself, or as root, is in neither.
+    """
     plan = make_plan([finding for finding in findings if not finding.check.note], playbooks, context)
+    planned = dict.fromkeys(check for change in plan.changes for check in fixed_checks(change))
+    open_ = {skipped.finding for skipped in plan.skipped if skipped.elsewhere or skipped.steps}
+    refused: dict[str, Text] = {}
+    for skipped in plan.skipped:
+        if skipped.finding not in planned and skipped.finding not in open_:
+            refused.setdefault(skipped.finding, skipped.reason)
     changes = (change for change in plan.changes if change.safety != "manual")
-    return tuple(dict.fromkeys(check for change in changes for check in fixed_checks(change)))
+    done = tuple(dict.fromkeys(check for change in changes for check in fixed_checks(change)))
+    return Fixes(done, refused)

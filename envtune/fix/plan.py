@@ -15,7 +15,16 @@ from typing import Any, Iterable, Mapping, Optional, Sequence
 from envtune.audit import examine
 from envtune.context import Context
 from envtune.context.registry import find_action, plan_arguments
-from envtune.errors import Denied, HostError, Skipped, Verdict, host_error_text, internal_error_text, long_number_text
+from envtune.errors import (
+    Denied,
+    HostError,
+    NotRecorded,
+    Skipped,
+    Verdict,
+    host_error_text,
+    internal_error_text,
+    long_number_text,
+)
 from envtune.fix.conflicts import Ownership
 from envtune.fix.hard_links import with_other_names
 from envtune.fix.policy import refusal
@@ -36,12 +45,16 @@ NO_OPTIONS = FixOptions()
 
 @dataclass(frozen=True)
 class SkippedFinding:
-    """A finding that the plan does not fix; `steps` are what a person does about it."""
+    """A finding that the plan does not fix; `steps` are what a person does about it.
+
+    `elsewhere` says where the same fix may be possible: `host` where this is a recording of one, `root` for its root.
+    """
 
     finding: str
     subject: str
     reason: Text
     steps: tuple[Text, ...] = ()
+    elsewhere: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,6 +131,7 @@ def _options(context: Context, options: FixOptions) -> dict[str, Any]:
     named: dict[str, Any] = {"python": python, "script": target.script, "wheels": options.wheels}
     named.update(owner=options.owner, pid=target.pid if options.pid is None else options.pid)
     named.update(env_file=options.env_file or target.env_file, peers=options.peers or target.peers or None)
+    named.update(lang=target.lang)
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -130,7 +144,8 @@ def named_options(host: Host, named: Mapping[str, Any]) -> tuple[TargetOptions, 
     pid, owner, env_file = named.get("pid"), named.get("owner"), named.get("env_file")
     peers = tuple(named.get("peers", ()))
     read = env_file if env_file is not None and _may_exist(host, env_file) else None
-    target = TargetOptions(named.get("python"), None if owner else pid, named.get("script"), read, peers)
+    job = named.get("python"), None if owner else pid, named.get("script"), read, peers
+    target = TargetOptions(*job, lang=named.get("lang"))
     return target, FixOptions(peers, named.get("wheels"), env_file, pid, owner)
 
 
@@ -184,9 +199,11 @@ class _Draft:
             s.finding == check for s in self.skipped
         )
 
-    def skip(self, findings: Sequence[Finding], reason: Text, steps: tuple[Text, ...] = ()) -> None:
+    def skip(
+        self, findings: Sequence[Finding], reason: Text, steps: tuple[Text, ...] = (), elsewhere: str = ""
+    ) -> None:
         for finding in {f.id: f for f in reversed(findings)}.values():
-            skipped = SkippedFinding(finding.id, finding.subject, reason, steps)
+            skipped = SkippedFinding(finding.id, finding.subject, reason, steps, elsewhere)
             if skipped not in self.skipped:
                 self.skipped.append(skipped)
 
@@ -199,7 +216,7 @@ class _Draft:
             try:
                 proposed = self._propose(step, findings)
             except (Skipped, Verdict, HostError) as error:
-                self.skip(findings, _reason(error))
+                self.skip(findings, _reason(error), elsewhere=_elsewhere(error))
                 continue
             except NumberTooLongError as error:
                 self.skip(findings, long_number_text(error))
@@ -241,6 +258,10 @@ def _raised(change: Change, playbook: Playbook, kind: str) -> Change:
     safety = max(change.safety, playbook.safety, key=SAFETY.index)
     disruption = max(change.disruption, playbook.disruption, key=DISRUPTION.index)
     return change._replace(playbook=playbook.id, action=kind, safety=safety, disruption=disruption)
+
+
+def _elsewhere(error: Exception) -> str:
+    return "host" if isinstance(error, NotRecorded) else "root" if isinstance(error, Denied) else ""
 
 
 def _reason(error: Exception) -> Text:

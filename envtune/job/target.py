@@ -26,6 +26,7 @@ class TargetOptions(NamedTuple):
     env_file: Optional[str] = None
     peers: tuple[str, ...] = ()  # addresses and networks of the job's other hosts
     probe: bool = False  # whether MASTER_ADDR and the peers may be connected to, at ports of the job
+    lang: Optional[str] = None  # of the comments in files that are written; None: the locale's
 
     @property
     def named(self) -> bool:
@@ -84,6 +85,7 @@ class JobEnvironment(NamedTuple):
     places: Mapping[str, str] = {}  # variable -> file:line that set it, where one did
     unset: frozenset[str] = frozenset()  # known not to be set, whatever holds by default
     is_plain: bool = False  # of an env file of `KEY=VALUE` lines, as docker and systemd read it, and no shell
+    left_open: bool = False  # what a launch file does not mention (`unknown_by_default`) is not a matter of the file
     finished: bool = False  # what a job had that has ended: no place to set anything for the next one
 
     def why_unknown(self, name: str) -> Optional[Text]:

@@ -20,11 +20,18 @@ class Identity(NamedTuple):
     host: str = ""
     device: Optional[int] = None
     worker: str = ""  # a name that tells several processes of a file apart
+    label: Optional[int] = None  # a number alone (`7: `, `[7]: `), as `srun --label` writes and every list does
 
     @property
     def empty(self) -> bool:
         """Whether it says nothing that tells processes apart."""
-        return self.rank is None and self.local_rank is None and self.pid is None and not self.worker
+        numbers = (self.rank, self.local_rank, self.pid, self.label)
+        return not self.worker and all(number is None for number in numbers)
+
+    def as_of_rank(self, labelled: bool) -> Identity:
+        """Return it with its label as the rank where the lines of its file are labelled, else without it."""
+        rank = self.label if labelled and self.rank is None else self.rank
+        return self if self.label is None else self._replace(rank=rank, label=None)
 
 
 _HOST = re.compile(
@@ -34,9 +41,9 @@ _HOST = re.compile(
 _RANK = re.compile(
     r"(?:\[default\d+\]:\s?)?(?:\(\w[\w.]* [^)]*\)\s?)?\[(?:[Rr]ank|RANK)[ _=]?(?P<rank>\d{1,18})\]"
     r"|\[\d+,(?P<mpi>\d{1,18})\]<std\w+>"
-    r"|\[?(?P<task>\d{1,5})\]?: "
     r"|[^\n]{0,90}\[(?:PG [^\]]{0,60})?Rank (?P<watchdog>\d{1,18})\]"
 )
+_LABEL = re.compile(r"\[?(\d{1,5})\]?: ")
 _LOCAL = re.compile(r"\[default(\d{1,18})\]:")
 _ACTOR = re.compile(
     r"\((?P<worker>\w[\w.]*) (?:rank=(?P<rank>\d{1,18}) )?pid=(?P<pid>\d{1,18})(?:, ip=(?P<host>[\w.:-]+))?\)"
@@ -56,6 +63,10 @@ def identity_of(text: str) -> Identity:
     if host is not None:
         own = own._replace(host=host[1] or host[2])
         head = head[host.end() :]
+    label = _LABEL.match(head)
+    if label is not None:
+        own = own._replace(label=int(label[1]))
+        head = head[label.end() :]
     rank, local = _RANK.match(head), _LOCAL.match(head)
     if rank is not None:
         own = own._replace(rank=next(int(value) for value in rank.groups() if value is not None))
@@ -74,6 +85,11 @@ def _with_actor(own: Identity, head: str) -> Identity:
     rank = actor["rank"] or (tensor[1] if tensor else "")
     own = own._replace(pid=int(actor["pid"]), worker=actor["worker"], host=actor["host"] or own.host)
     return own._replace(rank=int(rank)) if rank and own.rank is None else own
+
+
+def is_labelled(owns: Iterable[Identity]) -> bool:
+    """Return whether the lines of a file are labelled with their ranks: with several, a single one is of a list."""
+    return len({own.label for own in owns} - {None}) > 1
 
 
 def _with_process(own: Identity, head: str) -> Identity:

@@ -11,7 +11,7 @@ import re
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from envtune.ranks.errors import is_exception
-from envtune.ranks.identity import Identity, Place, identity_of, places_of
+from envtune.ranks.identity import Identity, Place, identity_of, is_labelled, places_of
 from envtune.ranks.lines import FIELDS
 from envtune.ranks.records import Note, Source
 
@@ -117,6 +117,10 @@ class Naming:
         for note in notes:
             by_file.setdefault(note.path, []).append(note)
             self._identities.setdefault(note.place, identity_of(note.text))
+        for own in by_file.values():
+            labelled = is_labelled(self._identities[note.place] for note in own)
+            for note in own:
+                self._identities[note.place] = self._identities[note.place].as_of_rank(labelled)
         self._ranks_are_local = _repeated(self.places)
         self._owners = {place: own for notes in by_file.values() for place, own in _owners(notes, self._identities)}
         self._single = {path: self._is_single(path, own) for path, own in by_file.items()}

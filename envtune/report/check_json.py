@@ -54,7 +54,7 @@ def _body_2(report: Report, lang: str) -> dict[str, Any]:
         "unknown_facts": {fact.name: _to(fact.reason, lang) or "" for fact in report.facts if fact.value is None},
         "problems": _problems(report),
         "notes": [_note(finding, lang) for finding in notes(report.findings)],
-        "findings": [_finding_2(finding, lang) for finding in report.findings],
+        "findings": [finding_data_2(finding, lang) for finding in report.findings],
         **({"policy": dict(report.policy)} if report.policy else {}),
     }
 
@@ -97,7 +97,8 @@ def _note(finding: Finding, lang: str) -> dict[str, Any]:
     return {"check": finding.id, "title": finding.check.title.to(lang), "actual": _to(finding.actual, lang)}
 
 
-def _finding_2(finding: Finding, lang: str) -> dict[str, Any]:
+def finding_data_2(finding: Finding, lang: str) -> dict[str, Any]:
+    """Return one finding as plain data, in the form of envtune.report/2."""
     data = finding_data(finding, lang)
     check = finding.check  # its own texts quote nothing, and hold no secret
     remedy = check.remedy.to(lang) if check.remedy is not None and finding.outcome is Outcome.FAIL else None

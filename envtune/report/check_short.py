@@ -6,19 +6,32 @@ A report that would not fit a screen says less of each problem, and never leaves
 from __future__ import annotations
 
 import re
-from typing import Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
+from envtune.audit.subjects import is_plain, subject_text
 from envtune.audit.verdict import Verdict, count_checks, verdict
-from envtune.messages import Joined, Literal, Message, Text, clauses, in_context, listed
+from envtune.commandline import with_catalogs
+from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Finding, Outcome, Report, Severity
 from envtune.report.host_texts import host_texts
-from envtune.report.layout import Paint, clip, display_width, pad, printable, wrap
+from envtune.report.layout import (
+    Paint,
+    beginnings,
+    clip,
+    display_width,
+    fits,
+    pad,
+    printable,
+    short_paths,
+    spelled,
+    without_remarks,
+    wrap,
+)
 from envtune.report.policy_text import policy_lines
-from envtune.report.problems import Problem, Statement, fixable, notes, problems, statements
+from envtune.report.problems import Problem, Statement, adds_nothing, fixable, notes, problems, says_title, statements
 from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, problems_text, verdict_line
 
-SCREEN = 25  # lines: a small terminal
-MAX_REASONS = 3  # of what is unknown that are shown one by one
+SCREEN = 25  # lines of 80 columns: a small terminal
 PHRASE = 4  # words of what was found that say without a title what is wrong
 MAX_COMMANDS = 2  # of one problem
 MAX_SUBJECTS = 3  # of which the same was found
@@ -37,14 +50,15 @@ _COUNTED: Mapping[Outcome, Text] = {
     Outcome.FIXED: Message("fixed"),
     Outcome.NOTAPPLICABLE: Message("not applicable"),
 }
-_FIX, _LOOK = Message("fix:"), Message("look:")
+_FIX, _LOOK, _DO = Message("fix:"), Message("look:"), Message("do:")
 
 
 def render(report: Report, lang: str, *, width: int = 80, colour: bool = False) -> str:
     """Return the report in `lang`, at most `width` columns wide but for lines to paste."""
     page = _Page(report, lang, max(width, 60), Paint(colour))
     made = (page.lines(room) for room in _ROOMS)
-    lines = next((lines for lines in made if len(lines) <= SCREEN), None) or page.lines(_TOO_LONG)
+    screen = SCREEN * 80 // min(page.width, 80)
+    lines = next((lines for lines in made if len(lines) <= screen), None) or page.lines(_TOO_LONG)
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
@@ -59,11 +73,17 @@ class _Room(NamedTuple):
     other: int
     unknown: int
     minor: bool
+    reasons: int  # of what is unknown that are shown one by one
 
 
 # the first with which a report fits is taken
-_ROOMS = (_Room(3, 3, 3, 2, True), _Room(2, 2, 2, 2, True), _Room(2, 2, 1, 1, False))
-_TOO_LONG = _Room(2, 2, 2, 1, False)
+_ROOMS = (
+    _Room(3, 3, 3, 3, True, 8),
+    _Room(3, 3, 3, 2, True, 3),
+    _Room(2, 2, 2, 2, True, 3),
+    _Room(2, 2, 1, 1, False, 3),
+)
+_TOO_LONG = _Room(2, 2, 2, 1, False, 3)
 
 
 class _Page:
@@ -77,6 +97,7 @@ class _Page:
         self.label_width = max(display_width(label.to(lang)) for label in labels) + 1
         self.id_width = max((len(problem.check.id) for problem in self.found), default=7) + 1
         self.indent = self.label_width + self.id_width + 2
+        self.more = 1 if width < 80 else 0  # lines for each problem where they are narrow
 
     def _to(self, text: Optional[Text]) -> str:
         return "" if text is None else printable(text.to(self.lang))
@@ -109,7 +130,7 @@ class _Page:
         lines = room.critical if problem.severity is Severity.CRITICAL else lines
         first = pad(self._to(SEVERITIES[problem.severity]), self.label_width)
         mark = "* " if is_fixable else "  "
-        rows = self._statement(problem, lines)
+        rows = self._statement(problem, lines + self.more)
         painted = self.paint(first, *_COLOURS[problem.severity])
         yield painted + pad(problem.check.id, self.id_width) + self.paint(mark, "green") + rows[0]
         yield from (" " * self.indent + row for row in rows[1:])
@@ -120,65 +141,95 @@ class _Page:
         """Return what is wrong, as much of it as fits: title and what was found, else what says most."""
         room = self.width - self.indent
         end = self._to(_also(problem.ids))
-        said = list(self._wordings(problem))
-        text = next((one for one in said if len(wrap(one + end, room)) <= lines), said[-1])
-        return clip(text, room, lines, end)
+        said = self._wordings(problem)
+        return _fitting(said, room, lines, end)
 
     def _wordings(self, problem: Problem) -> Iterator[str]:
-        """Yield what says it, the longest first."""
-        title = self._to(problem.check.title)
-        rows = statements(problem.findings, self.lang)
-        is_phrase = all(len(row.actual.split()) >= PHRASE for row in statements(problem.findings, "en"))
+        """Yield what says it, the longest first; what the title says is not said twice."""
+        title, findings = problem.check.title, problem.findings
+        rows = statements(findings, self.lang)
         found = self._found(rows, title)
-        if not found:
-            yield title
+        if not found or all(adds_nothing(title, finding) for finding in findings):
+            yield self._to(title)
             return
+        phrases = [len(row.actual.split()) >= PHRASE for row in statements(findings, "en")]
+        is_phrase = all(phrases)
         if not is_phrase:
             yield self._to(Message("{title}: {found}", title=title, found=self._found(rows, title, expected=True)))
-        yield self._to(Message("{title}: {found}", title=title, found=found))
+        if not is_phrase or not any(says_title(title, finding) for finding in findings):
+            yield self._to(Message("{title}: {found}", title=title, found=found))
         if is_phrase:
-            yield self._found(rows, "")
+            yield self._found(rows, None)
+        for count in range(len(rows) - 1, 0, -1):
+            some = self._found(rows, title, count=count)
+            yield some if is_phrase else self._to(Message("{title}: {found}", title=title, found=some))
+        if not is_phrase:
+            yield self._found(rows, None, count=1) if phrases[0] and len(rows) > 1 else self._to(title)
 
-    def _found(self, rows: Sequence[Statement], title: str, expected: bool = False) -> str:
-        """Return what was found about each subject; one that stands in the words beside it is not named again."""
-        parts = []
-        for row in rows:
+    def _found(
+        self, rows: Sequence[Statement], title: Optional[Text], expected: bool = False, count: Optional[int] = None
+    ) -> str:
+        """Return what was found about each subject, or the first `count`; one that the words name is not named again.
+
+        `title` stands before it, if there is one.
+        """
+        parts: list[Text] = []
+        for row in rows[:count]:
             text: Text = Literal(printable(row.actual))
             if expected and row.expected:
                 text = Message("{actual} (expected {expected})", actual=text, expected=printable(row.expected))
             begun = _beginning(row)
             if begun is not None:
                 text = Joined((printable(begun), text), "")
-            elif row.subject and not (len(rows) == 1 and row.subject in title):
+            elif not self._is_named(row, title, len(rows) == 1):
                 text = Message("{subject}: {found}", subject=_few(row.subject), found=text)
             parts.append(text)
-        return self._to(clauses(part for part in parts if part.en))
+        said: Text = clauses(part for part in parts if part.en)
+        if count is not None:
+            said = Message("{found}; and {count} more", found=said, count=len(rows) - count)
+        return self._to(said)
+
+    def _is_named(self, row: Statement, title: Optional[Text], is_only: bool) -> bool:
+        """Return whether the title or what was found names the subject, so that it need not stand before it."""
+        if not row.subject or (is_only and (is_plain(row.subject) or row.subject in self._to(title))):
+            return True
+        name = subject_text(printable(row.subject)).to(self.lang)
+        return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])", row.actual, re.ASCII) is not None
 
     def _remedy(self, problem: Problem) -> Iterator[str]:
-        """Yield the lines to paste that fix it, else the first that shows more, else what to do in words."""
-        fixes = [command.line for command in problem.commands if command.kind == "fix"]
-        looks = [command.line for command in problem.commands if command.kind == "look"]
-        remedy = problem.check.remedy
-        if fixes or not looks:
-            shown = fixes or ([] if remedy is None else [remedy])
-            yield from (line for one in shown[:MAX_COMMANDS] for line in self._command(_FIX, one, problem))
-        else:
-            yield from self._command(_LOOK, looks[0], problem)
+        """Yield the lines to paste that fix it, else what to do in words, else the first line that shows more."""
+        for line in problem.fixes[:MAX_COMMANDS]:
+            yield self._command(_FIX, line, problem)
+        for text in problem.instructions[:1]:
+            yield from self._instruction(text, problem)
+        if not problem.fixes and not problem.instructions:
+            yield from (self._command(_LOOK, line, problem) for line in problem.looks[:1])
 
-    def _command(self, label: Text, line: Union[str, Text], problem: Problem) -> Iterator[str]:
+    def _command(self, label: Text, line: str, problem: Problem) -> str:
+        start, text = self._label(label), printable(line)
+        if self.indent + display_width(start) + display_width(text) > 2 * self.width:  # beyond the next line
+            return self._details(problem)
+        return " " * self.indent + self.paint(start, "dim") + self.paint(text, "green" if label is _FIX else "cyan")
+
+    def _instruction(self, text: Text, problem: Problem) -> Iterator[str]:
+        """Yield as many whole sentences as two lines hold; where they do not hold the first, where to read it."""
+        start = self._label(_DO)
+        for said in beginnings(self._to(text)):
+            said += "" if said[-1] in ".\u3002" else "." if said.isascii() else "\u3002"
+            if fits(start + said, self.width - self.indent, 2):
+                rows = wrap(start + said, self.width - self.indent)
+                yield " " * self.indent + self.paint(start, "dim") + rows[0][len(start) :]
+                yield from (" " * self.indent + row for row in rows[1:])
+                return
+        yield self._details(problem)
+
+    def _details(self, problem: Problem) -> str:
+        line = with_catalogs(f"envtune check -v --select {problem.check.id}", self.report.catalogs)
+        return " " * self.indent + self.paint(self._label(_LOOK), "dim") + self.paint(line, "cyan")
+
+    def _label(self, label: Text) -> str:
         words = self._to(label)
-        words += " " if words.isascii() else ""  # a full-width colon brings its own
-        start = " " * self.indent + self.paint(words, "dim")
-        room = self.width - self.indent - display_width(words)
-        if isinstance(line, Text):
-            rows = clip(self._to(line), room, 2)
-            yield start + rows[0]
-            yield from (" " * self.indent + row for row in rows[1:])
-            return
-        text = printable(line)
-        if display_width(text) > room + self.width:  # more than a terminal's line further
-            text = f"envtune check -v --select {problem.check.id}"
-        yield start + self.paint(text, "green" if label is _FIX else "cyan")
+        return words + (" " if words.isascii() else "")  # a full-width colon brings its own
 
     def notes(self) -> Iterator[str]:
         for finding in notes(self.report.findings):
@@ -187,45 +238,60 @@ class _Page:
     def unknown(self, room: _Room) -> Iterator[str]:
         """Yield why something is unknown, each reason once."""
         reasons = _reasons([f for f in self.report.findings if f.outcome is Outcome.UNKNOWN])
-        rows = [(self._to(reason), ids) for reason, ids in reasons]
-        if len(rows) > MAX_REASONS:
-            rest = tuple(dict.fromkeys(id_ for _, ids in rows[MAX_REASONS - 1 :] for id_ in ids))
-            rows = [*rows[: MAX_REASONS - 1], (self._to(Message("other reasons")), rest)]
+        rows = [(spelled(self._to(reason), self.lang), ids) for reason, ids in reasons]
+        if len(rows) > room.reasons:
+            rest = tuple(dict.fromkeys(id_ for _, ids in rows[room.reasons - 1 :] for id_ in ids))
+            rows = [*rows[: room.reasons - 1], (self._to(Message("reasons: check -v")), rest)]
         for reason, ids in rows:
-            yield from self._row(OUTCOMES[Outcome.UNKNOWN], ids[0], reason, room.unknown, self._to(_also(ids)))
+            yield from self._row(
+                OUTCOMES[Outcome.UNKNOWN], ids[0], reason, room.unknown + self.more, self._to(_also(ids))
+            )
 
     def _row(self, label: Text, name: str, text: str, lines: int, end: str = "") -> Iterator[str]:
         """Yield a row that is no problem."""
-        rows = clip(text, self.width - self.indent, lines, end)
+        rows = _fitting((text,), self.width - self.indent, lines, end)
         yield self.paint(pad(self._to(label), self.label_width), "dim") + pad(name, self.id_width + 2) + rows[0]
         yield from (" " * self.indent + row for row in rows[1:])
 
     def tail(self) -> Iterator[str]:
         done = sum(1 for problem in self.found for id_ in problem.ids if id_ in (self.report.fixable or ()))
         if done:
-            text = Message(
-                "* {count} of {all}: {fix} shows the changes, {fix} --apply makes them",
-                count=done,
-                all=self.counts.problems,
-                fix=fix_command(self.report.catalogs),
-            )
-            yield from self._lines(text)
+            yield from self._lines(self._fixable(done))
         parts = [
             Message("{count} {outcome}", count=self.counts.outcomes[outcome], outcome=word)
             for outcome, word in _COUNTED.items()
             if self.counts.outcomes[outcome]
         ]
-        details = Message("details: check -v, explain ID")
+        shown = (printable(with_catalogs(verb, self.report.catalogs)) for verb in ("check -v", "explain ID"))
+        details = Message("details: {commands}", commands=enumerated(shown))
         yield from self._lines(clauses([*([listed(parts)] if parts else []), details]))
 
+    def _fixable(self, done: int) -> Text:
+        """Return what `envtune fix` can do; about a recorded host it can show the changes only."""
+        fix = printable(with_catalogs("envtune fix", self.report.catalogs))
+        count, problems = done, self.counts.problems
+        if not self.report.snapshot:
+            return Message(
+                "* {count} of {all}: {fix} shows the changes, {fix} --apply makes them",
+                count=count,
+                all=problems,
+                fix=fix,
+            )
+        return Message(
+            "* {count} of {all}: {fix} --snapshot shows the changes, fix --apply on the host makes them",
+            count=count,
+            all=problems,
+            fix=fix.partition(" ")[2],
+        )
 
-def fix_command(catalogs: Sequence[str]) -> str:
-    """Return the command that fixes with the same catalogue."""
-    if not catalogs:
-        return "envtune fix"
-    from shlex import join
 
-    return printable(join(["envtune", "fix", *(word for directory in catalogs for word in ("--catalog", directory))]))
+def _fitting(wordings: Iterable[str], width: int, lines: int, end: str) -> list[str]:
+    """Return the first wording that fits with `end` after it, else one without its remarks; of the last what fits."""
+    made = [version for text in wordings for version in (text, short_paths(text))]
+    plain = tuple(map(without_remarks, made[1::2]))
+    made += [*plain, *beginnings(plain[-1])]
+    text = next((one for one in made if fits(one + end, width, lines)), plain[-1])
+    return clip(text, width, lines, end)
 
 
 def _also(ids: Sequence[str]) -> Text:
@@ -243,8 +309,8 @@ def _few(subject: str) -> Text:
     """Return the subjects, of many the first only."""
     names = printable(subject).split(", ")
     if len(names) <= MAX_SUBJECTS:
-        return Literal(", ".join(names))
-    return Message("{names} and {count} more", names=names[0], count=len(names) - 1)
+        return subject_text(", ".join(names))
+    return Message("{names} and {count} more", names=subject_text(names[0]), count=len(names) - 1)
 
 
 def _beginning(row: Statement) -> Optional[str]:

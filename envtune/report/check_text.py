@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, Mapping, Optional, Sequence, Union
 
+from envtune.audit.subjects import subject_text
 from envtune.audit.verdict import count_checks
 from envtune.catalog.families import family_title
-from envtune.messages import Literal, Message, Text, in_context, listed
+from envtune.messages import Literal, Message, Text, listed
 from envtune.model import Finding, Outcome, Report, Severity, Source
+from envtune.report.formats.labels import LABELS
 from envtune.report.host_texts import header_texts
-from envtune.report.layout import Paint, display_width, indent, pad, printable
+from envtune.report.layout import Paint, display_width, indent, pad, printable, spelled
 from envtune.report.policy_text import policy_lines
 from envtune.report.problems import notes, problems, statements
 from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, verdict_line
@@ -24,22 +26,6 @@ _COLOUR: Mapping[Severity, str] = {
 }
 MAX_SUBJECTS = 6  # of one failed check that are shown one by one
 _HEADER = ("host", "npu", "cann", "python", "job")
-_LABELS: Mapping[str, Text] = {
-    "host": Message("Host"),
-    "npu": Literal("NPU"),
-    "cann": Literal("CANN"),
-    "python": Literal("Python"),
-    "job": Message("Job"),
-    "found": Message("found"),
-    "expected": Message("expected"),
-    "why": Message("why"),
-    "fix": Message("fix"),
-    "look": in_context("text", "look"),
-    "where": Message("where"),
-    "wrong": Message("What is wrong"),
-    "unknown": Message("Could not be checked"),
-    "families": Message("All checks"),
-}
 
 
 def render(report: Report, lang: str, *, width: int = 100, colour: bool = False, verbose: bool = False) -> str:
@@ -61,13 +47,13 @@ class _Renderer:
         return "" if text is None else printable(text.to(self.lang))
 
     def _heading(self, key: str) -> str:
-        return self.paint(self._to(_LABELS[key]), "bold")
+        return self.paint(self._to(LABELS[key]), "bold")
 
     def header(self, report: Report) -> Iterator[str]:
         yield self.paint(f"envtune {__version__}", "bold") + f"  {printable(report.host)}  {report.started}"
         texts = header_texts(report)
         for key in _HEADER:
-            yield from indent(self._to(texts[key]), self.width, "  " + pad(self._to(_LABELS[key]), 8), " " * 10)
+            yield from indent(self._to(texts[key]), self.width, "  " + pad(self._to(LABELS[key]), 8), " " * 10)
 
     def failures(self, findings: Sequence[Finding]) -> Iterator[str]:
         found = problems(findings)
@@ -88,7 +74,7 @@ class _Renderer:
     def _failure(self, group: Sequence[Finding]) -> Iterator[str]:
         """Yield one check that failed, for all its subjects: what differs for each, what is the same once."""
         check, severity = group[0].check, group[0].severity
-        alone = f" [{printable(group[0].subject)}]" if len(group) == 1 and group[0].subject else ""
+        alone = f" [{self._to(subject_text(group[0].subject))}]" if len(group) == 1 and group[0].subject else ""
         first = f"  {pad(check.id, 8)} "
         label = pad(self._to(SEVERITIES[severity]), 9)
         title = indent(label + self._to(check.title) + alone, self.width, first, " " * display_width(first + label))
@@ -98,33 +84,35 @@ class _Renderer:
         shown = group[:MAX_SUBJECTS]
         yield from self._row("where", ", ".join(dict.fromkeys(self._source(f) for f in shown)))
         yield from self._row("why", self._to(check.why))
-        yield from self._row("fix", self._to(check.remedy))
+        yield from self._row("do", self._to(check.remedy))
         yield from self._commands(shown)
 
     def _commands(self, group: Sequence[Finding]) -> Iterator[str]:
-        """Yield what repairs it below the remedy, then the one line for each subject that shows more."""
-        repairs = dict.fromkeys(c.line for f in group for c in f.commands if c.kind == "fix")
-        for line in repairs:
-            yield from self._line(line, "green")
+        """Yield what else a person can do, what fixes it, and the one line for each subject that shows more."""
+        fixes = list(dict.fromkeys(c.line for f in group for c in f.commands if c.kind == "fix"))
+        for text in fixes:
+            if isinstance(text, Text):
+                yield from indent(self._to(text), self.width, " " * 22, " " * 22)
         looks = [[c.line for c in f.commands if c.kind == "look"][:1] for f in group]
-        for number, line in enumerate(dict.fromkeys(line for lines in looks for line in lines)):
-            rows = list(self._line(line, "cyan"))
-            label = " " * 11 + self.paint(pad(self._to(_LABELS["look"]), 10), "dim") + " "
-            yield from [label + rows[0][22:], *rows[1:]] if number == 0 else rows
+        yield from self._lines("fix", fixes, "green")
+        yield from self._lines("look", dict.fromkeys(line for lines in looks for line in lines), "cyan")
 
-    def _line(self, line: Union[str, Text], colour: str) -> Iterator[str]:
-        if isinstance(line, str):
-            yield " " * 22 + self.paint("$ " + printable(line), colour)
-        else:
-            yield from indent(self._to(line), self.width, " " * 22, " " * 22)
+    def _lines(self, key: str, lines: Iterable[Union[str, Text]], colour: str) -> Iterator[str]:
+        label = " " * 11 + self.paint(pad(self._to(LABELS[key]), 10), "dim") + " "
+        for line in lines:
+            if isinstance(line, str):
+                yield label + self.paint("$ " + printable(line), colour)
+                label = " " * 22
 
     def _values(self, group: Sequence[Finding]) -> Iterator[str]:
         """Yield what was found for each subject and what was expected, that once where it is the same for all."""
         rows = statements(group, self.lang)
         expected = dict.fromkeys(printable(row.expected) for row in rows)
         for row in rows[:MAX_SUBJECTS]:
-            subject = f"{printable(row.subject)}: " if len(group) > 1 and row.subject else ""
-            yield from self._row("found", subject + printable(row.actual))
+            found: Text = Literal(printable(row.actual))
+            if len(group) > 1 and row.subject:
+                found = Message("{subject}: {found}", subject=subject_text(printable(row.subject)), found=found)
+            yield from self._row("found", self._to(found))
             if len(expected) > 1:
                 yield from self._row("expected", printable(row.expected))
         if len(rows) > MAX_SUBJECTS:
@@ -134,7 +122,7 @@ class _Renderer:
 
     def _row(self, key: str, text: str) -> Iterator[str]:
         if text:
-            label = " " * 11 + self.paint(pad(self._to(_LABELS[key]), 10), "dim") + " "
+            label = " " * 11 + self.paint(pad(self._to(LABELS[key]), 10), "dim") + " "
             for number, line in enumerate(indent(text, self.width, " " * 22, " " * 22)):
                 yield label + line[22:] if number == 0 else line
 
@@ -142,15 +130,18 @@ class _Renderer:
         reasons: dict[str, list[Finding]] = {}
         for finding in findings:
             if finding.outcome is Outcome.UNKNOWN:
-                reasons.setdefault(self._to(finding.reason), []).append(finding)
+                reasons.setdefault(spelled(self._to(finding.reason), self.lang), []).append(finding)
         if not reasons:
             return
         yield self._heading("unknown")
         for reason, group in reasons.items():
-            names = ", ".join(dict.fromkeys(_subject_id(f) for f in group))
+            names = ", ".join(dict.fromkeys(self._subject_id(f) for f in group))
             yield from indent(reason, self.width, "  ? ", "    ")
             yield from indent(names, self.width, "    ", "    ")
         yield ""
+
+    def _subject_id(self, finding: Finding) -> str:
+        return f"{finding.id} [{self._to(subject_text(finding.subject))}]" if finding.subject else finding.id
 
     def families(self, findings: Sequence[Finding], verbose: bool) -> Iterator[str]:
         yield self._heading("families")
@@ -166,8 +157,10 @@ class _Renderer:
 
     def _all(self, findings: Iterable[Finding]) -> Iterator[str]:
         for finding in findings:
-            words = self._to(finding.reason) or self._to(finding.actual)
-            subject = f"[{printable(finding.subject)}] " if finding.subject else ""
+            words = spelled(self._to(finding.reason), self.lang) or printable(
+                statements((finding,), self.lang)[0].actual
+            )
+            subject = f"[{self._to(subject_text(finding.subject))}] " if finding.subject else ""
             first = f"    {pad(finding.id, 8)} {pad(self._to(OUTCOMES[finding.outcome]), 16)} "
             yield from indent(f"{subject}{words}", self.width, first, " " * display_width(first))
             yield from indent(self._source(finding), self.width, " " * 31, " " * 31)
@@ -179,10 +172,6 @@ class _Renderer:
         text, style = verdict_line(report)
         lines = indent(self._to(text), self.width, "", "")
         return [self.paint(line, "bold", style) for line in lines]
-
-
-def _subject_id(finding: Finding) -> str:
-    return f"{finding.id} [{printable(finding.subject)}]" if finding.subject else finding.id
 
 
 def _as_text(source: Source) -> Text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
+from envtune.audit.subjects import subject_text
 from envtune.commandline import for_this_host
 from envtune.fix.document import plan_data
 from envtune.fix.executor_messages import result_message
@@ -83,9 +84,9 @@ def _finding_lines(group: Sequence[JudgedFinding], lang: str, width: int, paint:
     text, colour = END_STATES[state] if state in _OF_FINDINGS else _OUTCOMES[finding.outcome]
     label = pad(text.to(lang), 12)
     label += "" if label.endswith(" ") else "  "
-    subjects = printable(finding.subject)
+    subjects = printable(subject_text(finding.subject).to(lang))
     if len(group) > 1:
-        last = printable(group[-1].finding.subject)
+        last = printable(subject_text(group[-1].finding.subject).to(lang))
         subjects = Message("{first} ... {last} ({count})", first=subjects, last=last, count=len(group)).to(lang)
     words = f"{finding.id}{f' [{subjects}]' if subjects else ''}  {printable(_statement(finding).to(lang))}"
     lines = indent(words, width, f"  {label}", " " * 14)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Any, Iterator
 
-from envtune.messages import Joined, Literal, Message, Text, in_context
+from envtune.messages import Joined, Literal, Message, Text, enumerated, in_context
 from envtune.report.redaction import redacted
 from envtune.trust.characters import visible, visible_lines
 
@@ -18,8 +19,12 @@ from envtune.trust.characters import visible, visible_lines
 NEVER_FIRST = frozenset(
     "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%"
 )
+_CONTINUES = NEVER_FIRST | {" "}
 NEVER_LAST = "\uff08\u300a\u300c\u300e\u3010\u201c\u2018("  # opening punctuation
 _PROMPT = re.compile(r"\$\s")  # before a command of ours: nothing quoted may be broken into a row that begins with it
+_END_OF_SENTENCE = re.compile("[.](?= +[A-Za-z`])|;(?= )|[\u3002\uff1b](?=.)")
+_LONG_PATH = re.compile(r"(?<![\w./-])(?:/[\w.+~@%-]+){4,}", re.ASCII)
+_REMARK = re.compile("(?: *[(][^()]*[)]|\uff08[^\uff08\uff09]*\uff09)(?=$|[;,]|\uff1b|\uff0c)")
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "bold": "1", "dim": "2"}
@@ -32,6 +37,7 @@ def display_width(text: str) -> int:
     return sum(_columns(character) for character in text)
 
 
+@lru_cache(maxsize=8192)
 def _columns(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
         return 0
@@ -86,29 +92,33 @@ def _wrap_paragraph(text: str, width: int) -> Iterator[str]:
 
 def _words(text: str) -> Iterator[str]:
     """Yield the pieces between which a line may break: a Latin word with its blanks, or a wide character."""
-    piece = ""
+    start, after_wide = 0, False
     for at, character in enumerate(text):
         wide = _columns(character) == 2
-        first = character not in NEVER_FIRST and character != " " and not _PROMPT.match(text, at)
-        if piece and first and ((wide and piece[-1] not in NEVER_LAST) or _ends(piece)):
-            yield piece
-            piece = ""
-        piece += character
-    if piece:
-        yield piece
-
-
-def _ends(piece: str) -> bool:
-    """Return whether a line may break after this piece."""
-    if piece[-1] == " ":
-        return True
-    return _columns(piece[-1]) == 2 and piece[-1] not in NEVER_LAST
+        if (
+            (wide or after_wide or text[at - 1] == " ")
+            and start < at
+            and text[at - 1] not in NEVER_LAST
+            and character not in _CONTINUES
+            and not _PROMPT.match(text, at)
+        ):
+            yield text[start:at]
+            start = at
+        after_wide = wide
+    if text:
+        yield text[start:]
 
 
 def indent(text: str, width: int, first: str, others: str) -> list[str]:
     """Return the text wrapped to `width` columns, its first line after `first` and the others after `others`."""
     room = width - max(display_width(first), display_width(others))
     return [(first if number == 0 else others) + line for number, line in enumerate(wrap(text, room))]
+
+
+def fits(text: str, width: int, lines: int) -> bool:
+    """Return whether the text takes at most `lines` lines of `width` columns."""
+    rows = wrap(text, width)
+    return len(rows) <= lines and all(display_width(row) <= width for row in rows)
 
 
 def clip(text: str, width: int, lines: int, end: str = "") -> list[str]:
@@ -128,6 +138,29 @@ def clip(text: str, width: int, lines: int, end: str = "") -> list[str]:
     return wrap(text[:low].rstrip() + "..." + end, width)[:lines]
 
 
+def short_paths(text: str) -> str:
+    """Return the text with long paths shortened in the middle: `/usr/local/.../site-packages`."""
+    return _LONG_PATH.sub(_short_path, text)
+
+
+def _short_path(found: re.Match[str]) -> str:
+    names = found[0].split("/")
+    short = "/".join([*names[:3], "...", names[-1]])
+    return short if len(short) < len(found[0]) - 3 else found[0]
+
+
+def without_remarks(text: str) -> str:
+    """Return the text without what stands in parentheses at the end of a clause."""
+    return _REMARK.sub("", text)
+
+
+def beginnings(text: str) -> Iterator[str]:
+    """Yield the text, then what is left of it without its last clause, without the last two, and so on."""
+    yield text
+    for end in reversed([found.start() for found in _END_OF_SENTENCE.finditer(text)]):
+        yield text[:end]
+
+
 def pad(text: str, width: int) -> str:
     """Return the text filled with blanks to `width` columns."""
     return text + " " * max(0, width - display_width(text))
@@ -144,3 +177,16 @@ class Paint:
         if not self._colour or not text:
             return text
         return f"\033[{';'.join(COLOURS[s] for s in styles)}m{text}\033[0m"
+
+
+CHOICE = re.compile(r"\S+(?: \| \S+)+")  # `1 | 2`: what documents write where one of several values is meant
+
+
+def spelled(text: str, lang: str) -> str:
+    """Return the text with `1 | 2 | 3` as a person writes it, who may take `|` for a shell's pipe: `1, 2 or 3`."""
+
+    def words(choice: re.Match[str]) -> str:
+        *first, last = choice[0].split(" | ")
+        return Joined((enumerated(first), last), Message(" or ")).to(lang)
+
+    return CHOICE.sub(words, text)

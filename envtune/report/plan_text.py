@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 from typing import Iterator, Mapping, Sequence
 
+from envtune.audit.subjects import subject_text
 from envtune.fix.consent import downgrade_texts, like_changes
 from envtune.fix.plan import Plan, SkippedFinding, fixed_checks
 from envtune.fix.shell_commands import commands
 from envtune.messages import Literal, Message, Text, clauses, in_context, listed
 from envtune.model import Change
-from envtune.report.layout import Paint, clip, display_width, indent, pad, printable
+from envtune.report.layout import Paint, beginnings, clip, display_width, fits, indent, pad, printable, spelled, wrap
 
 VIEWS: Mapping[str, Text] = {
     "live": Message("the running state, until the next boot"),
@@ -42,6 +43,13 @@ _LABELS: Mapping[str, Text] = {
 }
 _PLANNED = Message("What would be changed")
 _NOT_FIXED = Message("Not fixed automatically")
+# What a plan says of what is no file's content; in its data these are words of English.
+_STATES: Mapping[str, Text] = {
+    "not installed": in_context("before a change", "not installed"),
+    "installed": in_context("after a change", "installed"),
+    "not enabled": in_context("before a change", "not enabled"),
+    "enabled at boot": in_context("after a change", "enabled at boot"),
+}
 _NOTHING = Message("Nothing to change.")
 MAX_DIFF = 40  # lines
 MAX_COMMANDS = 8  # of one change
@@ -106,7 +114,8 @@ class _Renderer:
             yield label + line[15:] if number == 0 else line
 
     def _diff(self, change: Change) -> Iterator[str]:
-        for line in diff(change.before, change.after):
+        before, after = (_STATES.get(text, Literal(text)).to(self.lang) for text in (change.before, change.after))
+        for line in diff(before, after):
             style = {"-": "red", "+": "green"}.get(line[:1], "dim")
             # a line of a file is shown as it is; a list of packages, say, is broken like other text
             rows = [line] if _writes_files(change) else indent(line, self.width - 8, "", "  ")
@@ -123,11 +132,12 @@ class _Renderer:
         yield self.paint(_NOT_FIXED.to(self.lang), "bold")
         by_reason: dict[tuple[Text, tuple[Text, ...]], list[str]] = {}
         for finding in skipped:
-            name = f"{finding.finding} [{printable(finding.subject)}]" if finding.subject else finding.finding
-            by_reason.setdefault((finding.reason, finding.steps), []).append(name)
+            subjects = printable(subject_text(finding.subject).to(self.lang))
+            name = f"{finding.finding} [{subjects}]" if finding.subject else finding.finding
+            by_reason.setdefault((_reason(finding), finding.steps), []).append(name)
         for (reason, steps), names in by_reason.items():
             yield from indent(", ".join(names), self.width, "  ", "  ")
-            yield from indent(printable(reason.to(self.lang)), self.width, " " * 6, " " * 6)
+            yield from indent(printable(spelled(reason.to(self.lang), self.lang)), self.width, " " * 6, " " * 6)
             for number, step in enumerate(steps, 1):
                 mark = f"      {number}. "
                 yield from indent(printable(step.to(self.lang)), self.width, mark, " " * len(mark))
@@ -141,23 +151,36 @@ class _Renderer:
         by_reason: dict[str, list[str]] = {}
         for finding in skipped:
             by_reason.setdefault(self._brief_reason(finding), []).append(finding.finding)
+        cut = False
         room = max(len(names[0]) for names in by_reason.values()) + 4
         for reason, names in by_reason.items():
             more = list(dict.fromkeys(names))[1:]
             also = Message(" (also {checks})", checks=", ".join(more)).to(self.lang) if more else ""
-            rows = clip(reason, self.width - room, 2, also)
+            fitting = (one for one in beginnings(reason) if fits(one + also, self.width - room, 2))
+            rows = clip(next(fitting, reason), self.width - room, 2, also)
+            cut = cut or len(wrap(reason + also, self.width - room)) > len(rows)
             yield "  " + pad(names[0], room - 2) + rows[0]
             yield from (" " * room + row for row in rows[1:])
-        yield self.paint(Message("Steps: -v").to(self.lang), "dim")
+        if any(finding.steps for finding in skipped):
+            yield self.paint(Message("Steps: -v").to(self.lang), "dim")
+        elif cut:
+            yield self.paint(Message("Details: -v").to(self.lang), "dim")
         yield ""
 
     def _brief_reason(self, finding: SkippedFinding) -> str:
         """Return the reason; one that only says that a person has to do it is followed by the line or the remedy."""
-        reason = finding.reason.to(self.lang)
+        reason = spelled(_reason(finding).to(self.lang), self.lang)
         if finding.steps and finding.reason.en.endswith(":"):
             step = finding.steps[1 if len(finding.steps) == 2 else 0]
-            reason = f"{reason} {step.to(self.lang)}"
+            reason += ("" if self.lang == "zh" else " ") + step.to(self.lang)
         return printable(reason)
+
+
+def _reason(finding: SkippedFinding) -> Text:
+    """Return why it is not fixed; what a recording lacks can still be fixed on the host."""
+    if finding.elsewhere != "host":
+        return finding.reason
+    return Message("run fix on the host itself: {reason}", reason=finding.reason)
 
 
 def diff(before: str, after: str) -> list[str]:

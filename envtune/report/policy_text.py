@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Iterator, Mapping, Optional, Sequence
 
+from envtune.audit.subjects import subject_text
 from envtune.messages import Literal, Message, Text
 from envtune.model import Finding, Outcome, Report, Waiver
 from envtune.ranges import join_subjects
@@ -47,5 +48,5 @@ def _lines(group: Sequence[Finding], lang: str, width: int) -> list[str]:
     finding, subjects = group[0], join_subjects(finding.subject for finding in group)
     words = Message("{title}: {reason}", title=finding.check.title, reason=finding.reason or Literal("-"))
     first = f"  {pad(finding.id, 8)} "
-    text = (f"[{subjects}] " if subjects else "") + words.to(lang)
+    text = (f"[{subject_text(subjects).to(lang)}] " if subjects else "") + words.to(lang)
     return indent(printable(redacted(text)), width, first, " " * display_width(first))

@@ -13,6 +13,7 @@ from envtune.messages import Text
 from envtune.model import Check, Command, Finding, Outcome, Report, Severity
 from envtune.ranges import join_subjects, single_subjects
 from envtune.records import NamedTuple
+from envtune.report.layout import CHOICE, spelled
 
 IMPACTS = ("stops", "degrades", "none")  # on a job, the worst first
 _NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})")
@@ -31,6 +32,24 @@ class Problem(NamedTuple):
     def ids(self) -> tuple[str, ...]:
         """The ids of all its checks, the one that tells most first."""
         return (self.check.id, *(problem.check.id for problem in self.covered))
+
+    @property
+    def fixes(self) -> tuple[str, ...]:
+        """The lines to paste that fix it."""
+        return tuple(c.line for c in self.commands if c.kind == "fix" and isinstance(c.line, str))
+
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """The lines to paste that show more of it."""
+        return tuple(c.line for c in self.commands if c.kind == "look" and isinstance(c.line, str))
+
+    @property
+    def instructions(self) -> tuple[Text, ...]:
+        """What a person has to do where no line to paste fixes it; none where a line shows more."""
+        if self.fixes:
+            return ()
+        made = tuple(c.line for c in self.commands if c.kind == "fix" and isinstance(c.line, Text))
+        return made or (() if self.looks or self.check.remedy is None else (self.check.remedy,))
 
     @property
     def commands(self) -> tuple[Command, ...]:
@@ -112,6 +131,25 @@ class Statement(NamedTuple):
     expected: str
 
 
+_SAYS_LITTLE = re.compile(r"an?|and|are|at|does|in|is|its?|no|none|not|of|on|or|that|the|to|was|which|with")
+
+
+def adds_nothing(title: Text, finding: Finding) -> bool:
+    """Return whether what was found is in the title already, as `not installed` where that says the same of a name."""
+    return finding.actual is not None and not _words(finding.actual.en) - _words(title.en)
+
+
+def says_title(title: Text, finding: Finding) -> bool:
+    """Return whether what was found says most of the title once more."""
+    found = _words(f"{finding.subject} {'' if finding.actual is None else finding.actual.en}")
+    return len(found & _words(title.en)) * 3 >= len(_words(title.en)) * 2
+
+
+def _words(text: str) -> set[str]:
+    words = (word.strip(".") for word in re.findall(r"[\w./-]+", text.lower()))
+    return {word for word in words if not _SAYS_LITTLE.fullmatch(word)}
+
+
 def statements(findings: Iterable[Finding], lang: str) -> tuple[Statement, ...]:
     """Return what was found, once for subjects that differ in a number only.
 
@@ -138,8 +176,11 @@ def _merged(group: Sequence[Finding], template: str, lang: str) -> Statement:
 
 
 def _statement(finding: Finding, lang: str) -> Statement:
-    actual = finding.reason if finding.outcome is Outcome.ERROR else finding.actual
-    return Statement(finding.subject, _to(actual, lang), _to(finding.expected, lang))
+    found = finding.reason if finding.outcome is Outcome.ERROR else finding.actual
+    actual, expected = _to(found, lang), _to(finding.expected, lang)
+    for choice in CHOICE.findall(expected):  # of what was found the same only: a pipe in a command stays one
+        actual = actual.replace(choice, spelled(choice, lang))
+    return Statement(finding.subject, actual, spelled(expected, lang))
 
 
 def _to(text: Optional[Text], lang: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 # What every secret has at least one of: a word in its name, its shape, or its length. Of a folded text, with the
@@ -28,6 +29,7 @@ def _may_hold_secret(text: str) -> bool:
     return (_MAY_HOLD.search(folded) or re.search(_CHINESE_NAME, folded)) is not None
 
 
+@lru_cache(maxsize=1024)  # a report says the same words many times
 def redacted(text: str) -> str:
     """Return the text without secrets."""
     if not _may_hold_secret(text):

@@ -58,8 +58,8 @@ _HEAD = (
     _field("seconds", Number(0)),
 )
 _READY = (
-    "ready: at least one check passed, and none of at least medium severity failed or is unknown; "
-    "ready_with_advice: so, and what failed is low; not_sure: nothing passed, or what matters is unknown"
+    "ready: at least one check passed or is waived, and none of at least medium severity failed or is unknown; "
+    "ready_with_advice: so, and what failed is low; not_sure: what matters is unknown, or everything that applies"
 )
 _POLICY = Field(
     "policy",

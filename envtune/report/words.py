@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping
+from typing import Iterator, Mapping
 
 from envtune.audit.verdict import Counts, Verdict, count_checks, verdict
 from envtune.messages import Message, Text, enumerated, in_context, listed, plural
@@ -74,9 +74,27 @@ def _conclusion(report: Report, reached: Verdict) -> Text:
     if reached is Verdict.NO_NPU:
         return Message("no Ascend NPU, driver or CANN found here")
     if reached is Verdict.READY:
-        return plural("{count} check passed", "{count} checks passed", counts.outcomes[Outcome.PASS])
-    unknown = counts.outcomes[Outcome.UNKNOWN]
-    if reached is Verdict.NOT_SURE and unknown:
-        could_not = plural("{count} check could not be run", "{count} checks could not be run", unknown)
-        return listed((problems_text(counts), could_not))
+        return _evidence(counts)
+    if reached is Verdict.NOT_SURE:
+        return listed((problems_text(counts), *_undecided(counts)))
     return problems_text(counts)
+
+
+def _evidence(counts: Counts) -> Text:
+    """Return what a host is ready on: what passed, else what is waived, else that there is a note only."""
+    if counts.outcomes[Outcome.PASS]:
+        return plural("{count} check passed", "{count} checks passed", counts.outcomes[Outcome.PASS])
+    if counts.outcomes[Outcome.WAIVED]:
+        return plural("{count} check waived", "{count} checks waived", counts.outcomes[Outcome.WAIVED])
+    return problems_text(counts)
+
+
+def _undecided(counts: Counts) -> Iterator[Text]:
+    """Yield why a host is not surely ready."""
+    unknown, errors = counts.outcomes[Outcome.UNKNOWN], counts.outcomes[Outcome.ERROR]
+    if unknown:
+        yield plural("{count} check could not be run", "{count} checks could not be run", unknown)
+    if errors:
+        yield plural(
+            "{count} check ended with an error in envtune", "{count} checks ended with an error in envtune", errors
+        )

@@ -14,12 +14,12 @@ from typing import Any, Callable, Iterable, Mapping, Optional
 
 from envtune.messages import Joined, Literal, Message, Text, enumerated, nearest
 from envtune.schema import types
-from envtune.schema.values import KINDS, Value, one_line
+from envtune.schema.values import KINDS, Data, Value, one_line
 
 LARGEST = 1 << 63  # a whole number has at most 63 bits
 _NUMBERS = ("int", "float")
 _WHOLE, _NUMBER = Message("a whole number"), Message("a number")
-_SCALAR = Message("a text, a whole number, true or false")
+_SCALAR = Message("text, a whole number, true or false")
 
 
 class Validator:
@@ -58,11 +58,12 @@ class Validator:
         """
         names, word = list(known), one_line(value.text or str(value.plain()))
         near = nearest(word, names)
-        if not near and len(names) <= 16 and not names_all:
-            near = names
         if near:
             guess = Joined(near, Message(" or "))
             message = Message("{word} is not {what}; did you mean {guess}?", word=word, what=what, guess=guess)
+        elif names and len(names) <= 16 and not names_all:
+            known_names = enumerated(names)
+            message = Message("{word} is not {what}; known: {names}", word=word, what=what, names=known_names)
         else:
             message = Message("{word} is not {what}", word=word, what=what)
         self.report(value, message)
@@ -210,7 +211,35 @@ def _list(validator: Validator, value: Value, type_: types.ListOf) -> Any:
 def _map(validator: Validator, value: Value, type_: types.MapOf) -> Any:
     if not validator.filled(value, "mapping", least=type_.least):
         return None
+    if isinstance(value, Data):
+        return _map_of_data(validator, value, type_)
     return {validator.judge(key, type_.key): validator.judge(inner, type_.value) for key, inner in value.members()}
+
+
+def _map_of_data(validator: Validator, value: Data, type_: types.MapOf) -> dict[Any, Any]:
+    """Do the same for plain data, which may be much: what is a text and may be any is taken as it is."""
+    free = type_.value.by_kind.get("text") if isinstance(type_.value, types.AnyOf) else type_.value
+    found = {}
+    for key, content in value.content.items():
+        if _is_fine(key, type_.key) and _is_fine(content, free):
+            found[key] = content
+        else:
+            name = key if isinstance(key, str) else repr(key)
+            place = validator.judge(Data(key, value, name), type_.key)
+            found[place] = validator.judge(Data(content, value, name), type_.value)
+    return found
+
+
+def _is_fine(content: object, type_: Optional[types.Type]) -> bool:
+    """Return whether there is nothing more to judge: a text of ASCII, of a type without a form."""
+    if type(content) is not str or not isinstance(type_, types.Str) or not content.isascii():
+        return False
+    if type_.pattern or type_.form or type_.choices or type_.least:
+        return False
+    try:
+        return type_.check is None or type_.check(content)
+    except ValueError:
+        return False
 
 
 def _record(validator: Validator, value: Value, type_: types.Record) -> Any:

@@ -11,7 +11,7 @@ from envtune.messages import Message, Text
 KINDS: Mapping[str, Text] = {
     "mapping": Message("a mapping"),
     "list": Message("a list"),
-    "text": Message("a text"),
+    "text": Message("text"),
     "int": Message("a number"),
     "float": Message("a number"),
     "bool": Message("true or false"),

@@ -22,6 +22,7 @@ from envtune.shell.state import State
 
 DECLARING = ("export", "declare", "typeset", "local", "readonly")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=(.*)", re.DOTALL)
+_EXPORTS = re.compile(r"['\"]?--export=([A-Za-z_].*)", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]*)\}")  # brace expansion, which makes several words of one, has `,` or `..` in it
 
 
@@ -35,6 +36,18 @@ class UnknownAssignment(str):
         assignment = super().__new__(cls, name + "=")
         assignment.reason = reason
         return assignment
+
+
+class UnknownPath(str):
+    """A path as it is written, of which a part is unknown, as the field of `source`."""
+
+    reason: Text
+
+    def __new__(cls, raw: str, reason: Text) -> UnknownPath:
+        """Return the field for a word, unknown for `reason`."""
+        path = super().__new__(cls, raw)
+        path.reason = reason
+        return path
 
 
 def split_assignments(words: Sequence[Token]) -> tuple[Sequence[Token], Sequence[Token]]:
@@ -55,8 +68,24 @@ def command_fields(words: Sequence[Token], shell: Shell) -> list[Value]:
             value: Value = shell.unknown(token.text) if special else value_of(raw, shell)
             fields.append(UnknownAssignment(name, value) if isinstance(value, Text) else name + equals + value)
         else:
-            fields += fields_of(token.text, shell)
+            made = fields_of(token.text, shell)
+            fields += _named(token.text, made, fields) if len(made) == 1 and isinstance(made[0], Text) else made
     return fields
+
+
+def _named(raw: str, unknown_field: Sequence[Value], before: Sequence[Value]) -> Sequence[Value]:
+    """Keep what is known of `env A=$B`, `--export=ALL,A=$B` and `source $A/env.sh`: the names."""
+    reason = unknown_field[0]
+    assert isinstance(reason, Text)
+    if len(before) == 1 and before[0] in ("source", "."):
+        return [UnknownPath(re.sub(r"['\"]", "", raw), reason)]
+    if ASSIGNMENT.match(raw) and ("env" in before or before[-1:] in (["-e"], ["--env"], ["-x"])):
+        return [UnknownAssignment(raw.partition("=")[0], reason)]
+    exports = _EXPORTS.match(raw)
+    if exports is None:
+        return unknown_field
+    names = [part.partition("=")[0] + "=" * ("=" in part) for part in exports[1].split(",")]
+    return [UnknownAssignment("--export=" + ",".join(names), reason)]
 
 
 def _has_braces(raw: str) -> bool:

@@ -6,14 +6,14 @@ import posixpath
 import re
 from typing import Mapping, Sequence
 
-from envtune.errors import HostError, Missing
+from envtune.errors import Elsewhere, HostError, Missing, host_error_text
 from envtune.messages import Message, Text
 from envtune.ranges import decimal
-from envtune.shell.assignments import UnknownAssignment, invalidate_calculated
+from envtune.shell.assignments import UnknownAssignment, UnknownPath, invalidate_calculated
 from envtune.shell.conditions import bracket
 from envtune.shell.expansion import Value, joined, unknown
 from envtune.shell.interpreter import Builtin, Interpreter, Status
-from envtune.shell.programs import start_program
+from envtune.shell.starting.programs import start_program
 from envtune.shell.state import State
 
 MAX_SOURCED = 8  # times that one file is sourced
@@ -26,6 +26,14 @@ _SET_BY_CONDA = (
     "CONDA_SHLVL",
     "VIRTUAL_ENV",
 )
+# Their set_env.sh export these and nothing else (cann-toolkit 8.0 to 8.3; nnal 8.0: also variables with its prefixes)
+_SET_ENV = re.compile(r"/(?:ascend-toolkit|nnae|nnrt|cann(?:-[^/]*)?|nnal|latest|atb|asdsip)/(?:[^/]+/)*set_env\.sh$")
+_SET_ENV_OF_VARIABLE = re.compile(r"\$\{?(?:ASCEND|CANN)\w*[^/]*(?:/[^/]+)*/set_env\.sh")
+_SET_BY_CANN = (
+    *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CMAKE_PREFIX_PATH", "TOOLCHAIN_HOME", "ATB_HOME_PATH"),
+    *("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH", "ASCEND_AICPU_PATH", "ASCEND_OPP_PATH"),
+)
+_SET_BY_NNAL = ("ATB_", "ASDOPS_", "LCAL_", "LCCL_", "ASDSIP_")
 
 
 def _export(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> Status:
@@ -122,9 +130,8 @@ def _source(interpreter: Interpreter, arguments: Sequence[Value], state: State) 
     if not arguments:
         return False
     path = arguments[0]
-    if isinstance(path, Text):
-        interpreter.invalidate(state, path)
-        return None
+    if isinstance(path, (Text, UnknownPath)):
+        return _source_unknown(interpreter, path, state)
     if posixpath.basename(path) == "activate" and "/" not in path:
         return _conda(interpreter, ["activate"], state)
     file = state.absolute(path)
@@ -136,15 +143,42 @@ def _source(interpreter: Interpreter, arguments: Sequence[Value], state: State) 
     except Missing:
         return False
     except HostError as error:
-        interpreter.invalidate(state, _unreadable(file, error, interpreter.place))
-        return None
+        return _source_unread(interpreter, file, error, state)
     if file in (frame.path for frame in interpreter.frames) or interpreter.files.get(file, 0) > MAX_SOURCED:
         interpreter.invalidate(state, Message("{file} sources itself ({place})", file=file, place=interpreter.place))
         return None
     return interpreter.source(file, text, arguments[1:] or None, state)
 
 
+def _source_unknown(interpreter: Interpreter, path: Text | UnknownPath, state: State) -> Status:
+    """Execute a file that is not known: only that of CANN and nnal is known to set a few variables."""
+    reason = path if isinstance(path, Text) else path.reason
+    if isinstance(path, UnknownPath) and (_SET_ENV.search(path) or _SET_ENV_OF_VARIABLE.fullmatch(path)):
+        return _set_env(interpreter, reason, state)
+    interpreter.invalidate(state, reason)
+    return None
+
+
+def _source_unread(interpreter: Interpreter, file: str, error: HostError, state: State) -> Status:
+    """Execute a file that cannot be read: it may set anything, but for what is known to set only a few variables."""
+    if isinstance(error, Elsewhere) and _SET_ENV.search(file):
+        return _set_env(interpreter, host_error_text(error), state)
+    interpreter.invalidate(state, _unreadable(file, error, interpreter.place))
+    return None
+
+
+def _set_env(interpreter: Interpreter, reason: Text, state: State) -> Status:
+    """Execute set_env.sh of CANN or of nnal, which was not read: what it sets is unknown, everything else stays."""
+    own = [name for name, _ in state.variables.items() if name.startswith(_SET_BY_NNAL)]
+    for name in (*_SET_BY_CANN, *own):
+        state.set(name, reason, interpreter.place)
+        state.export(name)
+    return None
+
+
 def _unreadable(file: str, error: HostError, place: str) -> Text:
+    if isinstance(error, Elsewhere):
+        return Message("{file} is sourced, and was not read ({place})", file=file, place=place)
     return Message("{file} is sourced but cannot be read: {error} ({place})", file=file, error=error, place=place)
 
 
@@ -188,7 +222,7 @@ def _eval(interpreter: Interpreter, arguments: Sequence[Value], state: State) ->
             return None
     text = " ".join(str(argument) for argument in arguments)
     interpreter.budget.make(len(text))
-    interpreter.execute(text, state)
+    interpreter.execute_line(text, state)
     return None
 
 
@@ -267,7 +301,7 @@ def _same_command(interpreter: Interpreter, arguments: Sequence[Value], state: S
     builtin = BUILTINS.get(arguments[0]) if arguments and isinstance(arguments[0], str) else None
     if builtin is not None:
         return builtin(interpreter, arguments[1:], state)
-        start_program(interpreter, arguments, state.copy())
+    start_program(interpreter, arguments, state.copy())
     return None
 
 

@@ -34,7 +34,7 @@ from envtune.shell.nodes import (
     Test,
 )
 from envtune.shell.parser import statements
-from envtune.shell.state import Launches, State, Variable, merge, same_variables
+from envtune.shell.state import Launches, LeftOpen, State, Variable, merge, same_variables
 
 MAX_NESTING = 12  # scripts sourced by scripts, and functions that call functions
 MAX_UNROLLED = 16  # words of a for loop executed one by one
@@ -61,6 +61,7 @@ class Frame:
     returns: list[State] = field(default_factory=list)
     locals: dict[str, Variable] = field(default_factory=dict)  # what they are outside
     is_function: bool = False
+    is_line: bool = False  # it executes a text of one line, `eval` and the like: that line is where everything is
 
 
 @dataclass
@@ -78,6 +79,7 @@ class Interpreter:
     budget: Budget
     launches: Launches = field(default_factory=Launches)
     files: dict[str, int] = field(default_factory=dict)  # read, in order -> how often
+    sourced: set[str] = field(default_factory=set)
     line: int = 0
 
     @property
@@ -100,7 +102,8 @@ class Interpreter:
                 return state.cwd if state.cwd is not None else unknown("$PWD", self.place)
             if name in _SET_BY_BASH and not state.is_set(name):
                 return unknown(f"${name}", self.place)
-            return state.lookup(name)
+            value = state.lookup(name)
+            return unknown(f"${name}", self.place) if isinstance(value, LeftOpen) else value
 
         def assign_default(name: str, value: Value) -> None:
             state.set(name, value, self.place)
@@ -124,15 +127,25 @@ class Interpreter:
                     return
                 self._statement(statement, state)
         except BudgetExceeded as error:
-            error.place = error.place or f"{self.frame.path}:{error.line or self.line}"
+            line = self.line if self.frame.is_line else error.line or self.line
+            error.place = error.place or f"{self.frame.path}:{line}"
             raise
         except ShellSyntaxError as error:
-            place, reason = f"{self.frame.path}:{error.line}", error.reason
+            place, reason = self.place if self.frame.is_line else f"{self.frame.path}:{error.line}", error.reason
             if "\r\n" in text:  # for a shell the carriage return belongs to the word: `fi` is not `fi` then
                 reason = Message("{reason} (the file has Windows line endings)", reason=reason)
             self.invalidate(state, Message("{place} cannot be analysed: {reason}", place=place, reason=reason))
         except RecursionError:
             self.invalidate(state, Message("{place} is nested too deeply", place=self.frame.path))
+
+    def execute_line(self, text: str, state: State) -> None:
+        """Execute what the current line hands to `eval` or `bash -c`; raises BudgetExceeded."""
+        frame, before = self.frame, self.frame.is_line
+        frame.is_line = True
+        try:
+            self.execute(text, state)
+        finally:
+            frame.is_line = before
 
     def invalidate(self, state: State, reason: Text) -> None:
         """Make every variable unknown, because anything may have been set."""
@@ -179,7 +192,8 @@ class Interpreter:
         return status if status is None or not pipeline.negated else not status
 
     def _command(self, command: Command, state: State) -> Status:
-        self.line = getattr(command, "line", self.line)
+        if not self.frame.is_line:
+            self.line = getattr(command, "line", self.line)
         self.budget.command()
         handler: Any = _HANDLERS[type(command)]
         status: Status = handler(self, command, state)
@@ -361,6 +375,7 @@ class Interpreter:
 
     def source(self, path: str, text: str, arguments: Optional[Sequence[Value]], state: State) -> Status:
         """Execute a sourced file in the same shell."""
+        self.sourced.add(path)
         self.files[path] = self.files.get(path, 0) + 1
         frame = Frame(path, self.frame.script)
         return self._enter(frame, state, arguments or state.arguments, lambda: self.execute(text, state))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Mapping, NamedTuple
+from typing import Any, Callable, Mapping, NamedTuple, Optional
 
 from envtune.messages import Message
 from envtune.shell.budget import Budget, BudgetExceeded
 from envtune.shell.builtins import BUILTINS
 from envtune.shell.interpreter import Frame, Interpreter
 from envtune.shell.machine import CountedMachine, Machine
-from envtune.shell.programs import start_program
-from envtune.shell.state import Launch, State
+from envtune.shell.starting.programs import start_program
+from envtune.shell.state import Launch, Launches, State
 
 
 class ScriptResult(NamedTuple):
@@ -20,19 +20,30 @@ class ScriptResult(NamedTuple):
     launch: Launch
     files: tuple[str, ...]
     readonly: Mapping[str, str] = {}  # variable -> where the script makes it so
+    sourced: frozenset[str] = frozenset()  # of `files` those that are executed in the script's own shell
 
 
 def execute_script(
-    machine: Machine, real_path: Callable[[Any, str], str], path: str, text: str, state: State, budget: Budget
+    machine: Machine,
+    real_path: Callable[[Any, str], str],
+    path: str,
+    text: str,
+    state: State,
+    budget: Budget,
+    launches: Optional[Launches] = None,
+    line: int = 0,
 ) -> ScriptResult:
     """Return what all lines that start the job give it; without such a line, what the script has exported at its end.
 
     `text` is the script at `path`; `state` is what it starts with, and is changed. What following it costs is taken
-    from `budget`; where that does not suffice, everything is unknown: the rest of the script may set it.
+    from `budget`; where that does not suffice, everything is unknown: the rest of the script may set it. `launches`
+    takes the lines that start the job; with a `line`, the whole text stands in that line of the file.
     """
     counted = CountedMachine(machine, budget)
     follow = partial(real_path, counted)
-    interpreter = Interpreter(counted, follow, BUILTINS, start_program, [Frame(path, path)], budget)
+    frame = Frame(path, path, is_line=line > 0)
+    interpreter = Interpreter(counted, follow, BUILTINS, start_program, [frame], budget, line=line)
+    interpreter.launches = Launches() if launches is None else launches
     try:
         interpreter.execute(text, state)
     except BudgetExceeded as error:
@@ -40,4 +51,9 @@ def execute_script(
         return ScriptResult(Launch(error.place, {}, {}, reason), tuple(interpreter.files))
     if not interpreter.launches:
         interpreter.launches.add(path, state)
-    return ScriptResult(interpreter.launches.common(), tuple(interpreter.files), dict(state.readonly.items()))
+    return ScriptResult(
+        interpreter.launches.common(),
+        tuple(interpreter.files),
+        dict(state.readonly.items()),
+        frozenset(interpreter.sourced),
+    )

@@ -23,6 +23,15 @@ class Variable(NamedTuple):
 _NONE = Variable(None)
 
 
+class LeftOpen(Message):
+    """Why a variable that a script does not mention is unknown, where only what the script itself sets is of interest.
+
+    As a state's `unknown_by_default`, what a script makes of such a variable is unknown until the job runs.
+    """
+
+    __slots__ = ()
+
+
 @dataclass
 class State:
     """The variables, functions and arguments of a shell."""
@@ -203,8 +212,12 @@ class Launches:
         self._last = variables
         self._unknown_by_default = self._unknown_by_default or state.unknown_by_default
 
-    def add_unknown(self, place: str, reason: Text) -> None:
-        """Take a line that starts the job with nobody knows what."""
+    def add_outside(self, place: str, reason: Text, state: State, inside: State) -> None:
+        """Take a line that starts the job where `inside` arrives, and what is exported in `state` does not."""
+        self._place, self._reason = place, self._reason or reason
+
+    def add_unread(self, place: str, reason: Text, state: State) -> None:
+        """Take a line that starts a script which cannot be read, with what is exported in `state`."""
         self._place, self._reason = place, self._reason or reason
 
     def _compare(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import pkgutil
 import re
+from base64 import b64decode
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from envtune.audit import examine
 from envtune.catalog import Catalogue, layers
@@ -21,9 +22,10 @@ from envtune.context import Context
 from envtune.context.open import UNNAMED, open_context, recorded_options
 from envtune.errors import CatalogError, EnvtuneError, UsageError
 from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated
-from envtune.model import Check, FaqEntry, Finding, Outcome
+from envtune.model import Change, Check, FaqEntry, Finding, Outcome
 from envtune.records import NamedTuple
 from envtune.schema.validate import Validator
+from envtune.snapshot.host import SnapshotHost
 
 OUTCOMES = ("pass", "fail", "notapplicable", "unknown")
 EXPECTED = ("subject", "actual", "severity", "reason")  # what an example's `expect` may say of a finding
@@ -37,9 +39,10 @@ class Problem(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """What was run: `examples` by the id of the entry. `notes` are no failures."""
+    """What was run: `examples` by the id of the entry, `entries` by kind. `notes` are no failures."""
 
     examples: Mapping[str, int]
+    entries: Mapping[str, int]
     problems: tuple[Problem, ...]
     notes: tuple[Problem, ...] = ()
 
@@ -53,11 +56,17 @@ def run_examples(directory: Path, catalogue: Catalogue) -> Tested:
     layer = next(layer for layer in layers.overlays([directory]) if layer.directory == named)
     runner = _Runner(layer, catalogue)
     counts: dict[str, int] = {}
-    for source in layers.sources(layer):
-        if source.kind in ("checks", "faq"):
+    entries = dict.fromkeys(("checks", "faq", "playbooks"), 0)
+    sources = [source for source in layers.sources(layer) if source.kind in entries]
+    for source in sources:
+        entries[source.kind] += 1
+        if source.kind == "playbooks":
+            runner.read_playbook(source)
+    for source in sources:
+        if source.kind != "playbooks":
             id_, count = runner.run(source)
             counts[id_] = count
-    return Tested(counts, tuple(runner.problems), tuple(runner.notes))
+    return Tested(counts, entries, tuple(runner.problems), tuple(runner.notes))
 
 
 class _Runner:
@@ -67,10 +76,18 @@ class _Runner:
         self.problems: list[Problem] = []
         self.notes: list[Problem] = []
         self._catalogue = catalogue
+        self._steps: dict[str, str] = {}  # of each playbook here: file:line:column
         self._checks = {check.id: check for check in catalogue.checks}
         self._faq = {entry.id: entry for entry in catalogue.faq}
         folder = Path(layer.directory) if layer.flat else Path(layer.directory, "checks")
         self._shared = _SharedHosts(folder / "examples")
+
+    def read_playbook(self, source: layers.Source) -> None:
+        """Keep where the steps of a playbook are written."""
+        node = read_yaml(layers.content(source), Diagnostics(source.shown))
+        if node is not None:
+            id_, steps = node.get("id"), node.get("steps") or node
+            self._steps["" if id_ is None else str(id_.plain())] = f"{source.shown}:{steps.line}:{steps.column}"
 
     def run(self, source: layers.Source) -> tuple[str, int]:
         """Run the examples of one file; return the entry's id and how many there are."""
@@ -108,26 +125,34 @@ class _Runner:
                 if problem is not None:
                     self._report(source, node, name, problem)
                 elif outcome == "fail":
-                    self._note_unplanned(source, node, name, findings, context)
+                    self._try_playbooks(source, node, name, findings, context)
         absent = [outcome for outcome in ("pass", "fail") if not data.get(outcome)]
         if absent:
             text = Message("{id} has no example of {outcomes}", id=id_, outcomes=enumerated(absent))
             self.notes.append(Problem(f"{source.shown}:{examples.line}:{examples.column}", text))
         return count
 
-    def _note_unplanned(
+    def _try_playbooks(
         self, source: layers.Source, node: Node, name: str, findings: Sequence[Finding], context: Context
     ) -> None:
-        """Note why a playbook of this check would change nothing on the host of the example."""
+        """Report a playbook after which the check still fails; note why one changes nothing."""
         from envtune.fix.plan import make_plan
 
         playbooks = [p for p in self._catalogue.playbooks if findings[0].id in p.fixes and p.safety != "manual"]
-        if playbooks:
-            plan = make_plan(findings, playbooks, context)
-            reasons = () if plan.changes else dict.fromkeys(skipped.reason for skipped in plan.skipped)
-            for reason in reasons:
-                text = Message("{example}: no playbook changes anything: {reason}", example=name, reason=reason)
-                self.notes.append(Problem(f"{source.shown}:{node.line}:{node.column}", text))
+        if not playbooks:
+            return
+        plan = make_plan(findings, playbooks, context)
+        place = f"{source.shown}:{node.line}:{node.column}"
+        for reason in () if plan.changes else dict.fromkeys(skipped.reason for skipped in plan.skipped):
+            text = Message("{example}: no playbook changes anything: {reason}", example=name, reason=reason)
+            self.notes.append(Problem(place, text))
+        for playbook, finding in still_failed(findings[0].check, plan.changes, context):
+            text = Message(
+                "after playbook {playbook} it still fails: {finding}", playbook=playbook, finding=_described(finding)
+            )
+            self.problems.append(
+                Problem(self._steps.get(playbook, place), Message("{example}: {problem}", example=name, problem=text))
+            )
 
     def _context(self, example: Mapping[str, Any]) -> Context:
         host = example_host(example, self._shared)
@@ -147,6 +172,27 @@ class _Runner:
                     problem = Message("no signature matches") if wanted else Message("a signature matches")
                     self._report(source, node, f"{id_} {kind}[{number}]", problem)
         return count
+
+
+def still_failed(check: Check, changes: Sequence[Change], context: Context) -> Iterator[tuple[str, Finding]]:
+    """Yield what the check still finds wrong in the very files that changes would write, with the playbook of each."""
+    written = {path: (text, change.playbook) for change in changes for path, text in _written(change)}
+    host = context.host
+    if not written or not isinstance(host, SnapshotHost):
+        return
+    files = {**host.data.get("files", {}), **{path: text for path, (text, _) in written.items()}}
+    changed = Context(SnapshotHost({**host.data, "files": files}), context.target, context.known, context.expectations)
+    for finding in examine(check, changed):
+        source = finding.evidence.source
+        if finding.outcome is Outcome.FAIL and isinstance(source, str) and source in written:
+            yield written[source][1], finding
+
+
+def _written(change: Change) -> Iterator[tuple[str, str]]:
+    """Yield path and text of the files that a change writes whole."""
+    for operation in change.operations:
+        if operation["op"] == "file" and isinstance(operation.get("content"), str):
+            yield operation["path"], b64decode(operation["content"]).decode("utf-8", "replace")
 
 
 def is_recognised(entry: FaqEntry, text: str) -> bool:

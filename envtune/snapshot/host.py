@@ -38,7 +38,9 @@ class SnapshotHost:
         self.cwd: str = data["cwd"]
         self.now: float = data["now"]
         self.environ: Mapping[str, str] = data["environ"]
-        self._commands = {tuple(row["argv"]): row for row in data.get("commands") or ()}
+        self._commands: Mapping[tuple[str, ...], Any] = {tuple(row["argv"]): row for row in data.get("commands") or ()}
+        absent = (argv[0] for argv, row in self._commands.items() if row.get("error") == "missing")
+        self._absent: Mapping[str, bool] = dict.fromkeys(absent, True)
         files = data["files"]
         if data["covered"] is None:
             files = {**{path: {"size": 0, "mode": "0755"} for path in self._programs(files)}, **files}
@@ -129,7 +131,7 @@ class SnapshotHost:
         """Return the recorded result; raises Missing for a program not found, NotRecorded for unknown commands."""
         row = self._commands.get(tuple(argv))
         if row is None:
-            if any(known[0] == argv[0] and r.get("error") == "missing" for known, r in self._commands.items()):
+            if argv[0] in self._absent:
                 raise Missing(" ".join(argv), "command not found")
             raise NotRecorded(" ".join(argv), "the snapshot does not hold this command")
         return command_result(row)

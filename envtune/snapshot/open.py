@@ -12,7 +12,7 @@ import os
 import posixpath
 import stat
 from pathlib import Path
-from typing import Any, Iterator, NamedTuple, Optional, Union
+from typing import IO, Any, Iterator, NamedTuple, Optional, Union
 
 from envtune.errors import SnapshotError, system_error_text
 from envtune.messages import Message
@@ -72,6 +72,16 @@ def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
         raise SnapshotError(place, system_error_text(error)) from None
     except (MemoryError, RecursionError):
         raise SnapshotError(place, Message("too large or too deeply nested to be a snapshot")) from None
+
+
+def read_snapshot(file: IO[bytes], name: str) -> SnapshotHost:
+    """Return the recorded host in an open file, which is called `name` in a SnapshotError."""
+    try:
+        return SnapshotHost(assembled(_from_open_file(file)))
+    except SnapshotError as error:
+        raise error.below(name) from None
+    except RecursionError:
+        raise SnapshotError(name, Message("too large or too deeply nested to be a snapshot")) from None
 
 
 def assembled(members: dict[str, Member]) -> dict[str, Any]:
@@ -292,15 +302,19 @@ def _named(name: str, shown: Optional[str] = None) -> str:
 def _from_file(path: str) -> dict[str, Member]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        start = file.read(512)
-        file.seek(0)
-        if start.lstrip()[:1] == b"{":
-            data = file.read(LIMITS.member + 1)
-            if len(data) > LIMITS.member:
-                raise too_large("", LIMITS.member)
-            return {MANIFEST: data}
-        budget = _Budget(LIMITS)
-        return {name: _member(name, member) for name, member in read_archive(file, budget.member, LIMITS.total)}
+        return _from_open_file(file)
+
+
+def _from_open_file(file: IO[bytes]) -> dict[str, Member]:
+    start = file.read(512)
+    file.seek(0)
+    if start.lstrip()[:1] == b"{":
+        data = file.read(LIMITS.member + 1)
+        if len(data) > LIMITS.member:
+            raise too_large("", LIMITS.member)
+        return {MANIFEST: data}
+    budget = _Budget(LIMITS)
+    return {name: _member(name, member) for name, member in read_archive(file, budget.member, LIMITS.total)}
 
 
 def _member(name: str, member: Any) -> Member:

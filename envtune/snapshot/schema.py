@@ -142,6 +142,7 @@ _TARGET = Record(
     Field("script", optional(_TEXT), "The script that launches it."),
     Field("env_file", optional(_TEXT), "The file that sets its variables."),
     Field("pid", optional(_WHOLE), "Number of its running process."),
+    Field("job", optional(_TEXT), "The name by which that process was looked for."),
     Field("peers", optional(_TEXTS), "The addresses of the other hosts."),
     closed=False,
 )

@@ -17,6 +17,7 @@ from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Un
 from envtune.snapshot.schema import KINDS
 
 Entry = Union[str, bytes, Mapping[str, Any]]
+LOCATED_LIMIT = 10_000  # paths whose place is remembered
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -27,6 +28,7 @@ class Tree:
         self._entries = entries
         self._covered = None if covered is None else _Coverage(covered)
         self._known: set[str] = set()
+        self._located: dict[tuple[str, bool], str] = {}
         self._children: dict[str, set[str]] = {"/": set()}
         for path, entry in entries.items():
             if entry is not None:
@@ -34,15 +36,25 @@ class Tree:
 
     def _note_parents(self, path: str) -> None:
         while path != "/":
-            parent = posixpath.dirname(path)
-            known = parent in self._children
-            self._children.setdefault(parent, set()).add(posixpath.basename(path))
-            if known:
+            above, _, name = path.rpartition("/")
+            parent = above or "/"
+            siblings = self._children.get(parent)
+            if siblings is not None:
+                siblings.add(name)
                 return
+            self._children[parent] = {name}
             path = parent
 
     def locate(self, path: str, follow: bool = True) -> str:
         """Return the recorded path behind `path`, the links on the way resolved, and its own if `follow`."""
+        found = self._located.get((path, follow))
+        if found is None:
+            found = self._resolved(path, follow)
+            if len(self._located) < LOCATED_LIMIT:
+                self._located[path, follow] = found
+        return found
+
+    def _resolved(self, path: str, follow: bool) -> str:
         try:
             return resolve(path, self._link, follow, self._known)
         except LinkLoop:

@@ -6,6 +6,7 @@ at all. Names of files and processes, log lines and recorded hosts may hold any 
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, Callable
 
 # C1; Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt), which holds the marks of direction, the
@@ -21,6 +22,7 @@ _IN_A_LINE = r"[\x00-\x1f%s]" % _UNSEEN
 _IN_LINES = r"[\x00-\x08\x0b-\x1f%s]" % _UNSEEN
 _PLAIN_LINE = re.compile("[ -~]*")
 _PLAIN_LINES = re.compile("[\n\t -~]*")
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 def visible(text: str) -> str:
@@ -52,8 +54,44 @@ def _escaped(found: Any) -> str:
 
 def json_text(data: Any, indent: Any = None) -> str:
     r"""Return data as JSON that any terminal and any reader of UTF-8 takes: what is not visible as `\u202e`."""
-    text = json.dumps(data, ensure_ascii=False, indent=indent)
-    return text if _PLAIN_LINES.fullmatch(text) else re.sub(_IN_LINES, _escaped_in_json, text)
+    if indent is None:
+        parts = [json.dumps(data, ensure_ascii=False)]
+    else:
+        parts = []
+        _add_indented(parts, data, " " * indent, "\n")
+    text = "".join(parts)
+    if _PLAIN_LINES.fullmatch(text):
+        return text
+    return "".join(
+        part if _PLAIN_LINES.fullmatch(part) else re.sub(_IN_LINES, _escaped_in_json, part) for part in parts
+    )
+
+
+def _add_indented(parts: Any, data: Any, indent: str, line: str) -> None:
+    """Add the text of data as json.dumps indents it, in a fraction of the time: its fast encoder does not indent."""
+    is_object = isinstance(data, dict)
+    rows = data.values() if is_object else data if isinstance(data, (list, tuple)) else ()
+    if not rows:
+        parts.append(_encoder(",")(data))
+        return
+    inner = line + indent
+    ends = "{}" if is_object else "[]"
+    if _SCALARS.issuperset(map(type, rows)):
+        parts += (ends[0], inner, _encoder("," + inner)(data)[1:-1], line, ends[1])
+        return
+    before = ends[0] + inner
+    for key, value in data.items() if is_object else enumerate(data):
+        parts.append(before)
+        if is_object:
+            parts.append(_encoder(",")({key: 0})[1:-2])  # a key may be a number
+        _add_indented(parts, value, indent, inner)
+        before = "," + inner
+    parts += (line, ends[1])
+
+
+@lru_cache(64)
+def _encoder(separator: str) -> Any:
+    return json.JSONEncoder(ensure_ascii=False, separators=(separator, ": ")).encode
 
 
 def _escaped_in_json(found: Any) -> str:

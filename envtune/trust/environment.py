@@ -12,6 +12,8 @@ from .programs import SYSTEM_PATH, UntrustedError, resolve_program, trusted_path
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 # Of the caller, where nobody else can change what they name.
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+# Slurm's programs load the plugins that their configuration names; of the caller as well.
+_SLURM_TOOLS, _SLURM = ("sinfo", "squeue", "scontrol"), "SLURM_CONF"
 # Of an operation, with the values they may have; any variable may be set to nothing.
 _WORD = "[A-Za-z0-9._-]*"
 _OPERATION_VARIABLES = {
@@ -49,7 +51,7 @@ def command_environment(program: str, extra: Optional[Mapping[str, str]] = None)
     variables = {"PATH": trusted_path(), "LC_ALL": locale, "HOME": _home_directory(), "PYTHONNOUSERSITE": "1"}
     for name in _PROXIES:
         variables.update((n, os.environ[n]) for n in (name, name.upper()) if n in os.environ)
-    for name in _CERTIFICATES:
+    for name in (*_CERTIFICATES, *((_SLURM,) if os.path.basename(program) in _SLURM_TOOLS else ())):
         if _is_own(os.environ.get(name, "")):
             variables[name] = os.environ[name]
     if os.path.basename(program) in _DRIVER_TOOLS:

@@ -131,5 +131,5 @@ def test_where_nothing_can_be_started_it_is_judged_here(monkeypatch: pytest.Monk
 
 
 def test_a_mistake_of_the_user_is_said_as_ever() -> None:
-    with pytest.raises(UsageError, match=r"--script /gone.sh: no such file"):
+    with pytest.raises(UsageError, match=r"--script /gone.sh: No such file"):
         check_limited(HOST, TargetOptions(script="/gone.sh"), [check(0, "test.answers")])

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
-from helpers.recorded import host_data, host_names, report
+from helpers.recorded import host_names, recorded_report
 from helpers.rows import sampled
 
 from envtune.audit.verdict import exit_code
-from envtune.model import Outcome, Report, Severity
+from envtune.model import Outcome, Severity
 from envtune.report import check_json as json
 from envtune.report import check_short
 from envtune.report import check_text as text
@@ -22,15 +21,10 @@ GOLDEN = Path(__file__).parent / "golden"
 WIDTHS = (60, 80, 120)  # of the short form
 
 
-@cache
-def report_on(name: str) -> Report:
-    return report(host_data(name))
-
-
 @pytest.mark.parametrize("lang", sampled(["en", "zh"], 2))  # tests/test_contracts.py has the other one
 @pytest.mark.parametrize("name", host_names())
 def test_report(name: str, lang: str, request: pytest.FixtureRequest) -> None:
-    made = report_on(name)
+    made = recorded_report(name)
     code = exit_code(made.findings, Severity.MEDIUM, facts=made.facts)
     pages = {
         f"{lang}.txt": text.render(made, lang, width=100, verbose=True) + "\n",
@@ -49,7 +43,7 @@ def test_report(name: str, lang: str, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("name", host_names())
 def test_a_recorded_host_never_makes_us_fail(name: str) -> None:
-    made = report_on(name)
+    made = recorded_report(name)
     assert [f for f in made.findings if f.outcome is Outcome.ERROR] == []
     for finding in made.findings:
         assert finding.evidence.source, finding.id

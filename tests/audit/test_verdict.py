@@ -9,7 +9,7 @@ import pytest
 from envtune.audit.verdict import Verdict, count_checks, exit_code, verdict
 from envtune.catalog import load
 from envtune.messages import Literal
-from envtune.model import Evidence, Fact, Finding, Outcome, Report, Severity
+from envtune.model import Check, Evidence, Fact, Finding, Outcome, Report, Severity
 from envtune.report import check_json, check_short, check_text
 
 OUTCOMES = {
@@ -44,8 +44,11 @@ ROWS = [
     ("unknown:low", "not_sure", 3),
     ("unknown:info na:high", "not_sure", 3),
     ("root:low", "not_sure", 3),
-    ("waived:high", "not_sure", 3),
-    ("fail:low", "not_sure", 0),
+    ("waived:high", "ready", 0),
+    ("waived:high unknown:high", "not_sure", 3),
+    ("fail:low", "ready_with_advice", 0),
+    ("fail:low unknown:low", "ready_with_advice", 0),
+    ("error:low", "not_sure", 3),
     ("na:high", "nothing_checked", 3),
     ("na:high na:low", "nothing_checked", 3),
 ]
@@ -79,6 +82,34 @@ def test_verdict(words: str, expected: str, status: int) -> None:
     assert exit_code(findings, Severity.MEDIUM) == status
 
 
+# one check each, and the first line of the report
+REASONS = [
+    ("pass:high pass:high", "READY  node1: 2 checks passed"),
+    ("pass:high waived:high", "READY  node1: 1 check passed"),
+    ("waived:high", "READY  node1: 1 check waived"),
+    ("fail:low", "READY, with advice  node1: 1 problem (1 low)"),
+    ("unknown:low", "NOT SURE  node1: no problems, 1 check could not be run"),
+    ("pass:high error:high", "NOT SURE  node1: 1 problem (1 high), 1 check ended with an error in envtune"),
+    ("fail:low unknown:high", "NOT SURE  node1: 1 problem (1 low), 1 check could not be run"),
+    ("waived:high unknown:high", "NOT SURE  node1: no problems, 1 check could not be run"),
+    ("note:low", "READY  node1: no problems"),
+    ("note:low unknown:high", "NOT SURE  node1: no problems, 1 check could not be run"),
+    ("note:low na:high", "READY  node1: no problems"),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), REASONS)
+def test_the_first_line_gives_the_reason(words: str, line: str) -> None:
+    ids = iter(("CPU001", "CPU002"))
+    findings = tuple(
+        of("SYS008", Outcome.FAIL, "low") if word == "note:low" else finding(word)._replace(check=check_of(next(ids)))
+        for word in words.split()
+    )
+    report = Report("node1", "2026-01-01T00:00:00Z", 0.0, {}, (), findings)
+    assert check_short.render(report, "en").splitlines()[0] == line
+    assert exit_code(findings, Severity.MEDIUM) == (3 if line.startswith("NOT SURE") else 0)
+
+
 def test_what_only_a_right_hides_counts_with_strict() -> None:
     findings = (finding("pass:high"), finding("root:high"))
     assert exit_code(findings, Severity.MEDIUM, strict=True) == 3
@@ -87,9 +118,14 @@ def test_what_only_a_right_hides_counts_with_strict() -> None:
 # ---------------------------------------------------------------------- notes, and hosts that cannot train
 
 
+def check_of(id_: str) -> Check:
+    return next(check for check in load().checks if check.id == id_)
+
+
 def of(id_: str, outcome: Outcome, severity: str, subject: str = "") -> Finding:
-    check = next(check for check in load().checks if check.id == id_)
-    return finding("pass:low")._replace(check=check, outcome=outcome, severity=Severity(severity), subject=subject)
+    return finding("pass:low")._replace(
+        check=check_of(id_), outcome=outcome, severity=Severity(severity), subject=subject
+    )
 
 
 def test_a_note_is_no_problem() -> None:

@@ -135,11 +135,11 @@ WRONG = {
     "unknown status": ("status: done", None, "4:9: done is not one of experimental, stable, deprecated"),
     "duplicate key": ("status: stable\nstatus: stable", None, "5:1: duplicate key status, first in line 4"),
     "no Chinese": ("title: {en: A governor is odd}", None, "3:8: zh is missing; add the Chinese text"),
-    "empty Chinese": ("title: {en: Odd, zh: ''}", None, "3:22: empty; write a text, or remove the key"),
+    "empty Chinese": ("title: {en: Odd, zh: ''}", None, "3:22: empty; write text, or remove the key"),
     "one language": (
         "title: A governor is odd",
         None,
-        "3:8: this is a text; it must be a mapping ({en: ..., zh: ...})",
+        "3:8: this is text; it must be a mapping ({en: ..., zh: ...})",
     ),
     "unknown probe": (
         "probe: {cpufreq.governor: {}}",
@@ -160,14 +160,14 @@ WRONG = {
     "argument of wrong type": (
         "probe: {system.fact: {name: [arch]}}",
         None,
-        "11:29: this is a list; it must be a text",
+        "11:29: this is a list; it must be text",
     ),
     "two probes": ("probe: {system.fact: {name: arch}, cpu.governors: {}}", None, "11:8: a check has one probe"),
     "no probe": ("probe: {}", None, "11:8: empty; write a mapping ({kind: {argument: value}})"),
     "empty expectation": ("expect: {}", None, "12:9: empty; write a mapping"),
     "nothing expected": ("expect:", None, "12:8: empty; write a mapping"),
     "empty quantifier": ("expect: {all: {}}", None, "12:15: empty; write a mapping"),
-    "unknown matcher": ("expect: {equals: performance}", None, "12:10: equals is not a matcher; did you mean"),
+    "unknown matcher": ("expect: {equals: performance}", None, "12:10: equals is not a matcher; known: eq, ne"),
     "matcher beside quantifier": (
         "expect: {all: {eq: a}, ne: b}",
         None,
@@ -175,12 +175,12 @@ WRONG = {
     ),
     "quantifier in quantifier": ("expect: {all: {any: {eq: a}}}", None, "12:16: any is not a matcher"),
     "not a regular expression": ("expect: {matches: '('}", None, "12:19: not a regular expression: missing )"),
-    "list wanted": ("expect: {in: performance}", None, "12:14: this is a text; it must be a list"),
-    "number wanted": ("expect: {ge: many}", None, "12:14: this is a text; it must be a number"),
-    "number in quotes": ("expect: {ge: '7'}", None, "12:14: this is a text; it must be a number"),
-    "octal number": ("expect: {ge: 0644}", None, "12:14: this is a text; it must be a number"),
+    "list wanted": ("expect: {in: performance}", None, "12:14: this is text; it must be a list"),
+    "number wanted": ("expect: {ge: many}", None, "12:14: this is text; it must be a number"),
+    "number in quotes": ("expect: {ge: '7'}", None, "12:14: this is text; it must be a number"),
+    "octal number": ("expect: {ge: 0644}", None, "12:14: this is text; it must be a number"),
     "same must be true": ("expect: {same: false}", None, "12:16: must be true"),
-    "list expected": ("expect: {eq: [1]}", None, "12:14: this is a list; it must be a text, a whole number, true or"),
+    "list expected": ("expect: {eq: [1]}", None, "12:14: this is a list; it must be text, a whole number, true or"),
     "unknown fact": (
         "applies: {contaner: false}",
         None,
@@ -196,12 +196,12 @@ WRONG = {
     "name of another file": ("name: governor-even", None, "1:5: the file must be called CPU900-governor-even.yaml"),
     "unknown FAQ entry": ("tags: [preflight]\nfaq: [F99]", "tags", "10:7: F99 is not an FAQ entry; did you mean F"),
     "unknown playbook": ("tags: [preflight]\nplaybook: set-cpu", "tags", "10:11: set-cpu is not a playbook"),
-    "tags that are no list": ("tags: preflight", None, "9:7: this is a text; it must be a list"),
+    "tags that are no list": ("tags: preflight", None, "9:7: this is text; it must be a list"),
     "deadline of 0": ("tags: [preflight]\ndeadline: 0", "tags", "10:11: 0: must be in 0.1 .. 300"),
     "volatile by word": (
         "tags: [preflight]\nvolatile: 'yes'",
         "tags",
-        "10:11: this is a text; it must be true or false",
+        "10:11: this is text; it must be true or false",
     ),
     "seed without citation": ("origin: seed", None, "6:9: origin seed needs the citation in `seed`"),
     "odd citation": ("origin: seed\nseed: chapter 3", "origin", "7:7: chapter 3: must look like 003:1349-1403"),
@@ -256,7 +256,7 @@ PLAYBOOK_WRONG = {
     "truth value by word": (
         "safety: manual",
         "safety: manual\nrequires: {root: yes}",
-        f"{PLAYBOOK}:5:18: this is a text; it must be true or false",
+        f"{PLAYBOOK}:5:18: this is text; it must be true or false",
     ),
     "unknown step": (
         "- instructions",
@@ -342,7 +342,7 @@ def test_an_id_is_used_once_and_so_is_a_name(tmp_path: Path) -> None:
         (b"x" * 300_000, "1:1: the file is larger than 256 KiB"),
         (b"[" + b"1," * 30_000 + b"1]", "more than 20000 values"),
         (b'a: "\\ud800"\n', "not YAML|half a surrogate"),
-        (b"just text\n", "1:1: this is a text; it must be a mapping"),
+        (b"just text\n", "1:1: this is text; it must be a mapping"),
     ],
 )
 def test_a_file_that_is_no_entry_at_all(text: bytes, told: str, tmp_path: Path) -> None:

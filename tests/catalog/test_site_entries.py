@@ -101,7 +101,7 @@ def test_a_family_has_a_title(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("title: ''", "3:8: empty; write a text"),
+        ("title: ''", "3:8: empty; write text"),
         ("title: {}", "empty"),
         ("title: {de: x}", "de is not a known key"),
         ("title: [x]", "this is a list"),

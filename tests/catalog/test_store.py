@@ -27,6 +27,13 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other 
 SOMEBODY = 12345
 
 
+class Forgetful(dict[str, store.Compiled]):
+    """Has every catalogue opened anew, as the next process does."""
+
+    def __setitem__(self, stamp: str, compiled: store.Compiled) -> None:
+        pass
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout of three entries: to compile the shipped ones takes a second."""
@@ -45,6 +52,7 @@ def cache_home(tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(layers, "data_root", lambda: checkout)
     monkeypatch.setattr(layers, "SITE", str(tmp_path / "etc"))
+    monkeypatch.setattr(store, "_opened", Forgetful())
     place = cache.cache_file
     monkeypatch.setattr(
         cache, "cache_file", lambda key, checkout="": place(key, checkout and str(tmp_path / "checkout"))
@@ -107,7 +115,7 @@ def test_faq_entries_and_playbooks_come_along(more: Path) -> None:
 
 
 def test_a_directory_that_is_not_there_or_holds_nothing_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a directory"):
+    with pytest.raises(UsageError, match="No such file or directory"):
         load([tmp_path / "nowhere"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="contains no checks"):
@@ -334,6 +342,15 @@ def test_a_shipped_file_that_changed_below_an_overlay_is_noticed(
     assert by_id(more)["CPU001"].severity.value == "low"
     assert set(compiled) == {"CPU900-governor-odd.yaml", *(path.name for path in own_checkout.glob("checks/*/*.yaml"))}
     assert by_id()["CPU001"].severity.value == "low"
+
+
+def test_a_process_opens_once_what_does_not_change(more: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_opened", {})
+    monkeypatch.setattr(store, "RACY", 0)
+    first = load([more])
+    assert load([more]) is first and load() is not first
+    write_catalogue(more, check=GOOD_CHECK.replace("is odd", "is changed"))
+    assert by_id(more)["CPU900"].title.en == "A governor is changed"
 
 
 def test_a_changed_file_is_noticed_even_with_its_size_and_time_set_back(more: Path) -> None:

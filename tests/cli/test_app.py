@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers.program import program
+from helpers.program import completed, program
 from helpers.rows import sampled
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -25,13 +25,7 @@ def envtune(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run `envtune WORDS` on a terminal of 80 columns that is none."""
     env = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "80", **environ}
     env.pop("ENVTUNE_STATE", None)
-    return subprocess.run(
-        [sys.executable, "-c", "import sys; sys.argv[0] = 'envtune'; from envtune.cli import main; main()", *words],
-        capture_output=True,
-        text=True,
-        env=env,
-        check=False,
-    )
+    return completed(*words, env=env)
 
 
 def words_of(text: str) -> list[str]:

@@ -77,8 +77,8 @@ def test_ready_is_said_on_evidence_only(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- what was mistyped
 
 MISTYPED = [
-    (("--script", "nope.sh"), "--script {path}: no such file", "--script {path}：没有该文件"),
-    (("--env-file", "nope.sh"), "--env-file {path}: no such file", "--env-file {path}：没有该文件"),
+    (("--script", "nope.sh"), "--script {path}: No such file or directory", "--script {path}：没有该文件或目录"),
+    (("--env-file", "nope.sh"), "--env-file {path}: No such file or directory", "--env-file {path}：没有该文件或目录"),
     (("--pid", "4194999"), "--pid 4194999: no such process", "--pid 4194999：没有该进程"),
     (("--python", "./nope.sh"), "--python ./nope.sh: no such program", "--python ./nope.sh：没有该程序"),
     (("--python", "python9.9"), "--python python9.9: no such program", "--python python9.9：没有该程序"),
@@ -115,7 +115,7 @@ def test_the_job_of_a_snapshot_is_taken_although_it_is_gone_here(tmp_path: Path)
     assert done.exit_code == 0 and "/job/train.sh" in done.stdout
     missing = run("--snapshot", "host.json", "--script", "/job/nope.sh")
     assert (missing.exit_code, missing.stderr) in (
-        (2, "envtune: --script /job/nope.sh: no such file\n"),
+        (2, "envtune: --script /job/nope.sh: No such file or directory\n"),
         (1, ""),  # the recorder did not look there
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers.assembled import assembled
+from helpers.program import FULL, completed, program
 from helpers.rows import sampled
 
 from envtune.snapshot.open import open_snapshot
@@ -31,14 +32,12 @@ def test_it_prints_a_program_that_records(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("lang", "words"), sampled([("en", "not written"), ("zh", "写入失败")], 2))
 def test_it_says_why_it_cannot_print(lang: str, words: str) -> None:
-    argv = [sys.executable, "-m", "envtune", "collector", "--lang", lang]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
-    assert done.returncode == 2
-    assert words in done.stderr and "Traceback" not in done.stderr
+    ended = program("collector", "--lang", lang, stdout=FULL)
+    assert ended.status == 2
+    assert words in ended.err.decode("utf-8") and b"Traceback" not in ended.err
 
 
 def test_the_help_shows_how_it_is_used() -> None:
-    done = envtune("collector", "--help")
+    done = completed("collector", "--help")
     assert done.returncode == 0
     assert "envtune collector | ssh HOST python3 -I - > host.tar.gz" in done.stdout

@@ -15,13 +15,13 @@ from typing import Any, Mapping
 import pytest
 from helpers.examples import shared_host
 from helpers.json_schema import conforms
+from helpers.program import completed
 from helpers.recorded import resolve
 from helpers.rows import sampled
 from typer.testing import CliRunner
 
 from envtune.catalog.examples import example_data
 from envtune.cli.app import app
-from envtune.diagnose.logs import own
 from envtune.report.layout import display_width
 
 SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
@@ -116,12 +116,7 @@ def test_without_a_log_the_newest_run_is_read_and_the_places_are_said(
 
 def test_no_log_at_all_is_a_mistake_with_a_way_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(desk.path / "home"))
-    done = subprocess.run(
-        [sys.executable, "-m", "envtune", "diagnose"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(own.__file__).parents[3]), "TMPDIR": str(desk.path)},
-    )
+    done = completed("diagnose", env={**os.environ, "TMPDIR": str(desk.path)})
     assert done.returncode == 2 and done.stdout == ""
     assert f"{desk.path}/home/ascend/log (CANN): no log" in done.stderr and "envtune diagnose train.log" in done.stderr
 
@@ -134,6 +129,11 @@ def test_the_fix_of_an_entry_of_a_site_names_its_catalogue(desk: Desk) -> None:
         "cause: The governor., remedy: Set it., proves: [{check: CPU001}], side: host, "
         "examples: {match: [our cores are slow], near_miss: [our cores are fast]}}\n"
     )
+    log = desk.log("RuntimeError: our cores are slow\n")
+    log_of_two = desk.log(
+        "RuntimeError: our cores are slow\nRuntimeError: NPU out of memory. Tried to allocate 2 GiB\n"
+    )
+    assert "(details: envtune explain ID --catalog 'our site'):" in desk.says(log_of_two, "--catalog", "our site")
     log = desk.log("RuntimeError: our cores are slow\n")
     command = "envtune fix --faq S01 --catalog 'our site'"
     assert command in desk.says(

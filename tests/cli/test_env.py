@@ -6,13 +6,13 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Mapping, Optional
 
 import pytest
 from helpers.checks import check_files
-from helpers.examples import ROOT, example_context
+from helpers.examples import example_context
+from helpers.program import completed
 from helpers.rows import sampled
 from helpers.search import examples as search
 from hypothesis import example, given
@@ -434,9 +434,8 @@ def test_every_line_has_its_reason(format_: str, lang: str) -> None:
 
 
 def run_verb(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "envtune", "env", "--lang", "en", *words]
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "PYTHONPATH": str(ROOT)}
-    return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(cwd)}
+    return completed("env", "--lang", "en", *words, env=env, cwd=cwd)
 
 
 def test_the_verb_prints_lines_and_nothing_else(tmp_path: Path) -> None:

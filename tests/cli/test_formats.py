@@ -37,7 +37,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_all_formats_of_one_run(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[Any] = []
-    monkeypatch.setattr("envtune.cli.check._find_fixes", lambda catalogue: runs.append(catalogue))
+    monkeypatch.setattr("envtune.cli.check.find_fixes", lambda catalogue, all_: runs.append(catalogue))
     files = [word for name in NAMES[1:] for word in ("--format", f"{name}={name}.out")]
     done = run("check", "--snapshot", host, "-f", "text", *files)
     assert (done.exit_code, len(runs), done.stderr) == (1, 1, "")
@@ -63,8 +63,9 @@ WRONG = [
     (["-f", "junit", "-f", "json"], "only one of junit, json can go to standard output"),
     (["-f", "json="], "--format json=: name a file after the equals sign"),
     (["-f", "json=a", "-f", "junit=./a"], "/a is named more than once"),
-    (["-f", "html=none/r.html"], "none/r.html: not written: "),
-    (["-f", "html=/dev/null"], "/dev/null: not written: it exists and is not a regular file"),
+    (["-f", "html=none/r.html"], "--format html=none/r.html: the directory "),
+    (["-f", "html=host.json/r.html"], "/host.json is not a directory"),
+    (["-f", "html=/dev/null"], "--format html=/dev/null: it exists and is not a regular file"),
 ]
 
 

@@ -207,7 +207,7 @@ def test_a_hostile_overlay_cannot_write_to_the_terminal(tmp_path: Path) -> None:
 def test_explain_a_probe_shows_arguments_an_example_and_its_users() -> None:
     page = run("explain", "environment.variable", "--lang", "en").stdout
     assert page.startswith("environment.variable\nRead one variable: its value, or `unset`.\n")
-    assert "  - name (a text): Name of the variable." in page
+    assert "  - name (text): Name of the variable." in page
     assert "    probe: {environment.variable: {name: HCCL_SOCKET_IFNAME}}\n" in page
     assert "- ENV003: " in page
     assert "变量名。" in run("explain", "environment.variable", "--lang", "zh").stdout

@@ -150,6 +150,7 @@ def test_a_threshold(host: str) -> None:
     assert [one["outcome"] for one in findings("fail_on: low", "--select", "SYS005", host=host)] == ["pass"]
     (found,) = findings("thresholds: {SYS005: 2048}", "--select", "SYS005", host=host)
     assert (found["outcome"], "GB" in found["expected"]) == ("fail", True)
+    assert found["expected"] == "2048 GB or more", "as the site wrote it"
     assert "SYS005" in run("thresholds: {SYS005: 2048}", "--select", "SYS005", host=host).stdout
 
 
@@ -225,7 +226,7 @@ def test_explain_shows_what_the_policy_wants(monkeypatch: pytest.MonkeyPatch) ->
     Path("p.yaml").write_text("thresholds: {SYS005: 2048}\nfacts: {arch: aarch64, driver: 1}")
     Path("p.yaml").chmod(0o644)
     monkeypatch.setenv("ENVTUNE_POLICY", "p.yaml")
-    assert "at least 2048" in RUNNER.invoke(app, ["explain", "SYS005"]).stdout
+    assert "at least 2048 GB" in RUNNER.invoke(app, ["explain", "SYS005"]).stdout
     assert "arch, driver" in RUNNER.invoke(app, ["explain", "POL001"]).stdout
 
 

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import pytest
 from helpers.examples import example_context
+from helpers.program import completed
 from helpers.rows import sampled
 from helpers.terminals import RUN, Terminal, state_of, wait_until
 
@@ -30,10 +31,10 @@ def clean(**more: str) -> dict[str, str]:
     return {**ours, "LANG": "C", "LC_ALL": "C.UTF-8", **more}
 
 
-def run(*argv: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*ENVTUNE, *argv], capture_output=True, text=True, timeout=120, env=clean() if env is None else env, **options
-    )
+def run(
+    *argv: str, env: Mapping[str, str] | None = None, cwd: Optional[Path] = None
+) -> subprocess.CompletedProcess[str]:
+    return completed("run", *argv, env=clean() if env is None else env, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.program import program
 
 from envtune.context.open import recorded_options
 from envtune.job.environment import read_environment
 from envtune.snapshot.open import open_snapshot
 
 
-def envtune(*arguments: str, **more: object) -> subprocess.CompletedProcess[bytes]:
-    argv = [sys.executable, "-m", "envtune", "snapshot", *arguments]
-    return subprocess.run(argv, capture_output=True, timeout=120, check=False, **more)  # type: ignore[call-overload,no-any-return]
+def envtune(*arguments: str, cwd: str = ".") -> subprocess.CompletedProcess[bytes]:
+    ended = program("snapshot", *arguments, before=lambda: os.chdir(cwd))
+    return subprocess.CompletedProcess(arguments, ended.status, ended.out, ended.err)
 
 
 def test_the_verb_writes_one_file_and_one_line(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_the_verb_records_scripts_that_only_following_tells(tmp_path: Path) -> N
     (tmp_path / "train.sh").write_text("for name in one two; do\n  . ./$name.sh\ndone\npython3 train.py\n")
     (tmp_path / "one.sh").write_text("export TASK_QUEUE_ENABLE=1\n")
     (tmp_path / "two.sh").write_text("export HCCL_BUFFSIZE=200\n")
-    assert envtune("-o", "host.tgz", "--script", "train.sh", cwd=tmp_path).returncode == 0
+    assert envtune("-o", "host.tgz", "--script", "train.sh", cwd=str(tmp_path)).returncode == 0
     host = open_snapshot(tmp_path / "host.tgz")
     recorded = read_environment(host, recorded_options(host.data["target"])).variables
     assert recorded is not None

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Optional, Sequence
 
 import pytest
-import yaml
 from helpers.examples import SHARED
+from helpers.yaml_text import load_yaml
 
 from envtune.collector.excerpts import excerpt
 from envtune.collector.machine import Machine
@@ -158,7 +158,7 @@ class Server(Machine):
 
 
 def npu_smi() -> str:
-    data = yaml.safe_load((SHARED / "npu-910b-8.yaml").read_text("utf-8"))
+    data = load_yaml((SHARED / "npu-910b-8.yaml").read_text("utf-8"))
     return str(data["commands"]["npu-smi info"])
 
 

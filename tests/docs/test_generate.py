@@ -15,6 +15,7 @@ from helpers.entries import entries
 from helpers.examples import ROOT, example_context
 from helpers.json_schema import conforms
 from helpers.rows import sampled
+from helpers.yaml_text import load_yaml
 
 from envtune.audit import audit
 from envtune.catalog import load
@@ -79,13 +80,12 @@ def test_every_shipped_file_keeps_the_published_schema(name: str, kind: str, mad
 
 @pytest.mark.parametrize(("schema", "folder"), [("site-check", "probes"), ("site-playbook", "steps"), ("site-faq", "")])
 def test_the_examples_keep_the_published_schema_of_a_site(schema: str, folder: str, made: dict[str, str]) -> None:
-    import yaml
 
     published = json.loads(made[f"schema/{schema}.json"])
     paths = sorted((ROOT / "envtune" / "data" / "examples" / folder).glob("*.yaml"))
     assert paths
     for path in paths:
-        assert conforms(yaml.safe_load(path.read_text("utf-8")), published) == [], path.name
+        assert conforms(load_yaml(path.read_text("utf-8")), published) == [], path.name
 
 
 def test_the_schema_refuses_what_the_loader_refuses(made: dict[str, str]) -> None:
@@ -141,7 +141,6 @@ def test_the_schema_of_a_snapshot_refuses_what_opening_it_refuses(made: dict[str
 
 
 def test_faq_and_playbook_forms_of_the_tests_are_of_the_published_form(made: dict[str, str]) -> None:
-    import yaml
 
     for text, name in ((GOOD_FAQ, "faq"), (GOOD_PLAYBOOK, "playbook")):
-        assert conforms(yaml.safe_load(text), json.loads(made[f"schema/{name}.json"])) == []
+        assert conforms(load_yaml(text), json.loads(made[f"schema/{name}.json"])) == []

@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shlex
 import xml.etree.ElementTree as ElementTree
+from functools import cache
 from pathlib import Path
 from typing import Any, Iterator
 from urllib.parse import unquote
@@ -79,6 +80,7 @@ def slug(heading: str) -> str:
     return plain.lower().replace(" ", "-")
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     text = FENCE.sub("", page.read_text("utf-8"))
     return {slug(one) for one in re.findall(r"^#+ (.*)$", text, re.MULTILINE)} | set(
@@ -159,7 +161,10 @@ def test_commands_that_are_shown_exist() -> None:
         seen.add(verb)
         if verb.startswith("-"):
             continue
-        command = group.get_command(group.make_context("envtune", [], resilient_parsing=True), verb)
+        context = group.make_context("envtune", [], resilient_parsing=True)
+        command = group.get_command(context, verb)
+        if rest and not rest[0].startswith("-") and hasattr(command, "list_commands"):
+            command = command.get_command(context, rest.pop(0))
         assert command is not None, f"{page}: envtune{words}"
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         given = rest[: rest.index("--")] if "--" in rest else rest

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, Iterator, NamedTuple
 
 import pytest
-import yaml
 from helpers.examples import ROOT
 from helpers.plan_fuzz import EVIL, says_the_same
+from helpers.yaml_text import load_yaml
 
 from envtune.trust.programs import resolve_program
 
 MUTATIONS = int(os.environ.get("ENVTUNE_PLAN_MUTATIONS", "2000"))
-HOSTILE = yaml.safe_load((Path(__file__).parent / "hostile_plans.yaml").read_text("utf-8"))
+HOSTILE = load_yaml((Path(__file__).parent / "hostile_plans.yaml").read_text("utf-8"))
 CALLS = "execve,open,openat,creat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,link,linkat,symlink"
 CALLS += ",symlinkat,chmod,fchmodat,chown,lchown,fchownat,truncate,mknod,mknodat,mount,umount2,kill,tkill,setxattr"
 SETUP = """\

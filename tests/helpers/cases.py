@@ -31,8 +31,6 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 from unittest import mock
 
-import yaml
-
 from envtune.audit import examine
 from envtune.catalog import Catalogue, load
 from envtune.catalog.examples import example_host
@@ -48,6 +46,7 @@ from envtune.model import Check, Evidence, Finding, FixOptions, Outcome, Playboo
 from helpers.examples import ROOT, shared_host
 from helpers.rule_walks import recorded
 from helpers.shipped import parsed
+from helpers.yaml_text import load_yaml
 
 CASES = ROOT / "tests" / "cases"
 MEMBERS = {"host", "checks", "findings", "options", "arguments", "changes", "still_failing", "skipped", "lang"}
@@ -87,8 +86,7 @@ class Planned(NamedTuple):
 
 @cache
 def _document(path: Path) -> bytes:
-    # libyaml's parser where the wheel brings it: the same documents in a tenth of the time.
-    return pickle.dumps(yaml.load(path.read_text("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    return pickle.dumps(load_yaml(path.read_text("utf-8")))
 
 
 def _data(case: Case) -> dict[str, Any]:

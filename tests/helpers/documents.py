@@ -8,7 +8,7 @@ from typing import Optional
 from envtune.messages import Literal
 from envtune.model import Evidence, Outcome, Report
 from envtune.report.formats.view import ReportView, Settings, view
-from helpers.recorded import host_data, host_names, report
+from helpers.recorded import host_names, recorded_report
 
 TROUBLED = "910b-openeuler2203-troubled"
 # Text of a host that each of the formats could take for its own syntax.
@@ -25,11 +25,17 @@ def made(name: str) -> Report:
     """The report of one of CASES."""
     if name == "hostile":
         return _hostile()
-    return _defective() if name == "defective" else report(host_data(name))
+    return _defective() if name == "defective" else recorded_report(name)
 
 
 def seen(which: Report, lang: str = "en", settings: Optional[Settings] = None) -> ReportView:
     return view(which, lang, settings or Settings())
+
+
+@cache
+def seen_case(name: str, lang: str = "en", settings: Optional[Settings] = None) -> ReportView:
+    """The same of one of CASES."""
+    return seen(made(name), lang, settings)
 
 
 def _hostile() -> Report:

@@ -7,8 +7,10 @@ import os
 import platform
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import Callable, Mapping, NamedTuple, Optional
 
 from helpers.killed_runs import forked
@@ -42,6 +44,7 @@ def program(
         def main() -> None:
             os.environ.update(variables or {})
             sys.argv = ["envtune", *words]
+            sys.modules["__main__"].__package__ = None  # `python -m pytest` is no part of the name in a usage error
             for number, kind, file in ((1, stdout, kept[0]), (2, stderr, kept[1])):
                 _redirect(number, kind, file)
             sys.stdout, sys.stderr = (_standard(kind, n, encoding) for n, kind in ((1, stdout), (2, stderr)))
@@ -56,6 +59,22 @@ def program(
         err.seek(0)
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
         return Ended(code, out.read(), err.read())
+
+
+def completed(
+    *words: str, env: Optional[Mapping[str, str]] = None, cwd: Optional[Path] = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `envtune` with these words as `subprocess.run` would; `env` is its whole environment."""
+
+    def place() -> None:
+        if env is not None:
+            os.environ.clear()
+            os.environ.update(env)
+        os.chdir(cwd or ".")
+
+    ended = program(*words, before=place)
+    status = ended.status if ended.status <= 128 else 128 - ended.status
+    return subprocess.CompletedProcess(words, status, ended.out.decode("utf-8"), ended.err.decode("utf-8"))
 
 
 def _redirect(number: int, kind: str, file: int) -> None:

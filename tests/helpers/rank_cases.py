@@ -23,9 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Iterator, Mapping
 
-import yaml
-
 from helpers.examples import ROOT
+from helpers.yaml_text import load_yaml
 
 CASES = ROOT / "tests" / "cases" / "ranks"
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml") if path.stem != "lines")
@@ -34,7 +33,7 @@ _TIME = re.compile(r"(2025-\d\d-\d\d)([- ])(\d\d:\d\d:\d\d)")
 
 @cache
 def parsed(path: Path) -> Any:
-    return yaml.safe_load(path.read_text("utf-8"))
+    return load_yaml(path.read_text("utf-8"))
 
 
 @cache

@@ -13,9 +13,10 @@ from typing import Any, Callable, Mapping
 
 from envtune import catalog
 from envtune.audit import audit
+from envtune.audit.remedies import with_refusals
 from envtune.catalog.examples import example_data
 from envtune.context.open import describe_target, open_context, recorded_options
-from envtune.fix.fixable import fixable_checks
+from envtune.fix.fixable import find_fixes
 from envtune.model import Finding, Outcome, Report
 from envtune.snapshot.host import SnapshotHost
 from helpers.shipped import parsed
@@ -55,8 +56,15 @@ def host_data(name: str) -> dict[str, Any]:
 
 
 @cache
-def _checks() -> Any:
-    return catalog.load().checks
+def catalogue() -> catalog.Catalogue:
+    """The shipped catalogue, loaded once per test process."""
+    return catalog.load()
+
+
+@cache
+def recorded_report(name: str) -> Report:
+    """The report on a recorded host as it is."""
+    return report(host_data(name))
 
 
 def judge(data: Mapping[str, Any]) -> tuple[Finding, ...]:
@@ -68,10 +76,12 @@ def report(data: Mapping[str, Any], selected: tuple[str, ...] = ()) -> Report:
     """The report on a recorded host, without the time it took."""
     host = SnapshotHost(data)
     context = open_context(host, recorded_options(data.get("target") or {}))
-    findings = audit([c for c in _checks() if not selected or c.id in selected], context)
+    findings = audit([c for c in catalogue().checks if not selected or c.id in selected], context)
     facts = tuple(context.facts[name] for name in context.facts.names())
-    fixable = fixable_checks(catalog.load().playbooks, context, findings)
-    return Report(host.name, "2026-01-01T00:00:00Z", 0.0, describe_target(context.target), facts, findings, fixable)
+    fixes = find_fixes(catalogue().playbooks, context, [f for f in findings if f.outcome is Outcome.FAIL])
+    found = with_refusals(findings, fixes.refused)
+    target = describe_target(context.target)
+    return Report(host.name, "2026-01-01T00:00:00Z", 0.0, target, facts, found, fixes.checks)
 
 
 Change = Callable[[dict[str, Any]], None]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, Iterator, NamedTuple
 
-import yaml
+from helpers.yaml_text import load_yaml
 
 CASES = Path(__file__).resolve().parents[1] / "cases" / "redaction"
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -22,9 +23,10 @@ class Planted(NamedTuple):
     secrets: tuple[str, ...]
 
 
+@cache
 def cases(name: str) -> dict[str, list[str]]:
     """Return the rows of tests/cases/redaction/<name>.yaml by their kind."""
-    rows: dict[str, list[str]] = yaml.safe_load((CASES / f"{name}.yaml").read_text("utf-8"))
+    rows: dict[str, list[str]] = load_yaml((CASES / f"{name}.yaml").read_text("utf-8"))
     return rows
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 
 from envtune.ranks.identity import Identity, Place, identity_of, places_of
+from envtune.ranks.records import Note, Source
+from envtune.ranks.table import Naming
 
 
 @pytest.mark.parametrize(
@@ -18,7 +20,8 @@ from envtune.ranks.identity import Identity, Place, identity_of, places_of
         ("[default2]:step 3", {"local_rank": 2}),
         ("[E420 21:27:54.629452030] [PG ID 1 PG GUID 0(default_pg) Rank 5] Watchdog caught", {"rank": 5}),
         ("[1,3]<stderr>:EI0002", {"rank": 3}),
-        ("7: step 3", {"rank": 7}),
+        ("7: step 3", {"label": 7}),
+        ("[1]: see the manual", {"label": 1}),
         ("worker-1: [rank9]: x", {"rank": 9, "host": "worker-1"}),
         ("10.0.0.7: epoch 1", {"host": "10.0.0.7"}),
         ("(PID:13075, Device:1, RankID:8) ERR00100", {"pid": 13075, "device": 1, "rank": 8}),
@@ -75,3 +78,20 @@ def test_directories_that_are_no_hosts() -> None:
 def test_files_that_are_numbered() -> None:
     places = places_of({f"/j/train_{number}.log": "" for number in range(3)})
     assert [place.weak_rank for place in places.values()] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("lines", "ranks"),
+    [
+        (["[1]: RuntimeError: a", "text"], [None, None]),  # a footnote or the item of a list
+        (["1: RuntimeError: a", "1: b"], [None, None]),
+        (["0: step 3", "5: RuntimeError: a"], [0, 5]),  # srun --label
+        (["[0]: step 3", "[5]: RuntimeError: a"], [0, 5]),
+        (["[1,3]<stderr>: RuntimeError: a"], [3]),  # of one launcher only: its form says so
+        (["[1]: [rank3]: RuntimeError: a", "[rank3]: b"], [3, 3]),
+    ],
+)
+def test_a_number_alone_is_a_rank_where_lines_have_several(lines: list[str], ranks: list[Optional[int]]) -> None:
+    notes = [Note("error", "train.log", number, None, text) for number, text in enumerate(lines, 1)]
+    naming = Naming([Source("train.log")], notes)
+    assert [naming.identity(note).rank for note in notes] == ranks

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-import yaml
 from helpers.rank_cases import CASES, NAMES, case
+from helpers.yaml_text import load_yaml
 
 from envtune.diagnose.prefilter.literals import required_literals
 from envtune.ranks.lines import FIELDS, ROWS, Row
@@ -62,7 +62,7 @@ OTHERS = (
 
 def spellings() -> list[str]:
     """All lines that the cases and this file hold, with their fields filled in where a number or an address stands."""
-    texts = [*yaml.safe_load((CASES / "lines.yaml").read_text()).values(), *OTHERS]
+    texts = [*load_yaml((CASES / "lines.yaml").read_text()).values(), *OTHERS]
     for name in NAMES:
         texts += ["\n".join(file["text"]) for file in case(name)["files"]]
     values = {"ip": "10.0.0.1", "dip": "10.1.0.1", "pip": "10.1.0.2", "comm": "w", "op": "AllReduce", "state": "NO"}

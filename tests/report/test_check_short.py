@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Optional
 
 import pytest
-from helpers.recorded import host_data, host_names, report
+from helpers.recorded import host_names
+from helpers.recorded import recorded_report as made
 
 from envtune.audit.verdict import count_checks
 from envtune.catalog import load
 from envtune.diagnose.events.forms import _OWN_REPORT
 from envtune.messages import Literal
 from envtune.model import Command, Evidence, Finding, Outcome, Report, Severity
-from envtune.report.check_short import fix_command, render
+from envtune.report.check_short import render
 from envtune.report.layout import display_width
 from envtune.report.problems import problems, statements
 
 TROUBLED = "910b-openeuler2203-troubled"
 HEAD = {"en": "NOT READY  node18: 13 problems (1 critical, 1 high, 9 medium, 2 low)", "zh": "未就绪  node18：13 个问题"}
-
-
-@cache
-def made(name: str) -> Report:
-    return report(host_data(name))
 
 
 def screen_lines(page: str, width: int) -> int:
@@ -52,6 +47,28 @@ def test_every_problem_is_named_once(name: str, width: int, lang: str) -> None:
     for line in page.splitlines():
         is_command = re.match(r" +(?:fix: |look: |修复：|查看：)\S", line)
         assert display_width(line) <= width or is_command, line
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", host_names())
+def test_what_follows_fix_is_a_command_and_prose_is_whole(name: str, width: int, lang: str) -> None:
+    page = render(made(name), lang, width=width)
+    commands = {line for problem in problems(made(name).findings) for line in problem.fixes}
+    assert set(re.findall(r"(?m)^ +(?:fix: |修复：)(.*)$", page)) <= commands
+    instructions = re.findall(r"(?ms)^ +(?:do: |处理：)(.*?)(?=^\S|^ +(?:fix: |look: |修复：|查看：)|\Z|\n\n)", page)
+    assert not [text for text in instructions if "..." in text.replace("/.../", "")]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", host_names())
+def test_what_is_wrong_is_not_cut(name: str, width: int, lang: str) -> None:
+    rows = re.split(r"(?m)^(?=\S)", render(made(name), lang, width=width))
+    wrong = [
+        row for row in rows if re.match(r"\S+ +[A-Z]{2,4}\d{3} ", row) and not row.startswith(("unknown", "无法判断"))
+    ]
+    assert not [row for row in wrong if "..." in row.replace("/.../", "/")]
 
 
 def test_the_counts_are_those_of_what_is_shown() -> None:
@@ -127,7 +144,8 @@ def test_the_remedy_is_what_fixes_else_what_shows_more() -> None:
     look, fix = Command("look", "cat /x"), Command("fix", "rm /x")
     assert "fix: rm /x" in " ".join(one(finding("SYS009", "", "bad", look, fix)))
     assert "look: cat /x" in " ".join(one(finding("SYS009", "", "bad", look)))
-    assert "fix: " in " ".join(one(finding("SYS009", "", "bad"))), "the remedy in words"
+    words = " ".join(one(finding("SYS009", "", "bad")))
+    assert "do: Set TMPDIR " in words and "fix:" not in words, "the remedy in words"
     marked = one(finding("SYS009", "", "bad", look, fix), fixable=("SYS009",))
     assert "SYS009 * " in " ".join(marked) and "rm /x" not in " ".join(marked)
     assert marked[-2] == "* 1 of 1: envtune fix shows the changes, envtune fix --apply makes them"
@@ -136,7 +154,7 @@ def test_the_remedy_is_what_fixes_else_what_shows_more() -> None:
 def test_a_line_to_paste_is_never_cut() -> None:
     line = "export LD_LIBRARY_PATH=" + ":".join(f"/usr/local/{n}" for n in range(40))
     page = one(finding("ENV014", "LD_LIBRARY_PATH", "bad", Command("fix", line)))
-    assert "fix: envtune check -v --select ENV014" in " ".join(page)
+    assert "look: envtune check -v --select ENV014" in " ".join(page)
 
 
 def test_what_is_marked_is_what_a_plan_would_change() -> None:
@@ -152,6 +170,10 @@ def test_a_report_in_a_log_is_no_event(lang: str) -> None:
     assert len(rows) == 10 and all(_OWN_REPORT.match(row) for row in rows)
 
 
-def test_the_line_about_fixes_has_the_catalogue_of_the_check() -> None:
-    assert fix_command(()) == "envtune fix"
-    assert fix_command(("site", "/opt/my checks")) == "envtune fix --catalog site --catalog '/opt/my checks'"
+def test_commands_have_the_catalogue_of_the_check() -> None:
+    plain = render(made(TROUBLED), "en", width=120).splitlines()
+    assert plain[-1].endswith("details: check -v, explain ID") and "envtune fix shows" in plain[-2]
+    named = made(TROUBLED)._replace(catalogs=("site", "/opt/my checks"))
+    end = " ".join(render(named, "en", width=120).split("\n\n")[-1].split())
+    more = "--catalog site --catalog '/opt/my checks'"
+    assert f"envtune fix {more} shows" in end and f"details: check -v {more}, explain ID {more}" in end

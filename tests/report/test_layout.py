@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from envtune.messages import Joined, Literal, Message, Text
-from envtune.report.layout import NEVER_FIRST, Paint, display_width, indent, pad, printable, shown, wrap
+from envtune.report.layout import (
+    NEVER_FIRST,
+    NEVER_LAST,
+    Paint,
+    display_width,
+    indent,
+    pad,
+    printable,
+    shown,
+    spelled,
+    wrap,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +35,7 @@ def test_chinese_wraps_inside_a_sentence_and_never_before_punctuation() -> None:
     lines = wrap("主机线程负责向 NPU 下发任务；核心若需先升频，每次算子下发都会被拖慢。", 16)
     assert "".join(lines).replace(" ", "") == "主机线程负责向NPU下发任务；核心若需先升频，每次算子下发都会被拖慢。"
     assert all(display_width(line) <= 17 and line[0] not in NEVER_FIRST for line in lines)
+    assert wrap("驱动abc", 5) == ["驱动", "abc"]
 
 
 def test_a_path_is_never_broken() -> None:
@@ -66,3 +80,25 @@ def test_no_colour_means_no_escape() -> None:
 @given(st.text(max_size=60), st.integers(1, 80))
 def test_wrapping_loses_nothing(text: str, width: int) -> None:
     assert "".join("".join(wrap(text, width)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "en", "zh"),
+    [
+        ("1 | 2", "1 or 2", "1 或 2"),
+        ("dnf | yum, not apt", "dnf or yum, not apt", "dnf 或 yum, not apt"),
+        ("torch_npu 2.6.0 | 2.5.1 | 2.1.0 (CANN 8)", "torch_npu 2.6.0, 2.5.1 or 2.1.0 (CANN 8)", None),
+        ("a|b", "a|b", "a|b"),
+    ],
+)
+def test_one_of_several_is_spelled_for_people(text: str, en: str, zh: Optional[str]) -> None:
+    assert spelled(text, "en") == en
+    assert zh is None or spelled(text, "zh") == zh
+
+
+@pytest.mark.parametrize("width", range(4, 24))
+def test_no_line_begins_with_closing_punctuation_or_ends_with_an_opening_one(width: int) -> None:
+    text = "驱动（25.0）与固件，均正常。“端口”已占用：请更换（见文档）！a word, and (another) one."
+    rows = wrap(text, width)
+    assert "".join(rows).replace(" ", "") == text.replace(" ", "") and len(rows) > 1
+    assert [row for row in rows if row[0] in NEVER_FIRST or row[-1] in NEVER_LAST] == []

@@ -115,6 +115,7 @@ def value(text: str, name: str = "A", files: Optional[Mapping[str, str]] = None)
         ('export A=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")\npython3 train.py', "/job"),
         ("export A=`uname -m`\npython3 train.py", "aarch64"),
         ("export A=1\nexec python3 train.py\nexport A=2", "1"),
+        ("export A=1\ncommand env A=2 python3 train.py\nexport A=3", "2"),
         ("export A=1\nbash -c 'export A=2; python3 train.py'", "2"),
         ("export A=1", "1"),
     ],

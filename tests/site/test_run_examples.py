@@ -29,6 +29,9 @@ remedy: Ask.
 FILE = "checks/site/SITE101-max-map-count.yaml"
 
 
+FAQ_TEXT = "examples: {match: [an odd error], near_miss: [another error]}\n"
+
+
 def outcome_of(tmp_path: Path, text: str = "", faq: str = "", **more: str) -> tuple[int, list[str]]:
     files = {FILE: CHECK + text} if text is not None else {}
     files.update({"checks/faq/S01-odd.yaml": FAQ + faq} if faq else {}, **more)
@@ -72,7 +75,7 @@ def test_a_difference_names_file_line_and_what_differs(row: str, words: str, tmp
     assert status == 1
     column = row.index("[{") + 4
     assert lines[0].startswith(f"{FILE}:8:{column}: {words}")
-    assert lines[-1] == "FAILED: 1 entry, 1 example; 1 not as expected"
+    assert lines[-1] == "FAILED: 1 check, 1 example; 1 not as expected"
 
 
 def test_a_host_of_the_sites_own_is_what_examples_are_like(tmp_path: Path) -> None:
@@ -80,12 +83,12 @@ def test_a_host_of_the_sites_own_is_what_examples_are_like(tmp_path: Path) -> No
     status, lines = outcome_of(tmp_path, examples("pass: [{like: ours}]"), **more)
     assert (status, lines) == (
         0,
-        [f"{FILE}:8:3: SITE101 has no example of fail", "OK: 1 entry, 1 example, all as expected"],
+        [f"{FILE}:8:3: SITE101 has no example of fail", "OK: 1 check, 1 example, all as expected"],
     )
 
 
 def test_a_catalogue_without_examples_tests_nothing(tmp_path: Path) -> None:
-    assert outcome_of(tmp_path) == (3, [f"{FILE}:1:1: SITE101 has no examples", "NOTHING TESTED: 1 entry, 0 examples"])
+    assert outcome_of(tmp_path) == (3, [f"{FILE}:1:1: SITE101 has no examples", "NOTHING TESTED: 1 check, 0 examples"])
 
 
 def test_the_texts_of_an_faq_entry_match_and_miss(tmp_path: Path) -> None:
@@ -108,6 +111,26 @@ def test_a_playbook_that_would_change_nothing_is_noted(tmp_path: Path) -> None:
     assert "50-envtune-site.conf" in lines[0]
 
 
+def test_a_playbook_whose_value_fails_its_own_check_is_an_error(tmp_path: Path) -> None:
+    text = examples("pass: [{files: {/proc/sys/vm/max_map_count: '262144'}}]")
+    text += "  fail: [{files: {/proc/sys/vm/max_map_count: '65530'}}]\n"
+    playbook = (
+        "id: raise\ntitle: raise\nfixes: [SITE101]\nsafety: safe\ndisruption: none\n"
+        "steps:\n  - sysctl.set: {key: vm.max_map_count, value: %d}\n"
+    )
+    status, lines = outcome_of(tmp_path, text, FAQ_TEXT, **{"playbooks/site/raise.yaml": playbook % 200000})
+    assert (status, lines) == (
+        1,
+        [
+            "playbooks/site/raise.yaml:7:3: SITE101 fail[0]: after playbook raise it still fails: "
+            "fail [vm.max_map_count]: found 200000; expected at least 262144",
+            "FAILED: 1 check, 1 FAQ entry, 1 playbook, 4 examples; 1 not as expected",
+        ],
+    )
+    status, lines = outcome_of(tmp_path, text, FAQ_TEXT, **{"playbooks/site/raise.yaml": playbook % 262144})
+    assert (status, lines) == (0, ["OK: 1 check, 1 FAQ entry, 1 playbook, 4 examples, all as expected"])
+
+
 def test_a_file_that_does_not_load_is_named_first(tmp_path: Path) -> None:
     status, lines = outcome_of(tmp_path, "expct: 1\n")
     assert status == 2
@@ -117,7 +140,7 @@ def test_a_file_that_does_not_load_is_named_first(tmp_path: Path) -> None:
 def test_the_directory_that_every_run_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "SITE", str(tmp_path / "site"))
     status, lines = outcome_of(tmp_path, examples("pass: [{files: {/proc/sys/vm/max_map_count: '262144'}}]"))
-    assert (status, lines[-1]) == (0, "OK: 1 entry, 1 example, all as expected")
+    assert (status, lines[-1]) == (0, "OK: 1 check, 1 example, all as expected")
 
 
 def test_as_json(tmp_path: Path) -> None:

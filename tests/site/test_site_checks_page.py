@@ -49,7 +49,10 @@ def test_the_page_holds_one_file_each() -> None:
 def test_the_files_pass_their_tests(page: str) -> None:
     write_files(page)
     tested = run("test-catalog", "site", "--lang", "en")
-    assert (tested.exit_code, tested.stdout) == (0, "OK: 2 entries, 5 examples, all as expected\n")
+    assert (tested.exit_code, tested.stdout) == (
+        0,
+        "OK: 1 check, 1 FAQ entry, 1 playbook, 5 examples, all as expected\n",
+    )
 
 
 def test_the_check_finds_it_and_the_playbook_fixes_it(page: str) -> None:

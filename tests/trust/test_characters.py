@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from envtune.model import Severity
 from envtune.trust.characters import is_visible, json_text, replace_unseen, visible, visible_lines
 
 UNSEEN = [
@@ -73,6 +74,21 @@ def test_what_is_seen_stays(text: str) -> None:
 def test_lines_and_tabs_stay_where_text_has_lines() -> None:
     assert visible_lines("a\n\tb\r\n") == "a\n\tb\\x0d\n"
     assert json_text({"a": 1}, 1) == '{\n "a": 1\n}'
+
+
+NESTED = {
+    "hosts": ["node1", "节点", "\x7f"],
+    "flat": {"a": None, "b": 1.5, "c": True},
+    "none": [[], {}, (), ""],
+    "rows": [{"a": ["x"], 1: 2}, ({"b": {}},), Severity.HIGH, -1],
+    3: {None: [{"deep": [["a", "b"], [1]]}]},
+}
+
+
+@pytest.mark.parametrize("data", [NESTED, *NESTED.values(), [], {}, "a", None], ids=repr)
+@pytest.mark.parametrize("indent", [1, 2])
+def test_it_is_indented_as_json_does(data: object, indent: int) -> None:
+    assert json_text(data, indent) == json.dumps(data, ensure_ascii=False, indent=indent).replace("\x7f", "\\u007f")
 
 
 def test_a_run_is_replaced_as_one() -> None:

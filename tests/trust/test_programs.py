@@ -169,3 +169,15 @@ def test_the_driver_s_tools_find_the_driver_s_libraries_and_no_others(
     monkeypatch.setenv("LD_LIBRARY_PATH", "/attacker")
     assert command_environment("/usr/local/sbin/npu-smi")["LD_LIBRARY_PATH"] == str(own)
     assert "LD_LIBRARY_PATH" not in command_environment("/bin/ls")
+
+
+def test_slurm_gets_the_callers_configuration_that_nobody_else_can_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configuration = tmp_path / "slurm.conf"
+    configuration.touch(0o600)
+    monkeypatch.setenv("SLURM_CONF", str(configuration))
+    assert command_environment("/usr/bin/sinfo")["SLURM_CONF"] == str(configuration)
+    assert "SLURM_CONF" not in command_environment("/bin/ls")
+    configuration.chmod(0o666)
+    assert "SLURM_CONF" not in command_environment("/usr/bin/sinfo")

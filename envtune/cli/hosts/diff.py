@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence
 
 import typer
 
 from envtune.cli import options
-from envtune.errors import UsageError
 from envtune.messages import N_, Message
 
 if TYPE_CHECKING:
@@ -70,22 +70,33 @@ def command(
     options.exit_now(found.exit_code())
 
 
+def _are_same(left: str, right: str) -> bool:
+    """Return whether one host is named twice, which is no mistake: a script compares what it is given."""
+    if HERE in (left, right):
+        return left == right
+    try:
+        return os.path.samefile(left, right)
+    except OSError:
+        return False  # it is reported where it is read
+
+
 def _compared(words: Sequence[str], question: Question, lang: str) -> Difference:
     """Check both hosts and return what differs; raises SnapshotError and UsageError."""
     from envtune.cli.hosts.several import Progress, check_here, check_recorded
     from envtune.compare.difference import difference
     from envtune.compare.hosts import labelled
 
-    if words[0] == words[1]:
-        raise UsageError(Message("both are the same host: {host}", host=words[0]))
     progress = Progress(2, lang)
     here = Message("this host").to(lang)
     read = [
         (here, check_here(question, progress))
         if word == HERE
         else (word, check_recorded(Path(word), question, progress))
-        for word in words
+        for word in (words[:1] if _are_same(*words) else words)
     ]
+    if len(read) < len(words):
+        options.print_error(Message("both are the same host: {host}", host=words[0]), lang)
+        read *= 2
     return difference(*labelled(read))
 
 

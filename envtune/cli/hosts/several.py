@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Mapping, Optional, Sequence
 
 from envtune.cli import options
-from envtune.errors import SnapshotError, UsageError
+from envtune.errors import SnapshotError, UsageError, missing_text
 from envtune.messages import Message, Text, enumerated
 from envtune.records import NamedTuple
 
@@ -100,7 +100,7 @@ def _check_all(
     unread: list[Unread] = []
     for path in paths:
         if not path.exists():
-            raise UsageError(Message("{path}: no such file or directory", path=str(path)))
+            raise UsageError(Message("{path}: {reason}", path=str(path), reason=missing_text()))
     _import_probes(question.checks)
     for path in paths:
         try:

@@ -56,6 +56,26 @@ def complete_parameters(command: Any) -> None:
             parameter.metavar = f"[{word}]..." if several else word
 
 
+def group_parameters() -> list[Any]:
+    """Return the options of a verb that has verbs of its own."""
+    lang = TyperOption(
+        param_decls=["--lang"],
+        callback=_take_language,
+        expose_value=False,
+        type=str,
+        metavar="LANG",
+        help=options.LANG.help,
+    )
+    color = _color_option()
+    color.metavar = _WORDS["color"]
+    return [lang, color]
+
+
+def _take_language(context: Any, parameter: Any, value: Any) -> None:
+    if value is not None:
+        options.default_language = value
+
+
 def _color_option() -> Any:
     """Return `--color`, which may stand before the verb as well."""
     return TyperOption(

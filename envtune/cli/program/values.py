@@ -16,7 +16,9 @@ _FAMILY_OF = re.compile(r"[A-Z]+(?=\d)")
 # What takes no file and has values that nobody can list.
 _FREE = frozenset(("change", "fixes", "help", "id_", "keep", "name", "older_than", "owner", "peer", "pid", "probe"))
 _FREE |= {"schema", "since", "step", "tag", "until", "wait", "within"}
-_LISTS = frozenset(("select", "ignore", "faq", "words"))  # values may be joined by commas
+_FREE |= {"nodes", "group", "limit", "partition", "job", "user", "ssh_options", "fanout", "timeout", "connect_timeout"}
+_FREE |= {"date", "soak", "fix_timeout", "drain_minutes", "run", "gateways"}
+_LISTS = frozenset(("select", "ignore", "faq", "words", "ids"))  # values may be joined by commas
 
 
 class Value(NamedTuple):
@@ -36,6 +38,10 @@ class Known:
 
     def __init__(self, lang: str, typed: Sequence[str], verbs: Mapping[str, str]) -> None:
         self._lang, self._typed, self._verbs = lang, typed, verbs
+
+    def add_verbs(self, verbs: Mapping[str, str]) -> None:
+        """Take the verbs of a verb that has verbs of its own."""
+        self._verbs = {**self._verbs, **verbs}
 
     def offer(self, command: Any) -> None:
         """Have the parameters of a command offer their values."""
@@ -58,7 +64,7 @@ class Known:
         yield from (Value(family, self._family(family)) for family in families)
         yield from entries
 
-    _of_ignore = _of_select
+    _of_ignore = _of_ids = _of_select
 
     def _of_words(self, verb: str) -> Iterator[Value]:
         if verb == "undo":
@@ -94,6 +100,11 @@ class Known:
 
     def _of_color(self, verb: str) -> Iterator[Value]:
         yield from map(Value, ("auto", "always", "never"))
+
+    def _of_probe_name(self, verb: str) -> Iterator[Value]:
+        from envtune.bench.measure import NAMES
+
+        yield from map(Value, NAMES)
 
     def _of_severity(self, verb: str) -> Iterator[Value]:
         from envtune.model import Severity

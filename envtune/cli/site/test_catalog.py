@@ -56,13 +56,14 @@ def _status(tested: Tested) -> int:
 
 
 def _summary(tested: Tested) -> Text:
-    entries, examples = len(tested.examples), sum(tested.examples.values())
-    counted = listed(
-        [
-            plural("{count} entry", "{count} entries", entries),
-            plural("{count} example", "{count} examples", examples),
-        ]
-    )
+    entries, examples = tested.entries, sum(tested.examples.values())
+    parts = [
+        *([plural("{count} check", "{count} checks", entries["checks"])] if entries["checks"] else []),
+        *([plural("{count} FAQ entry", "{count} FAQ entries", entries["faq"])] if entries["faq"] else []),
+        *([plural("{count} playbook", "{count} playbooks", entries["playbooks"])] if entries["playbooks"] else []),
+        plural("{count} example", "{count} examples", examples),
+    ]
+    counted = listed(parts)
     if tested.problems:
         return Message("FAILED: {counted}; {problems} not as expected", counted=counted, problems=len(tested.problems))
     if not examples:
@@ -75,4 +76,4 @@ def _data(tested: Tested, lang: str) -> dict[str, object]:
         name: [{"place": problem.place, "text": problem.text.to(lang)} for problem in problems]
         for name, problems in (("problems", tested.problems), ("notes", tested.notes))
     }
-    return {"examples": dict(tested.examples), **rows}
+    return {"entries": dict(tested.entries), "examples": dict(tested.examples), **rows}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Iterable, Iterator, Mapping, Sequence
 
+from envtune.audit.subjects import subject_text
 from envtune.audit.verdict import Verdict
 from envtune.compare.comparison import CheckRow, Comparison, Group, HostRow, Variant
 from envtune.compare.facts import FactRow, is_package, title
@@ -174,7 +175,9 @@ class _Renderer:
         text = "" if variant.text is None else variant.text.to(self.lang)
         if len(variant.hosts) > 1:
             text = without_own(variant.hosts[0], text)
-        return printable(": ".join(part for part in (variant.subject, text) if part))
+        if not variant.subject or not text:
+            return printable(text or self._to(subject_text(variant.subject)))
+        return printable(self._to(Message("{subject}: {text}", subject=subject_text(variant.subject), text=text)))
 
     def _unknown(self, comparison: Comparison) -> Iterator[str]:
         """Yield what could not be checked: snapshots, facts that others have, and checks with the reason."""
@@ -223,7 +226,7 @@ def _about(row: HostRow, usual: HostRow) -> Text:
         apart.append(Message("fails, unlike most hosts: {checks}", checks=enumerated(row.few)))
     others = [identifier for identifier in row.failed if identifier not in row.few]
     if others and row is not usual and others == [*usual.failed]:
-        apart.append(Message("otherwise like most hosts"))
+        apart.append(Message("other failures as on most hosts"))
     elif others:
         apart.append(Message("fails: {checks}", checks=enumerated(others)))
     return clauses(apart) if apart else Literal("-")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-from envtune.commandline import checked
+from envtune.audit.subjects import subject_text
+from envtune.commandline import checked, with_catalogs
 from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground
@@ -35,8 +36,6 @@ HEADINGS: Mapping[str, Text] = {
     "where": in_context("text", "where"),
     "cause": Message("cause"),
     "here": Message("host"),
-    "codes": Message("Error codes in these lines (details: envtune explain CODE):"),
-    "also": Message("Also found (details: envtune explain ID):"),
     "waited": Message("Only waited for another rank, not the cause:"),
     "consequences": Message("Followed from it, not the cause:"),
     "harmless": Message("Harmless, nothing to do:"),
@@ -316,10 +315,10 @@ def statements(diagnosis: Diagnosis) -> tuple[Text, ...]:
 
 def _findings_text(findings: Iterable[Finding]) -> tuple[Text, ...]:
     """Return findings in one line each; those of several checks that say the same share it."""
-    names: dict[Text, list[str]] = {}
+    names: dict[Text, dict[Text, None]] = {}
     for finding in findings:
-        names.setdefault(_said(finding), []).append(_name(finding))
-    return tuple(labelled(Literal(", ".join(dict.fromkeys(those))), said) for said, those in names.items())
+        names.setdefault(_said(finding), {})[_name(finding)] = None
+    return tuple(labelled(enumerated(those), said) for said, those in names.items())
 
 
 def ground_text(ground: Ground) -> Text:
@@ -332,11 +331,11 @@ def ground_text(ground: Ground) -> Text:
 
 def finding_text(finding: Finding) -> Text:
     """Return a finding in one line."""
-    return labelled(Literal(_name(finding)), _said(finding))
+    return labelled(_name(finding), _said(finding))
 
 
-def _name(finding: Finding) -> str:
-    return f"{finding.id} {finding.subject}" if finding.subject else finding.id
+def _name(finding: Finding) -> Text:
+    return Joined((finding.id, subject_text(finding.subject)), " ") if finding.subject else Literal(finding.id)
 
 
 def _said(finding: Finding) -> Text:
@@ -356,10 +355,10 @@ class Todo(NamedTuple):
 
 
 _LABELS: Mapping[str, Text] = {
-    "host": Message("fix"),
+    "host": in_context("diagnosis", "fix"),
     "code": Message("code"),
     "escalate": Message("help"),
-    "ignore": Message("fix"),
+    "ignore": in_context("diagnosis", "fix"),
     "look": in_context("text", "look"),
 }
 _RUN_ONCE = Message("Runs the job once with other settings, for this run only; no file is changed:")
@@ -392,6 +391,19 @@ def todo(diagnosis: Diagnosis, target: str) -> Todo:
         here_too = diagnosis.verdict in (PROVED, LIKELY)
         return Todo(_LABELS["host"], remedy, command, _SHOW_HERE if here_too else _SHOW_THERE)
     return Todo(_LABELS[entry.side], remedy)
+
+
+def heading_of(key: str, report: DiagnosisReport) -> Text:
+    """Return the heading of a list; it names the command that explains what is in it."""
+    if key == "codes":
+        return Message("Error codes in these lines (details: {command}):", command=_explain("CODE", report))
+    if key == "also":
+        return Message("Also found (details: {command}):", command=_explain("ID", report))
+    return HEADINGS[key]
+
+
+def _explain(word: str, report: DiagnosisReport) -> str:
+    return printable(with_catalogs(f"envtune explain {word}", report.catalogs))
 
 
 def others(diagnoses: Sequence[Diagnosis]) -> Iterator[tuple[str, Text, Text]]:

@@ -20,6 +20,7 @@ from envtune.report.diagnosis.content import (
     code_line,
     codes,
     file_line,
+    heading_of,
     here,
     labelled,
     mentions,
@@ -122,14 +123,14 @@ class _Renderer:
     def _also(self, report: DiagnosisReport) -> Iterator[str]:
         rows = list(others(report.diagnoses[1:]))
         if rows:
-            yield from (self._prose(HEADINGS["also"]), "")
+            yield from (self._prose(heading_of("also", report)), "")
             yield from (f"- **{id_}** {self._prose(title)}: {self._prose(place)}" for id_, title, place in rows)
             yield ""
 
     def _codes(self, report: DiagnosisReport) -> Iterator[str]:
         found = codes(report)
         if found:
-            yield from (self._prose(HEADINGS["codes"]), "")
+            yield from (self._prose(heading_of("codes", report)), "")
             yield from (f"- {self._prose(code_line(one))}" for one in found)
             yield ""
 

@@ -19,6 +19,7 @@ from envtune.report.diagnosis.content import (
     code_line,
     codes,
     file_line,
+    heading_of,
     here,
     labelled,
     mentions,
@@ -165,7 +166,7 @@ class _Renderer:
             yield from self._paragraph(UNDECIDED_ORDER)
             yield ""
         if rows:
-            yield self.paint(HEADINGS["also"].to(self.lang), "bold")
+            yield self.paint(heading_of("also", report).to(self.lang), "bold")
         for number, (id_, title, place) in enumerate(rows, 2):
             yield from self._paragraph(Joined([id_, title], "  "), f"  {number}. ", "     ")
             yield from self._paragraph(place, "     ", "     ")
@@ -175,7 +176,7 @@ class _Renderer:
     def _codes(self, report: DiagnosisReport) -> Iterator[str]:
         found = codes(report)
         if found:
-            yield self.paint(HEADINGS["codes"].to(self.lang), "bold")
+            yield self.paint(heading_of("codes", report).to(self.lang), "bold")
             for one in found:
                 yield from self._paragraph(code_line(one), "  ", "    ")
             yield ""

@@ -17,6 +17,7 @@ from envtune.report.diagnosis.content import (
     code_line,
     codes,
     file_line,
+    heading_of,
     here,
     labelled,
     mentions,
@@ -157,7 +158,7 @@ class _Builder:
         yield self._list("mentions", said)
 
     def _list(self, key: str, lines: Sequence[Text]) -> List:
-        return List(self._to(HEADINGS[key]), self._texts(*lines))
+        return List(self._to(heading_of(key, self.report)), self._texts(*lines))
 
 
 def _line(diagnosis: Diagnosis) -> Text:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from envtune.errors import EnvtuneError
+from envtune.errors import EnvtuneError, missing_parent_text
 from envtune.executor.directories import Directory, parent_of
 from envtune.executor.operations.base import temporary_name
 from envtune.executor.problems import RefusedError
@@ -21,6 +21,7 @@ class NotWrittenError(EnvtuneError):
 
     def __init__(self, path: str, reason: Text) -> None:
         super().__init__(Message("{place}: not written: {reason}", place=path, reason=reason))
+        self.reason = reason
 
 
 def require_writable(path: str) -> None:
@@ -42,7 +43,7 @@ def _in_directory(path: str, data: bytes | None) -> None:
     except (OSError, RefusedError) as error:
         from envtune.fix.executor_messages import error_message
 
-        raise NotWrittenError(path, error_message(error)) from error
+        raise NotWrittenError(path, missing_parent_text(path) or error_message(error)) from error
 
 
 def _mode(folder: Directory, path: str) -> int | None:

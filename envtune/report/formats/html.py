@@ -47,7 +47,7 @@ def render_check(reports: Sequence[ReportView]) -> str:
     for number, check in enumerate(first.checks):
         groups.setdefault(_heading(check.outcome), []).append(number)
     shown = {"problem" if check.is_problem else check.outcome for check in first.checks}
-    return _render(
+    return render_page(
         "check.html",
         reports,
         f"envtune: {first.headline}",
@@ -59,21 +59,24 @@ def render_check(reports: Sequence[ReportView]) -> str:
 
 def render_diagnosis(reports: Sequence[DiagnosisView]) -> str:
     """Return a diagnosis as a page, from the same one in each language."""
-    return _render("diagnosis.html", reports, f"envtune: {reports[0].headline}")
+    return render_page("diagnosis.html", reports, f"envtune: {reports[0].headline}")
 
 
 def _heading(outcome: str) -> str:
     return {"fail": "problems", "error": "problems", "note": "notes", "unknown": "unknown"}.get(outcome, "others")
 
 
-def _render(template: str, pages: Sequence[Any], title: str, **more: Any) -> str:
+def render_page(template: str, pages: Sequence[Any], title: str, further: str = "", **more: Any) -> str:
+    """Return a page; `further` names a style and a script that are added to those of every page."""
     import jinja2
     from markupsafe import Markup
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_source), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
-    style, script = _source("report.css"), _source("report.js")
+    style, script = (
+        "".join(_source(f"{name}.{kind}") for name in ("report", further) if name) for kind in ("css", "js")
+    )
     page: str = environment.get_template(template).render(
         lang=pages[0].lang,
         pages=pages,

@@ -8,7 +8,7 @@ red exactly where the exit status is not 0.
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from envtune.report.formats.view import CheckView, FamilyView, ReportView
@@ -18,8 +18,12 @@ _PASSED = ("pass", "fixed")
 
 def render(report: ReportView) -> str:
     """Return the report as an XML document."""
-    suites = [_suite(family, report) for family in report.families]
-    root = Element("testsuites", name="envtune", time=f"{report.seconds:.3f}")
+    return document([suite_of(family, report) for family in report.families], report.seconds)
+
+
+def document(suites: Sequence[Element], seconds: float) -> str:
+    """Return test suites as an XML document."""
+    root = Element("testsuites", name="envtune", time=f"{seconds:.3f}")
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
     root.extend(suites)
@@ -27,7 +31,8 @@ def render(report: ReportView) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(family: FamilyView, report: ReportView) -> Element:
+def suite_of(family: FamilyView, report: ReportView) -> Element:
+    """Return the checks of a family as a test suite."""
     suite = Element("testsuite", name=f"{family.name} {family.title}".rstrip(), hostname=report.host)
     suite.set("timestamp", report.started.rstrip("Z"))  # ISO 8601 without a zone, in UTC
     cases = [_case(check, report) for check in family.checks]
@@ -77,6 +82,6 @@ def _lines(check: CheckView, report: ReportView) -> Iterator[str]:
     if check.sources:
         yield f"{label['where']}: {', '.join(check.sources)}"
     if check.remedy:
-        yield f"{label['fix']}: {check.remedy}"
+        yield f"{label['do']}: {check.remedy}"
     for command in check.commands:
-        yield f"{label[command.kind]}: {command.line or command.reason}"
+        yield f"{label[command.kind if command.line else 'do']}: {command.line or command.reason}"

@@ -1,4 +1,4 @@
-"""The headings and labels of the documents."""
+"""The headings and labels of the documents and of the long report."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ LABELS: Mapping[str, Text] = {
     "found": Message("found"),
     "expected": Message("expected"),
     "why": Message("why"),
+    "do": in_context("text", "do"),
     "fix": Message("fix"),
     "look": in_context("text", "look"),
     "where": Message("where"),
@@ -24,6 +25,8 @@ LABELS: Mapping[str, Text] = {
     "notes": in_context("heading", "Notes"),
     "unknown": Message("Could not be checked"),
     "others": Message("All other checks"),
+    "wrong": Message("What is wrong"),
+    "families": Message("All checks"),
     "check": in_context("column", "check"),
     "severity": in_context("column", "severity"),
     "problem": in_context("column", "problem"),

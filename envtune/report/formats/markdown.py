@@ -45,7 +45,7 @@ def _problem(check: CheckView, report: ReportView) -> Iterator[str]:
         yield f"- {_found(row.subject, row.found)}"
         if row.expected:
             yield f"  - {prose(label['expected'])}: {prose(row.expected)}"
-    for name, text in (("waiver", check.waiver), ("why", check.why), ("fix", check.remedy)):
+    for name, text in (("waiver", check.waiver), ("why", check.why), ("do", check.remedy)):
         if text:
             yield f"- **{prose(label[name])}** {prose(text)}"
     yield ""

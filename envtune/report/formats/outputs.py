@@ -10,7 +10,7 @@ from envtune.report.output import Output, print_text, with_end
 
 
 def parse_outputs(values: Sequence[str]) -> tuple[Output, ...]:
-    """Return what is to be written where. Raises UsageError, NotWrittenError for a file that cannot be written."""
+    """Return what is to be written where. Raises UsageError, also for a file that cannot be written."""
     outputs = tuple(_output(value) for value in values)
     _require_distinct(outputs)
     if any(output.format == "html" for output in outputs):
@@ -19,9 +19,13 @@ def parse_outputs(values: Sequence[str]) -> tuple[Output, ...]:
         require_library()
     for output in outputs:
         if output.path is not None:
-            from envtune.report.formats.files import require_writable
+            from envtune.report.formats.files import NotWrittenError, require_writable
 
-            require_writable(output.path)
+            try:
+                require_writable(output.path)
+            except NotWrittenError as error:
+                place = f"--format {output.format}={output.path}"
+                _refuse(Message("{place}: {reason}", place=place, reason=error.reason))
     return outputs
 
 

@@ -22,7 +22,7 @@ LEVELS: Mapping[str, str] = {
     "low": "note",
     "info": "note",
 }
-_LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
+LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
 _RESULTS = ("fail", "note", "unknown", "waived")
 _PATH = re.compile(r"/[^\s,*]+")
 
@@ -38,13 +38,13 @@ def document(report: ReportView) -> dict[str, Any]:
     partly = [check for check in report.checks if check.waived]
     rules = sorted({*shown, *partly, *report.by_outcome("error")}, key=lambda check: check.id)
     numbers = {check.id: number for number, check in enumerate(rules)}
-    driver = {"name": "envtune", "version": report.version, "rules": [_rule(check) for check in rules]}
+    driver = {"name": "envtune", "version": report.version, "rules": [rule_of(check) for check in rules]}
     results = [_result(check, row, numbers[check.id], report) for check in shown for row in check.rows]
     for check in partly:
         results += [_suppressed(check, row, numbers[check.id], report, reason) for row, reason in check.waived]
     run = {
         "tool": {"driver": driver},
-        "language": _LANGUAGES[report.lang],
+        "language": LANGUAGES[report.lang],
         "automationDetails": {"id": f"envtune/{report.host}/"},
         "invocations": [_invocation(report, numbers)],
         "results": results,
@@ -53,7 +53,8 @@ def document(report: ReportView) -> dict[str, Any]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(check: CheckView) -> dict[str, Any]:
+def rule_of(check: CheckView) -> dict[str, Any]:
+    """Return a check as a rule."""
     texts = {"shortDescription": check.title, "fullDescription": check.why, "help": check.remedy}
     return {
         "id": check.id,
@@ -76,7 +77,7 @@ def _result(check: CheckView, row: Row, rule: int, report: ReportView) -> dict[s
         **_kind(check),
         "message": {"text": message},
         "locations": [_location(check, row, report)],
-        "partialFingerprints": {"checkAndSubject/v1": _fingerprint(report.host, check.id, row.subject)},
+        "partialFingerprints": {"checkAndSubject/v1": fingerprint(report.host, check.id, row.key)},
         "properties": {
             "severity": check.severity,
             "commands": [{"kind": one.kind, "line": one.line} for one in check.commands if one.line],
@@ -107,7 +108,7 @@ def _kind(check: CheckView) -> dict[str, str]:
 
 
 def _location(check: CheckView, row: Row, report: ReportView) -> dict[str, Any]:
-    name = row.subject or check.id
+    name = row.key or check.id
     logical = {"name": name, "fullyQualifiedName": f"{report.host}/{name}", "kind": "resource"}
     location: dict[str, Any] = {"logicalLocations": [logical]}
     path = _file(check)
@@ -123,7 +124,8 @@ def _file(check: CheckView) -> Optional[str]:
     return next((match[0] for match in found if match is not None), None)
 
 
-def _fingerprint(*parts: str) -> str:
+def fingerprint(*parts: str) -> str:
+    """Return what tells a result apart in another run."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
+from envtune.audit.subjects import subject_text
 from envtune.audit.verdict import Counts, count_checks, exit_code, verdict
 from envtune.catalog.families import family_title
 from envtune.messages import Text, listed
@@ -16,7 +17,7 @@ from envtune.records import NamedTuple
 from envtune.report.formats.labels import LABELS
 from envtune.report.host_texts import header_texts, host_texts
 from envtune.report.layout import printable
-from envtune.report.problems import Problem, fixable, problems, statements
+from envtune.report.problems import Problem, Statement, fixable, problems, statements
 from envtune.report.redaction import redacted
 from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, VERDICTS, verdict_line
 from envtune.trust.characters import visible_lines
@@ -44,6 +45,7 @@ class Row(NamedTuple):
     subject: str
     found: str
     expected: str
+    key: str = ""  # of the subject: the same in every language
 
 
 class CommandLine(NamedTuple):
@@ -230,7 +232,7 @@ def _waiver(group: Sequence[Finding], lang: str) -> str:
     about: dict[str, list[str]] = {}
     for finding in group:
         if finding.outcome is Outcome.WAIVED or finding.waiver is not None:
-            about.setdefault(_to(finding.reason, lang), []).append(printable(finding.subject))
+            about.setdefault(_to(finding.reason, lang), []).append(printable(subject_text(finding.subject).to(lang)))
     whole = len(about) == 1 and sum(map(len, about.values())) == len(group)
     named = {reason: ", ".join(filter(None, subjects)) for reason, subjects in about.items()}
     return "; ".join(reason if whole or not named[reason] else f"{named[reason]}: {reason}" for reason in about)
@@ -255,11 +257,16 @@ def _status(group: Sequence[Finding], settings: Settings) -> int:
 def _rows(deciding: Sequence[Finding], outcome: Outcome, lang: str) -> tuple[Row, ...]:
     """Return what was found or, where nothing was, why; equal reasons once."""
     if outcome not in (Outcome.UNKNOWN, Outcome.NOTAPPLICABLE):
-        return tuple(Row(*map(printable, row)) for row in statements(deciding, lang))
+        return tuple(_row(row, lang) for row in statements(deciding, lang))
     reasons: dict[str, list[str]] = {}
     for finding in deciding:
-        reasons.setdefault(_to(finding.reason, lang), []).append(printable(finding.subject))
-    return tuple(Row(", ".join(filter(None, subjects)), reason, "") for reason, subjects in reasons.items())
+        reasons.setdefault(_to(finding.reason, lang), []).append(finding.subject)
+    return tuple(_row(Statement(", ".join(filter(None, names)), reason, ""), lang) for reason, names in reasons.items())
+
+
+def _row(row: Statement, lang: str) -> Row:
+    key = printable(row.subject)
+    return Row(printable(subject_text(key).to(lang)), printable(row.actual), printable(row.expected), key)
 
 
 def _own_commands(deciding: Iterable[Finding]) -> tuple[Command, ...]:

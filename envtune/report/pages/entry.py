@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
 from envtune.catalog import Catalogue
-from envtune.expect import describe, value_text
+from envtune.expect import describe, in_unit, value_text
 from envtune.messages import Joined, Literal, Message, Text, clauses, in_context, listed
 from envtune.model import Check, Criterion, FaqEntry, Outcome, Playbook, SeverityRow
 from envtune.report.diagnosis.placeholders import fill
@@ -23,12 +23,12 @@ STATUS: Mapping[str, Text] = {
     "deprecated": Message("deprecated"),
 }
 SIDES: Mapping[str, Text] = {
-    "host": Message("the host: envtune can check it"),
-    "code": Message("the training script"),
-    "escalate": Message("the vendor's support, with the logs"),
-    "ignore": Message("nobody: it is harmless"),
+    "host": Message("the host's administrator (envtune can check it)"),
+    "code": Message("the author of the training script"),
+    "escalate": Message("the vendor's support (send the logs)"),
+    "ignore": Message("nobody (harmless)"),
 }
-_BY_HAND = Message("the host's administrator: no check of envtune can determine it")
+_BY_HAND = Message("the host's administrator (no envtune check covers it)")
 SAFETY: Mapping[str, Text] = {
     "safe": Message("safe: running jobs are not affected"),
     "confirm": Message("asks before it changes anything"),
@@ -61,7 +61,7 @@ def head(entry: Entry) -> Text:
         parts = [severity, status, *([Literal(tags)] if tags else [])]
     elif isinstance(entry, FaqEntry):
         unchecked = entry.side == "host" and not entry.checks
-        parts = [Message("to be done by {who}", who=_BY_HAND if unchecked else SIDES[entry.side])]
+        parts = [Message("to be fixed by {who}", who=_BY_HAND if unchecked else SIDES[entry.side])]
     else:
         parts = [SAFETY[entry.safety], DISRUPTION[entry.disruption]]
         parts += [in_context("entry", "needs root")] if entry.root else []
@@ -110,9 +110,11 @@ def _terminal(section: Section, lang: str, width: int) -> Iterator[str]:
 
 
 def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
+    from envtune.context.registry import probe_unit
+
     yield Section(Message("Why it matters"), "text", (check.why,) if check.why else ())
     yield Section(Message("What is read"), "text", _probe(check))
-    yield Section(Message("Expected"), "text", (describe(check.expect),))
+    yield Section(Message("Expected"), "text", (describe(check.expect, in_unit(probe_unit(check.probe))),))
     yield Section(Message("Applies to"), "list", tuple(_facts(check.applies)))
     rows = (
         Message("{severity} if {facts}", severity=SEVERITIES[row.severity], facts=listed(_conditions(row)))

@@ -12,7 +12,7 @@ import re
 from functools import cache
 from typing import Iterable, Mapping, Optional
 
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, alternatives
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
 from envtune.records import NamedTuple
@@ -171,19 +171,19 @@ def judge_cann(torch_npu: str, cann: str) -> MatrixVerdict:
 
 def _expected_cann(torch_npu: str, cann: str, released: Iterable[MatrixRow]) -> Optional[Text]:
     """Return the CANN that the torch_npu is released for, and the torch_npu that are released for this CANN."""
-    for_torch_npu = " | ".join(dict.fromkeys(row.cann for row in released))
-    for_cann = " | ".join(row.package_version for row in rows_of("matched") if same_release(cann, row.cann))
-    if not for_cann:
-        return Literal(f"CANN {for_torch_npu} (torch_npu {torch_npu})") if for_torch_npu else None
-    if not for_torch_npu:
-        return Literal(f"torch_npu {for_cann} (CANN {cann})")
-    return Message(
-        "CANN {for_torch_npu} (torch_npu {torch_npu}), or torch_npu {for_cann} (CANN {cann})",
-        for_torch_npu=for_torch_npu,
-        torch_npu=torch_npu,
-        for_cann=for_cann,
-        cann=cann,
-    )
+    canns = list(dict.fromkeys(row.cann for row in released))
+    torch_npus = [row.package_version for row in rows_of("matched") if same_release(cann, row.cann)]
+    fields = {
+        "canns": alternatives(canns),
+        "torch_npu": torch_npu,
+        "torch_npus": alternatives(torch_npus),
+        "cann": cann,
+    }
+    if canns and torch_npus:
+        return Message("CANN {canns} (torch_npu {torch_npu}), or torch_npu {torch_npus} (CANN {cann})", **fields)
+    if canns:
+        return Message("CANN {canns} (torch_npu {torch_npu})", **fields)
+    return Message("torch_npu {torch_npus} (CANN {cann})", **fields) if torch_npus else None
 
 
 def judge_torch(torch_npu: str, torch: str, requires: str = "") -> MatrixVerdict:
@@ -204,7 +204,7 @@ def judge_torch(torch_npu: str, torch: str, requires: str = "") -> MatrixVerdict
         return MatrixVerdict(tier, rows, Literal(f"torch {wanted}"), stated=requires)
     if exact:
         return MatrixVerdict("matched" if torch_npu_rows(torch_npu) else "compatible", rows)
-    expected = _alternatives(f"torch {row.torch}" for row in rows) if rows else None
+    expected = alternatives(dict.fromkeys(f"torch {row.torch}" for row in rows)) if rows else None
     if torch_npu_rows(torch_npu) and all(canonical(torch_npu).startswith(row.torch) for row in rows):
         return MatrixVerdict("refused", rows, expected)
     return MatrixVerdict("unknown", rows, expected, newer_torch_npu(torch_npu))
@@ -222,12 +222,8 @@ def judge_python(torch_npu: str, torch: str, python: str) -> MatrixVerdict:
     stated = tuple(row for row in rows if row.python)
     if any(python_listed(python, row.python) for row in stated):
         return MatrixVerdict("matched", stated)
-    expected = _alternatives(f"Python {row.python}" for row in stated) if stated else None
+    expected = alternatives(dict.fromkeys(f"Python {row.python}" for row in stated)) if stated else None
     return MatrixVerdict("unknown", stated or rows, expected, newer_torch_npu(torch_npu))
-
-
-def _alternatives(names: Iterable[str]) -> Text:
-    return Literal(" | ".join(dict.fromkeys(names)))
 
 
 def python_listed(python: str, listed: str) -> bool:
@@ -276,7 +272,7 @@ def pair_reading(subject: str, pair: Text, verdict: MatrixVerdict) -> Reading:
     if verdict.stated:
         evidence = Evidence("Requires-Dist", "\n".join(part for part in (verdict.stated, evidence.text) if part))
     if verdict.tier == "unknown":
-        reason: Text = Message("{pair}: not among the published pairs of {month}", pair=pair, month=month)
+        reason: Text = Message("not among the published pairs of {month}: {pair}", pair=pair, month=month)
         if verdict.newer is not None:
             reason = Message("{reason}; {newer}", reason=reason, newer=verdict.newer)
         if verdict.expected is not None:

@@ -8,7 +8,7 @@ from typing import Iterable, Literal, Optional, Union
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined
-from envtune.messages import Message, Text
+from envtune.messages import Message, Text, alternatives
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.compatibility import (
     MatrixRow,
@@ -93,6 +93,7 @@ def driver(context: Context) -> Iterable[Reading]:
     return readings
 
 
+Voice = Union[bool, Literal["unlisted"], None]
 _ACCEPTS = {
     True: Message("accepts it"),
     False: Message("rejects it"),
@@ -107,17 +108,15 @@ def judge_driver(package: DriverPackage, cann: Install) -> Reading:
     matrix_voice, rows = _by_matrix(package, cann.version)
     newer = (newer_cann(cann.version) if cann.version else None) or newer_driver(package.version or package.bundle)
     shown: Text = Message(
-        "driver {driver}, CANN {cann}{number}: the driver's list {by_list}, the matrix of {month} {by_matrix}",
+        "{verdict} (driver {driver}, CANN {cann}{number})",
         driver=package.shown,
         cann=cann.version or "?",
-        number=f" ({number})" if number else "",
-        by_list=_ACCEPTS[by_list],
-        month=published(),
-        by_matrix=_ACCEPTS[matrix_voice],
+        number=f", {number}" if number else "",
+        verdict=_voices(by_list, matrix_voice),
     )
     if newer is not None:
         shown = Message("{reason}; {newer}", reason=shown, newer=newer)
-    expected = _expected(package, " | ".join(dict.fromkeys(name for _, name in rows)))
+    expected = _expected(package, tuple(dict.fromkeys(name for _, name in rows)))
     matrix_text = (row.text for row, _ in rows[:6])
     text = "\n".join([f"[driver]\n{package.text}", f"[CANN]\n{cann.evidence.text}", *matrix_text])
     evidence = Evidence(f"{package.path}, {cann.evidence.source}", text)
@@ -131,11 +130,25 @@ def judge_driver(package: DriverPackage, cann: Install) -> Reading:
     return Reading("driver", None, evidence, shown, expected, reason=reason)
 
 
-def _expected(package: DriverPackage, drivers: str) -> Text:
+def _voices(by_list: Optional[bool], by_matrix: Voice) -> Text:
+    """Return what the driver's list and the matrix say of a pair."""
+    if by_list is None and by_matrix is None:
+        return Message("neither the driver's list nor the matrix of {month} mentions it", month=published())
+    return Message(
+        "the driver's list {by_list}, the matrix of {month} {by_matrix}",
+        by_list=_ACCEPTS[by_list],
+        month=published(),
+        by_matrix=_ACCEPTS[by_matrix],
+    )
+
+
+def _expected(package: DriverPackage, drivers: tuple[str, ...]) -> Text:
     listed = package.products or "-"
     if not drivers:
         return Message("a CANN in the driver's list {listed}", listed=listed)
-    return Message("a CANN in the driver's list {listed}, or driver {drivers}", listed=listed, drivers=drivers)
+    return Message(
+        "a CANN in the driver's list {listed}, or driver {drivers}", listed=listed, drivers=alternatives(drivers)
+    )
 
 
 def _by_list(package: DriverPackage, cann: Install) -> tuple[str, Optional[bool]]:
@@ -169,9 +182,7 @@ def _serves_product(package: DriverPackage, number: str) -> bool:
     return any(_by_matrix(package, cann)[0] is True for cann in siblings)
 
 
-def _by_matrix(
-    package: DriverPackage, cann: Optional[str]
-) -> tuple[Union[bool, Literal["unlisted"], None], list[tuple[MatrixRow, str]]]:
+def _by_matrix(package: DriverPackage, cann: Optional[str]) -> tuple[Voice, list[tuple[MatrixRow, str]]]:
     """Return what the vendor's tables say of the pair, and their rows; None when they do not know the CANN."""
     rows = list(hdk_rows(cann, "cann_hdk", "matched")) if cann else []
     versions = [version for version in (package.bundle, package.version) if version]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Iterable, Optional
 
 from envtune.collector.sources.cann import DRIVER_INFO, key_values
@@ -9,7 +10,7 @@ from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing, Undetermined, Unreadable
 from envtune.host import Host, is_dir
-from envtune.messages import Message
+from envtune.messages import Literal, Message, Text, alternatives, listed
 from envtune.model import Evidence, Fact, Reading
 from envtune.records import NamedTuple
 from envtune.resources.cann.version_files import in_ranges, same_version, selected_fields
@@ -132,7 +133,7 @@ def driver_running(context: Context) -> Iterable[Reading]:
         shown = Message("{version} in the files and in npu-smi", version=running)
         return [Reading("driver", "same", evidence, shown, expected)]
     shown = Message(
-        "the files are of driver {files}, npu-smi reports {running}: upgraded, not rebooted",
+        "driver {files} is installed, but {running} is running: a reboot is needed",
         files=package.shown,
         running=running,
     )
@@ -162,7 +163,7 @@ def _package_fact(context: Context, kind: str) -> Fact:
             reason = Message("{path} is not mounted into this container: check on the host", path=error.path)
             return Fact(kind, None, error.path, reason)
         reason = Message(
-            "{path} does not exist although {trace} does (in a container, it must be mounted)",
+            "no version file; {trace} exists, so a driver is expected ({path}; mount it into a container)",
             path=error.path,
             trace=trace,
         )
@@ -217,17 +218,16 @@ def judge_firmware(driver: DriverPackage, firmware: DriverPackage) -> Reading:
     by_firmware = _accepts([driver.bundle, driver.version], firmware.accepts)
     evidence = Evidence(f"{driver.path}, {firmware.path}", f"[driver]\n{driver.text}\n[firmware]\n{firmware.text}")
     shown = Message(
-        "driver {driver}, firmware {firmware}: {bundle}the driver {by_driver}, the firmware {by_firmware}",
+        "{bundle}{verdict} (driver {driver}, firmware {firmware})",
         driver=driver.shown,
         firmware=firmware.version or firmware.shown,
         bundle=_SAME_BUNDLE if same_bundle else "",
-        by_driver=_ACCEPTS[by_driver],
-        by_firmware=_ACCEPTS[by_firmware],
+        verdict=_BOTH.get((by_driver, by_firmware)) or listed((_OF_DRIVER[by_driver], _OF_FIRMWARE[by_firmware])),
     )
     expected = Message(
-        "firmware in {driver_list}, or a driver in {firmware_list}",
-        driver_list=driver.accepts or Message("the list of the driver"),
-        firmware_list=firmware.accepts or Message("the list of the firmware"),
+        "firmware {driver_list}, or driver {firmware_list}",
+        driver_list=_ranges_text(driver.accepts) or Message("the list of the driver"),
+        firmware_list=_ranges_text(firmware.accepts) or Message("the list of the firmware"),
     )
     if same_bundle or by_driver or by_firmware:
         return Reading("firmware", "match", evidence, shown, expected)
@@ -237,7 +237,32 @@ def judge_firmware(driver: DriverPackage, firmware: DriverPackage) -> Reading:
 
 
 _SAME_BUNDLE = Message("one release package (equal package_version); ")
-_ACCEPTS = {True: Message("accepts it"), False: Message("rejects it"), None: Message("does not say")}
+_BOTH = {
+    (True, True): Message("driver and firmware each list the other's version"),
+    (False, False): Message("driver and firmware each reject the other's version"),
+    (None, None): Message("neither the driver nor the firmware lists the other's version"),
+}
+_OF_DRIVER = {
+    True: Message("the driver accepts the firmware"),
+    False: Message("the driver rejects the firmware"),
+    None: Message("the driver does not mention the firmware"),
+}
+_OF_FIRMWARE = {
+    True: Message("the firmware accepts the driver"),
+    False: Message("the firmware rejects the driver"),
+    None: Message("the firmware does not mention the driver"),
+}
+
+
+def _ranges_text(ranges: str) -> Optional[Text]:
+    """Return `[7.0.0,7.2.99],[24.0,24.0.]` as `7.0.0 to 7.2.99 or 24.0.x`; None for an empty list."""
+    pairs = re.findall(r"\[([^\[\],]+),([^\[\],]+)\]", ranges)
+    if re.sub(r"\[[^\[\]]*\]|[,\s]", "", ranges) or not pairs:
+        return Literal(ranges) if ranges else None
+    return alternatives(
+        Literal(f"{first}.x") if last == f"{first}." else Message("{first} to {last}", first=first, last=last)
+        for first, last in pairs
+    )
 
 
 def _accepts(versions: Iterable[str], ranges: str) -> Optional[bool]:

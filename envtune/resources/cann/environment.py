@@ -249,7 +249,7 @@ def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Readi
         )
         return Reading(subject, False, Evidence(searched, evidence.text), shown, expected)
     reason = Message(
-        "{root} exists, but none of the known directories with AICPU kernels does ({directories})",
+        "no AICPU kernels in the known directories of {root} ({directories})",
         root=root,
         directories=", ".join(AICPU_PLACES),
     )

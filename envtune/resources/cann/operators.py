@@ -132,7 +132,7 @@ def _reading(
     if accepted:
         shown = Message("{pair}: accepted by {stated}", pair=pair, stated=accepted)
         return Reading(package.name, "match", evidence, shown, expected)
-    reason = Message("{pair}: not among the published pairs of {month}", pair=pair, month=month)
+    reason = Message("not among the published pairs of {month}: {pair}", pair=pair, month=month)
     newer = newer_cann(package.version) or newer_cann(toolkit)
     if newer is not None:
         reason = Message("{reason}; {newer}", reason=reason, newer=newer)

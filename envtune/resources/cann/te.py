@@ -17,7 +17,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
 from envtune.host import Host, exists, is_dir
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, alternatives
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
@@ -123,7 +123,7 @@ def _compared(
     host: Host, install: Install, name: str, copy: distributions.Distribution, references: list[str]
 ) -> Reading:
     record, digests = f"{copy.metadata}/RECORD", {path: host.record_digest(path) for path in references}
-    expected = Message("the content of {wheel}", wheel=" | ".join(references))
+    expected = Message("the content of {wheel}", wheel=alternatives(references))
     try:
         if not copy.metadata.endswith(".dist-info"):
             raise Missing(record, "installed without a RECORD")
@@ -145,7 +145,7 @@ def _compared(
         shown = Message("{version}, the same content", version=copy.version)
         return Reading(name, True, evidence, shown, expected)
     shown = Message(
-        "{version} in {entry}, other content than CANN {cann} ships",
+        "{version} with other content than CANN {cann} ships ({entry})",
         version=copy.version,
         entry=copy.entry,
         cann=install.version or "?",
@@ -165,19 +165,19 @@ def _left_over(context: Context, install: Install, name: str, copy: distribution
     evidence = Evidence(copy.metadata, f"import {name}: {path}")
     package = tree_package(context.host, install, name) or install.real
     expected = Message("{name} from the tree ({path}), nothing installed by pip", name=name, path=package)
-    copy_text = Message(
-        "{name} {version} of an older CANN left in {entry}", name=name, version=copy.version, entry=copy.entry
-    )
     value: object = False
     effect = Message("this one is imported")
     if path is not None and install_root(context.host, path) == install.real:
-        value, effect = (
-            UNUSED,
-            Message("not imported now, but imported if PYTHONPATH does not name the install tree first"),
-        )
+        value, effect = UNUSED, Message("not imported now")
     elif context.target.environment.why_unknown("PYTHONPATH") is not None:
         effect = Message("imported unless PYTHONPATH names the install tree")
-    shown = Message("{copy}: {effect}", copy=copy_text, effect=effect)
+    shown = Message(
+        "{name} {version} of an older CANN, {effect} ({entry})",
+        name=name,
+        version=copy.version,
+        effect=effect,
+        entry=copy.entry,
+    )
     return Reading(name, value, evidence, shown, expected)
 
 

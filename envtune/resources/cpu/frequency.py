@@ -154,7 +154,7 @@ def _available_reading(host: Host, policy: Policy, driver: str) -> Reading:
     return Reading(cpus, names, Evidence(path, text), shown)
 
 
-@probe("cpu.frequency_ceiling", formerly="cpufreq.ceiling")
+@probe("cpu.frequency_ceiling", formerly="cpufreq.ceiling", unit="%")
 def ceiling(context: Context) -> Iterable[Reading]:
     """Read the highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
 
@@ -189,10 +189,11 @@ def _ceiling_words(top: int, expectation: Expectation) -> Text:
     """Word an expectation of the percentage as a frequency of this CPU."""
     least = expect.only(expectation, "ge")
     if least is None:
-        return expect.describe(expectation, lambda percent: f"{percent} %")
+        return expect.describe(expectation, expect.in_unit("%"))
     if least == 100:
         return Message("{top} kHz", top=top)
-    return Message("{least} kHz or more", least=-int(-least * top // 100))
+    least_of_all = -int(-least * top // 100)
+    return Message("{least} kHz or more ({percent} % of {top} kHz)", least=least_of_all, percent=least, top=top)
 
 
 def _pstate_limit(host: Host, name: str) -> Optional[Reading]:

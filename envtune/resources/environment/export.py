@@ -22,7 +22,14 @@ from envtune.job.script import read_script, text_environment
 from envtune.job.target import JobEnvironment
 from envtune.messages import Message, Text, clauses
 from envtune.model import Change, Check, Finding, FixOptions
-from envtune.resources.environment.managed_block import UnclosedBlockError, docker_lines, merged, split, variants
+from envtune.resources.environment.managed_block import (
+    UnclosedBlockError,
+    docker_lines,
+    line_in,
+    merged,
+    split,
+    variants,
+)
 from envtune.resources.environment.path_settings import advice as path_advice
 from envtune.resources.environment.profile import Setting, Unchanged, train
 from envtune.resources.environment.render import bash_lines, typed
@@ -75,7 +82,7 @@ def export(context: Context, findings: Sequence[Finding], *, options: FixOptions
     if best.text == (file.text or ""):
         raise Skipped(_unread(file, context))
     if not best.fixes:
-        raise Skipped(_overridden(file, best, settings))
+        raise Skipped(_overridden(context, file, best, settings))
     return [_change(context, file, best, settings, unchanged)]
 
 
@@ -240,7 +247,7 @@ def _best(context: Context, file: EnvFile, settings: Sequence[Setting], checks: 
 def _texts(context: Context, file: EnvFile, settings: Sequence[Setting]) -> Iterator[str]:
     present = file.text or ""
     inside = split(present)[1] or ""
-    lang = "zh" if _locale(context.host).startswith("zh") else "en"
+    lang = context.target.options.lang or ("zh" if _locale(context.host).startswith("zh") else "en")
     if file.kind == "docker":
         single = values(settings, context.target.environment, environment_after(context, settings))
         writable = [s for s in single if s.value is not None and "\n" not in s.value and _extends(context, s.name)]
@@ -279,9 +286,10 @@ def _unread(file: EnvFile, context: Context) -> Text:
     return Message("{path} already contains it; this shell has not sourced it: . {path}", path=file.path)
 
 
-def _overridden(file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Text:
+def _overridden(context: Context, file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Text:
     """Say where the variables are set again behind our block."""
-    again = {best.environment.place(s.name): s.name for s in settings if s.name in best.environment.places}
+    places = {setting.name: best.environment.places.get(setting.name) for setting in settings}
+    again = {_own_place(file, best, place): name for name, place in places.items() if place is not None}
     where = ", ".join(f"{name} ({at})" for at, name in again.items()) or ", ".join(s.name for s in settings)
     reason: Text = Message(
         "{path} sets them where an added block cannot override it; change them there: {where}",
@@ -289,10 +297,21 @@ def _overridden(file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Text
         where=where,
     )
     for setting in settings:
-        why = best.environment.why_unknown(setting.name) if setting.name else None
+        why = None
+        if setting.name:  # lines in a reason are those of the file as it is where it says so without a block, too
+            why = context.target.environment.why_unknown(setting.name) or best.environment.why_unknown(setting.name)
         if why is not None:
             return Message("{reason} ({why})", reason=reason, why=why)
     return reason
+
+
+def _own_place(file: EnvFile, best: Draft, place: str) -> str:
+    """Return `file:line` as the file is now; the place was found in it with a block that was only tried."""
+    path, _, number = place.rpartition(":")
+    if path != file.path or not number.isdigit():
+        return place
+    line = line_in(file.text or "", best.text, int(number))
+    return place if line is None else f"{path}:{line}"
 
 
 def _change(

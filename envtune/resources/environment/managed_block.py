@@ -43,6 +43,22 @@ def split(text: str) -> tuple[str, Optional[str], str]:
     return before, "".join(row + "\n" for row in rows[first + 1 : last]), "\n".join(rows[last + 1 :])
 
 
+def line_in(now: str, changed: str, number: int) -> Optional[int]:
+    """Return the number in `now` of a line of `changed`, which differ in their blocks only; None for one in a block."""
+    first, size = _block(changed)
+    if first < number <= first + size:
+        return None
+    own = number if number <= first else number - size
+    first, size = _block(now)
+    return own if own <= first else own + size
+
+
+def _block(text: str) -> tuple[int, int]:
+    """Return how many lines stand before the block, and how many it has with its marks."""
+    before, inside, _ = split(text)
+    return before.count("\n"), 0 if inside is None else inside.count("\n") + 2
+
+
 def entries(inside: str) -> Entries:
     """Return the settings in a block, each with the comment above it; what is no setting belongs to the one before."""
     found: Entries = {}

@@ -97,7 +97,7 @@ def _torch_npu(context: Context) -> Union[TorchNpu, Text]:
             return NOT_HERE if runs_elsewhere(context) else NO_TORCH_NPU
     found = branches_around(version, _branches())
     if found is None:
-        return Message("torch_npu {version} is not in the compatibility matrix", version=version)
+        return Message("not in the compatibility matrix: torch_npu {version}", version=version)
     return TorchNpu(version, *found, str(source))
 
 

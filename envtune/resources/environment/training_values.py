@@ -11,7 +11,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune import expect
 from envtune.context import Context
-from envtune.messages import Literal, Message, Text, clauses, in_context
+from envtune.messages import Message, Text, alternatives, clauses, in_context
 from envtune.model import Check, Expectation
 from envtune.records import NamedTuple
 from envtune.resources.environment.reference import about, names
@@ -67,11 +67,12 @@ def value_words(name: str, expectation: Expectation) -> Optional[Text]:
     listed = values_in(expectation)
     if not listed:
         return None
-    values = " | ".join(value for value in listed if value != UNSET)
-    if UNSET not in listed:
-        return Literal(values)
-    if not values:
+    named = [value for value in listed if value != UNSET]
+    if not named:
         return in_context("variables", "unset")
+    values = alternatives(named)
+    if UNSET not in listed:
+        return values
     default = about(name).get("default")
     if default:
         return Message("{values}, or unset (the default is {default})", values=values, default=default)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
-from envtune.messages import Bilingual, Literal, Message, Text, clauses
+from envtune.messages import Bilingual, Literal, Message, Text, alternatives, clauses
 
 
 class Judgement(NamedTuple):
@@ -28,7 +28,7 @@ def judge(form: Mapping[str, Any], value: str, npu: Optional[str], variables: Ma
         return _SYNTAXES[form["syntax"]](value)
     if "in" in form:
         folded = value if form.get("case", True) else value.lower()
-        return Judgement(folded in form["in"], Literal(" | ".join(form["in"])))
+        return Judgement(folded in form["in"], alternatives(form["in"]))
     if "int" in form or "number" in form:
         return Judgement(_is_in_range(form, value), _number_words(form))
     return Judgement(re.fullmatch(form["matches"], value) is not None, Bilingual(*form["words"]))

@@ -17,7 +17,7 @@ from typing import Annotated, Iterable, Literal, Optional, Sequence
 from envtune.collector.python.distributions import module_head
 from envtune.context import Context
 from envtune.context.registry import action
-from envtune.errors import Skipped
+from envtune.errors import BEGINNING_ONLY, NotRecorded, Skipped
 from envtune.executor.files import digest
 from envtune.host import decode
 from envtune.messages import N_, Message
@@ -44,9 +44,7 @@ def patch(context: Context, findings: Sequence[Finding], *, known: Known) -> Ite
     data = context.host.read_bytes(path)
     text = decode(path, data)
     if not context.host.live and module_head(text) == text:
-        raise Skipped(
-            Message("the recording contains only the beginning of {path}: run fix on the host itself", path=path)
-        )
+        raise NotRecorded(path, BEGINNING_ONLY)
     patched = guarded(text, path)
     yield Change(
         finding=findings[0].id,

@@ -373,7 +373,7 @@ def _name_reading(
     if not address:
         value, where = "nowhere", Message("does not resolve")
     elif is_loopback(address):
-        value, where = "loopback", Message("{address}, which other nodes cannot reach", address=address)
+        value, where = "loopback", Message("{address}, a loopback address", address=address)
     elif address in reachable:
         value, where = "own", Message("{address}, an address of this host", address=address)
     else:

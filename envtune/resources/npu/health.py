@@ -42,7 +42,7 @@ def smi_answer(context: Context) -> Iterable[Reading]:
     except Missing as error:
         raise NotApplicable(Message("npu-smi not found"), error.path) from None
     except TimedOut as error:
-        shown = Message("no response within {seconds} s: the driver hangs", seconds=int(SMI_TIMEOUT))
+        shown = Message("no response within {seconds} s", seconds=int(SMI_TIMEOUT))
         return [Reading("npu-smi", "no answer", Evidence(error.path, str(error)), shown, expected)]
     answer = output.failure.meaning if output.failure is not None else Message("responds")
     return [Reading("npu-smi", "answers", Evidence(output.source, output.text), answer, expected)]

@@ -24,6 +24,17 @@ from envtune.trust.ownership import Exposure, who_can_change
 OLDEST_PIP = (19, 0)  # --use-pep517 (pip's changelog, 19.0)
 
 
+class WithoutPip(Skipped):
+    """The job's Python has no pip; `is_systems` where only the system's package manager gives it one."""
+
+    def __init__(self, path: str, is_systems: bool) -> None:
+        if is_systems:
+            super().__init__(Message("{path} has no pip: install it with the system's package manager", path=path))
+        else:
+            super().__init__(Message("{path} has no pip; first: {path} -m ensurepip", path=path))
+        self.is_systems = is_systems
+
+
 class SitePackages(NamedTuple):
     """A directory of the import path as pip reaches it; `site` is `entry` below `root`."""
 
@@ -157,7 +168,7 @@ def _is_there(host: Host, path: str) -> bool:
 def _refuse_old_pip(context: Context, python: PythonTarget) -> None:
     rows = [row for row in every(context, "pip") if row.version]
     if not rows or locate(context, "pip") is None:
-        raise Skipped(Message("{path} has no pip; first: {path} -m ensurepip", path=python.path))
+        raise WithoutPip(python.path, python.kind != "venv" and python.prefix.rstrip("/") == "/usr")
     numbers = tuple(checked_int(part) for part in rows[0].version.split(".")[:2] if part.isdecimal())
     if numbers < OLDEST_PIP:
         raise Skipped(Message("pip {version} of {path} is older than 19.0", version=rows[0].version, path=python.path))

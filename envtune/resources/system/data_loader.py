@@ -28,7 +28,7 @@ class Limit(NamedTuple):
     source: str
 
 
-@probe("system.data_loader_workers", formerly="data_loader.workers")
+@probe("system.data_loader_workers", formerly="data_loader.workers", unit="%")
 def workers(context: Context) -> Iterable[Reading]:
     """Workers per CPU that the job may use, in percent (above 100, they compete).
 
@@ -47,8 +47,17 @@ def _at_most(limit: Limit, expectation: Expectation) -> Text:
     """Word an expectation of the percentage as a number of workers on this host."""
     most = expect.only(expectation, "le")
     if most is None:
-        return expect.describe(expectation, lambda percent: f"{percent} %")
-    return Message("at most {workers} workers ({source})", workers=int(most * limit.cpus // 100), source=limit.source)
+        return expect.describe(expectation, expect.in_unit("%"))
+    workers = int(most * limit.cpus // 100)
+    if most == 100:
+        return Message("at most {workers} workers ({source})", workers=workers, source=limit.source)
+    return Message(
+        "at most {workers} workers: {percent} % of {cpus} CPUs ({source})",
+        workers=workers,
+        percent=most,
+        cpus=limit.cpus,
+        source=limit.source,
+    )
 
 
 def _workers_of_job(context: Context) -> tuple[int, str, str]:

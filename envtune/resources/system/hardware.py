@@ -17,7 +17,6 @@ from envtune.ranges import whole_number
 SERVER = "/sys/class/dmi/id/product_name"
 CPUINFO = "/proc/cpuinfo"
 MEMINFO = "/proc/meminfo"
-FIRMWARE_SHARE = 0.05  # of the installed memory, at most; the kernel does not manage it
 # ARM gives numbers instead: implementer 0x48 is HiSilicon (util-linux, lscpu-arm.c), part 0xd01 the core TSV110 of the
 # Kunpeng 920 (the kernel's arch/arm64/include/asm/cputype.h).
 ARM_CORES: Mapping[tuple[int, int], str] = {(0x48, 0xD01): "Kunpeng-920"}
@@ -77,7 +76,7 @@ def cpu_name(cpuinfo: str) -> Optional[str]:
     return ARM_CORES.get(numbers, f"ARM implementer {numbers[0]:#x} part {numbers[1]:#x}")
 
 
-@probe("system.memory", formerly="memory.total", former_arguments=("recommended",))
+@probe("system.memory", formerly="memory.total", former_arguments=("recommended",), unit="GB")
 def total(context: Context) -> Iterable[Reading]:
     """Read the memory the kernel manages, in GB (10^9 bytes, one decimal).
 
@@ -89,17 +88,14 @@ def total(context: Context) -> Iterable[Reading]:
         raise Undetermined(Message("{path} has no MemTotal", path=MEMINFO), MEMINFO, text)
     amount = round(size / 1e9, 1)
     line = next(line for line in text.splitlines() if line.startswith("MemTotal"))
-    return [Reading("memory", amount, Evidence(MEMINFO, line), Message("{amount} GB", amount=amount), _installed)]
+    return [Reading("memory", amount, Evidence(MEMINFO, line), Message("{amount} GB", amount=amount), _gigabytes)]
 
 
-def _installed(expectation: Expectation) -> Text:
-    """Word an expectation of the managed memory by what has to be installed."""
+def _gigabytes(expectation: Expectation) -> Text:
     least = expect.only(expectation, "ge")
     if least is None:
-        return expect.describe(expectation, lambda amount: f"{amount} GB")
-    installed = f"{least / (1 - FIRMWARE_SHARE):g}"
-    share = f"{FIRMWARE_SHARE:.0%}".rstrip("%")
-    return Message("{installed} GB, of which firmware may keep {share} %", installed=installed, share=share)
+        return expect.describe(expectation, expect.in_unit("GB"))
+    return Message("{amount} GB or more", amount=least)
 
 
 def total_bytes(text: str) -> Optional[int]:

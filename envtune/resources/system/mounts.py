@@ -63,7 +63,7 @@ def _mount(host: Host, path: str) -> Optional[Mount]:
     return mount_at(host.read(MOUNTINFO), path.rstrip("/") or "/")
 
 
-@probe("mount.free")
+@probe("mount.free", unit="GB")
 def free(
     context: Context, *, path: Annotated[str, N_("Any path; what counts is the file system that holds it.")]
 ) -> Iterable[Reading]:
@@ -93,4 +93,4 @@ def _require_measured(host: Host, path: str) -> None:
 
 
 def _gigabytes(expectation: Expectation) -> Optional[Text]:
-    return expect.describe(expectation, lambda amount: f"{amount} GB")
+    return expect.describe(expectation, expect.in_unit("GB"))

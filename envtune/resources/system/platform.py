@@ -9,7 +9,7 @@ from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host
-from envtune.messages import N_, Literal, Message
+from envtune.messages import N_, Literal, Message, alternatives
 from envtune.model import Evidence, Fact, Reading
 from envtune.ranges import cpu_numbers
 
@@ -207,7 +207,11 @@ def package_manager(context: Context) -> Iterable[Reading]:
         shown = Message("{name}: unknown distribution family", name=name)
         return [
             Reading(
-                "packages", "unknown family", Evidence(family.source, name), shown, Literal("apt-get, dnf, yum, zypper")
+                "packages",
+                "unknown family",
+                Evidence(family.source, name),
+                shown,
+                alternatives(("apt-get", "dnf", "yum", "zypper")),
             )
         ]
     for manager in managers:
@@ -216,11 +220,9 @@ def package_manager(context: Context) -> Iterable[Reading]:
             shown = Message("{manager} ({name}, {value} family)", manager=manager, name=name, value=family.value)
             return [Reading("packages", manager, Evidence(path, path), shown)]
     programs_visible(context.host)
-    wanted = " | ".join(managers)
+    wanted = alternatives(managers)
     shown = Message("{name}, {value} family, but no {wanted}", name=name, value=family.value, wanted=wanted)
-    return [
-        Reading("packages", "missing", Evidence(f"{BINARY_DIRECTORIES[0]}/{managers[0]}", ""), shown, Literal(wanted))
-    ]
+    return [Reading("packages", "missing", Evidence(f"{BINARY_DIRECTORIES[0]}/{managers[0]}", ""), shown, wanted)]
 
 
 def programs_visible(host: Host) -> None:

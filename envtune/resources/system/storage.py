@@ -19,7 +19,7 @@ SECTOR = 512  # bytes; the unit of /sys/block/*/size, whatever the disk's own se
 OLD_LOG_DIRECTORY = "/var/log/npu/slog"  # porting guide 003:2951
 
 
-@probe("system.nvme", formerly="storage.nvme", former_arguments=("recommended",))
+@probe("system.nvme", formerly="storage.nvme", former_arguments=("recommended",), unit="TB")
 def nvme(context: Context) -> Iterable[Reading]:
     """Size of every NVMe disk in TB (10^12 bytes); one reading of 0 without any.
 
@@ -55,13 +55,13 @@ def _nvme(host: Host, path: str) -> Reading:
 def _terabytes(expectation: Expectation) -> Text:
     least = expect.only(expectation, "ge")
     if least is None:
-        return expect.describe(expectation, lambda size: f"{size} TB")
+        return expect.describe(expectation, expect.in_unit("TB"))
     if "any" in expectation:
         return Message("one of {size} TB or more", size=least)
     return Message("{size} TB or more", size=least)
 
 
-@probe("system.temporary_space", formerly="storage.temporary", former_arguments=("wanted",))
+@probe("system.temporary_space", formerly="storage.temporary", former_arguments=("wanted",), unit="GB")
 def temporary(context: Context) -> Iterable[Reading]:
     """Free space in GB (10^9 bytes) where a build writes: TMPDIR, else /tmp.
 
@@ -77,7 +77,7 @@ def temporary(context: Context) -> Iterable[Reading]:
         return [Reading("temporary files", 0, Evidence(path, ""), shown, _gigabytes)]
 
 
-@probe("system.output_space", formerly="storage.output", former_arguments=("wanted",))
+@probe("system.output_space", formerly="storage.output", former_arguments=("wanted",), unit="GB")
 def output(context: Context) -> Iterable[Reading]:
     """Free space in GB (10^9 bytes) where the job will write logs, caches and tuning data.
 
@@ -125,5 +125,5 @@ def _free(name: str, disk: Disk) -> Reading:
 def _gigabytes(expectation: Expectation) -> Text:
     least = expect.only(expectation, "ge")
     if least is None:
-        return expect.describe(expectation, lambda amount: f"{amount} GB")
+        return expect.describe(expectation, expect.in_unit("GB"))
     return Message("{amount} GB or more", amount=least)

@@ -227,9 +227,7 @@ def fused_optimisers(context: Context) -> Iterable[Reading]:
 def incomplete_plugin(path: str) -> Undetermined:
     """Return what a missing directory of torch_npu means: every one has it, so something is incomplete."""
     return Undetermined(
-        Message(
-            "torch_npu is installed, but {path} does not exist: an incomplete installation or recording", path=path
-        ),
+        Message("torch_npu or its recording is incomplete ({path} is missing)", path=path),
         path,
     )
 

@@ -72,11 +72,24 @@ def test_this_host(hosts: Path, words: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("words", "error"),
-    [(["-"], "both are the same host: -"), (["nope.json"], "nope.json: No such file or directory"), ([], "Missing")],
+    [
+        (["nope.json", "nope.json"], "nope.json: No such file or directory"),
+        (["nope.json"], "nope.json: No such file or directory"),
+        ([], "Missing"),
+    ],
 )
 def test_usage_errors(words: list[str], error: str) -> None:
     done = diff(*words)
     assert done.exit_code == 2 and done.stdout == "" and error in done.stderr
+
+
+@pytest.mark.parametrize("second", ["node2.json", "./node2.json"])
+def test_the_same_recording_twice_has_no_difference(hosts: Path, second: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(hosts)
+    done = diff("node2.json", second, "--lang", "en")
+    assert (done.exit_code, done.stderr) == (0, "envtune: both are the same host: node2.json\n")
+    assert "no differences" in done.stdout.lower()
+    assert json.loads(diff("node2.json", second, "--format", "json").stdout)["facts"] == []
 
 
 def test_the_policy_in_use_selects_and_is_named(hosts: Path, tmp_path: Path) -> None:

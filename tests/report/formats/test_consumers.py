@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from helpers.documents import CASES, TROUBLED, made, seen
+from helpers.documents import CASES, TROUBLED, made, seen, seen_case
 from helpers.recorded import host_names
 from lxml import etree
 from markdown_it import MarkdownIt
@@ -42,12 +42,12 @@ def xsd() -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_sarif_is_valid(name: str) -> None:
     for lang in ("en", "zh"):
-        document = json.loads(sarif.render(seen(made(name), lang)))
+        document = json.loads(sarif.render(seen_case(name, lang)))
         assert [error.message for error in schema().iter_errors(document)] == []
 
 
 def test_sarif_has_every_problem_and_no_passed_check() -> None:
-    (run,) = json.loads(sarif.render(seen(made(TROUBLED))))["runs"]
+    (run,) = json.loads(sarif.render(seen_case(TROUBLED)))["runs"]
     failed = {f.id for f in made(TROUBLED).findings if f.outcome is Outcome.FAIL}
     assert {r["ruleId"] for r in run["results"] if r["kind"] == "fail"} == failed
     assert {r["ruleId"] for r in run["results"] if r["kind"] == "open"} == {"PROC001"}
@@ -60,7 +60,7 @@ def test_sarif_has_every_problem_and_no_passed_check() -> None:
 
 
 def test_sarif_says_that_envtune_failed_and_what_is_waived() -> None:
-    (run,) = json.loads(sarif.render(seen(made("defective"))))["runs"]
+    (run,) = json.loads(sarif.render(seen_case("defective")))["runs"]
     (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"] is False
     (notification,) = invocation["toolExecutionNotifications"]
@@ -87,14 +87,14 @@ def test_sarif_has_waived_subjects_of_a_check_that_fails_for_others() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_junit_is_valid(name: str) -> None:
     for lang in ("en", "zh"):
-        xsd().assertValid(etree.fromstring(junit.render(seen(made(name), lang)).encode("utf-8")))
+        xsd().assertValid(etree.fromstring(junit.render(seen_case(name, lang)).encode("utf-8")))
 
 
 @pytest.mark.parametrize("fail_on", list(Severity))
 @pytest.mark.parametrize("strict", [False, True])
 def test_junit_is_red_where_the_exit_status_is(fail_on: Severity, strict: bool) -> None:
     for name in host_names():
-        root = etree.fromstring(junit.render(seen(made(name), "en", Settings(fail_on, strict))).encode("utf-8"))
+        root = etree.fromstring(junit.render(seen_case(name, "en", Settings(fail_on, strict))).encode("utf-8"))
         failures, errors = int(root.get("failures")), int(root.get("errors"))
         expected = exit_code(made(name).findings, fail_on, strict)
         applies = any(f.outcome is not Outcome.NOTAPPLICABLE for f in made(name).findings)
@@ -102,7 +102,7 @@ def test_junit_is_red_where_the_exit_status_is(fail_on: Severity, strict: bool) 
 
 
 def test_junit_counts_what_is_in_it() -> None:
-    root = etree.fromstring(junit.render(seen(made(TROUBLED))).encode("utf-8"))
+    root = etree.fromstring(junit.render(seen_case(TROUBLED)).encode("utf-8"))
     assert int(root.get("tests")) == len(root.findall(".//testcase")) == len({f.id for f in made(TROUBLED).findings})
     for suite in root.findall("testsuite"):
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
@@ -116,18 +116,18 @@ def test_junit_counts_what_is_in_it() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_prometheus_reads_the_metrics(name: str) -> None:
-    text = prometheus.render(seen(made(name)))
+    text = prometheus.render(seen_case(name))
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert all(family.type == "gauge" and family.documentation for family in families.values())
     samples = [sample for family in families.values() for sample in family.samples]
     keys = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in samples]
     assert len(set(keys)) == len(keys)  # node_exporter refuses a series that is there twice
     assert all(sample.timestamp is None and re.fullmatch("envtune_[a-z_]+", sample.name) for sample in samples)
-    assert {sample.labels["host"] for sample in samples} == {seen(made(name)).host}
+    assert {sample.labels["host"] for sample in samples} == {seen_case(name).host}
 
 
 def test_the_metrics_are_those_of_the_report() -> None:
-    families = list(text_string_to_metric_families(prometheus.render(seen(made(TROUBLED), "zh"))))
+    families = list(text_string_to_metric_families(prometheus.render(seen_case(TROUBLED, "zh"))))
     by_name: dict[str, dict[str, float]] = {}
     for family in families:
         for sample in family.samples:
@@ -153,7 +153,7 @@ VALUE = re.compile(r"[a-z]+=[0-9.]+s?;;;0;[0-9]*|time=[0-9.]+s;;;0")
 @pytest.mark.parametrize("name", CASES)
 def test_nagios_is_one_line_with_performance_data(name: str) -> None:
     for lang in ("en", "zh"):
-        line = nagios.render(seen(made(name), lang))
+        line = nagios.render(seen_case(name, lang))
         assert LINE.fullmatch(line) and len(line.encode()) <= nagios.MAX_BYTES + 1
         values = line.rstrip("\n").partition("|")[2].split(" ")
         assert all(VALUE.fullmatch(value) for value in values), values
@@ -162,7 +162,7 @@ def test_nagios_is_one_line_with_performance_data(name: str) -> None:
 def test_nagios_states() -> None:
     for name in host_names():
         for fail_on in Severity:
-            seen_ = seen(made(name), "en", Settings(fail_on))
+            seen_ = seen_case(name, "en", Settings(fail_on))
             state = nagios.status(seen_)
             status = exit_code(made(name).findings, fail_on, False, made(name).facts)
             assert {0: [nagios.OK], 1: [nagios.WARNING, nagios.CRITICAL], 3: [nagios.UNKNOWN]}[status].count(state)
@@ -174,7 +174,7 @@ def test_a_medium_problem_is_a_warning() -> None:
         f for f in made(TROUBLED).findings if f.severity is not Severity.CRITICAL and f.severity is not Severity.HIGH
     ]
     assert nagios.status(seen(made(TROUBLED)._replace(findings=tuple(only)))) == nagios.WARNING
-    assert nagios.status(seen(made(TROUBLED))) == nagios.CRITICAL
+    assert nagios.status(seen_case(TROUBLED)) == nagios.CRITICAL
 
 
 # ---------------------------------------------------------------------- Markdown
@@ -184,7 +184,7 @@ def test_a_medium_problem_is_a_warning() -> None:
 def test_markdown_holds_nothing_but_ours(name: str) -> None:
     renderer = MarkdownIt("commonmark").enable("table")
     for lang in ("en", "zh"):
-        text = markdown.render(seen(made(name), lang))
+        text = markdown.render(seen_case(name, lang))
         html = renderer.render(text)
         tags = set(re.findall(r"</?([a-z0-9]+)", html))
         assert tags <= {
@@ -208,7 +208,7 @@ def test_markdown_holds_nothing_but_ours(name: str) -> None:
 
 
 def test_markdown_names_every_problem() -> None:
-    text = markdown.render(seen(made(TROUBLED)))
+    text = markdown.render(seen_case(TROUBLED))
     for problem in problems(made(TROUBLED).findings):
         assert all(id_ in text for id_ in problem.ids)
     assert text.startswith("### NOT READY node18: 13 problems")
@@ -219,7 +219,7 @@ def test_markdown_names_every_problem() -> None:
 
 @pytest.mark.parametrize("render", [junit.render, markdown.render, nagios.render, prometheus.render, sarif.render])
 def test_nothing_invisible_reaches_a_document(render: Any) -> None:
-    text = render(seen(made("hostile")))
+    text = render(seen_case("hostile"))
     assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", text)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Iterator, Optional
 
 import pytest
-from helpers.documents import CASES, TROUBLED, made, seen
+from helpers.documents import CASES, TROUBLED, made, seen_case
 
 from envtune.audit.verdict import count_checks
 from envtune.report.formats.documents import _languages
@@ -31,7 +31,7 @@ LOADS = {"img", "iframe", "link", "object", "embed", "audio", "video", "source",
 
 
 def page(name: str, lang: str = "en") -> str:
-    return render_check([seen(made(name), one) for one in _languages(lang)])
+    return render_check([seen_case(name, one) for one in _languages(lang)])
 
 
 class Tags(HTMLParser):

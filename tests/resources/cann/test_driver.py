@@ -120,8 +120,8 @@ def test_a_disagreement_is_said_although_it_is_a_match() -> None:
     (reading,) = firmware_match(example_context({"like": "cann-mid", "files": disagreeing()}))
     assert reading.value == "match"
     assert reading.shown is not None
-    assert "the driver rejects it, the firmware accepts it" in reading.shown.en
-    assert "驱动不接受" in reading.shown.zh
+    assert "the driver rejects the firmware, the firmware accepts the driver" in reading.shown.en
+    assert "驱动不支持该固件" in reading.shown.zh
 
 
 def disagreeing() -> dict[str, str]:

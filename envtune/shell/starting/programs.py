@@ -7,11 +7,13 @@ import re
 from collections import deque
 from typing import Sequence
 
-from envtune.errors import HostError, Missing
+from envtune.errors import Elsewhere, HostError, Missing
 from envtune.messages import Message, Text
-from envtune.shell.assignments import ASSIGNMENT
+from envtune.shell.assignments import ASSIGNMENT, UnknownAssignment
 from envtune.shell.expansion import Value, unknown
 from envtune.shell.interpreter import Interpreter
+from envtune.shell.starting.options import CONTAINER, MPI, set_options
+from envtune.shell.starting.slurm import apply_exports, export_option
 from envtune.shell.state import State
 
 # What starts a training job; every other program leaves the variables of the script as they are.
@@ -19,9 +21,10 @@ _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*|ipython3?")
 _STARTERS = frozenset(
     (
         *("torchrun", "torch_run", "deepspeed", "accelerate", "msrun", "colossalai"),
-        *("horovodrun", "mpirun", "mpiexec", "srun"),
+        *("horovodrun", "mpirun", "mpiexec", "srun", "sbatch"),
     )
 )
+_STARTERS_OF_ANYTHING = frozenset(("mpirun", "mpiexec", "srun"))
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
 _WRAPPERS = frozenset(
     (
@@ -63,13 +66,29 @@ def _start(interpreter: Interpreter, name: str, path: str, words: deque[Value], 
     elif name in _OUTSIDE:
         _start_outside(interpreter, name, arguments, state)
     elif name in _STARTERS:
-        scripts = [word for word in arguments if isinstance(word, str) and word.endswith(".sh")]
-        if scripts:
-            _start_script(interpreter, scripts[0], [], state)
-        else:
-            interpreter.launches.add(interpreter.place, state)
+        _start_job(interpreter, name, arguments, state)
     elif "/" in path or name.endswith(".sh"):
         _start_script(interpreter, path, arguments, state)
+
+
+def _start_job(interpreter: Interpreter, name: str, arguments: list[Value], state: State) -> None:
+    """Execute torchrun, srun and the like: the job itself, a script, or with srun and mpirun `bash -c text`."""
+    if name in ("srun", "sbatch"):
+        option = export_option(arguments)
+        if option is not None:
+            apply_exports(option, state, interpreter.place)
+    if name in ("mpirun", "mpiexec"):
+        set_options(arguments, MPI, state, interpreter.place)
+    if name in _STARTERS_OF_ANYTHING:
+        words = deque(arguments)
+        while words and not (isinstance(words[0], str) and posixpath.basename(words[0]) in _SHELLS):
+            words.popleft()
+        if len(words) > 1 and re.fullmatch("-[a-z]*c", str(words[1])):
+            return _start_shell(interpreter, list(words)[1:], state)
+    scripts = [word for word in arguments if isinstance(word, str) and word.endswith(".sh")]
+    if scripts:
+        return _start_script(interpreter, scripts[0], [], state)
+    interpreter.launches.add(interpreter.place, state)
 
 
 def _starts_no_job(arguments: Sequence[Value]) -> bool:
@@ -93,13 +112,15 @@ def _skip_to_program(words: deque[Value]) -> None:
 def _env(interpreter: Interpreter, words: deque[Value], state: State) -> None:
     """Execute `env [-i] [-u NAME] A=b... program`; the program and its arguments are left in `words`."""
     while words and isinstance(words[0], str):
-        word = str(words[0])
+        word = words[0]
+        assert isinstance(word, str)
         assignment = ASSIGNMENT.match(word)
         if assignment is None and not word.startswith("-"):
             return
         words.popleft()
         if assignment is not None:
-            state.set(assignment[1], assignment[4], interpreter.place)
+            value = word.reason if isinstance(word, UnknownAssignment) else assignment[4]
+            state.set(assignment[1], value, interpreter.place)
             state.export(assignment[1])
         elif word in ("-i", "-", "--ignore-environment"):
             interpreter.budget.look(len(state.variables))
@@ -126,16 +147,18 @@ def _start_outside(interpreter: Interpreter, name: str, arguments: list[Value], 
             place=interpreter.place,
             name=name,
         )
-        interpreter.launches.add_unknown(interpreter.place, reason)
+        inside = State(unknown_by_default=state.unknown_by_default)
+        set_options(arguments, CONTAINER, inside, interpreter.place)
+        interpreter.launches.add_outside(interpreter.place, reason, state, inside)
 
 
 def _start_shell(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> None:
     """Execute `bash [options] file` and `bash -c text`."""
     for at, word in enumerate(arguments):
         if isinstance(word, Text):
-            return interpreter.launches.add_unknown(interpreter.place, word)
+            return interpreter.launches.add_unread(interpreter.place, word, state)
         if not word.startswith(("-", "+")):
-            return _start_script(interpreter, word, arguments[at + 1 :], state)
+            return _start_script(interpreter, word, arguments[at + 1 :], state, is_script=True)
         if word.endswith("c") and not word.startswith("--"):
             return _start_text(interpreter, arguments[at + 1 :], state)
 
@@ -143,12 +166,14 @@ def _start_shell(interpreter: Interpreter, arguments: Sequence[Value], state: St
 def _start_text(interpreter: Interpreter, words: Sequence[Value], state: State) -> None:
     child = state.copy()
     if words and isinstance(words[0], str):
-        interpreter.execute(words[0], child)
+        interpreter.execute_line(words[0], child)
     elif words:
-        interpreter.launches.add_unknown(interpreter.place, unknown("bash -c", interpreter.place))
+        interpreter.launches.add_unread(interpreter.place, unknown("bash -c", interpreter.place), state)
 
 
-def _start_script(interpreter: Interpreter, path: str, arguments: Sequence[Value], state: State) -> None:
+def _start_script(
+    interpreter: Interpreter, path: str, arguments: Sequence[Value], state: State, is_script: bool = False
+) -> None:
     """Execute a script that this one starts; where it cannot be read, what it starts is unknown."""
     file = state.absolute(path)
     try:
@@ -160,5 +185,7 @@ def _start_script(interpreter: Interpreter, path: str, arguments: Sequence[Value
     except Missing:
         return
     except HostError as error:
+        if isinstance(error, Elsewhere) and not is_script and not path.endswith(".sh"):
+            return  # a program
         reason = Message("{place} starts {path}: {error}", place=interpreter.place, path=path, error=error)
-        interpreter.launches.add_unknown(interpreter.place, reason)
+        interpreter.launches.add_unread(interpreter.place, reason, state)

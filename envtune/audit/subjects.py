@@ -1,0 +1,82 @@
+"""The names of subjects as reports show them: devices, variables and paths as they are, envtune's words translated.
+
+In data a subject is one word that is the same in every language; here it becomes what a person reads.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping
+
+from envtune.messages import N_, Literal, Message, Text, enumerated, in_context
+
+# What a check is about where that has no name: beside the check's title it adds nothing.
+_PLAIN: Mapping[str, Text] = {
+    "BIOS": Literal("BIOS"),
+    "CANN": Literal("CANN"),
+    "affinity library": Message("affinity library"),
+    "arch": in_context("subject", "architecture"),
+    "boot": in_context("subject", "boot"),
+    "cpu": Literal("CPU"),
+    "environment": in_context("subject", "environment"),
+    "host": in_context("subject", "host"),
+    "logs": in_context("subject", "logs"),
+    "memory": in_context("subject", "memory"),
+    "npu": Literal("NPU"),
+    "nvme": Literal("NVMe"),
+    "optimisers": in_context("subject", "optimisers"),
+    "os": in_context("subject", "operating system"),
+    "packages": in_context("subject", "packages"),
+    "server": in_context("subject", "server"),
+    "temporary files": in_context("subject", "temporary files"),
+    "user": in_context("subject", "user"),
+    "workers": in_context("subject", "workers"),
+}
+_NAMED: Mapping[str, Text] = {
+    "driver": in_context("subject", "driver"),
+    "driver after the next boot": in_context("subject", "driver after the next boot"),
+    "firmware": in_context("subject", "firmware"),
+    "other variables": in_context("subject", "other variables"),
+}
+_NUMBERED = (
+    (re.compile(r"pci ([0-9a-f:.]+)", re.I), N_("PCI {value}")),
+    (re.compile(r"port (\d+(?:-\d+)?)"), N_("port {value}")),
+    (re.compile(r"process (\d+)"), N_("process {value}")),
+)
+
+
+_FACTS: Mapping[str, Text] = {
+    **{name: _PLAIN[name] for name in ("arch", "cpu", "npu", "os")},
+    **{name: _NAMED[name] for name in ("driver", "firmware")},
+    "cann_generation": Literal("CANN"),
+    "container": in_context("subject", "container"),
+    "kernel": in_context("subject", "kernel"),
+    "vm": in_context("subject", "virtual machine"),
+}
+
+
+def fact_text(name: str) -> Text:
+    """Return what a person calls a fact on which it depends whether a check applies."""
+    return _FACTS.get(name) or Literal(name)
+
+
+def is_plain(subject: str) -> bool:
+    """Return whether the subject is no name, so that the title of the check says as much."""
+    return subject in _PLAIN
+
+
+def subject_text(subject: str) -> Text:
+    """Return what a person reads for a subject, or for several joined by `, `."""
+    names = subject.split(", ")
+    return _name(subject) if len(names) == 1 else enumerated(map(_name, names))
+
+
+def _name(subject: str) -> Text:
+    known = _PLAIN.get(subject) or _NAMED.get(subject)
+    if known is not None:
+        return known
+    for pattern, template in _NUMBERED:
+        found = pattern.fullmatch(subject)
+        if found is not None:
+            return Message(template, value=found[1])
+    return Literal(subject)

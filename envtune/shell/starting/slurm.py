@@ -1,0 +1,103 @@
+"""What `--export` of sbatch and srun gives a job. Source: man srun(1), sbatch(1) of Slurm 23.02, option --export.
+
+`ALL,A=1`: everything that is exported, and A; where the caller exports A as well, its value wins by the manual. A list
+without ALL, and NONE: only what is listed, and Slurm's own variables.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Optional, Sequence
+
+from envtune.messages import Message, Text
+from envtune.shell.assignments import UnknownAssignment
+from envtune.shell.expansion import Value
+from envtune.shell.state import LeftOpen, State
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_PART = re.compile(r"((?:[^,'\"]|'[^']*'|\"[^\"]*\")*)(?:,|$)")
+
+
+class Exports(NamedTuple):
+    """One `--export`: its variables (None: passed on as it is), and whether everything else is passed on, too."""
+
+    everything: bool
+    variables: dict[str, Optional[str]]
+
+
+def parse_exports(text: str) -> Exports:
+    """Parse the value of `--export`; quotes keep a comma in a value."""
+    variables: dict[str, Optional[str]] = {}
+    everything = False
+    for part in _parts(text):
+        name, equals, value = part.partition("=")
+        if _NAME.fullmatch(name) is None:
+            continue
+        if not equals and name.upper() in ("ALL", "NONE", "NIL"):
+            everything = everything or name.upper() == "ALL"
+        else:
+            variables[name] = re.sub(r"['\"]", "", value) if equals else None
+    return Exports(everything, variables)
+
+
+def _parts(text: str) -> list[str]:
+    parts, at = list[str](), 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None:
+            return [*parts, text[at:]]  # a quote that is not closed
+        parts.append(part[1])
+        at = part.end()
+    return parts
+
+
+class Option(NamedTuple):
+    """The text of an `--export`, and why the values that it leaves empty are unknown."""
+
+    text: str
+    reason: Optional[Text] = None
+
+
+def export_option(arguments: Sequence[Value]) -> Optional[Option]:
+    """Return the last `--export` before the program."""
+    found: Optional[Option] = None
+    for at, word in enumerate(arguments):
+        if not isinstance(word, str):
+            continue
+        if word.startswith("--export="):
+            value = word[len("--export=") :]
+            found = Option(value[:-1], word.reason) if isinstance(word, UnknownAssignment) else Option(value)
+        elif word == "--export" and at + 1 < len(arguments) and isinstance(arguments[at + 1], str):
+            found = Option(str(arguments[at + 1]))
+        elif not word.startswith("-") and found is not None:
+            break
+    return found
+
+
+def apply_exports(option: Option, state: State, place: str) -> None:
+    """Change the state into what a program gets that is started with this option."""
+    exports = parse_exports(option.text)
+    before = state.copy()
+    if not exports.everything:
+        _clear(state, set(exports.variables))
+    for name, value in exports.variables.items():
+        given: Optional[Value] = option.reason if value == "" and option.reason is not None else value
+        if given is None:
+            continue
+        own = before.variable(name)
+        if exports.everything and own.exported and own.value is not None and own.value != given:
+            given = _either(name, place)
+        state.set(name, given, place)
+        state.export(name)
+
+
+def _either(name: str, place: str) -> Text:
+    return Message("{name} is exported already, and --export=ALL keeps that value ({place})", name=name, place=place)
+
+
+def _clear(state: State, kept: set[str]) -> None:
+    for name, _ in list(state.variables.items()):
+        if name not in kept:
+            state.export(name, False)
+    if not isinstance(state.unknown_by_default, LeftOpen):
+        state.unknown_by_default = None
