@@ -164,8 +164,11 @@ def passed_on(shell: str, text: str, environ: Mapping[str, str], tmp_path: Path)
     """The environment of a program that a shell starts after it has read `text`."""
     file = tmp_path / f"advice.{shell}"
     file.write_text(text)
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
     line = "source $argv[1]; exec /usr/bin/env -0" if shell == "fish" else '. "$1"; exec /usr/bin/env -0'
-    argv = [shutil.which(shell) or shell, *(["--norc"] if shell == "bash" else []), "-c", line]
+    argv = [program, *(["--norc"] if shell == "bash" else []), "-c", line]
     argv += [str(file)] if shell == "fish" else [shell, str(file)]
     clean = {"HOME": str(tmp_path), **environ}
     done = subprocess.run(argv, env=clean, capture_output=True, check=False)
@@ -193,8 +196,6 @@ def examples() -> list[Any]:
 def test_a_shell_that_reads_it_has_no_finding_that_env_claims_to_cure(
     example: Mapping[str, Any], shell: str, tmp_path: Path
 ) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
     context = example_context(example)
     advice = advise(context, "train", shell)
     claimed = {check for setting in advice.settings for check in setting.checks}
@@ -231,8 +232,6 @@ VALUES = st.text(alphabet=st.characters(blacklist_categories=["Cs"], blacklist_c
 @search(25)
 @given(values=st.lists(VALUES, min_size=1, max_size=30))
 def test_any_value_arrives_as_it_is(shell: str, values: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
     reason = Bilingual("a reason\nwith $(touch pwned) `x` in it", "原因")
     rows = [Setting(f"V{number}", value, reason) for number, value in enumerate(values)]
     rows.append(Setting("GONE", None, reason))
@@ -243,8 +242,6 @@ def test_any_value_arrives_as_it_is(shell: str, values: list[str], tmp_path_fact
 
 
 def test_search_paths_in_fish_arrive_as_one_value(tmp_path: Path) -> None:
-    if shutil.which("fish") is None:
-        pytest.skip("fish is not installed")
     rows = (
         Setting("LD_LIBRARY_PATH", "/a b:/c:", Bilingual("", "")),
         Setting("ASCEND_OPP_PATH", "/x", Bilingual("", "")),
