@@ -167,7 +167,8 @@ def _read(sums: _Sums, stream: IO[bytes]) -> None:  # noqa: C901 (a call in the 
     """Add every row: this loop is what reading a large table costs, and nothing is called in it but for rare rows."""
     recent: dict[bytes, _Group] = {}  # of each type the group that a kernel was last of
     needed, type_at, duration_at, start_at = sums.needed, sums.type, sums.duration, sums.start
-    core_at, state_at, step_at = (type_at if at is None else at for at in (sums.core, sums.state, sums.step))
+    core_at, state_at = (type_at if at is None else at for at in (sums.core, sums.state))
+    step_at = 0 if sums.step is None else sums.step  # the first column of a table without steps hardly changes
     limit, long, last_step = LIMIT / sums.unit, LONG / sums.unit, b""
     last, end, compute_end, busy, computing = -math.inf, -math.inf, -math.inf, 0.0, 0.0
     end_cut: Optional[int] = None  # of a quoted start
@@ -182,28 +183,33 @@ def _read(sums: _Sums, stream: IO[bytes]) -> None:  # noqa: C901 (a call in the 
         if not 0 <= duration < limit:
             sums.bad += duration != duration or duration >= 0
             continue
-        kind = parts[type_at]
-        group = recent.get(kind)
+        group = recent.get(parts[type_at])
         if group is None or group.core_cell != parts[core_at] or group.state_cell != parts[state_at]:
-            group = recent[kind] = sums.group((kind, parts[core_at], parts[state_at]), parts)
+            group = recent[parts[type_at]] = sums.group((parts[type_at], parts[core_at], parts[state_at]), parts)
             if end == -math.inf:
                 cut, origin = sums.begin_at(parts[start_at])
                 end_cut = -1 if origin[:1] == b'"' else None
                 start = sums.first = sums.late(parts[start_at])
         group.number += 1
         group.total += duration
-        if (group.detailed or duration >= long) and sums.left:
+        if (duration >= long or group.detailed) and sums.left:
             _detail(sums, group, line, duration)
-        step = parts[step_at]
-        if step != last_step:
-            last_step = step
-            sums.steps.add(step)
+        if parts[step_at] != last_step:
+            last_step = parts[step_at]
+            sums.steps.add(last_step)
+        if start >= end:  # nothing ran before: the usual row, and in order
+            busy += duration
+            last, end = start, start + duration
+            if not group.communicates:
+                computing += duration
+                compute_end = end
+            continue
         if start < last:
             if parts[start_at][:cut] != origin:  # the digits that are left out have changed
                 start = sums.late(parts[start_at])
             sums.in_order = sums.in_order and start >= last
         last, finish = start, start + duration
-        if finish > end:  # what nothing ran before; rows are in the order in which the kernels started
+        if finish > end:  # rows are in the order in which the kernels started
             busy += duration if start >= end else finish - end
             end = finish
         if finish > compute_end and not group.communicates:
@@ -271,7 +277,7 @@ def _result(sums: _Sums) -> Kernels:
     cube = sum(one.total for one in rows if one.is_cube) * sums.unit
     names = sums.header.places
     other = any(name.startswith(("aic ", "aiv ", "aicore ")) for name in names)
-    placed = sums.in_order and bool(rows) and sums.unit == sums.start_unit
+    placed = sums.in_order and math.isfinite(sums.end) and sums.unit == sums.start_unit
     steps = sums.steps if sums.step is not None else ()
     return Kernels(
         tuple(sorted(groups, key=lambda group: -group.total)),
