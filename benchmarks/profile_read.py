@@ -61,12 +61,16 @@ class Cost(NamedTuple):
     memory: float
 
 
+def start_of(number: int) -> str:
+    """Return when a kernel starts: some of them overlap, and there are gaps."""
+    return f"{1717490000000000 + number * 60}.{number % 1000:03d}\t"
+
+
 def kernel_details(number: int) -> str:
     """Return a row of kernel_details.csv."""
     kind = KINDS[number % len(KINDS)]
     core = "HCCL" if kind.startswith("hcom") else ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC")[number % 3]
-    start = f"1717490000{number // 1000:06d}.{number % 1000:03d}\t"
-    head = f"{number // 100000},4294967295,{number % 65536},2,aclnn{kind}_{number % 977},{kind},dynamic,{core},{start}"
+    head = f"{number // 100000},4294967295,{number % 65536},2,aclnn{kind}_{number % 977},{kind},dynamic,{core},{start_of(number)}"
     ratios = "51.2,1893331,0.61,0.021,0.33,0.74,0.12,0,0,0,0,0,79.5"
     return (
         f'{head},{number % 97 + 0.48:.2f},0.5,24,0,NO,{SHAPES},FLOAT16;FLOAT16;FLOAT,ND;ND;ND,"""64,64,55,55""",'
@@ -77,9 +81,8 @@ def kernel_details(number: int) -> str:
 def op_summary(number: int) -> str:
     """Return a row of op_summary_*.csv."""
     kind = KINDS[number % len(KINDS)]
-    start = f"1717490000{number // 1000:06d}.{number % 1000:03d}\t"
     return (
-        f"4294967295,{number % 65536},2,aclnn{kind}_{number % 977},{kind},static,AI_CORE,{start},"
+        f"4294967295,{number % 65536},2,aclnn{kind}_{number % 977},{kind},static,AI_CORE,{start_of(number)},"
         f"{number % 97 + 0.48:.2f},0.5,24,0,NO,{SHAPES},FLOAT16;FLOAT16;FLOAT,ND;ND;ND,"
         '"""64,64,55,55""",FLOAT16,ND,N/A\n'
     )

@@ -124,6 +124,8 @@ def _on_kernels(unit: Unit) -> Iterator[Text]:
             )
         if 0 < count < FEW_KERNELS:
             yield plural("Only {count} kernel: too few to compare", "Only {count} kernels: too few to compare", count)
+        if count >= FEW_KERNELS and kernels.is_rounded:
+            yield Message("The start times of the kernels are rounded, so their idle time is unknown.")
         if count:
             yield from _on_columns(kernels)
             yield from _on_rows(kernels)

@@ -27,7 +27,9 @@ _NONE = ("", "N/A", "NA")
 _NAME, _TYPE = ("name", "op name"), ("type", "op type")
 _CORE = ("accelerator core", "core type", "task type")
 _DURATION, _START = ("duration", "task duration"), ("start time", "task start time")
+_SCALAR = ("aic scalar ratio", "aiv scalar ratio", "scalar ratio")  # the last of NPUs without separate vector cores
 CUT = 5  # digits
+AT_ONCE = 16  # kernels: more of them do not run at the same time on the streams of one NPU
 LIMIT = 1e15  # microseconds: no kernel takes 30 years
 
 
@@ -57,6 +59,7 @@ class Kernels(NamedTuple):
     computing: float  # of the span, in which a kernel computed
     bad_rows: int
     has_types: bool
+    is_rounded: bool  # the starts have lost digits: by them far too many kernels run at the same time
     ratios: str  # pipe: scalar and vector ratios; memory: others only; "": none
 
     @property
@@ -105,8 +108,8 @@ class _Sums:
         self.duration, self.start = _known(header.find(*_DURATION)), _known(header.find(*_START))
         self.unit, self.start_unit = header.unit(*_DURATION), header.unit(*_START)
         places = header.places.items()
-        self.ratios = tuple(place for name, place in places if name in ("aic scalar ratio", "aiv scalar ratio"))
-        self.loads = header.find("aic mte2 ratio")
+        self.ratios = tuple(place for name, place in places if name in _SCALAR)
+        self.loads = header.find("aic mte2 ratio", "mte2 ratio")
         self.groups: dict[tuple[bytes, ...], _Group] = {}
         self.named: dict[str, _Group] = {}
         self.steps: set[bytes] = set()
@@ -278,6 +281,8 @@ def _result(sums: _Sums) -> Kernels:
     names = sums.header.places
     other = any(name.startswith(("aic ", "aiv ", "aicore ")) for name in names)
     placed = sums.in_order and math.isfinite(sums.end) and sums.unit == sums.start_unit
+    span = sums.end - sums.first
+    is_rounded = placed and sum(one.total for one in rows) > AT_ONCE * span
     steps = sums.steps if sums.step is not None else ()
     return Kernels(
         tuple(sorted(groups, key=lambda group: -group.total)),
@@ -288,10 +293,11 @@ def _result(sums: _Sums) -> Kernels:
         sums.scalar,
         sums.moving,
         sum(one.number for one in rows if one.state == "dynamic" and not one.communicates),
-        (sums.end - sums.first) * sums.unit if placed else None,
+        span * sums.unit if placed and not is_rounded else None,
         sums.busy * sums.unit,
         sums.computing * sums.unit,
         int(sums.bad),
         any(not one.by_name for one in sums.groups.values() if not one.communicates),
+        is_rounded,
         "pipe" if sums.ratios else "memory" if other else "",
     )
