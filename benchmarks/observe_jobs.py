@@ -189,11 +189,11 @@ def saves() -> None:
     """The main thread writes a checkpoint through to the disk after every short step."""
     with open(os.path.join(FOLDER, "model"), "wb", buffering=0) as file:
         while not ends():
-            time.sleep(0.002)
+            time.sleep(0.005)
             file.seek(0)
-            for start in range(0, len(DATA), 1 << 16):
-                file.write(DATA[start : start + (1 << 16)])
-                os.fsync(file.fileno())
+            for _ in range(64):
+                file.write(DATA)
+            os.fsync(file.fileno())
 
 
 KINDS = {

@@ -24,6 +24,8 @@ def usage(is_main: bool = True, **values: float) -> Usage:
         "whole": 0.0,
         "busiest_thread": 0.0,
         "major_faults": 0.0,
+        "children": 0.0,
+        "writes": False,
         "series": (),
     }
     return Usage(is_main=is_main, **{**known, **values})
@@ -50,6 +52,22 @@ CASES = [
         "host",
         ["oversubscribed", "main-thread"],
     ),
+    (
+        "one of many threads that all compute",
+        [usage(cpu=0.2, waiting=0.74, whole=1.9, busiest_thread=1.0)],
+        {},
+        (),
+        "host",
+        ["oversubscribed", "main-thread"],
+    ),
+    (
+        "a main thread without a CPU beside threads that compute",
+        [usage(cpu=0.05, waiting=0.9, whole=1.9, busiest_thread=1.0)],
+        {},
+        (),
+        "host",
+        ["oversubscribed"],
+    ),
     ("hardly ever on a CPU", [usage(cpu=0.01, waiting=0.99), WORKER], {}, (), "host", ["oversubscribed"]),
     ("healthy, and others use some CPU", [usage(cpu=0.1, waiting=0.4), WORKER], {}, (), "balanced", []),
     ("healthy, and others use the CPUs", [usage(cpu=0.1, waiting=0.8), WORKER], {}, (), "host", ["oversubscribed"]),
@@ -70,6 +88,13 @@ CASES = [
     ("one of four is busy", [usage(cpu=0.3), FULL_WORKER, WORKER, WORKER, WORKER], {}, (), "balanced", []),
     ("loader thread", [usage(cpu=0.05, busiest_thread=0.98)], {}, (), "data", ["loader-thread"]),
     ("thread beside workers", [usage(cpu=0.3, busiest_thread=0.98), WORKER], {}, (), "balanced", []),
+    ("threads that take turns", [usage(cpu=0.2, whole=0.99, busiest_thread=0.3)], {}, (), "host", ["serialized"]),
+    ("threads beside each other", [usage(cpu=0.5, whole=1.4, busiest_thread=0.5)], {}, (), "balanced", []),
+    ("a loader thread and little else", [usage(whole=1.0, busiest_thread=0.9)], {}, (), "data", ["loader-thread"]),
+    ("programs that it starts", [usage(cpu=0.02, children=1.8)], {}, (), "data", ["children"]),
+    ("a worker that ended", [usage(cpu=0.3, children=0.2), WORKER], {}, (), "balanced", []),
+    ("checkpoints", [usage(disk=0.5, writes=True), WORKER], {}, (), "host", ["storage"]),
+    ("workers that fill a cache", [usage(disk=0.5, writes=True), usage(False, disk=0.5)], {}, (), "data", ["storage"]),
     ("nothing ran", [], {}, (), "unknown", []),
 ]
 
