@@ -7,8 +7,8 @@
 The jobs are those of the tests (tests/helpers/jobs.py) and those of observe_jobs.py, which were written after the
 thresholds were chosen; one after the other, with a nice value of 10. A verdict is
 right where its bound and a cause are those of the job. On a machine that others load, "it waits for a CPU"
-(oversubscribed) is true of every job and counts apart: as "others" where the load was above the number of CPUs, else as
-wrong. Prints the load and what the sampling cost. Ends with 1 where fewer than 7 of 8 jobs are right in 19 of 20
+(oversubscribed) is true of every job, and of a job without a CPU for half of the time little else can be seen: that
+counts apart, as "others", where the load was above the number of CPUs, else as wrong. Prints the load and what the sampling cost. Ends with 1 where fewer than 7 of 8 jobs are right in 19 of 20
 rounds, the healthy job is reported wrongly once, or a cost is above 1 %.
 """
 
@@ -85,8 +85,12 @@ class Answer(NamedTuple):
 
     @property
     def is_others(self) -> bool:
-        """Whether it is the load of others that is named, and nothing else."""
-        return self.causes == ("oversubscribed",) and self.load > (os.cpu_count() or 1)
+        """Whether the main thread had no CPU for half of the time, and nothing but that is named."""
+        if self.load <= (os.cpu_count() or 1):
+            return False
+        return self.causes == ("oversubscribed",) or (
+            self.waiting >= 0.5 and self.causes in ((), ("oversubscribed", "main-thread"))
+        )
 
 
 def group_of(job: Job) -> Optional[Path]:

@@ -89,7 +89,7 @@ def _resources(machine: Machine, usages: Sequence[Usage]) -> Iterator[Cause]:
 def _dispatch(mains: Sequence[Usage], machine: Machine) -> Iterator[Cause]:
     """Yield why the main thread of a rank is at its limit."""
     worst = max(mains, key=demand)
-    if demand(worst) < (DEMAND if worst.waiting < 0.5 else NEARLY):
+    if demand(worst) < (NEARLY if worst.waiting >= 0.5 and not _is_blocked(worst) else DEMAND):
         return
     if worst.waiting >= WAITS:
         yield from _too_few_cpus([worst], machine)
