@@ -8,8 +8,9 @@ The jobs are those of the tests (tests/helpers/jobs.py) and those of observe_job
 thresholds were chosen; one after the other, with a nice value of 10. A verdict is
 right where its bound and a cause are those of the job. On a machine that others load, "it waits for a CPU"
 (oversubscribed) is true of every job, and of a job without a CPU for half of the time little else can be seen: that
-counts apart, as "others", where the load was above the number of CPUs, else as wrong. Prints the load and what the sampling cost. Ends with 1 where fewer than 7 of 8 jobs are right in 19 of 20
-rounds, the healthy job is reported wrongly once, or a cost is above 1 %.
+counts apart, as "others", where the load was above the number of CPUs, else as wrong. Prints the load and what the
+sampling cost. Ends with 1 where fewer than 7 of 8 jobs are right in 19 of 20 rounds, the healthy job is reported
+wrongly once, or a cost is above 1 %.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ def kernel_details(number: int) -> str:
     """Return a row of kernel_details.csv."""
     kind = KINDS[number % len(KINDS)]
     core = "HCCL" if kind.startswith("hcom") else ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC")[number % 3]
-    head = f"{number // 100000},4294967295,{number % 65536},2,aclnn{kind}_{number % 977},{kind},dynamic,{core},{start_of(number)}"
+    names = f"aclnn{kind}_{number % 977},{kind},dynamic,{core}"
+    head = f"{number // 100000},4294967295,{number % 65536},2,{names},{start_of(number)}"
     ratios = "51.2,1893331,0.61,0.021,0.33,0.74,0.12,0,0,0,0,0,79.5"
     return (
         f'{head},{number % 97 + 0.48:.2f},0.5,24,0,NO,{SHAPES},FLOAT16;FLOAT16;FLOAT,ND;ND;ND,"""64,64,55,55""",'
@@ -171,7 +172,8 @@ def main() -> None:
         rounds = ", ".join(f"{cost.cpu:.2f}" for cost in costs)
         sys.stdout.write(
             f"{kind}: {size / 1e6:.0f} MB in {cpu:.2f} s of CPU ({rounds}), {of_a_gigabyte:.1f} s for 1 GB, "
-            f"{cpu / min(parsed):.2f} of csv.reader ({min(parsed):.2f} s), {cpu / max(min(counted), 0.01):.0f} of wc -l, "
+            f"{cpu / min(parsed):.2f} of csv.reader ({min(parsed):.2f} s), "
+            f"{cpu / max(min(counted), 0.01):.0f} of wc -l, "
             f"{memory:.0f} MiB, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs\n"
         )
     sys.exit(is_over)

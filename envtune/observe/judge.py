@@ -131,8 +131,8 @@ def _serialized(mains: Sequence[Usage]) -> Iterator[Cause]:
         if least <= usage.whole <= most:
             share = f"{usage.whole:.0%}"
             text = Message(
-                "no thread of rank {rank} is at its limit, but together they use {share} of one CPU, as threads do that "
-                "run one at a time",
+                "no thread of rank {rank} is at its limit, but together they use {share} of one CPU, as threads do "
+                "that run one at a time",
                 rank=usage.rank,
                 share=share,
             )

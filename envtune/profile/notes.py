@@ -158,7 +158,7 @@ def _on_rows(kernels: Kernels) -> Iterator[Text]:
 
 
 def _on_states(unit: Unit, is_compiled: bool) -> Iterator[Text]:
-    """Yield what the states of the kernels say where operators are compiled, or where nothing tells whether they are."""
+    """Yield what the states of the kernels say where operators are compiled, or where nothing tells."""
     is_unknown = not unit.apis and unit.trace is None and unit.compiling is None
     for kernels in unit.kernels if is_compiled or is_unknown else ():
         computing = sum(group.number for group in kernels.groups if not group.communicates)

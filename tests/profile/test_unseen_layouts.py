@@ -1,8 +1,8 @@
 """Profiles in header layouts of other generations, answered before envtune was run on them.
 
-The headers are those that public repositories hold: msprof (OpSummaryAssembler and its tests, ms_configuration), torch_npu
-(`_csv_headers.py`), mskpp's tests for the tables of older NPUs, MindSpore's viewers, and vllm's profiles of 2026. The
-numbers are made.
+The headers are those that public repositories hold: msprof (tests of OpSummaryAssembler, ms_configuration), torch_npu
+(`_csv_headers.py`), tests of mskpp for the tables of older NPUs, viewers of MindSpore, and profiles of vllm of 2026.
+The numbers are made.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ STEP_AND_DEVICE = (
     "Wait Time(us),Block Num,Mix Block Num,HF32 Eligible"
 )
 KERNELS_2026 = (
-    "Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),"
-    "Block Num,Mix Block Num,HF32 Eligible,Input Shapes,Input Data Types,Input Formats"
+    "Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),"
+    "Wait Time(us),Block Num,Mix Block Num,HF32 Eligible,Input Shapes,Input Data Types,Input Formats"
 )
 SUMMARY_910A = (
     "Model ID,Task ID,Stream ID,Op Name,OP Type,Task Type,Task Start Time,Task Duration(us),Task Wait Time(us),"
@@ -73,6 +73,7 @@ ITERATIONS = (
 )
 ITERATIONS_DEVICE = f"Device_id,{ITERATIONS},Model ID"
 STATISTIC = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+ENDS = [98, 2, 8, "NO", '"""64,64"""', "FLOAT16", "ND", '"""64,64"""']
 
 
 def row_910a(start: float, duration: float, scalar: float, loads: float, kind: str = "add_custom") -> list[Any]:
@@ -195,8 +196,18 @@ CASES: dict[str, Case] = {
             "op_summary_20260301120000.csv": text(
                 SUMMARY_85,
                 [
-                    [0, 1, n, 2, f"op{n}", ("Cast", "MatMulV2", "MatMulV2")[n % 3], "static", "AI_CORE", f"{at:.3f}\t"]
-                    + [98, 2, 8, "NO", '"""64,64"""', "FLOAT16", "ND", '"""64,64"""']
+                    [
+                        0,
+                        1,
+                        n,
+                        2,
+                        f"op{n}",
+                        ("Cast", "MatMulV2", "MatMulV2")[n % 3],
+                        "static",
+                        "AI_CORE",
+                        f"{at:.3f}\t",
+                        *ENDS,
+                    ]
                     for n, at in enumerate(starts(90, 100))
                 ],
             )
@@ -227,10 +238,34 @@ CASES: dict[str, Case] = {
             "cluster_step_trace_time.csv": text(
                 f"Step,Type,Index,{STEP_2026.partition('Step,')[2]}",
                 [
-                    [1, "rank", 4, 239637.638, 109905.202, 14826.532, 124731.734, 297887.055, 647429.75, 0.0]
-                    + [109905.202, 10671.0],
-                    [1, "rank", 7, 240226.045, 401927.422, 238997.843, 640925.265, 3334.33, 648737.25, 0.0]
-                    + [401927.422, 26926.5],
+                    [
+                        1,
+                        "rank",
+                        4,
+                        239637.638,
+                        109905.202,
+                        14826.532,
+                        124731.734,
+                        297887.055,
+                        647429.75,
+                        0.0,
+                        109905.202,
+                        1,
+                    ],
+                    [
+                        1,
+                        "rank",
+                        7,
+                        240226.045,
+                        401927.422,
+                        238997.843,
+                        640925.265,
+                        3334.33,
+                        648737.25,
+                        0.0,
+                        401927.422,
+                        2,
+                    ],
                 ],
             )
         },
