@@ -143,7 +143,7 @@ class _Sums:
         """Return the group of a kernel that is the first of its key, or whose type only its name tells."""
         found = self.groups.get(key)
         if found is None:
-            kind, core, state = (part.decode("utf-8", "replace").strip() for part in key)
+            kind, core, state = map(_text, key)
             found = _Group(kind, "" if self.core is None else core, "" if self.state is None else state)
             if not found.by_name:
                 _, found.core_cell, found.state_cell = key
@@ -232,13 +232,18 @@ def _times(sums: _Sums, parts: Sequence[bytes], line: bytes) -> tuple[float, flo
     return (duration, start) if len(parts) >= sums.needed else (math.nan, 0.0)
 
 
+def _text(cell: bytes) -> str:
+    """Return the text of a cell that may be quoted."""
+    return cell.decode("utf-8", "replace").strip().strip('"').strip()
+
+
 def _quoted(line: bytes) -> list[bytes]:
     return [part.encode("utf-8", "replace") for row in rows_of([line]) for part in row]
 
 
 def _type_of_name(name: bytes) -> str:
     """Return the type of a kernel that Level0 leaves out: the last word of its name."""
-    text = name.decode("ascii", "replace")
+    text = _text(name)
     if _COLLECTIVE.match(text):
         return text.split("__")[0].rstrip("_0123456789")
     found = _LAST_WORD.search(text)
@@ -286,7 +291,7 @@ def _result(sums: _Sums) -> Kernels:
     steps = sums.steps if sums.step is not None else ()
     return Kernels(
         tuple(sorted(groups, key=lambda group: -group.total)),
-        frozenset(step.decode("utf-8", "replace").strip() for step in steps),
+        frozenset(map(_text, steps)),
         (int(sums.broadcasts[0]), sums.broadcasts[1]),
         cube * sums.full_precision / sums.cube if sums.cube else 0.0,  # of those whose types were read, of all
         cube,
