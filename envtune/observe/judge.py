@@ -62,7 +62,7 @@ def judge(found: Observation) -> Judgement:
     ):
         if causes:
             return Judgement(bound, tuple(causes), notes)
-    return Judgement(Bound.BALANCED, (), notes)
+    return Judgement(Bound.BALANCED, (), (*notes, *_on_others(found.machine)))
 
 
 def demand(usage: Usage) -> float:
@@ -186,6 +186,16 @@ def _loading(mains: Sequence[Usage], workers: Sequence[Usage], machine: Machine)
 def _npu_use(found: Observation) -> Optional[float]:
     values = [value for _, series in found.npu for value in series]
     return sum(values) / len(values) if values else None
+
+
+def _on_others(machine: Machine) -> Iterator[Text]:
+    """Yield that the machine has too much to do for a job without a finding to be called well."""
+    if machine.cpu_pressure is not None and machine.cpu_pressure >= CROWDED:
+        share = f"{machine.cpu_pressure:.0%}"
+        yield Message(
+            "Tasks on this machine waited for a CPU for {share} of the time: observe again when less runs on it.",
+            share=share,
+        )
 
 
 def _notes(found: Observation) -> Iterator[Text]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 import pytest
 
@@ -118,6 +118,13 @@ def test_samples_amount_to_a_verdict(
 def test_waiting_for_a_cpu_is_noted() -> None:
     found = judge(observation([usage(cpu=0.1, waiting=0.4)]))
     assert "The main thread has no CPU for 40% of the time." in [note.en for note in found.notes]
+
+
+@pytest.mark.parametrize(("pressure", "said"), [(0.97, True), (0.2, False), (None, False)])
+def test_a_machine_with_too_much_to_do_is_named_where_nothing_else_is(pressure: Optional[float], said: bool) -> None:
+    found = judge(observation([usage(cpu=0.1), WORKER], MACHINE._replace(cpu_pressure=pressure)))
+    notes = [note.en for note in found.notes]
+    assert found.bound.value == "balanced" and any("observe again" in note for note in notes) is said
 
 
 def test_notes_are_no_verdict() -> None:
