@@ -287,7 +287,7 @@ class _Job:
         for own, one in self._alive.items():
             parent = self.tracked.get(one.first.parent)
             if own not in alive and parent is not None:
-                parent.inherited += one.first.cpu
+                parent.inherited += one.first.cpu + one.first.reaped
         self._alive = alive
 
     def finish(self) -> Machine:
