@@ -31,11 +31,11 @@ class Expected(NamedTuple):
     may: tuple[str, ...] = ()  # rules that the label neither asks for nor excludes
 
 
-_HEAVY = Expected(notes=("durations are not those of training",))
-_COMMUNICATION = Expected("communication", ("free", "preparing"), notes=("Computing hides",))
-_OF_KERNELS = Expected(advised=("optimizer", "layout"), notes=("communication and free time are not in them",))
+_HEAVY = Expected(notes=("compare shares, not durations",))
+_COMMUNICATION = Expected("communication", ("free", "preparing"), notes=("overlaps with computing",))
+_OF_KERNELS = Expected(advised=("optimizer", "layout"), notes=("not communication and free time",))
 _LEVEL1 = Expected(
-    "communication", ("free",), ("precision", "layout", "optimizer"), ("state dynamic", "Computing hides")
+    "communication", ("free",), ("precision", "layout", "optimizer"), ("state dynamic", "overlaps with computing")
 )
 # The first pattern that fits the file counts.
 EXPECTED: Mapping[str, Expected] = {

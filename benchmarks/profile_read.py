@@ -8,7 +8,8 @@
 Makes a table with the columns and cells of a real one (quoted shapes, a start with a tab behind it), reads it with
 `envtune profile --no-check` in a process of its own on one CPU, and prints the smallest of the rounds: CPU time of a
 process also grows with what else runs on the machine (caches, hyper-threads), never the other way round; the load is
-printed. Tables of steps have tens of rows, and the rest is never read. Ends with 1
+printed. In the same rounds it reads the table with Python's csv.reader and nothing else, and with `wc -l`: the ratios
+hold on a loaded machine, too. Tables of steps have tens of rows, and the rest is never read. Ends with 1
 where 1 GB would take more than 6 s of CPU or memory is above 200 MiB.
 """
 
@@ -20,10 +21,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, NamedTuple
+from typing import Callable, Iterator, Mapping, NamedTuple, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 UNITS = {"K": 10**3, "M": 10**6, "G": 10**9}
+CSV_READER = "import csv, sys\nfor row in csv.reader(open(sys.argv[1], newline='')): pass"
 CPU_SECONDS, MEMORY = 6.0, 200  # for 1 GB; MiB
 ROWS = 1000  # that are repeated with other times
 KINDS = (
@@ -61,12 +63,17 @@ class Cost(NamedTuple):
     memory: float
 
 
+def start_of(number: int) -> str:
+    """Return when a kernel starts: some of them overlap, and there are gaps."""
+    return f"{1717490000000000 + number * 60}.{number % 1000:03d}\t"
+
+
 def kernel_details(number: int) -> str:
     """Return a row of kernel_details.csv."""
     kind = KINDS[number % len(KINDS)]
     core = "HCCL" if kind.startswith("hcom") else ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC")[number % 3]
-    start = f"1717490000{number // 1000:06d}.{number % 1000:03d}\t"
-    head = f"{number // 100000},4294967295,{number % 65536},2,aclnn{kind}_{number % 977},{kind},dynamic,{core},{start}"
+    names = f"aclnn{kind}_{number % 977},{kind},dynamic,{core}"
+    head = f"{number // 100000},4294967295,{number % 65536},2,{names},{start_of(number)}"
     ratios = "51.2,1893331,0.61,0.021,0.33,0.74,0.12,0,0,0,0,0,79.5"
     return (
         f'{head},{number % 97 + 0.48:.2f},0.5,24,0,NO,{SHAPES},FLOAT16;FLOAT16;FLOAT,ND;ND;ND,"""64,64,55,55""",'
@@ -77,9 +84,8 @@ def kernel_details(number: int) -> str:
 def op_summary(number: int) -> str:
     """Return a row of op_summary_*.csv."""
     kind = KINDS[number % len(KINDS)]
-    start = f"1717490000{number // 1000:06d}.{number % 1000:03d}\t"
     return (
-        f"4294967295,{number % 65536},2,aclnn{kind}_{number % 977},{kind},static,AI_CORE,{start},"
+        f"4294967295,{number % 65536},2,aclnn{kind}_{number % 977},{kind},static,AI_CORE,{start_of(number)},"
         f"{number % 97 + 0.48:.2f},0.5,24,0,NO,{SHAPES},FLOAT16;FLOAT16;FLOAT,ND;ND;ND,"
         '"""64,64,55,55""",FLOAT16,ND,N/A\n'
     )
@@ -122,15 +128,19 @@ def blocks(table: Table) -> Iterator[str]:
 
 
 def read(directory: Path) -> Cost:
-    """Run `envtune profile` on one CPU; return what it cost."""
-    argv = [sys.executable, "-m", "envtune", "profile", "--no-check", str(directory)]
+    """Run `envtune profile` on a directory; return what it cost."""
+    return cost([sys.executable, "-m", "envtune", "profile", "--no-check", str(directory)])
+
+
+def cost(argv: Sequence[str]) -> Cost:
+    """Run a command on one CPU; return what it cost."""
     cpu = str(max(os.sched_getaffinity(0)))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
     child = subprocess.Popen(["taskset", "-c", cpu, *argv], env=environment, stdout=subprocess.DEVNULL, cwd="/")
     _, status, usage = os.wait4(child.pid, 0)
     code = os.waitstatus_to_exitcode(status)
     if code not in (0, 1, 3):
-        raise SystemExit(f"envtune profile ended with {code}")
+        raise SystemExit(f"{argv[0]} ended with {code}")
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
@@ -150,13 +160,20 @@ def main() -> None:
     for kind in options.kind or TABLES:
         with tempfile.TemporaryDirectory() as folder:
             size = write(Path(folder), TABLES[kind], options.size)
-            costs = [read(Path(folder)) for _ in range(options.rounds)]
+            path = str(Path(folder) / TABLES[kind].file)
+            costs, parsed, counted = [], [], []
+            for _ in range(options.rounds):  # in turn, so that the load of others meets all of them
+                costs.append(read(Path(folder)))
+                parsed.append(cost([sys.executable, "-c", CSV_READER, path]).cpu)
+                counted.append(cost(["wc", "-l", path]).cpu)
         cpu, memory = min(cost.cpu for cost in costs), max(cost.memory for cost in costs)
         of_a_gigabyte = cpu * 1e9 / size
         is_over |= of_a_gigabyte > CPU_SECONDS or memory > MEMORY
         rounds = ", ".join(f"{cost.cpu:.2f}" for cost in costs)
         sys.stdout.write(
             f"{kind}: {size / 1e6:.0f} MB in {cpu:.2f} s of CPU ({rounds}), {of_a_gigabyte:.1f} s for 1 GB, "
+            f"{cpu / min(parsed):.2f} of csv.reader ({min(parsed):.2f} s), "
+            f"{cpu / max(min(counted), 0.01):.0f} of wc -l, "
             f"{memory:.0f} MiB, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs\n"
         )
     sys.exit(is_over)

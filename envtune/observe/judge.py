@@ -13,11 +13,13 @@ from envtune.records import NamedTuple
 DEMAND = 0.85  # share of the time that it had with a CPU, in which a thread runs, from which it is at its limit
 WAITS = 0.25  # share of the time in which it has no CPU, from which the CPUs are too few for one at its limit
 CROWDED = 0.75  # the same for one that is not: three quarters of its time are lost
+NEARLY = 0.70  # as DEMAND, of a thread that has no CPU for half of the time: its shares are of what is left
 UNSEEN = 0.95  # from which too little of the thread is seen to say what it would do with a CPU
 NOTED = 0.10
 THROTTLED = 0.05  # share of the time
 DISK = 0.20  # share of the time with a CPU, in uninterruptible sleep
 FAULTS = 50.0  # major page faults a second
+SERIAL = (0.90, 1.05)  # CPUs that the threads of a process use together if they run one at a time
 SWAPPED = 100.0  # pages a second that the machine reads from swap
 SLOW_CLOCK = 0.70  # of the highest frequency
 REMOTE = 0.50  # of the memory, on other NUMA nodes
@@ -53,12 +55,14 @@ def judge(found: Observation) -> Judgement:
     for bound, causes in (
         (Bound.HOST, list(_resources(found.machine, found.usages))),
         (Bound.HOST, list(_dispatch(mains, found.machine))),
+        (Bound.HOST, list(_writing(mains, workers))),
         (Bound.DATA, list(_loading(mains, workers, found.machine))),
+        (Bound.HOST, list(_serialized(mains))),
         (Bound.HOST, list(_crowded(mains, found.machine))),
     ):
         if causes:
             return Judgement(bound, tuple(causes), notes)
-    return Judgement(Bound.BALANCED, (), notes)
+    return Judgement(Bound.BALANCED, (), (*notes, *_on_others(found.machine)))
 
 
 def demand(usage: Usage) -> float:
@@ -85,7 +89,7 @@ def _resources(machine: Machine, usages: Sequence[Usage]) -> Iterator[Cause]:
 def _dispatch(mains: Sequence[Usage], machine: Machine) -> Iterator[Cause]:
     """Yield why the main thread of a rank is at its limit."""
     worst = max(mains, key=demand)
-    if demand(worst) < DEMAND:
+    if demand(worst) < (NEARLY if worst.waiting >= 0.5 and not _is_blocked(worst) else DEMAND):
         return
     if worst.waiting >= WAITS:
         yield from _too_few_cpus([worst], machine)
@@ -120,9 +124,37 @@ def _crowded(mains: Sequence[Usage], machine: Machine) -> Iterator[Cause]:
         yield from _too_few_cpus(waiting, machine)
 
 
+def _serialized(mains: Sequence[Usage]) -> Iterator[Cause]:
+    """Yield that the threads of a rank run one at a time: none is at its limit, and together they use one CPU."""
+    least, most = SERIAL
+    for usage in mains:
+        if least <= usage.whole <= most:
+            share = f"{usage.whole:.0%}"
+            text = Message(
+                "no thread of rank {rank} is at its limit, but together they use {share} of one CPU, as threads do "
+                "that run one at a time",
+                rank=usage.rank,
+                share=share,
+            )
+            yield Cause("serialized", text)
+            return
+
+
+def _is_blocked(usage: Usage) -> bool:
+    return busy_share(usage.disk, usage.waiting) >= DISK
+
+
+def _writing(mains: Sequence[Usage], workers: Sequence[Usage]) -> Iterator[Cause]:
+    """Yield that a main thread waits for what it writes, such as logs and checkpoints."""
+    blocked = [usage for usage in mains if _is_blocked(usage) and usage.writes]
+    if blocked and not any(_is_blocked(usage) for usage in workers):
+        share = f"{max(usage.disk for usage in blocked):.0%}"
+        yield Cause("storage", Message("it waits for storage for {share} of the time while it writes", share=share))
+
+
 def _loading(mains: Sequence[Usage], workers: Sequence[Usage], machine: Machine) -> Iterator[Cause]:
     """Yield what the processes or threads that load data wait for, while the main threads are not at their limit."""
-    blocked = [usage for usage in (*workers, *mains) if busy_share(usage.disk, usage.waiting) >= DISK]
+    blocked = [usage for usage in (*workers, *mains) if _is_blocked(usage)]
     if blocked and (len(blocked) * 2 >= len(workers) or any(usage.is_main for usage in blocked)):
         share = f"{max(usage.disk for usage in blocked):.0%}"
         yield Cause("storage", Message("it waits for storage for {share} of the time", share=share))
@@ -138,7 +170,13 @@ def _loading(mains: Sequence[Usage], workers: Sequence[Usage], machine: Machine)
         )
         yield Cause("workers", text)
         return
-    threaded = [usage for usage in mains if usage.busiest_thread >= DEMAND]
+    started = max(usage.children for usage in mains)
+    if started >= DEMAND:
+        share = f"{started:.0%}"
+        text = Message("short-lived processes that it starts use {share} of one CPU", share=share)
+        yield Cause("children", text)
+        return
+    threaded = [usage for usage in mains if usage.busiest_thread >= DEMAND and usage.waiting < 0.5]
     if threaded and not workers:
         share = f"{threaded[0].busiest_thread:.0%}"
         text = Message("another thread uses {share} of one CPU while the main thread waits", share=share)
@@ -148,6 +186,16 @@ def _loading(mains: Sequence[Usage], workers: Sequence[Usage], machine: Machine)
 def _npu_use(found: Observation) -> Optional[float]:
     values = [value for _, series in found.npu for value in series]
     return sum(values) / len(values) if values else None
+
+
+def _on_others(machine: Machine) -> Iterator[Text]:
+    """Yield that the machine has too much to do for a job without a finding to be called well."""
+    if machine.cpu_pressure is not None and machine.cpu_pressure >= CROWDED:
+        share = f"{machine.cpu_pressure:.0%}"
+        yield Message(
+            "Tasks on this machine waited for a CPU for {share} of the time: observe again when less runs on it.",
+            share=share,
+        )
 
 
 def _notes(found: Observation) -> Iterator[Text]:

@@ -25,6 +25,7 @@ class ThreadStat(NamedTuple):
     started: int
     processor: int
     blocked: float  # for block I/O; 0 where the kernel does not account for it
+    reaped: float  # CPU time of its children that have ended
 
     @property
     def cpu(self) -> float:
@@ -65,6 +66,7 @@ def stat(path: str) -> Optional[ThreadStat]:
         int(cells[19]),
         int(cells[36]),
         int(cells[39]) / TICKS,
+        (int(cells[13]) + int(cells[14])) / TICKS,
     )
 
 
@@ -73,6 +75,12 @@ def queue_wait(path: str) -> Optional[float]:
     text = read(path)
     cells = (text or "").split()
     return int(cells[1]) / 1e9 if len(cells) == 3 else None
+
+
+def transferred(pid: int) -> tuple[int, int]:
+    """Return the bytes that a process had read from and written to storage; none where the kernel does not tell."""
+    fields = dict(line.split(": ", 1) for line in (read(f"/proc/{pid}/io") or "").splitlines() if ": " in line)
+    return int(fields.get("read_bytes") or 0), int(fields.get("write_bytes") or 0)
 
 
 def children_of() -> dict[int, list[int]]:

@@ -37,6 +37,8 @@ class Usage(NamedTuple):
     whole: float  # CPU of all its threads
     busiest_thread: float  # of the time with a CPU, in which the busiest thread but the main one ran
     major_faults: float  # a second
+    children: float  # CPU of the processes that it started and that ended meanwhile
+    writes: bool  # it wrote more to storage than it read
     series: tuple[float, ...]  # CPU of the main thread over the time
 
 
@@ -73,6 +75,8 @@ class _Tracked:
         self.wait = self.first_wait = proc.queue_wait(f"/proc/{pid}/task/{pid}/schedstat") or 0.0
         self.main = self.first_main = proc.stat(f"/proc/{pid}/task/{pid}/stat") or first
         self.threads = _threads(pid)
+        self.transferred, self.writes = proc.transferred(pid), False
+        self.inherited = 0.0  # CPU time that its children had used before they were seen
         self.samples = self.blocked = self.ready = 0
         self.points: list[tuple[float, float]] = [(now, self.main.cpu)]
         self.busiest = 0.0
@@ -93,6 +97,8 @@ class _Tracked:
     def finish(self) -> None:
         """Read all threads for the last time."""
         seconds = max(self.now - self.began, 1e-3)
+        read, written = (now - then for now, then in zip(proc.transferred(self.pid), self.transferred))
+        self.writes = written > read
         for thread, (cpu, wait) in _threads(self.pid).items():
             cpu_before, wait_before = self.threads.get(thread, (0.0, 0.0))
             if thread != self.pid:
@@ -127,6 +133,8 @@ class _Tracked:
             (self.last.cpu - self.first.cpu) / seconds,
             self.busiest,
             (self.last.major_faults - self.first.major_faults) / seconds,
+            max(self.last.reaped - self.first.reaped - self.inherited, 0.0) / seconds,
+            self.writes,
             _series(self.points, ends),
         )
 
@@ -275,7 +283,12 @@ class _Job:
             self._scanned = now
             self._find_new(now)
             self._counters = self._machine.sample() if self._alive else self._counters
-        self._alive = {own: one for own, one in self._alive.items() if one.sample(now)}
+        alive = {own: one for own, one in self._alive.items() if one.sample(now)}
+        for own, one in self._alive.items():
+            parent = self.tracked.get(one.first.parent)
+            if own not in alive and parent is not None:
+                parent.inherited += one.first.cpu + one.first.reaped
+        self._alive = alive
 
     def finish(self) -> Machine:
         """Read all threads for the last time; return what the machine did."""

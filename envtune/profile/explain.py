@@ -44,8 +44,10 @@ EXPLAINS_CAUSE: Mapping[str, tuple[str, ...]] = {
     "affinity": ("SYS010",),
     "oversubscribed": ("SYS010", "PROC001"),
     "main-thread": _DISPATCH,
+    "serialized": _DISPATCH,
     "storage": ("SYS006",),
     "workers": tuple(id_ for id_ in _LOADING if id_ != "SYS006"),
+    "children": tuple(id_ for id_ in _LOADING if id_ != "SYS006"),
     "loader-thread": tuple(id_ for id_ in _LOADING if id_ != "SYS006"),
 }
 _IS_WRONG = (Outcome.FAIL, Outcome.ERROR)

@@ -32,7 +32,7 @@ def notes_on(units: Sequence[Unit], evidence: Sequence[Evidence]) -> tuple[Text,
         for measure in (_on_steps, _on_data, _on_trace, _on_kernels, _on_recording, _on_collectives):
             for note in measure(unit):
                 seen.setdefault(note.en, note)
-        for note in _on_states(unit) if unit.label in compiled else ():
+        for note in _on_states(unit, unit.label in compiled):
             seen.setdefault(note.en, note)
     return tuple(seen.values())
 
@@ -124,6 +124,8 @@ def _on_kernels(unit: Unit) -> Iterator[Text]:
             )
         if 0 < count < FEW_KERNELS:
             yield plural("Only {count} kernel: too few to compare", "Only {count} kernels: too few to compare", count)
+        if count >= FEW_KERNELS and kernels.is_rounded:
+            yield Message("The start times of the kernels are rounded, so their idle time is unknown.")
         if count:
             yield from _on_columns(kernels)
             yield from _on_rows(kernels)
@@ -155,12 +157,20 @@ def _on_rows(kernels: Kernels) -> Iterator[Text]:
         yield Message("{names}: the size of the result depends on the data (dynamic shapes)", names=enumerated(names))
 
 
-def _on_states(unit: Unit) -> Iterator[Text]:
-    """Yield what the states of the kernels say where operators are compiled while the training runs."""
-    for kernels in unit.kernels:
+def _on_states(unit: Unit, is_compiled: bool) -> Iterator[Text]:
+    """Yield what the states of the kernels say where operators are compiled, or where nothing tells."""
+    is_unknown = not unit.apis and unit.trace is None and unit.compiling is None
+    for kernels in unit.kernels if is_compiled or is_unknown else ():
         computing = sum(group.number for group in kernels.groups if not group.communicates)
-        if computing and kernels.dynamic == computing:
+        if not computing or kernels.dynamic != computing:
+            continue
+        if is_compiled:
             yield Message("All kernels have the state dynamic: they were compiled for shapes that may change.")
+        else:
+            yield Message(
+                "All kernels have the state dynamic: they were compiled for shapes that may change. Whether operators "
+                "are compiled during the training is unknown without api_statistic.csv."
+            )
 
 
 def _on_recording(unit: Unit) -> Iterator[Text]:

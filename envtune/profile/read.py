@@ -9,14 +9,14 @@ from typing import IO, Any, Callable, Iterator, Mapping, Optional, Sequence, cas
 
 from envtune.errors import system_error_text
 from envtune.host.input import open_input
-from envtune.messages import Message, Text, enumerated
+from envtune.messages import Message, Text, enumerated, plural
 from envtune.profile.kinds import profiler_of
 from envtune.profile.readers import database
 from envtune.profile.readers.columns import unknown_columns
 from envtune.profile.readers.communication import read_collectives
 from envtune.profile.readers.dataset import load_json, read_idle, read_pipeline, read_pipeline_json, read_queue
 from envtune.profile.readers.ends import cut_row, until
-from envtune.profile.readers.files import Place, find_files
+from envtune.profile.readers.files import Files, Place
 from envtune.profile.readers.kernels import read_kernels
 from envtune.profile.readers.layouts import TEXT_FILES, json_kind, table_kind
 from envtune.profile.readers.operators import read_aicpu, read_apis, read_groups
@@ -65,8 +65,8 @@ class Reading:
 
 def read_profiles(paths: Sequence[str], progress: Optional[Callable[[str], None]] = None) -> Reading:
     """Return what the files below these paths say; raises OSError for a path that does not exist."""
-    reading = Reading()
-    for place in find_files(paths):
+    reading, files = Reading(), Files(paths)
+    for place in files:
         if progress is not None:
             progress(place.path)
         try:
@@ -79,7 +79,27 @@ def read_profiles(paths: Sequence[str], progress: Optional[Callable[[str], None]
             reading.unread.append(Unread(place.path, reason))
         else:
             reading.files += 1
+    _add_files(reading, files)
+    for unit in reading.units.values():
+        unit.prefer_tables()
     return reading
+
+
+def _add_files(reading: Reading, files: Files) -> None:
+    """Say which files were met again, and which older exports were left out."""
+    for path, count in files.repeated.items():
+        reading.remarks.append(
+            plural(
+                "{path}: {count} file was given more than once and is counted once",
+                "{path}: {count} files were given more than once and are counted once",
+                count,
+                path=path,
+            )
+        )
+    reading.unread += [
+        Unread(path, Message("an older export of the same table; {name} was read", name=name))
+        for path, name in files.older
+    ]
 
 
 def _read(reading: Reading, place: Place) -> Optional[Text]:
@@ -268,7 +288,7 @@ def _read_database(reading: Reading, place: Place, descriptor: int) -> Optional[
         else:
             _add_steps(reading, place, steps)
     unit = reading.unit(place)
-    unit.operators += found.groups
-    unit.apis += found.apis
+    unit.stored_operators += found.groups
+    unit.stored_apis += found.apis
     unit.compiling = found.compiling or unit.compiling
     return None

@@ -27,6 +27,8 @@ class Unit:
         self.types: list[KernelGroup] = []  # as operators, of the mean step
         self.aicpu: list[KernelGroup] = []
         self.apis: list[Api] = []
+        self.stored_operators: list[KernelGroup] = []  # of databases, which hold what the tables beside them say
+        self.stored_apis: list[Api] = []
         self.pipelines: list[Pipeline] = []
         self.queue: Optional[Queue] = None
         self.idle: Optional[float] = None  # share of CPU time while MindSpore prepared data
@@ -43,6 +45,11 @@ class Unit:
         """The number of the rank; None where nothing names it."""
         known = [one.rank for one in (self.metadata, self.settings) if one is not None and one.rank is not None]
         return known[0] if known else self.number
+
+    def prefer_tables(self) -> None:
+        """Let what databases hold count only where no table says it."""
+        self.operators = self.operators or self.stored_operators
+        self.apis = self.apis or self.stored_apis
 
     def of_rank(self, steps: RankSteps) -> Unit:
         """Return what is named after one of the ranks of a table of several."""

@@ -78,6 +78,9 @@ def test_a_host_bound_job_is_explained_fixed_and_checked_again(tmp_path: Path) -
     snapshot = recorded(tmp_path / "before.json", slow_host())
     found = document(profile, "--snapshot", snapshot)
     assert found["verdict"] == "host"
+    whole = json.loads(run("--snapshot", snapshot, "--format", "json", verb="check").stdout)
+    failed = {one["id"] for one in whole["findings"] if one["outcome"] in ("fail", "error")}
+    assert failed == {id_ for checks in found["host"]["explains"] for id_ in checks}  # all that is wrong, and no more
     assert [checks[0] for checks in found["host"]["explains"]] == ["ENV015", "CPU001"]
     assert found["host"]["does_not_explain"] == []
     assert found["host"]["fix"].endswith("envtune fix ENV015 CPU001 --apply")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 import pytest
 
@@ -24,6 +24,8 @@ def usage(is_main: bool = True, **values: float) -> Usage:
         "whole": 0.0,
         "busiest_thread": 0.0,
         "major_faults": 0.0,
+        "children": 0.0,
+        "writes": False,
         "series": (),
     }
     return Usage(is_main=is_main, **{**known, **values})
@@ -50,6 +52,30 @@ CASES = [
         "host",
         ["oversubscribed", "main-thread"],
     ),
+    (
+        "one of many threads that all compute",
+        [usage(cpu=0.2, waiting=0.74, whole=1.9, busiest_thread=1.0)],
+        {},
+        (),
+        "host",
+        ["oversubscribed", "main-thread"],
+    ),
+    (
+        "a main thread without a CPU beside threads that compute",
+        [usage(cpu=0.05, waiting=0.9, whole=1.9, busiest_thread=1.0)],
+        {},
+        (),
+        "host",
+        ["oversubscribed"],
+    ),
+    (
+        "storage, and a main thread without a CPU for most of the time",
+        [usage(cpu=0.22, waiting=0.7, disk=0.08)],
+        {},
+        (),
+        "data",
+        ["storage"],
+    ),
     ("hardly ever on a CPU", [usage(cpu=0.01, waiting=0.99), WORKER], {}, (), "host", ["oversubscribed"]),
     ("healthy, and others use some CPU", [usage(cpu=0.1, waiting=0.4), WORKER], {}, (), "balanced", []),
     ("healthy, and others use the CPUs", [usage(cpu=0.1, waiting=0.8), WORKER], {}, (), "host", ["oversubscribed"]),
@@ -70,6 +96,13 @@ CASES = [
     ("one of four is busy", [usage(cpu=0.3), FULL_WORKER, WORKER, WORKER, WORKER], {}, (), "balanced", []),
     ("loader thread", [usage(cpu=0.05, busiest_thread=0.98)], {}, (), "data", ["loader-thread"]),
     ("thread beside workers", [usage(cpu=0.3, busiest_thread=0.98), WORKER], {}, (), "balanced", []),
+    ("threads that take turns", [usage(cpu=0.2, whole=0.99, busiest_thread=0.3)], {}, (), "host", ["serialized"]),
+    ("threads beside each other", [usage(cpu=0.5, whole=1.4, busiest_thread=0.5)], {}, (), "balanced", []),
+    ("a loader thread and little else", [usage(whole=1.0, busiest_thread=0.9)], {}, (), "data", ["loader-thread"]),
+    ("programs that it starts", [usage(cpu=0.02, children=1.8)], {}, (), "data", ["children"]),
+    ("a worker that ended", [usage(cpu=0.3, children=0.2), WORKER], {}, (), "balanced", []),
+    ("checkpoints", [usage(disk=0.5, writes=True), WORKER], {}, (), "host", ["storage"]),
+    ("workers that fill a cache", [usage(disk=0.5, writes=True), usage(False, disk=0.5)], {}, (), "data", ["storage"]),
     ("nothing ran", [], {}, (), "unknown", []),
 ]
 
@@ -85,6 +118,13 @@ def test_samples_amount_to_a_verdict(
 def test_waiting_for_a_cpu_is_noted() -> None:
     found = judge(observation([usage(cpu=0.1, waiting=0.4)]))
     assert "The main thread has no CPU for 40% of the time." in [note.en for note in found.notes]
+
+
+@pytest.mark.parametrize(("pressure", "said"), [(0.97, True), (0.2, False), (None, False)])
+def test_a_machine_with_too_much_to_do_is_named_where_nothing_else_is(pressure: Optional[float], said: bool) -> None:
+    found = judge(observation([usage(cpu=0.1), WORKER], MACHINE._replace(cpu_pressure=pressure)))
+    notes = [note.en for note in found.notes]
+    assert found.bound.value == "balanced" and any("observe again" in note for note in notes) is said
 
 
 def test_notes_are_no_verdict() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -443,6 +445,58 @@ def test_kernels_whose_starts_are_quoted_give_the_same_times(tmp_path: Path) -> 
     plain = profile([str(path)])
     path.write_text(re.sub(r"(17364\d+\.\d+\t)", r'"\1"', path.read_text("utf-8")), "utf-8")
     assert '"17364' in path.read_text("utf-8") and profile([str(path)]).ranks == plain.ranks
+
+
+def quoted(text: str, quoting: Any) -> bytes:
+    """Write a table again as another program would: numbers are written as they were."""
+    to = io.StringIO()
+    writer = csv.writer(to, quoting=quoting, lineterminator="\n")
+    for row in csv.reader(io.StringIO(text)):
+        writer.writerow([Number(cell) if re.fullmatch(r"[\d.]+", cell) else cell for cell in row])
+    return to.getvalue().encode()
+
+
+class Number(float):
+    """A number that is written as it was read."""
+
+    def __new__(cls, text: str) -> Number:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+
+SAVED = {
+    "line ends of Windows": lambda text: text.replace("\n", "\r\n").encode(),
+    "a byte order mark": lambda text: text.encode("utf-8-sig"),
+    "both": lambda text: text.replace("\n", "\r\n").encode("utf-8-sig"),
+    "UTF-16": lambda text: text.encode("utf-16"),
+    "blank lines": lambda text: text.replace("\n", "\n\n").encode(),
+    "no line end at the end": lambda text: text.rstrip("\n").encode(),
+    "names with a comma": lambda text: re.sub(r"aclnn_(\w+)", r'"aclnn_\1,part"', text).encode(),
+    "every cell quoted": lambda text: quoted(text, csv.QUOTE_ALL),
+    "every text quoted": lambda text: quoted(text, csv.QUOTE_NONNUMERIC),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_table_of_kernels_is_the_same_however_it_was_saved(tmp_path: Path, name: str) -> None:
+    kinds = (("MatMulV2", "AI_CORE"), ("TransData", "AI_VECTOR_CORE"), ("hcom_allReduce_", "HCCL"))
+    rows = [kernel(n, *kinds[n % 3], 1736413971558972.5 + n * 100, 60 + n % 7, "FLOAT") for n in range(90)]
+    path = tmp_path / "kernel_details.csv"
+    text = table(made.KERNELS, rows)
+    path.write_text(text, "utf-8")
+    plain = profile([str(path)])
+    path.write_bytes(SAVED[name](text))
+    again = profile([str(path)])
+    assert {one.rule for one in plain.evidence} >= {"layout", "precision"} and plain.bound.value != "unknown"
+    assert (again.ranks, again.evidence, again.notes) == (plain.ranks, plain.evidence, plain.notes)
 
 
 def test_kernels_that_wait_for_memory_are_named_where_they_are_many(tmp_path: Path) -> None:

@@ -117,4 +117,8 @@ def test_the_state_of_the_kernels_is_said_where_operators_are_compiled(tmp_path:
         own = write_rank(tmp_path / str(len(more)), 0, [step_row(60, 5, 35)], files={**files, **more})
         return any("state dynamic" in note.en for note in profile([str(own)]).notes)
 
-    assert not said() and said(**{"api_statistic.csv": apis(41, 30)})
+    assert said(**{"api_statistic.csv": apis(41, 30)})
+    assert not said(**{"api_statistic.csv": apis(0, 0), "more": ""})
+    own = write_rank(tmp_path / "alone", 0, [step_row(60, 5, 35)], files=files)
+    (note,) = [note.en for note in profile([str(own)]).notes if "state dynamic" in note.en]
+    assert note.endswith("is unknown without api_statistic.csv.")

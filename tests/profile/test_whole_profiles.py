@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence
 
@@ -13,6 +18,9 @@ from helpers.profiles import graph_rows, kernel, step_row, table, write_rank
 from envtune.profile.analyze import ProfileReport, profile
 from envtune.report.profile.json import profile_data
 from envtune.report.profile.text import render
+
+ROOT = Path(__file__).parents[2]
+SPARSE = 2 << 30
 
 
 def notes(report: ProfileReport) -> str:
@@ -95,6 +103,99 @@ def test_columns_of_known_releases_are_no_note(tmp_path: Path, header: str) -> N
     }
     report = profile([str(write_rank(tmp_path, 0, [row], header=header, files=files))])
     assert "unknown" not in notes(report)
+
+
+# ---------------------------------------------------------------------- the same file twice
+
+TRACE = """
+    CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY, value TEXT);
+    CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, deviceId INTEGER, globalTaskId INTEGER, taskType INTEGER);
+    CREATE TABLE COMPUTE_TASK_INFO (name INTEGER, globalTaskId INTEGER, taskType INTEGER, opType INTEGER);
+    CREATE TABLE CANN_API (startNs INTEGER, endNs INTEGER, name INTEGER);
+    INSERT INTO STRING_IDS VALUES (1, 'TransData'), (2, 'AI_VECTOR_CORE'), (3, 'aclopCompileAndExecute');
+    INSERT INTO TASK VALUES (0, 9000000, 0, 1, 2);
+    INSERT INTO COMPUTE_TASK_INFO VALUES (1, 1, 2, 1);
+    INSERT INTO CANN_API VALUES (0, 8000000, 3);
+"""
+
+
+def named_twice(tmp_path: Path, own: Path) -> dict[str, list[Path]]:
+    link = tmp_path / "link"
+    link.symlink_to(own)
+    output = own / "ASCEND_PROFILER_OUTPUT"
+    return {
+        "the directory": [own, own],
+        "with a slash": [own, own],
+        "a link": [own, link],
+        "a link first": [link, own],
+        "a part of it": [own, output],
+        "a part of it first": [output, own],
+        "a file": [own, output / "op_statistic.csv"],
+        "a file by a link": [link / "ASCEND_PROFILER_OUTPUT" / "op_statistic.csv", own],
+        "dots": [own, own / ".." / own.name],
+    }
+
+
+TWICE = (
+    *("the directory", "with a slash", "a link", "a link first", "a part of it", "a part of it first", "a file"),
+    *("a file by a link", "dots"),
+)
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_a_file_that_is_given_twice_counts_once(tmp_path: Path, name: str) -> None:
+    files = {"op_statistic.csv": table(made.STATISTIC, [["TransData", "AI_CORE", 10, 9000, 1, 1, 1, 9]])}
+    own = write_rank(tmp_path / "real", 0, ROWS, files=files)
+    once = profile([str(own)])
+    paths = [str(path) for path in named_twice(tmp_path, own)[name]]
+    paths = [f"{path}/" if name == "with a slash" and index else path for index, path in enumerate(paths)]
+    twice = profile(paths)
+    assert (twice.files, twice.evidence) == (once.files, once.evidence)
+    assert [rank.steps.mean for rank in twice.ranks] == [rank.steps.mean for rank in once.ranks]
+    (note,) = [note.en for note in twice.notes if "counted once" in note.en]
+    assert note.startswith(f"{paths[1]}: ")
+
+
+def test_of_two_exports_of_a_table_the_newer_one_counts(tmp_path: Path) -> None:
+    rows = [["TransData", "AI_CORE", 10, 9000, 1, 1, 1, 30], ["MatMul", "AI_CORE", 10, 21000, 1, 1, 1, 70]]
+    for day in ("01", "02"):
+        (tmp_path / f"op_statistic_202603{day}120000.csv").write_text(table(made.STATISTIC, rows), "utf-8")
+    (tmp_path / "op_statistic_7.csv").write_text(table(made.STATISTIC, rows), "utf-8")  # no time in its name
+    report = profile([str(tmp_path)])
+    assert report.files == 2 and [one.detail.en for one in report.evidence] == ["TransData 20 times, 18.0 ms"]
+    (older,) = report.unread
+    assert older.path.endswith("_20260301120000.csv") and "op_statistic_20260302120000.csv" in older.reason.en
+
+
+def test_a_database_beside_tables_does_not_double_them(tmp_path: Path) -> None:
+    api = table(made.API, [["acl", "aclopCompileAndExecute", 8000, 1, 8000, 8000, 8000, 0]])
+    statistic = table(made.STATISTIC, [["TransData", "AI_VECTOR_CORE", 1, 9000, 1, 1, 1, 100]])
+    own = write_rank(tmp_path, 0, ROWS, files={"api_statistic.csv": api, "op_statistic.csv": statistic})
+    once = profile([str(own)]).evidence
+    with closing(sqlite3.connect(own / "ASCEND_PROFILER_OUTPUT" / "ascend_pytorch_profiler_0.db")) as connection:
+        connection.executescript(TRACE)
+    assert {"layout", "compile"} <= {one.rule for one in once} and tuple(profile([str(own)]).evidence) == tuple(once)
+
+
+# ---------------------------------------------------------------------- large files
+
+
+@pytest.mark.slow
+def test_a_sparse_tail_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    """A crash may leave a table with two gigabytes of NUL bytes behind its rows; nothing of them is kept."""
+    rows = [kernel(n, "MatMulV2", "AI_CORE", n * 100, 90) for n in range(60)]
+    path = tmp_path / "kernel_details.csv"
+    path.write_text(table(made.KERNELS, rows), "utf-8")
+    whole = profile([str(path)]).ranks
+    with path.open("r+b") as file:
+        file.truncate(SPARSE)
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29)); " + (
+        "from envtune.profile.analyze import profile; print(profile(sys.argv[1:]).ranks)"
+    )
+    words = [sys.executable, "-c", limited, str(path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
+    assert ended.stdout == f"{whole}\n"
 
 
 # ---------------------------------------------------------------------- profiles of several profilers

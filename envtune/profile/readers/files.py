@@ -21,6 +21,8 @@ _OF_RANK = re.compile(
     r"|minddata_cpu_utilization|dynamic_shape_info|ascend_timeline_summary|profiler_info|ascend_pytorch_profiler|ascend_timeline_display|flops)"
     r"_(\d{1,6})(?:[._]\w*)*\.\w+"
 )
+# op_summary_20260301120000.csv: msprof writes the time of the export into the name, so a second export adds a file.
+_EXPORTED = re.compile(r"(.+_)(\d{14})(\.\w+)")
 _STAGE_RANK = re.compile(r"ascend_cluster_analyse_.*_(\d{1,6})\.csv")
 _DIRECTORY_RANK = re.compile(r"(?:^|[_.-])(?:rank|device)[_-]?(\d{1,6})(?:[_.-]|$)")
 # MindSpore <= 2.2 writes the files of all ranks into one directory: the number in a name tells them apart.
@@ -35,44 +37,84 @@ class Place(NamedTuple):
     rank: Optional[str]
 
 
-def find_files(paths: Sequence[str]) -> Iterator[Place]:
-    """Yield the files to read; raises OSError for a path that does not exist."""
-    count = 0
-    for path in paths:
-        if not os.path.isdir(path):
-            os.stat(path)
-            yield _place(path, named=True)
-            continue
-        for file in _walk(path, DEPTH):
-            count += 1
-            if count > MOST:
-                return
-            yield _place(file)
+class Files:
+    """The files below some paths: each one once, by whichever path, link or directory it is reached.
 
+    `repeated` counts for each path the files that an earlier path had; `older` holds files with the newer export of the
+    same table, which is read instead. Both are complete when the files are at an end.
+    """
 
-def _walk(directory: str, depth: int) -> Iterator[str]:
-    try:
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except OSError:
-        return
-    has_output = any(entry.name == _OUTPUT[0] for entry in entries)
-    for entry in entries:
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.repeated: dict[str, int] = {}
+        self.older: list[tuple[str, str]] = []
+        self._paths = paths
+        self._seen: set[str] = set()
+        self._units: dict[str, str] = {}  # by real directory: a profile has one name, also through a link
+
+    def __iter__(self) -> Iterator[Place]:
+        """Yield the files to read; raises OSError for a path that does not exist."""
+        count = 0
+        for path in self._paths:
+            if not os.path.isdir(path):
+                os.stat(path)
+                yield from self._new(path, path)
+                continue
+            for file in self._walk(path, DEPTH):
+                count += 1
+                if count > MOST:
+                    return
+                yield from self._new(path, file)
+
+    def _new(self, path: str, file: str) -> Iterator[Place]:
+        real = os.path.realpath(file)
+        if real in self._seen:
+            self.repeated[path] = self.repeated.get(path, 0) + 1
+            return
+        self._seen.add(real)
+        place = _place(file)
+        directory, mark, rank = place.unit.partition("#")
+        unit = self._units.setdefault(os.path.realpath(directory), directory)
+        yield place._replace(unit=f"{unit}{mark}{rank}")
+
+    def _walk(self, directory: str, depth: int) -> Iterator[str]:
         try:
-            if entry.is_dir(follow_symlinks=False):
-                raw = _RAW.fullmatch(entry.name) is not None and (has_output or not entry.name.startswith("PROF_"))
-                if depth and not raw:
-                    yield from _walk(entry.path, depth - 1)
-            elif entry.is_file() and _may_be_read(entry.name):
-                yield entry.path
+            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
         except OSError:
-            continue
+            return
+        has_output = any(entry.name == _OUTPUT[0] for entry in entries)
+        newest = _newest([entry.name for entry in entries])
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    raw = _RAW.fullmatch(entry.name) is not None and (has_output or not entry.name.startswith("PROF_"))
+                    if depth and not raw:
+                        yield from self._walk(entry.path, depth - 1)
+                elif entry.is_file() and _may_be_read(entry.name):
+                    newer = newest.get(_table(entry.name), entry.name)
+                    if newer == entry.name:
+                        yield entry.path
+                    else:
+                        self.older.append((entry.path, newer))
+            except OSError:
+                continue
+
+
+def _table(name: str) -> str:
+    """Return the name of an exported file without the time of the export; empty where it has none."""
+    found = _EXPORTED.fullmatch(name)
+    return found[1] + found[3] if found is not None else ""
+
+
+def _newest(names: Sequence[str]) -> dict[str, str]:
+    """Return the newest export of each table; names are sorted."""
+    return {_table(name): name for name in names if _table(name)}
 
 
 def _may_be_read(name: str) -> bool:
     return name.endswith(_ENDINGS) or (name.endswith(".txt") and name.startswith(tuple(TEXT_FILES)))
 
 
-def _place(path: str, named: bool = False) -> Place:
+def _place(path: str) -> Place:
     directory, name = os.path.split(os.path.abspath(path))
     unit = directory
     if os.path.basename(unit) in _OUTPUT:

@@ -27,7 +27,9 @@ _NONE = ("", "N/A", "NA")
 _NAME, _TYPE = ("name", "op name"), ("type", "op type")
 _CORE = ("accelerator core", "core type", "task type")
 _DURATION, _START = ("duration", "task duration"), ("start time", "task start time")
+_SCALAR = ("aic scalar ratio", "aiv scalar ratio", "scalar ratio")  # the last of NPUs without separate vector cores
 CUT = 5  # digits
+AT_ONCE = 16  # kernels: more of them do not run at the same time on the streams of one NPU
 LIMIT = 1e15  # microseconds: no kernel takes 30 years
 
 
@@ -57,6 +59,7 @@ class Kernels(NamedTuple):
     computing: float  # of the span, in which a kernel computed
     bad_rows: int
     has_types: bool
+    is_rounded: bool  # the starts have lost digits: by them far too many kernels run at the same time
     ratios: str  # pipe: scalar and vector ratios; memory: others only; "": none
 
     @property
@@ -105,8 +108,8 @@ class _Sums:
         self.duration, self.start = _known(header.find(*_DURATION)), _known(header.find(*_START))
         self.unit, self.start_unit = header.unit(*_DURATION), header.unit(*_START)
         places = header.places.items()
-        self.ratios = tuple(place for name, place in places if name in ("aic scalar ratio", "aiv scalar ratio"))
-        self.loads = header.find("aic mte2 ratio")
+        self.ratios = tuple(place for name, place in places if name in _SCALAR)
+        self.loads = header.find("aic mte2 ratio", "mte2 ratio")
         self.groups: dict[tuple[bytes, ...], _Group] = {}
         self.named: dict[str, _Group] = {}
         self.steps: set[bytes] = set()
@@ -140,7 +143,7 @@ class _Sums:
         """Return the group of a kernel that is the first of its key, or whose type only its name tells."""
         found = self.groups.get(key)
         if found is None:
-            kind, core, state = (part.decode("utf-8", "replace").strip() for part in key)
+            kind, core, state = map(_text, key)
             found = _Group(kind, "" if self.core is None else core, "" if self.state is None else state)
             if not found.by_name:
                 _, found.core_cell, found.state_cell = key
@@ -167,7 +170,8 @@ def _read(sums: _Sums, stream: IO[bytes]) -> None:  # noqa: C901 (a call in the 
     """Add every row: this loop is what reading a large table costs, and nothing is called in it but for rare rows."""
     recent: dict[bytes, _Group] = {}  # of each type the group that a kernel was last of
     needed, type_at, duration_at, start_at = sums.needed, sums.type, sums.duration, sums.start
-    core_at, state_at, step_at = (type_at if at is None else at for at in (sums.core, sums.state, sums.step))
+    core_at, state_at = (type_at if at is None else at for at in (sums.core, sums.state))
+    step_at = 0 if sums.step is None else sums.step  # the first column of a table without steps hardly changes
     limit, long, last_step = LIMIT / sums.unit, LONG / sums.unit, b""
     last, end, compute_end, busy, computing = -math.inf, -math.inf, -math.inf, 0.0, 0.0
     end_cut: Optional[int] = None  # of a quoted start
@@ -182,28 +186,33 @@ def _read(sums: _Sums, stream: IO[bytes]) -> None:  # noqa: C901 (a call in the 
         if not 0 <= duration < limit:
             sums.bad += duration != duration or duration >= 0
             continue
-        kind = parts[type_at]
-        group = recent.get(kind)
+        group = recent.get(parts[type_at])
         if group is None or group.core_cell != parts[core_at] or group.state_cell != parts[state_at]:
-            group = recent[kind] = sums.group((kind, parts[core_at], parts[state_at]), parts)
+            group = recent[parts[type_at]] = sums.group((parts[type_at], parts[core_at], parts[state_at]), parts)
             if end == -math.inf:
                 cut, origin = sums.begin_at(parts[start_at])
                 end_cut = -1 if origin[:1] == b'"' else None
                 start = sums.first = sums.late(parts[start_at])
         group.number += 1
         group.total += duration
-        if (group.detailed or duration >= long) and sums.left:
+        if (duration >= long or group.detailed) and sums.left:
             _detail(sums, group, line, duration)
-        step = parts[step_at]
-        if step != last_step:
-            last_step = step
-            sums.steps.add(step)
+        if parts[step_at] != last_step:
+            last_step = parts[step_at]
+            sums.steps.add(last_step)
+        if start >= end:  # nothing ran before: the usual row, and in order
+            busy += duration
+            last, end = start, start + duration
+            if not group.communicates:
+                computing += duration
+                compute_end = end
+            continue
         if start < last:
             if parts[start_at][:cut] != origin:  # the digits that are left out have changed
                 start = sums.late(parts[start_at])
             sums.in_order = sums.in_order and start >= last
         last, finish = start, start + duration
-        if finish > end:  # what nothing ran before; rows are in the order in which the kernels started
+        if finish > end:  # rows are in the order in which the kernels started
             busy += duration if start >= end else finish - end
             end = finish
         if finish > compute_end and not group.communicates:
@@ -223,13 +232,18 @@ def _times(sums: _Sums, parts: Sequence[bytes], line: bytes) -> tuple[float, flo
     return (duration, start) if len(parts) >= sums.needed else (math.nan, 0.0)
 
 
+def _text(cell: bytes) -> str:
+    """Return the text of a cell that may be quoted."""
+    return cell.decode("utf-8", "replace").strip().strip('"').strip()
+
+
 def _quoted(line: bytes) -> list[bytes]:
     return [part.encode("utf-8", "replace") for row in rows_of([line]) for part in row]
 
 
 def _type_of_name(name: bytes) -> str:
     """Return the type of a kernel that Level0 leaves out: the last word of its name."""
-    text = name.decode("ascii", "replace")
+    text = _text(name)
     if _COLLECTIVE.match(text):
         return text.split("__")[0].rstrip("_0123456789")
     found = _LAST_WORD.search(text)
@@ -271,21 +285,24 @@ def _result(sums: _Sums) -> Kernels:
     cube = sum(one.total for one in rows if one.is_cube) * sums.unit
     names = sums.header.places
     other = any(name.startswith(("aic ", "aiv ", "aicore ")) for name in names)
-    placed = sums.in_order and bool(rows) and sums.unit == sums.start_unit
+    placed = sums.in_order and math.isfinite(sums.end) and sums.unit == sums.start_unit
+    span = sums.end - sums.first
+    is_rounded = placed and sum(one.total for one in rows) > AT_ONCE * span
     steps = sums.steps if sums.step is not None else ()
     return Kernels(
         tuple(sorted(groups, key=lambda group: -group.total)),
-        frozenset(step.decode("utf-8", "replace").strip() for step in steps),
+        frozenset(map(_text, steps)),
         (int(sums.broadcasts[0]), sums.broadcasts[1]),
         cube * sums.full_precision / sums.cube if sums.cube else 0.0,  # of those whose types were read, of all
         cube,
         sums.scalar,
         sums.moving,
         sum(one.number for one in rows if one.state == "dynamic" and not one.communicates),
-        (sums.end - sums.first) * sums.unit if placed else None,
+        span * sums.unit if placed and not is_rounded else None,
         sums.busy * sums.unit,
         sums.computing * sums.unit,
         int(sums.bad),
         any(not one.by_name for one in sums.groups.values() if not one.communicates),
+        is_rounded,
         "pipe" if sums.ratios else "memory" if other else "",
     )

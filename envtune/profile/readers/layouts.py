@@ -77,6 +77,9 @@ _OTHER: Sequence[tuple[str, ...]] = (
     ("name", "size(kb)", "allocation time"),
     ("component", "timestamp", "total allocated(mb)"),
     ("component", "timestamp", "total allocated(kb)"),
+    ("component", "timestamp", "total reserved(mb)"),
+    ("component", "timestamp", "total reserved(kb)"),
+    ("operation", "stage", "occurrences", "avg. time"),  # dataset.csv of MindSpore
     ("name", "input shapes", "call stack"),
     ("name", "input shapes", "host self duration"),
     ("stream id", "hit rate", "op name"),

@@ -159,6 +159,8 @@ _PROCESS = Record(
     _field("whole", _NUMBER, "CPU of all its threads; may be more than 1."),
     _field("busiest_thread", _NUMBER, "The busiest other thread ran, as share of the time in which it had a CPU."),
     _field("major_faults", _NUMBER, "A second."),
+    _field("children", _NUMBER, "CPU of the processes that it started and that ended meanwhile; may be more than 1."),
+    _field("writes", Bool(), "It wrote more to storage than it read."),
     _field("series", ListOf(_NUMBER), "CPU of the main thread over the time."),
 )
 _MACHINE = Record(
