@@ -66,6 +66,7 @@ def command(
     catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
     from envtune.catalog import load
+    from envtune.cli.check import find_fixes
     from envtune.context.open import open_host
     from envtune.diagnose import diagnose
     from envtune.job.target import TargetOptions
@@ -80,7 +81,16 @@ def command(
     if sys.stderr.isatty():
         _show_progress(logs or (), lang)
     try:
-        result = diagnose(logs or (), host, target, catalogue=catalogue, since=since, until=until, check=check)
+        result = diagnose(
+            logs or (),
+            host,
+            target,
+            catalogue=catalogue,
+            since=since,
+            until=until,
+            check=check,
+            find_fixes=find_fixes(catalogue),
+        )
     except OSError as error:
         options.print_error(_unreadable(error), lang)
         raise typer.Exit(UNREADABLE) from None

@@ -298,9 +298,9 @@ def _also(ids: Sequence[str]) -> Text:
     """Return what names the checks after the first one."""
     if len(ids) < 2:
         return Literal("")
-    named = ", ".join(ids[1:])
+    named = enumerated(ids[1:])
     if len(ids) > MAX_IDS + 1:
-        more = Message("{names} and {count} more", names=", ".join(ids[1:MAX_IDS]), count=len(ids) - MAX_IDS)
+        more = Message("{names} and {count} more", names=enumerated(ids[1:MAX_IDS]), count=len(ids) - MAX_IDS)
         return Message(" (also {checks})", checks=more)
     return Message(" (also {checks})", checks=named)
 

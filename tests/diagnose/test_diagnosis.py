@@ -54,6 +54,9 @@ class StatedHost:
     def holds(self, when: Mapping[str, Any]) -> Optional[tuple[Fact, ...]]:
         return None if when else ()
 
+    def fixable(self, findings: Sequence[Finding]) -> Optional[bool]:
+        return None
+
     def past_fixes(self) -> Mapping[str, PastFix]:
         return self._known
 

@@ -324,7 +324,10 @@ def _findings_text(findings: Iterable[Finding]) -> tuple[Text, ...]:
 def ground_text(ground: Ground) -> Text:
     """Return what one finding says; the facts where there is none."""
     if ground.finding is not None:
-        return finding_text(ground.finding)
+        found = ground.finding
+        if ground.effect == "rules_out" and found.outcome is Outcome.FAIL and found.actual is not None:
+            return labelled(_name(found), found.actual)  # "failed" would read as if it supported the cause
+        return finding_text(found)
     facts = (Message("{fact} is {value}", fact=fact.name, value=fact.value or "-") for fact in ground.facts)
     return clauses(facts)
 
@@ -384,7 +387,7 @@ def todo(diagnosis: Diagnosis, target: str) -> Todo:
     setting = exports(diagnosis.candidate)
     if setting:
         return Todo(_LABELS[entry.side], remedy, setting, _EXPORT)
-    if entry.side == "host" and entry.checks and diagnosis.verdict != RULED_OUT:
+    if entry.side == "host" and entry.checks and diagnosis.verdict != RULED_OUT and diagnosis.fixable is not False:
         command = checked(" ".join(word for word in ("envtune fix --faq", entry.id, target) if word))
         if isinstance(command, Text):
             return Todo(_LABELS["host"], remedy, "", command)

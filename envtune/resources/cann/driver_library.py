@@ -10,7 +10,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable
 from envtune.host import is_dir
-from envtune.messages import Message
+from envtune.messages import Message, enumerated
 from envtune.model import Command, Evidence, Reading
 from envtune.resources.cann.driver import DEVICES, driver_trace, package_bases
 from envtune.resources.cann.loader import EXPECTED, NotFound, architecture_reading, find_library, first_match
@@ -29,7 +29,7 @@ def library_path(context: Context) -> Iterable[Reading]:
     unless both were mounted, and sets LD_LIBRARY_PATH instead.
     """
     if driver_trace(context) is None:
-        raise NotApplicable(Message("no driver and no NPU device found"), ", ".join(DEVICES))
+        raise NotApplicable(Message("no driver and no NPU device found"), enumerated(DEVICES))
     found = find_library(context, DRIVER_LIBRARY)
     if isinstance(found, Reading):
         return [found]

@@ -22,7 +22,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, host_error_text
 from envtune.host import Host, exists, is_dir
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, has_components, install_root
@@ -240,7 +240,7 @@ def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Readi
             for path in host.glob(f"{place}/{depth}{AICPU_KERNELS}"):
                 return Reading(subject, True, Evidence(path, evidence.text), Literal(path), expected)
     if places or packed:
-        searched = ", ".join([*places, *packed])
+        searched = enumerated([*places, *packed])
         shown = Message(
             "{root}: neither {library} nor an archive of AICPU kernels below {searched}",
             root=root,
@@ -251,6 +251,6 @@ def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Readi
     reason = Message(
         "no AICPU kernels in the known directories of {root} ({directories})",
         root=root,
-        directories=", ".join(AICPU_PLACES),
+        directories=enumerated(AICPU_PLACES),
     )
     return Reading(subject, None, evidence, None, expected, reason=reason)

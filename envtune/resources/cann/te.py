@@ -17,7 +17,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
 from envtune.host import Host, exists, is_dir
-from envtune.messages import Literal, Message, Text, alternatives
+from envtune.messages import Literal, Message, Text, alternatives, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
@@ -198,7 +198,7 @@ def origin(context: Context) -> Iterable[Reading]:
     if why_unknown is not None:
         raise Undetermined(why_unknown, context.target.environment.place("PYTHONPATH"))
     if path is None:
-        evidence = Evidence(", ".join(distributions.environment(context).entries), "import te: not found")
+        evidence = Evidence(enumerated(distributions.environment(context).entries), "import te: not found")
         shown = Message("not importable")
         return [Reading("te", False, evidence, shown, expected)]
     te_home = install_root(host, path) or dirname(path)

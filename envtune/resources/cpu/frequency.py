@@ -15,7 +15,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, clauses, enumerated
 from envtune.model import Command, Evidence, Expectation, Reading
 from envtune.ranges import cpu_numbers, join_subjects, whole_number
 
@@ -129,7 +129,9 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
     usual = "performance" if "performance" in groups else max(groups, key=lambda name: len(groups[name]))
     different = [reading for name, group in groups.items() if name != usual for reading in group]
     cpus = {name: join_subjects([reading.subject for reading in group]) for name, group in groups.items()}
-    shown = Literal("; ".join(f"{name}: {cpus[name]}" for name in sorted(cpus)))
+    shown = clauses(
+        Message("{subject}: {found}", subject=name, found=enumerated(cpus[name].split(", "))) for name in sorted(cpus)
+    )
     evidence = (different or groups[usual])[0].evidence
     subject = join_subjects([reading.subject for reading in different]) or cpus[usual]
     return Reading(subject, len(groups), evidence, shown, Message("one governor on all CPUs"))
@@ -193,7 +195,7 @@ def _ceiling_words(top: int, expectation: Expectation) -> Text:
     if least == 100:
         return Message("{top} kHz", top=top)
     least_of_all = -int(-least * top // 100)
-    return Message("{least} kHz or more ({percent} % of {top} kHz)", least=least_of_all, percent=least, top=top)
+    return Message("{least} kHz or more ({percent}% of {top} kHz)", least=least_of_all, percent=least, top=top)
 
 
 def _pstate_limit(host: Host, name: str) -> Optional[Reading]:

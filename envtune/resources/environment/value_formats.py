@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
-from envtune.messages import Bilingual, Literal, Message, Text, alternatives, clauses
+from envtune.messages import Bilingual, Literal, Message, Text, alternatives, clauses, enumerated
 
 
 class Judgement(NamedTuple):
@@ -124,7 +124,7 @@ def _alloc_conf(value: str) -> Judgement:
     unknown = [key for key in options if key not in _ALLOC]
     wanted = Message("options and values as torch_npu documents them")
     if unknown:
-        names = ", ".join(unknown)
+        names = enumerated(unknown)
         why = Message("unknown whether torch_npu accepts {names}", names=names)
         return Judgement(None, wanted, why)
     return Judgement(True, wanted)

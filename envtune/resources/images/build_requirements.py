@@ -17,7 +17,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host import exists
-from envtune.messages import Literal, Message, enumerated
+from envtune.messages import Message, enumerated
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
 from envtune.resources.images.pillow import BROKEN, SIMD, imported_pillow
@@ -42,7 +42,7 @@ def pillow_build(context: Context) -> Iterable[Reading]:
             evidence.source,
             "missing: " + " ".join(missing),
         )
-    yield Reading("packages", missing, evidence, Literal(", ".join(missing)) if missing else Message("all"))
+    yield Reading("packages", missing, evidence, enumerated(missing) if missing else Message("all"))
 
 
 def missing_packages(context: Context) -> tuple[tuple[str, ...], Evidence]:

@@ -15,7 +15,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists
-from envtune.messages import Literal, Message, Text, in_context
+from envtune.messages import Literal, Message, Text, enumerated, in_context
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
 from envtune.records import NamedTuple
@@ -104,7 +104,7 @@ def imported(context: Context) -> Iterable[Reading]:
 
 def _shown(found: Imported) -> Text:
     if found.kind == BROKEN:
-        names = ", ".join(f"{row.name} {row.version}" for row in found.rows) or "PIL"
+        names = enumerated(f"{row.name} {row.version}" for row in found.rows) or "PIL"
         return Message("metadata of {names}, but no package PIL", names=names)
     return Literal(found.words())
 

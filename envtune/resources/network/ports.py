@@ -14,7 +14,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host import Host, descendants
 from envtune.intervals import Intervals
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, enumerated
 from envtune.model import Command, Evidence, Listener, Reading, Source
 from envtune.ranges import checked_int, decimal
 from envtune.records import NamedTuple
@@ -264,7 +264,7 @@ def _job_processes(context: Context) -> frozenset[int]:
 def owner_text(rows: Iterable[Listener]) -> Text:
     """Return who listens, as far as this user may read it."""
     rows = tuple(rows)
-    owners = ", ".join(
+    owners = enumerated(
         row.address if row.pid is None else f"{row.address} {row.process or 'pid'} ({row.pid})" for row in rows
     )
     if any(row.pid is None for row in rows):

@@ -10,7 +10,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, descendants
 from envtune.job.environment import process_environment
-from envtune.messages import N_, Literal, Message, Text, clauses, in_context, listed
+from envtune.messages import N_, Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Command, Evidence, Process, Reading
 from envtune.records import NamedTuple
 from envtune.resources.npu.devices import (
@@ -412,7 +412,7 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
     used, total = device.hbm
     processes = usage.processes or ()
     others = [p for p in processes if p.process is None or p.process.pid not in job]
-    expected = Message("no process, at most {limit} % used", limit=limit)
+    expected = Message("no process, at most {limit}% used", limit=limit)
     if processes and not others and usage.reason is not None:
         return Reading(usage.subject, None, evidence, reason=usage.reason, needs_privilege=usage.needs_privilege)
     if not others and len(processes) > 0:
@@ -420,7 +420,7 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
     if not others and used * 100 <= total * limit:
         return Reading(usage.subject, "free", evidence, Message("only the idle usage"), expected)
     if others:
-        names = ", ".join(f"{p.pid} {p.name}".rstrip() for p in others)
+        names = enumerated(f"{p.pid} {p.name}".rstrip() for p in others)
         shown = Message("{used} of {total} MB used; processes: {names}", used=used, total=total, names=names)
     elif usage.processes is None:
         shown = Message("{used} of {total} MB used; the process is unknown", used=used, total=total)

@@ -16,7 +16,7 @@ from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable, host_error_text
 from envtune.host import Host, exists, is_dir
 from envtune.job.target import PythonTarget
-from envtune.messages import N_, Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses, enumerated
 from envtune.model import Evidence, Fact, Reading
 from envtune.records import NamedTuple
 from envtune.resources.python.metadata import Distribution as Distribution
@@ -328,4 +328,4 @@ def package_fact(context: Context, name: str, module: str) -> Fact:
     if place is not None and exists(context.host, place + "/__init__.py"):
         reason = Message("{place} has neither metadata nor a version.py", place=place)
         return Fact(name, None, place, reason)
-    return Fact(name, NONE, ", ".join(environment(context).entries) or environment(context).python.prefix)
+    return Fact(name, NONE, enumerated(environment(context).entries) or environment(context).python.prefix)

@@ -13,7 +13,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, host_error_text
 from envtune.job.interpreter import python_at, unresolved_text
 from envtune.job.target import PythonTarget
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.python.distributions import NONE, interpreter
 from envtune.resources.torch.stack import version_fact
@@ -45,7 +45,7 @@ def torch(context: Context) -> Iterable[Reading]:
     if not others:
         reason = Message("torch is installed neither in {path} nor in any other Python found here", path=job.path)
         raise NotApplicable(reason, source)
-    shown = Message("{line} has no torch; {others} has", line=line, others=", ".join(others))
+    shown = Message("{line} has no torch; {others} has", line=line, others=enumerated(others))
     folder, _, name = others[0].rpartition("/")
     fields = {"directory": folder} if name == "python3" else {}
     yield Reading("python3", False, Evidence(source, line), shown, Literal(" | ".join(others)), fields=fields)

@@ -15,7 +15,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import exists, is_dir
-from envtune.messages import N_, Literal, Message
+from envtune.messages import N_, Message, clauses, enumerated
 from envtune.model import Evidence, Reading, Source
 from envtune.ranges import checked_int
 from envtune.resources.python.distributions import NONE, absent, environment, locate
@@ -171,7 +171,7 @@ def apex(context: Context) -> Iterable[Reading]:
     if directory is None:
         _refuse_without_need(context, torch)
         shown = Message("no apex, and torch has no built-in mixed precision")
-        yield Reading("apex", False, Evidence(", ".join(environment(context).entries)), shown, expected)
+        yield Reading("apex", False, Evidence(enumerated(environment(context).entries)), shown, expected)
         return
     names, path = fused_names(context, "apex")
     adapted = "NpuFusedSGD" in names or exists(context.host, f"{directory}/optimizers/npu_fused_sgd.py")
@@ -220,7 +220,12 @@ def fused_optimisers(context: Context) -> Iterable[Reading]:
         raise incomplete_plugin(f"{plugin}/optim")
     listed = "; ".join(f"{package}: {', '.join(classes)}" for package, (classes, _) in by_package.items() if classes)
     paths = [path for _, path in by_package.values() if path] or [torch]
-    shown = Literal(listed) if listed else Message("none")
+    parts = [
+        Message("{subject}: {found}", subject=package, found=enumerated(classes))
+        for package, (classes, _) in by_package.items()
+        if classes
+    ]
+    shown = clauses(parts) if parts else Message("none")
     yield Reading("optimisers", names, Evidence(paths[0], "\n".join([*paths, listed])), shown)
 
 
