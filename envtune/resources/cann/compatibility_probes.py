@@ -32,7 +32,7 @@ from envtune.resources.python.distributions import requirements
 
 @probe("cann.torch_compatibility", formerly="compat_probes.torch")
 def torch(context: Context) -> Iterable[Reading]:
-    """Read the compatibility matrix for torch_npu with CANN, with torch and with Python.
+    """Compatibility of torch_npu with CANN, with torch and with Python, by the matrix.
 
     Source: porting guide 003:3044 for the demand, the row's own source for each verdict.
     """
@@ -78,7 +78,7 @@ def _required_torch(context: Context) -> str:
 
 @probe("cann.driver_compatibility", formerly="compat_probes.driver")
 def driver(context: Context) -> Iterable[Reading]:
-    """Read whether the running driver supports the active CANN.
+    """Driver and active CANN: whether the running driver supports it.
 
     Three voices. The driver's compatible_version list names the CANN's product number (V100R001Cxx), or it refuses it;
     the vendor's tables accept the pair, refuse it (the N of the grid CANN x HDK), or do not list it. What accepts wins

@@ -115,7 +115,7 @@ def running_package(context: Context) -> DriverPackage:
 
 @probe("cann.driver_running")
 def driver_running(context: Context) -> Iterable[Reading]:
-    """Read whether the driver's files match the running driver; an upgrade takes effect at the next boot.
+    """Installed and running driver: whether they match; an upgrade takes effect at the next boot.
 
     Source: driver and firmware upgrade guide of the vendor (restart after the upgrade); `npu-smi info` prints the
     version of the loaded driver.
@@ -189,7 +189,7 @@ def driver_trace(context: Context) -> Optional[str]:
 
 @probe("cann.firmware_match", formerly="driver.firmware_match")
 def firmware_match(context: Context) -> Iterable[Reading]:
-    """Read whether driver and firmware are compatible.
+    """Driver and firmware: whether they are compatible.
 
     Rule: one delivery (equal package_version) or either side accepting the other is a match; both refusing is none; a
     file that is missing or silent leaves it unknown. Sources: porting guide 003:3024-3036 for the demand; key names and

@@ -23,7 +23,7 @@ STUBS = ("/devlib", "/stub")
 
 @probe("cann.driver_library")
 def library_path(context: Context) -> Iterable[Reading]:
-    """Read where the loader finds libascend_hal.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
+    """Loader search for libascend_hal.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
 
     The driver's installer writes its directories to /etc/ld.so.conf.d/ascend_driver_so.conf; a container has neither
     unless both were mounted, and sets LD_LIBRARY_PATH instead.

@@ -40,7 +40,7 @@ class Policy(NamedTuple):
 
 @probe("cpu.governors", formerly="cpufreq.governors")
 def governors(context: Context) -> Iterable[Reading]:
-    """Read the governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
+    """Governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
     return context.cached(_governors)
 
 
@@ -111,7 +111,7 @@ def _remark(name: str, driver: str) -> Optional[Text]:
 
 @probe("cpu.governor_agreement", formerly="cpufreq.agreement")
 def agreement(context: Context) -> Iterable[Reading]:
-    """Read how many governors are in use (1 if all CPUs have the same); the subject is the CPUs that differ.
+    """How many governors are in use (1 if all CPUs have the same); the subject is the CPUs that differ.
 
     Source: inferred from porting guide 003:1355, whose single read cannot show it.
     """
@@ -139,7 +139,7 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
 
 @probe("cpu.available_governors", formerly="cpufreq.available_governors")
 def available_governors(context: Context) -> Iterable[Reading]:
-    """Read the governors that every policy offers. Source: porting guide 003:1359-1387."""
+    """Governors that every policy offers. Source: porting guide 003:1359-1387."""
     for policy in context.cached(policies):
         yield _available_reading(context.host, policy, context.cached(driver_name))
 
@@ -158,7 +158,7 @@ def _available_reading(host: Host, policy: Policy, driver: str) -> Reading:
 
 @probe("cpu.frequency_ceiling", formerly="cpufreq.ceiling", unit="%")
 def ceiling(context: Context) -> Iterable[Reading]:
-    """Read the highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
+    """Highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
 
     With intel_pstate also its own limits: `max_perf_pct` in percent, turbo as 100 (on) or 0 (off).
     Source: inferred from porting guide 003:1327, 1409; files as in the kernel's cpufreq and intel_pstate documents.

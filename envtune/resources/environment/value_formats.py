@@ -81,10 +81,11 @@ def _number_words(form: Mapping[str, Any]) -> Text:
     low, high = form["int"]
     if high is None:
         return Message("a whole number of at least {low}{unit}", low=low, unit=unit)
-    words = Message("a whole number from {low} to {high}{unit}", low=low, high=high, unit=unit)
     if "step" in form:
-        return Message("{number}, a multiple of {step}", number=words, step=form["step"])
-    return words
+        return Message(
+            "a multiple of {step} from {low} to {high}{unit}", step=form["step"], low=low, high=high, unit=unit
+        )
+    return Message("a whole number from {low} to {high}{unit}", low=low, high=high, unit=unit)
 
 
 def _cpu_affinity(value: str) -> Judgement:

@@ -162,7 +162,7 @@ def _no_ports(path: str, text: str) -> Undetermined:
 
 @probe("network.hccl_ports", formerly="ports.hccl")
 def hccl(context: Context) -> Iterable[Reading]:
-    """Read whether HCCL's ports exist, may be assigned by the kernel to other connections, or are in use."""
+    """Ports of HCCL: whether they exist, may be assigned by the kernel to other connections, or are in use."""
     ports = hccl_ports(context)
     if ports.automatic:
         reason = Message("HCCL_HOST_SOCKET_PORT_RANGE=auto: the system picks free ports")
@@ -274,7 +274,7 @@ def owner_text(rows: Iterable[Listener]) -> Text:
 
 @probe("network.master_port", formerly="ports.master_port")
 def master_port(context: Context) -> Iterable[Reading]:
-    """Read whether MASTER_PORT is free, can be bound by an ordinary user, and is not assigned by the kernel."""
+    """MASTER_PORT: whether it is free, can be bound by an ordinary user, and is not assigned by the kernel."""
     variables = context.target.variables()
     text = variables.get("MASTER_PORT")
     if text is None:

@@ -257,7 +257,7 @@ def absent(context: Context, name: str) -> NotApplicable:
 def damage(
     context: Context, *, names: Annotated[Iterable[str], N_("Distributions whose metadata is read as well.")]
 ) -> Iterable[Reading]:
-    """Read for each site directory of the job's Python what is broken; the metadata of `names` is read as well."""
+    """Damage in each site directory of the job's Python; the metadata of `names` is read as well."""
     known = environment(context)
     yield from (
         Reading(
