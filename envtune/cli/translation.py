@@ -103,7 +103,7 @@ def _extra(text: str) -> str:
 
 
 def _paragraphs(text: str, width: int, margin: str) -> Iterator[str]:
-    """Yield the lines of a help text, broken by columns; those of a paragraph that begins with \\b stay as they are."""
+    """Yield the lines of a help text, broken by columns; those of a marked paragraph stay as they are."""
     for number, part in enumerate(text.split("\n\n")):
         kept = part.startswith("\b\n")
         lines = part[2:].split("\n") if kept else indent(_joined(part), width, margin, margin)

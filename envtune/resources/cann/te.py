@@ -140,7 +140,7 @@ def _compared(
         )
         return Reading(name, None, Evidence(record, str(error)), None, expected, reason=reason)
     text = "\n".join([f"{record}: {digest}", *(f"{path}: {shipped}" for path, shipped in digests.items())])
-    evidence = Evidence(f"{record}, {references[0]}", text)
+    evidence = Evidence(enumerated((record, references[0])), text)
     if digest in digests.values():
         shown = Message("{version}, the same content", version=copy.version)
         return Reading(name, True, evidence, shown, expected)
