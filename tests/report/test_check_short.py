@@ -19,7 +19,7 @@ from envtune.report.layout import display_width
 from envtune.report.problems import problems, statements
 
 TROUBLED = "910b-openeuler2203-troubled"
-HEAD = {"en": "NOT READY  node18: 13 problems (1 critical, 1 high, 9 medium, 2 low)", "zh": "未就绪  node18：13 个问题"}
+HEAD = {"en": "NOT READY  node18: 9 problems (1 critical, 1 high, 9 medium, 2 low)", "zh": "未就绪  node18：9 个问题"}
 
 
 def screen_lines(page: str, width: int) -> int:

@@ -192,7 +192,7 @@ def _place(candidate: Candidate) -> Text:
         len(others),
         place=place,
         times=count,
-        lines=", ".join(map(str, others[:MAX_OTHERS])) + (", …" if len(others) > MAX_OTHERS else ""),
+        lines=enumerated([*map(str, others[:MAX_OTHERS]), *(["…"] if len(others) > MAX_OTHERS else [])]),
     )
 
 
@@ -224,12 +224,12 @@ def who_waited(candidate: Candidate) -> Optional[Text]:
     return listed(
         Message("rank {ranks} on {host}", ranks=ranges(ranks), host=printable(host))
         if host
-        else f"rank {ranges(ranks)}"
+        else Message("rank {ranks}", ranks=ranges(ranks))
         for host, ranks in by_host.items()
     )
 
 
-def ranges(numbers: Iterable[int]) -> str:
+def ranges(numbers: Iterable[int]) -> Text:
     """Return 0, 1, 2, 5 as `0-2, 5`."""
     groups: list[list[int]] = []
     for number in sorted(set(numbers)):
@@ -237,7 +237,7 @@ def ranges(numbers: Iterable[int]) -> str:
             groups[-1].append(number)
         else:
             groups.append([number])
-    return ", ".join(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)
+    return enumerated(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)
 
 
 # ---------------------------------------------------------------------- the host
