@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional
 
@@ -57,7 +58,7 @@ def command(
     profile: Optional[str] = options.PROFILE,
 ) -> None:
     from envtune.cli.policy.loading import load_with_policy
-    from envtune.errors import UsageError
+    from envtune.errors import UsageError, missing_text
     from envtune.host import LocalHost
     from envtune.scan.check import Rules, fitting
     from envtune.scan.job_host import UnreadHost
@@ -71,6 +72,9 @@ def command(
     checks = fitting(loaded.select(select, ignore, tag, options.severity_named(severity)))
     if not checks:
         raise UsageError(Message("none of the selected checks is about the variables of a job"))
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UsageError(Message("{path}: {reason}", path=path, reason=missing_text()))
     host, rules = LocalHost(), Rules(checks, loaded.catalogue.expectations, UnreadHost())
     report = scan(host, paths, rules, [check.id for check in loaded.catalogue.checks])
     report = report._replace(policy=loaded.shown)

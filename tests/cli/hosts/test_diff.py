@@ -100,3 +100,11 @@ def test_the_policy_in_use_selects_and_is_named(hosts: Path, tmp_path: Path) -> 
     assert f"Policy:{policy}" in "".join(done.stdout.split()) and "CPU001" not in done.stdout
     found = json.loads(run("diff", *pair, "--policy", str(policy), "--format", "json").stdout)
     assert found["policy"] == {"file": str(policy), "profile": ""} and conforms(found, SCHEMA) == []
+
+
+def test_packages_of_one_host_only_are_listed_with_its_name(tmp_path: Path) -> None:
+    fleet.write(
+        tmp_path, {"node2": fleet.twin(NODE, "node2", 0, 2), "node9": fleet.twin("910a-centos76-nnae202", "node9", 0, 9)}
+    )
+    said = diff(tmp_path / "node2.json", tmp_path / "node9.json").stdout
+    assert "  - packages only on node2: " in said and "only here" not in said
