@@ -377,6 +377,7 @@ class Fixes(NamedTuple):
 
     checks: Optional[tuple[str, ...]]  # None: nobody asked
     refused: Mapping[str, Text] = {}
+    elsewhere: tuple[str, ...] = ()  # checks whose fix can be planned on the host itself, or as root
 
 
 class Report(NamedTuple):

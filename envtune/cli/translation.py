@@ -99,7 +99,7 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
 
 def _extra(text: str) -> str:
     """Return the help of an option with what typer adds in brackets in the punctuation of Chinese."""
-    return re.sub(r"\[[^\[\]]*\]$", lambda found: found[0].replace("; ", "；"), text)
+    return re.sub(r"\[[^\[\]]*\]$", lambda found: found[0].replace("; ", Message("; ").to("zh")), text)
 
 
 def _paragraphs(text: str, width: int, margin: str) -> Iterator[str]:

@@ -65,7 +65,10 @@ class ConfirmingHost:
         if self._find_fixes is None:
             return None
         failed = [finding for finding in findings if finding.outcome is Outcome.FAIL]
-        return bool(failed and self._find_fixes(self._context, failed).checks)
+        if not failed:
+            return False
+        fixes = self._find_fixes(self._context, failed)
+        return bool(fixes.checks or fixes.elsewhere)
 
     def holds(self, when: Mapping[str, Any]) -> Optional[tuple[Fact, ...]]:
         """Return the facts that `when` is about, None where it does not hold or one of them is unknown."""

@@ -6,7 +6,7 @@ import re
 from fnmatch import translate
 from typing import Any, Callable, Container, Iterator, Mapping, NamedTuple, Optional, Protocol, Sequence
 
-from envtune.diagnose.named import is_about_another
+from envtune.audit.about import is_about_another
 from envtune.model import Criterion, Fact, FaqEntry, Finding, Outcome
 from envtune.ranges import single_subjects
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING, List, Optional, Sequence
 
 import typer
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 HELP = N_(
     """Check what launch files set for a job.
 
-It reads shell scripts, Slurm scripts, Dockerfiles and Kubernetes or Volcano jobs without running them, and applies the
-checks of environment variables to each job that they start. This host is not looked at: the result is the same
-everywhere. A comment accepts a finding: # envtune: ignore ENV003 -- reason. Examples:
+Reads shell scripts, Slurm scripts, Dockerfiles and Kubernetes or Volcano jobs without running them, and checks the
+environment variables of each job that they start. The host is not read, so the result is the same everywhere. To accept
+a finding, add a comment: # envtune: ignore ENV003 -- reason. Examples:
 
 \b
   envtune scan train.sh                  one script, and what it sources
@@ -58,7 +58,7 @@ def command(
     profile: Optional[str] = options.PROFILE,
 ) -> None:
     from envtune.cli.policy.loading import load_with_policy
-    from envtune.errors import UsageError, missing_text
+    from envtune.errors import UsageError
     from envtune.host import LocalHost
     from envtune.scan.check import Rules, fitting
     from envtune.scan.job_host import UnreadHost
@@ -72,9 +72,7 @@ def command(
     checks = fitting(loaded.select(select, ignore, tag, options.severity_named(severity)))
     if not checks:
         raise UsageError(Message("none of the selected checks is about the variables of a job"))
-    for path in paths:
-        if not os.path.lexists(path):
-            raise UsageError(Message("{path}: {reason}", path=path, reason=missing_text()))
+    _require(paths)
     host, rules = LocalHost(), Rules(checks, loaded.catalogue.expectations, UnreadHost())
     report = scan(host, paths, rules, [check.id for check in loaded.catalogue.checks])
     report = report._replace(policy=loaded.shown)
@@ -83,6 +81,15 @@ def command(
     status = exit_code(report, threshold)
     done = options.write(wanted, lambda output: _render(report, fixed, fix, output, lang, threshold, status), lang)
     options.exit_now(status if done else options.USAGE)
+
+
+def _require(paths: Sequence[str]) -> None:
+    """Raise UsageError for a path that does not exist."""
+    from envtune.errors import UsageError, missing_text
+
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UsageError(Message("{path}: {reason}", path=path, reason=missing_text()))
 
 
 def _render(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from envtune.audit.about import is_about_another
 from envtune.catalog import load
-from envtune.diagnose.named import is_about_another
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, judge
 from envtune.messages import Literal
 from envtune.model import Criterion, Evidence, Finding, Outcome, Severity

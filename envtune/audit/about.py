@@ -31,11 +31,11 @@ class _Kind(NamedTuple):
 def is_about_another(finding: Finding, named: Mapping[str, str], numbers_devices: bool) -> bool:
     """Return whether a finding is about another thing than the log names. `named` is what the signatures captured."""
     for kind in _KINDS:
-        told = named.get(kind.group, "").strip()
-        if not told or (kind.group == "device" and not numbers_devices):
+        wanted = named.get(kind.group, "").strip()
+        if not wanted or (kind.group == "device" and not numbers_devices):
             continue
         found = tuple(kind.of(finding))
-        if found and not any(kind.same(told, one) for one in found):
+        if found and not any(kind.same(wanted, one) for one in found):
             return True
     return False
 
@@ -57,9 +57,9 @@ def _ports(finding: Finding) -> Iterator[str]:
         yield f"{leading[1]}-{leading[1]}"
 
 
-def _in_range(told: str, span: str) -> bool:
+def _in_range(wanted: str, span: str) -> bool:
     first, _, last = span.partition("-")
-    number = decimal(told)
+    number = decimal(wanted)
     return number is None or int(first) <= number <= int(last)
 
 
@@ -81,11 +81,11 @@ def _paths(finding: Finding) -> Iterator[str]:
     yield from _PATH.findall(finding.subject)
 
 
-def _on_one_path(told: str, path: str) -> bool:
+def _on_one_path(wanted: str, path: str) -> bool:
     """Return whether one is the other or below it."""
-    if not told.startswith("/"):
+    if not wanted.startswith("/"):
         return True
-    one, other = (text.rstrip("/") + "/" for text in (told, path))
+    one, other = (text.rstrip("/") + "/" for text in (wanted, path))
     return one.startswith(other) or other.startswith(one)
 
 
@@ -96,9 +96,9 @@ def _value(finding: Finding) -> Iterator[str]:
         yield value
 
 
-def _is_part(told: str, value: str) -> bool:
+def _is_part(wanted: str, value: str) -> bool:
     """Return whether it is the value, or one of its parts: `bond9` of `=bond9`."""
-    return re.search(rf"(?<![\w.-]){re.escape(told)}(?![\w.-])", value) is not None
+    return re.search(rf"(?<![\w.-]){re.escape(wanted)}(?![\w.-])", value) is not None
 
 
 _KINDS = (
