@@ -84,12 +84,11 @@ def command(
 
 
 def _require(paths: Sequence[str]) -> None:
-    """Raise UsageError for a path that does not exist."""
+    """Raise UsageError where none of the paths exists; one beside others is a problem of the report."""
     from envtune.errors import UsageError, missing_text
 
-    for path in paths:
-        if not os.path.lexists(path):
-            raise UsageError(Message("{path}: {reason}", path=path, reason=missing_text()))
+    if not any(map(os.path.lexists, paths)):
+        raise UsageError(Message("{path}: {reason}", path=paths[0], reason=missing_text()))
 
 
 def _render(
