@@ -10,7 +10,7 @@ may say how such a value is worded (with its unit, say), never which one it is (
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from envtune.messages import N_, Literal, Message, Text, alternatives, clauses
 from envtune.model import Expectation, Reading
@@ -90,7 +90,7 @@ def _pattern_text(pattern: str) -> Text:
 
 def in_unit(unit: str) -> Callable[[Any], str]:
     """Return what writes a value of an expectation with its unit; without one, as it is."""
-    return (lambda value: f"{value_text(value)} {unit}") if unit else value_text
+    return (lambda value: value_text(value) + (unit if unit == "%" else f" {unit}")) if unit else value_text
 
 
 def matchers(expect: Expectation) -> Expectation:
@@ -119,10 +119,10 @@ def misses(expect: Expectation, readings: Sequence[Reading]) -> tuple[Reading, .
     return tuple(r for r in readings if not matches(inner, r.value))
 
 
-def expected_value(reading: Reading, expect: Expectation) -> Text:
-    """Return what to show as expected for one reading."""
+def expected_value(reading: Reading, expect: Expectation, stated: Optional[Text] = None) -> Text:
+    """Return what to show as expected for one reading; `stated` are the words of the check, if it has any."""
     words = reading.expected(expect) if callable(reading.expected) else reading.expected
-    return words or describe(expect)
+    return words or stated or describe(expect)
 
 
 def actual_value(reading: Reading) -> Text:

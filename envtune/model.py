@@ -152,6 +152,7 @@ class Check(NamedTuple):
     impact: str = "degrades"  # on a job: stops | degrades (slower, or other results) | none
     note: bool = False  # what it finds is worth knowing and no problem
     covers: tuple[Covered, ...] = ()
+    expected: Optional[Text] = None  # the expectation in words, where its values are the probe's own (true, match)
 
     @property
     def family(self) -> str:
@@ -187,7 +188,7 @@ class Criterion(NamedTuple):
 
     `subject` (with `*`) and `actual` (a regular expression for the English text) pick findings of `check`; both may
     name groups of the signatures in braces. `when` are facts that must hold; without a check they speak for themselves.
-    `outcome` is that of the finding: fail or pass.
+    `outcome` is that of the finding: fail or pass. `found` says in words what `actual` picks.
     """
 
     check: str = ""
@@ -195,6 +196,7 @@ class Criterion(NamedTuple):
     actual: str = ""
     when: Mapping[str, Any] = {}
     outcome: str = "fail"
+    found: Optional[Text] = None
 
 
 class FaqEntry(NamedTuple):
@@ -375,6 +377,7 @@ class Fixes(NamedTuple):
 
     checks: Optional[tuple[str, ...]]  # None: nobody asked
     refused: Mapping[str, Text] = {}
+    elsewhere: tuple[str, ...] = ()  # checks whose fix can be planned on the host itself, or as root
 
 
 class Report(NamedTuple):

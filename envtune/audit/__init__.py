@@ -327,7 +327,7 @@ def _groups(check: Check, readings: Sequence[Reading]) -> list[list[Reading]]:
     """Return readings that differ in nothing but their subject, together."""
     groups: dict[tuple[str, str], list[Reading]] = {}
     for reading in readings:
-        expected = expect.expected_value(reading, check.expect)
+        expected = expect.expected_value(reading, check.expect, check.expected)
         groups.setdefault((expect.actual_value(reading).en, expected.en), []).append(reading)
     return list(groups.values())
 
@@ -351,7 +351,7 @@ def _finding(
         severity,
         join_subjects([r.subject for r in group]),
         expect.actual_value(first) if first.reason is None else first.shown,
-        expect.expected_value(first, check.expect),
+        expect.expected_value(first, check.expect, check.expected),
         first.reason,
         Evidence(first.evidence.source, _cut(first.evidence.text)),
         first.needs_privilege,
@@ -367,7 +367,8 @@ def _single(
     evidence: Evidence,
     needs_privilege: bool = False,
 ) -> Finding:
-    return Finding(check, outcome, severity, "", None, expect.describe(check.expect), reason, evidence, needs_privilege)
+    expected = check.expected or expect.describe(check.expect)
+    return Finding(check, outcome, severity, "", None, expected, reason, evidence, needs_privilege)
 
 
 def _cut(text: str) -> str:

@@ -66,6 +66,7 @@ def check_from(data: Row) -> Check:
         impact=data.get("impact", "degrades"),
         note=data.get("note", False),
         covers=tuple(Covered(**row) for row in data.get("covers", ())),
+        expected=_optional(data.get("expected")),
     )
 
 
@@ -161,7 +162,7 @@ def _criteria(data: Row, effect: str) -> tuple[Criterion, ...]:
     rows = [{"outcome": usual, **row} for row in data.get(effect, ())]
     if effect == "favours":
         rows += [{"check": check} for check in data.get("confirm", ())]
-    return tuple(Criterion(**row) for row in rows)
+    return tuple(Criterion(**{**row, "found": _optional(row.get("found"))}) for row in rows)
 
 
 def _signature(row: Row) -> Signature:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Optional, Sequence
 
 from envtune.errors import UsageError
-from envtune.messages import Joined, Message, nearest
+from envtune.messages import Message, alternatives, nearest
 from envtune.model import Check, Severity
 
 
@@ -55,7 +55,7 @@ def unknown(word: str, known: Iterable[str]) -> UsageError:
     near = nearest(word, known)
     if not near:
         return UsageError(Message("unknown id or name '{word}'", word=word))
-    guess = Joined(near, Message(" or "))
+    guess = alternatives(near)
     return UsageError(Message("unknown id or name '{word}'; did you mean {guess}?", word=word, guess=guess))
 
 

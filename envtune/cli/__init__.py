@@ -32,6 +32,7 @@ def main() -> None:
         status = INTERRUPTED
     except Exception as error:
         status = _report_internal_error(error)
+    _stop_waiting()
     sys.exit(status)
 
 
@@ -116,6 +117,14 @@ def _end_running_commands() -> None:
     from envtune.collector.commands import end_running_commands
 
     end_running_commands()
+
+
+def _stop_waiting() -> None:
+    """Remove the line that says what is waited for; its timer would end the interpreter, which drops its handler."""
+    from envtune.report.output import StandardStream
+
+    if StandardStream.before_output is not None:
+        StandardStream.before_output()
 
 
 def _report_internal_error(error: Exception) -> int:

@@ -103,10 +103,11 @@ class LazyGroup(TyperGroup):
         """Import a verb's module and return its command, translated; None when there is no such verb."""
         if cmd_name not in self.verbs:
             return None
+        from envtune.cli.program.examples import fitted
         from envtune.cli.program.parameters import complete_parameters
 
         module = importlib.import_module(f"envtune.cli.{self.verbs[cmd_name]}")
-        text = Message(module.HELP).to(ctx.obj)
+        text = fitted(Message(module.HELP).to(ctx.obj))
         if hasattr(module, "VERBS"):
             return self._group(cmd_name, text, module.VERBS, ctx.obj)
         verb = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

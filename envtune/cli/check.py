@@ -32,8 +32,8 @@ Read-only, no root needed. Checks that need more permissions say so. Examples:
   envtune check --script train.sh       the environment that a launch script sets
   envtune check --pid 4711              a running job
   envtune check --select CPU,NET        two families
-  envtune check --snapshot host.tar.gz  a recorded host
-  envtune check --snapshot *.tar.gz     several recorded hosts, compared (or a directory of them)
+  envtune check host.tar.gz             a recorded host
+  envtune check *.tar.gz                several recorded hosts, compared (or a directory of them)
 
 Exit status: 0 no problems, 1 findings at or above --fail-on, 2 usage error, 3 something could not be checked, or
 nothing was checked.
@@ -54,7 +54,7 @@ VERBOSE = typer.Option(
     0, "--verbose", "-v", count=True, show_default=False, help=N_("Show all details; twice: passed checks as well.")
 )
 SNAPSHOT = typer.Option(None, "--snapshot", help=N_("Check a recorded host (directory, tar.gz, JSON), or several."))
-FURTHER = typer.Argument(None, metavar="[SNAPSHOT]...", help=N_("More recorded hosts, after --snapshot."))
+FURTHER = typer.Argument(None, metavar="[SNAPSHOT]...", help=N_("Recorded hosts to check, as with --snapshot."))
 PROBE = typer.Option(False, "--probe", help=N_("Connect to MASTER_ADDR and the peers, at the job's ports."))
 SCHEMA = typer.Option(
     2, "--schema", min=1, max=2, help=N_("Version of the JSON document (1: supported until the next release).")
@@ -122,7 +122,7 @@ def _single_host(
     from envtune.cli.hosts.several import Answer, Question, check_several
 
     check_several(named, further, Question(*question), Answer(*answer))
-    return named[0] if named else None
+    return next(iter((*(named or ()), *(further or ()))), None)
 
 
 def _names_fixes(wanted: Sequence[Output]) -> bool:

@@ -12,7 +12,10 @@ from envtune.cli import options
 from envtune.messages import N_, Message, enumerated
 
 if TYPE_CHECKING:
+    from envtune.catalog import Catalogue
     from envtune.diagnose.diagnosis import DiagnosisReport
+    from envtune.host import Host
+    from envtune.job.target import TargetOptions
     from envtune.report.output import Output
 
 HELP = N_(
@@ -67,7 +70,6 @@ def command(
 ) -> None:
     from envtune.catalog import load
     from envtune.context.open import open_host
-    from envtune.diagnose import diagnose
     from envtune.job.target import TargetOptions
 
     lang = options.language(lang)
@@ -79,17 +81,34 @@ def command(
     catalogue = load(tuple(catalog or ()))
     if sys.stderr.isatty():
         _show_progress(logs or (), lang)
-    try:
-        result = diagnose(logs or (), host, target, catalogue=catalogue, since=since, until=until, check=check)
-    except OSError as error:
-        options.print_error(_unreadable(error), lang)
-        raise typer.Exit(UNREADABLE) from None
+    result = _diagnosed(logs or (), host, target, catalogue, (since, until), check, lang)
     result = with_catalogs(result, catalog or ())
     _print_looked(result, lang)
     for path, reason in result.unreadable:
         options.print_error(Message("{path}: {reason}", path=path, reason=reason), lang)
     done = options.write(wanted, lambda output: _render(result, output, lang, schema), lang)
     raise typer.Exit(_status(result) if done else options.USAGE)
+
+
+def _diagnosed(
+    logs: Sequence[str],
+    host: Optional[Host],
+    target: TargetOptions,
+    catalogue: Catalogue,
+    window: tuple[Optional[str], Optional[str]],
+    check: bool,
+    lang: str,
+) -> DiagnosisReport:
+    """Return the diagnosis; ends the program where standard input cannot be read."""
+    from envtune.cli.check import find_fixes
+    from envtune.diagnose import diagnose
+
+    (since, until), plan = window, find_fixes(catalogue)
+    try:
+        return diagnose(logs, host, target, catalogue=catalogue, since=since, until=until, check=check, find_fixes=plan)
+    except OSError as error:
+        options.print_error(_unreadable(error), lang)
+        raise typer.Exit(UNREADABLE) from None
 
 
 def with_catalogs(result: DiagnosisReport, catalogs: Sequence[Path]) -> DiagnosisReport:

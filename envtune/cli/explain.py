@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 HELP = N_(
     """Explain a check, error or playbook.
 
-What a check reads, why it matters and how to fix it; what an error means; what a playbook does; what a probe or a
-step of a playbook takes. Examples:
+What a check reads, why it matters and how to fix it; what an error means; what a playbook does; which arguments a
+probe or playbook step takes. Examples:
 
 \b
   envtune explain CPU001                       a check, by id

@@ -11,7 +11,7 @@ import typer
 
 from envtune.cli import options
 from envtune.cli.options import is_interactive
-from envtune.messages import N_, Literal, Message, Text, listed, plural
+from envtune.messages import N_, Literal, Message, Text, enumerated, listed, plural
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
@@ -359,7 +359,7 @@ class Dialogue:
             named = [word for word in answer.upper().replace(",", " ").split() if word]
             if all(word in ids for word in named):
                 return named
-            self._say(Message("answer y, n, or ids: {ids}", ids=", ".join(ids)))
+            self._say(Message("answer y, n, or ids: {ids}", ids=enumerated(ids)))
 
     def _confirm(self, question: Text, changes: Sequence[Change]) -> bool:
         self._show_table(changes)

@@ -16,7 +16,7 @@ from envtune.executor.history import RecordedRun, interrupted_runs, recorded_run
 from envtune.executor.state import state_directory
 from envtune.fix.executor_messages import error_message, result_message
 from envtune.fix.outcome import END_STATES
-from envtune.messages import N_, Joined, Message, Text, in_context, plural
+from envtune.messages import N_, Joined, Message, Text, enumerated, in_context, plural
 
 HELP = N_(
     """List fix runs on this host.
@@ -247,5 +247,5 @@ def _lines(run: RecordedRun, lang: str) -> Iterator[str]:
         fields = {"time": run.last_undo.get("time", ""), "user": _caller_words(run.last_undo) or "?"}
         yield "  " + printable(Message("undone: {time}, {user}", **fields).to(lang))
     if run.damaged:
-        lines = ", ".join(str(number) for number in run.damaged)
+        lines = enumerated(str(number) for number in run.damaged)
         yield "  " + shown(Message("{path}: damaged lines: {lines}", path=run.path, lines=lines), lang)

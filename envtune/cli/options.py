@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn, Optional, S
 import typer
 
 from envtune import commandline
-from envtune.messages import LANGUAGES, N_, Joined, Message, Text
+from envtune.messages import LANGUAGES, N_, Joined, Message, Text, enumerated
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
@@ -77,7 +77,7 @@ def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
 
 def alternatives(words: Sequence[str]) -> Text:
     """Return `a, b or c`."""
-    return Joined((Joined(words[:-1], ", "), words[-1]), Message(" or "))
+    return Joined((enumerated(words[:-1]), words[-1]), Message(" or "))
 
 
 def format_option(help_text: str) -> Any:

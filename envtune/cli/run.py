@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Callable, Iterator, List, Mapping, NoReturn, O
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Joined, Message, Text, in_context
+from envtune.messages import N_, Joined, Message, Text, enumerated, in_context
 
 if TYPE_CHECKING:
     from envtune.context import Context
@@ -205,9 +205,9 @@ def _preflight_lines(found: Preflight) -> Iterator[Text]:
         actual = finding.actual or ""
         yield Message("{check} {title}: {actual}", check=name, title=finding.check.title, actual=actual)
     if found.minor:
-        yield Message("minor findings: {checks} (envtune check)", checks=", ".join(found.minor))
+        yield Message("minor findings: {checks} (envtune check)", checks=enumerated(found.minor))
     if found.unknown:
-        yield Message("could not be checked: {checks} (envtune check)", checks=", ".join(found.unknown))
+        yield Message("could not be checked: {checks} (envtune check)", checks=enumerated(found.unknown))
 
 
 def _explain(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Literal, Message, Text
+from envtune.messages import N_, Literal, Message, Text, enumerated
 
 if TYPE_CHECKING:
     from envtune.job.target import TargetOptions
@@ -108,7 +108,7 @@ def _require_writable(output: Optional[Path], force: bool) -> None:
 
 
 def _summary(path: str, size: int, seconds: float, unread: Sequence[str]) -> Text:
-    shown = ", ".join(unread[:5]) + (f", +{len(unread) - 5}" if len(unread) > 5 else "")
+    shown = enumerated([*unread[:5], *([f"+{len(unread) - 5}"] if len(unread) > 5 else [])])
     rest = Message("; {count} could not be read: {names}", count=len(unread), names=shown) if unread else Literal("")
     return Message(
         "{path}: {size:.1f} KiB in {seconds:.1f} s{rest}", path=path, size=size / 1024, seconds=seconds, rest=rest

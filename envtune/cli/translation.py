@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, Iterable, Mapping, Optional
+from typing import Any, Iterable, Iterator, Mapping, Optional
 
 import typer
 from typer import core
@@ -97,6 +97,25 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
     }
 
 
+def _extra(text: str) -> str:
+    """Return the help of an option with what typer adds in brackets in the punctuation of Chinese."""
+    return re.sub(r"\[[^\[\]]*\]$", lambda found: found[0].replace("; ", Message("; ").to("zh")), text)
+
+
+def _paragraphs(text: str, width: int, margin: str) -> Iterator[str]:
+    """Yield the lines of a help text, broken by columns; those of a marked paragraph stay as they are."""
+    for number, part in enumerate(text.split("\n\n")):
+        kept = part.startswith("\b\n")
+        lines = part[2:].split("\n") if kept else indent(_joined(part), width, margin, margin)
+        yield "\n" * bool(number)
+        yield from (f"{margin if kept else ''}{line}".rstrip() + "\n" for line in lines)
+
+
+def _joined(text: str) -> str:
+    """Return the lines of a paragraph as one; words of Chinese have no blank between them."""
+    return re.sub(r"(?<=[\u3000-\uffef]) (?=[\u3000-\uffef])", "", " ".join(text.split()))
+
+
 @cache
 def _context_class(lang: str) -> type[Any]:
     if lang == "en":
@@ -111,6 +130,9 @@ def _context_class(lang: str) -> type[Any]:
         def write_heading(self, heading: str) -> None:
             self.write(Message("{heading}:", heading=translated(heading, lang)).to(lang) + "\n")
 
+        def write_text(self, text: str) -> None:
+            self.write("".join(_paragraphs(text, self.width, " " * self.current_indent)))
+
         def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
             rows = list(rows)
             column = min(max(display_width(first) for first, _ in rows), col_max) + col_spacing
@@ -120,7 +142,7 @@ def _context_class(lang: str) -> type[Any]:
                 if display_width(first) > column - col_spacing:
                     self.write(f"{margin}{first}\n")
                     start = margin + " " * column
-                lines = indent(translated(second, lang), self.width, start, margin + " " * column)
+                lines = indent(translated(_extra(second), lang), self.width, start, margin + " " * column)
                 self.write("".join(f"{line.rstrip()}\n" for line in lines))
 
     return type("Context", (typer.Context,), {"formatter_class": Formatter})

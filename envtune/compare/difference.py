@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping, Optional, Sequence
 
 from envtune.audit.settings import VARIABLE
+from envtune.audit.subjects import subject_text
 from envtune.compare.facts import fact_names
 from envtune.compare.hosts import HostReport, Value, value, without_own
 from envtune.messages import Message, Text
@@ -132,4 +133,4 @@ def _texts(findings: Iterable[Finding]) -> Iterable[Text]:
         text: Optional[Text] = finding.actual if failed or finding.reason is None else finding.reason
         if text is not None:
             subject = finding.subject
-            yield Message("{subject}: {text}", subject=subject, text=text) if subject else text
+            yield Message("{subject}: {text}", subject=subject_text(subject), text=text) if subject else text

@@ -6,7 +6,7 @@ import shlex
 from functools import cached_property
 from typing import Any, Mapping, Optional, Sequence
 
-from envtune.audit import audit
+from envtune.audit import FindFixes, audit
 from envtune.audit.applicability import excluded
 from envtune.catalog import Catalogue
 from envtune.context import Context
@@ -15,7 +15,7 @@ from envtune.diagnose.past_fixes import PastFix, fixed_checks, mark_fixed
 from envtune.executor.state import state_directory
 from envtune.host import Host, LocalHost
 from envtune.job.target import TargetOptions
-from envtune.model import Fact, Finding
+from envtune.model import Fact, Finding, Outcome
 
 _VISIBLE = ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
 
@@ -24,7 +24,8 @@ class ConfirmingHost:
     """Runs the confirming checks, and knows what `envtune fix` fixed there.
 
     With `check` False only the variables of a job that was named are asked for. `ran_with` are the variables of the
-    job where envtune ran it itself. Raises UsageError when `target` names what is not on the host.
+    job where envtune ran it itself; `find_fixes` plans what would fix a finding. Raises
+    UsageError when `target` names what is not on the host.
     """
 
     def __init__(
@@ -35,11 +36,12 @@ class ConfirmingHost:
         *,
         check: bool = True,
         ran_with: Optional[Mapping[str, str]] = None,
+        find_fixes: Optional[FindFixes] = None,
     ) -> None:
         self.check = check
         self._host = host or LocalHost()
         self._target = resolve_target(self._host, target)
-        self._catalogue, self._ran_with = catalogue, ran_with
+        self._catalogue, self._ran_with, self._find_fixes = catalogue, ran_with, find_fixes
 
     @property
     def name(self) -> str:
@@ -57,6 +59,16 @@ class ConfirmingHost:
         """Return what these checks find now; `fixed` for what a run of envtune fixed."""
         checks = [check for check in self._catalogue.checks if check.id in ids]
         return mark_fixed(audit(checks, self._context), self.past_fixes())
+
+    def fixable(self, findings: Sequence[Finding]) -> Optional[bool]:
+        """Return whether `envtune fix` would change something here about these findings; None where nobody asks it."""
+        if self._find_fixes is None:
+            return None
+        failed = [finding for finding in findings if finding.outcome is Outcome.FAIL]
+        if not failed:
+            return False
+        fixes = self._find_fixes(self._context, failed)
+        return bool(fixes.checks or fixes.elsewhere)
 
     def holds(self, when: Mapping[str, Any]) -> Optional[tuple[Fact, ...]]:
         """Return the facts that `when` is about, None where it does not hold or one of them is unknown."""

@@ -27,7 +27,8 @@ class Diagnosis:
 
     `history` says what the journal adds: fixed (it was so, and a run of `envtune fix` repaired it), before (fixed
     before this log was written, so the cause is another), again (fixed once, and so again), or nothing. `elsewhere`
-    names the host that was not asked because the failure was on another one.
+    names the host that was not asked because the failure was on another one. `fixable`: whether `envtune fix` would
+    change something on the host that was asked; None where that was not asked.
     """
 
     candidate: Candidate
@@ -37,6 +38,7 @@ class Diagnosis:
     history: str = ""
     past_fix: Optional[PastFix] = None
     elsewhere: str = ""
+    fixable: Optional[bool] = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def _asked(candidate: Candidate, host: Optional[ConfirmingHost]) -> Diagnosis:
         return Diagnosis(candidate, NOT_HERE, elsewhere=host.name)
     judged = judge(entry, candidate.groups, tuple(host.findings(entry.checks)), host)
     history, past_fix = _history(candidate, judged, host.past_fixes())
-    return Diagnosis(candidate, *judged, history, past_fix)
+    return Diagnosis(candidate, *judged, history, past_fix, fixable=host.fixable(judged.findings))
 
 
 def _history(

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from typing import Callable, Iterable, Optional, Sequence
 
+from envtune.audit import FindFixes
 from envtune.catalog import Catalogue, load
 from envtune.context.open import UNNAMED
 from envtune.diagnose.code_forms import PATTERNS
@@ -42,6 +43,7 @@ def diagnose(
     since: Optional[str] = None,
     until: Optional[str] = None,
     check: bool = True,
+    find_fixes: Optional[FindFixes] = None,
 ) -> DiagnosisReport:
     """Find the known errors in logs, and check their causes on a host.
 
@@ -54,6 +56,8 @@ def diagnose(
         since: Only lines from this time on, as `2024-03-28 10:25` or `2024-03-28 10:25:48`.
         until: Only lines up to this time.
         check: Whether to run the confirming checks at all.
+        find_fixes: What plans the fixes of findings, so that `envtune fix` is named only where it would change
+            something; None names it wherever a check is about the cause.
 
     Returns:
         The diagnoses, the likeliest first, with the lines that prove them and what the host says to each.
@@ -71,7 +75,7 @@ def diagnose(
     if "-" in logs and sys.stdin is None:
         raise OSError(0, "standard input is closed", "-")
     catalogue = catalogue or load()
-    confirming = ConfirmingHost(host, target, catalogue, check=check)
+    confirming = ConfirmingHost(host, target, catalogue, check=check, find_fixes=find_fixes)
     window = time_window(since, until)
     if logs:
         return diagnose_files(logs, find_logs(logs), catalogue.faq, window, confirming, catalogue)

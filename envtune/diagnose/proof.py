@@ -6,6 +6,7 @@ import re
 from fnmatch import translate
 from typing import Any, Callable, Container, Iterator, Mapping, NamedTuple, Optional, Protocol, Sequence
 
+from envtune.audit.about import is_about_another
 from envtune.model import Criterion, Fact, FaqEntry, Finding, Outcome
 from envtune.ranges import single_subjects
 
@@ -47,15 +48,21 @@ class Judgement(NamedTuple):
 def judge(entry: FaqEntry, groups: Mapping[str, str], findings: Sequence[Finding], host: Host) -> Judgement:
     """Return what the findings of the entry's checks say to it. `groups` is what its signatures captured."""
     named = {name: value for name, value in groups.items() if value}
+    everything, findings = findings, _about(findings, named, host)
     found = tuple(_grounds(entry, named, findings, host))
     if _undecided(findings, {criterion.check for criterion in entry.proves}):
         found = tuple(ground for ground in found if ground.effect != "rules_out")
     for effect, verdict in (("proves", PROVED), ("rules_out", RULED_OUT), ("favours", LIKELY)):
         deciding = [ground for ground in found if ground.effect == effect]
         if deciding:
-            return Judgement(verdict, _each_once(deciding), tuple(findings))
-    complete = bool(findings) and not _undecided(findings, entry.checks)
-    return Judgement(NOT_HERE if complete else UNCHECKED, (), tuple(findings))
+            return Judgement(verdict, _each_once(deciding), tuple(everything))
+    complete = bool(everything) and not _undecided(everything, entry.checks)
+    return Judgement(NOT_HERE if complete else UNCHECKED, (), tuple(everything))
+
+
+def _about(findings: Sequence[Finding], named: Mapping[str, str], host: Host) -> Sequence[Finding]:
+    """Return the findings without those about another device, port, process or other thing than the log names."""
+    return tuple(one for one in findings if not is_about_another(one, named, host.numbers_devices))
 
 
 def _undecided(findings: Sequence[Finding], checks: Container[str]) -> bool:

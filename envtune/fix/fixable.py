@@ -13,7 +13,7 @@ from envtune.model import Finding, Fixes, Playbook
 def find_fixes(playbooks: Iterable[Playbook], context: Context, findings: Sequence[Finding]) -> Fixes:
     """Return the checks that a plan has a change for, and why it has none for others that a playbook is about.
 
-    What a person has to do is no change. What can be planned on the host itself, or as root, is in neither.
+    What a person has to do is no change. What can be planned on the host itself, or as root, is in `elsewhere` only.
     """
     plan = make_plan([finding for finding in findings if not finding.check.note], playbooks, context)
     planned = dict.fromkeys(check for change in plan.changes for check in fixed_checks(change))
@@ -24,4 +24,5 @@ def find_fixes(playbooks: Iterable[Playbook], context: Context, findings: Sequen
             refused.setdefault(skipped.finding, skipped.reason)
     changes = (change for change in plan.changes if change.safety != "manual")
     done = tuple(dict.fromkeys(check for change in changes for check in fixed_checks(change)))
-    return Fixes(done, refused)
+    elsewhere = (skipped.finding for skipped in plan.skipped if skipped.elsewhere)
+    return Fixes(done, refused, tuple(dict.fromkeys(elsewhere)))

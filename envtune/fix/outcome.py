@@ -7,7 +7,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
 from envtune.fix.consent import Withheld
 from envtune.fix.executor_messages import result_message
 from envtune.fix.plan import fixed_checks
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, enumerated
 from envtune.model import Change, Finding, Outcome, Severity
 
 
@@ -137,7 +137,7 @@ class _Judge:
             return JudgedFinding(finding)
         reason = Message(
             "{made} was made and the check still fails; `envtune undo {run}` undoes it",
-            made=", ".join(change.id for change in concerned),
+            made=enumerated(change.id for change in concerned),
             run=self._result.run,
         )
         return JudgedFinding(finding._replace(outcome=Outcome.ERROR, reason=reason), "still-failing")

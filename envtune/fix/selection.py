@@ -8,7 +8,7 @@ from typing import Iterator, Sequence
 from envtune.catalog import Catalogue, select
 from envtune.errors import PlanError, UsageError
 from envtune.fix.plan import Plan, fixed_checks
-from envtune.messages import Joined, Message, Text
+from envtune.messages import Joined, Message, Text, enumerated
 from envtune.model import Check, Severity
 
 
@@ -70,7 +70,7 @@ def _refuse_run(entry: str, catalogue: Catalogue) -> None:
             variables = Message(
                 "--faq {entry}: the job needs other values of {variables}; the log shows which: envtune diagnose LOG",
                 entry=entry,
-                variables=", ".join(known.settings),
+                variables=enumerated(known.settings),
             )
             raise UsageError(variables)
 

@@ -6,7 +6,7 @@ import re
 from typing import Any, Iterable, Optional, Sequence
 
 from envtune.errors import UsageError
-from envtune.messages import Message, nearest
+from envtune.messages import Message, enumerated, nearest
 
 MOST_HOSTS = 100_000
 # No first `-`: ssh would take it for an option.
@@ -51,7 +51,7 @@ def inventory_hosts(text: str, group: Optional[str] = None) -> tuple[str, ...]:
     groups = _yaml_groups(text) if _is_yaml(text) else _ini_groups(text)
     if group is not None and group not in groups:
         near = nearest(group, tuple(groups))
-        known = ", ".join(near or tuple(groups)[:5])
+        known = enumerated(near or tuple(groups)[:5])
         raise UsageError(Message("the inventory has no group {group}; it has {groups}", group=group, groups=known))
     found = groups[group] if group is not None else [host for hosts in groups.values() for host in hosts]
     return tuple(dict.fromkeys(found))

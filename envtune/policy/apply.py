@@ -20,9 +20,9 @@ def apply_policy(policy: Policy, catalogue: Catalogue) -> Catalogue:
 def _changed(check: Check, policy: Policy) -> Check:
     for layer in policy.layers:
         if check.id in layer.expect:
-            check = check._replace(expect=layer.expect[check.id])
+            check = check._replace(expect=layer.expect[check.id], expected=None)
         if check.id in layer.thresholds:
-            check = check._replace(expect=_with_bound(check.expect, layer.thresholds[check.id]))
+            check = check._replace(expect=_with_bound(check.expect, layer.thresholds[check.id]), expected=None)
         if check.id in layer.severities:
             check = check._replace(severity=Severity(layer.severities[check.id]), severity_by=())
     return check._replace(waivers=tuple(waiver for waiver in policy.waivers if waiver.check == check.id))

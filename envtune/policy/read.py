@@ -6,7 +6,7 @@ from typing import Any, Mapping, Optional, Sequence
 
 from envtune.catalog.yaml import Diagnostics, read_yaml
 from envtune.errors import PolicyError, UsageError
-from envtune.messages import Joined, Message, enumerated, nearest
+from envtune.messages import Message, alternatives, enumerated, nearest
 from envtune.model import Check, Expectation, Waiver
 from envtune.policy.forms import policy_form
 from envtune.policy.golden import CHECK as GOLDEN
@@ -76,7 +76,7 @@ def _profile(name: str, profiles: Mapping[str, Any], file: str) -> Mapping[str, 
     near = nearest(name, profiles)
     message = Message("--profile {name}: {file} has no such profile", name=name, file=file)
     if near:
-        guess = Joined(near, Message(" or "))
+        guess = alternatives(near)
         message = Message("{message}; did you mean {guess}?", message=message, guess=guess)
     elif profiles:
         message = Message("{message}; known: {names}", message=message, names=enumerated(list(profiles)))

@@ -56,7 +56,7 @@ def notes_on_missing(missing: Missing) -> Iterator[Text]:
     """Yield which ranks are missing."""
     if not missing.ranks:
         return
-    ranks = ", ".join([*missing.ranks[:_SHOWN], "..."] if len(missing.ranks) > _SHOWN else missing.ranks)
+    ranks = enumerated([*missing.ranks[:_SHOWN], "..."] if len(missing.ranks) > _SHOWN else missing.ranks)
     if missing.size:
         yield Message(
             "The job has {size} ranks; missing ranks: {ranks}. Whether one of them is slow is unknown.",

@@ -116,7 +116,7 @@ class _Page:
         for line in self._lines(said):
             yield self.paint(line, "bold", colour)
         if verdict(self.report.findings, self.report.facts) is Verdict.NO_NPU:
-            text = Message("Only general checks were run: {problems}", problems=problems_text(self.counts))
+            text = Message("Only general checks were run: {problems}", problems=problems_text(self.report.findings))
             yield from self._lines(text)
         yield from self._lines(listed(host_texts(self.report)))
 
@@ -180,7 +180,7 @@ class _Page:
                 text = Message("{actual} (expected {expected})", actual=text, expected=printable(row.expected))
             begun = _beginning(row)
             if begun is not None:
-                text = Joined((printable(begun), text), "")
+                text = Joined((enumerated(printable(begun).split(", ")), text), "")
             elif not self._is_named(row, title, len(rows) == 1):
                 text = Message("{subject}: {found}", subject=_few(row.subject), found=text)
             parts.append(text)
@@ -254,7 +254,7 @@ class _Page:
         yield from (" " * self.indent + row for row in rows[1:])
 
     def tail(self) -> Iterator[str]:
-        done = sum(1 for problem in self.found for id_ in problem.ids if id_ in (self.report.fixable or ()))
+        done = sum(1 for problem in self.found if fixable(problem, self.report))
         if done:
             yield from self._lines(self._fixable(done))
         parts = [
@@ -269,18 +269,18 @@ class _Page:
     def _fixable(self, done: int) -> Text:
         """Return what `envtune fix` can do; about a recorded host it can show the changes only."""
         fix = printable(with_catalogs("envtune fix", self.report.catalogs))
-        count, problems = done, self.counts.problems
+        count, all_ = done, len(self.found)
         if not self.report.snapshot:
             return Message(
                 "* {count} of {all}: {fix} shows the changes, {fix} --apply makes them",
                 count=count,
-                all=problems,
+                all=all_,
                 fix=fix,
             )
         return Message(
             "* {count} of {all}: {fix} --snapshot shows the changes, fix --apply on the host makes them",
             count=count,
-            all=problems,
+            all=all_,
             fix=fix.partition(" ")[2],
         )
 
@@ -298,9 +298,9 @@ def _also(ids: Sequence[str]) -> Text:
     """Return what names the checks after the first one."""
     if len(ids) < 2:
         return Literal("")
-    named = ", ".join(ids[1:])
+    named = enumerated(ids[1:])
     if len(ids) > MAX_IDS + 1:
-        more = Message("{names} and {count} more", names=", ".join(ids[1:MAX_IDS]), count=len(ids) - MAX_IDS)
+        more = Message("{names} and {count} more", names=enumerated(ids[1:MAX_IDS]), count=len(ids) - MAX_IDS)
         return Message(" (also {checks})", checks=more)
     return Message(" (also {checks})", checks=named)
 

@@ -7,7 +7,7 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence, Union
 from envtune.audit.subjects import subject_text
 from envtune.audit.verdict import count_checks
 from envtune.catalog.families import family_title
-from envtune.messages import Literal, Message, Text, listed
+from envtune.messages import Literal, Message, Text, enumerated, listed
 from envtune.model import Finding, Outcome, Report, Severity, Source
 from envtune.report.formats.labels import LABELS
 from envtune.report.host_texts import header_texts
@@ -82,7 +82,7 @@ class _Renderer:
         yield from title[1:]
         yield from self._values(group)
         shown = group[:MAX_SUBJECTS]
-        yield from self._row("where", ", ".join(dict.fromkeys(self._source(f) for f in shown)))
+        yield from self._row("where", self._to(enumerated(dict.fromkeys(self._source(f) for f in shown))))
         yield from self._row("why", self._to(check.why))
         yield from self._row("do", self._to(check.remedy))
         yield from self._commands(shown)
@@ -135,7 +135,7 @@ class _Renderer:
             return
         yield self._heading("unknown")
         for reason, group in reasons.items():
-            names = ", ".join(dict.fromkeys(self._subject_id(f) for f in group))
+            names = self._to(enumerated(dict.fromkeys(self._subject_id(f) for f in group)))
             yield from indent(reason, self.width, "  ? ", "    ")
             yield from indent(names, self.width, "    ", "    ")
         yield ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence
 
-from envtune.messages import Literal, Message, Text, in_context
+from envtune.messages import Literal, Message, Text, enumerated, in_context
 from envtune.ranges import join_subjects
 from envtune.report.layout import Paint, clip, display_width, indent, pad, printable, wrap
 from envtune.report.redaction import redacted
@@ -67,7 +67,7 @@ def _owners(row: NpuRow, lang: str) -> str:
     if row.processes is None:
         return UNKNOWN
     names = [_owner(process, lang) for process in row.processes]
-    return ", ".join([*names, *([UNKNOWN] if "processes" in row.unknown else [])]) or "-"
+    return enumerated([*names, *([UNKNOWN] if "processes" in row.unknown else [])]).to(lang) or "-"
 
 
 def _owner(process: DeviceProcess, lang: str) -> str:
@@ -90,7 +90,7 @@ def _reasons(rows: Sequence[NpuRow], lang: str, width: int) -> Iterator[str]:
     if found:
         yield ""
     for (text, names), subjects in found.items():
-        what = ", ".join(_HEADINGS[name].to(lang) for name in names)
+        what = enumerated(_HEADINGS[name] for name in names)
         about = in_context(
             "npu", "{subjects} ({columns}): {reason}", subjects=join_subjects(subjects), columns=what, reason=text
         )

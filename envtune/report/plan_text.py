@@ -12,7 +12,7 @@ from envtune.audit.subjects import subject_text
 from envtune.fix.consent import downgrade_texts, like_changes
 from envtune.fix.plan import Plan, SkippedFinding, fixed_checks
 from envtune.fix.shell_commands import commands
-from envtune.messages import Literal, Message, Text, clauses, in_context, listed
+from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Change
 from envtune.report.layout import Paint, beginnings, clip, display_width, fits, indent, pad, printable, spelled, wrap
 
@@ -136,7 +136,7 @@ class _Renderer:
             name = f"{finding.finding} [{subjects}]" if finding.subject else finding.finding
             by_reason.setdefault((_reason(finding), finding.steps), []).append(name)
         for (reason, steps), names in by_reason.items():
-            yield from indent(", ".join(names), self.width, "  ", "  ")
+            yield from indent(enumerated(names).to(self.lang), self.width, "  ", "  ")
             yield from indent(printable(spelled(reason.to(self.lang), self.lang)), self.width, " " * 6, " " * 6)
             for number, step in enumerate(steps, 1):
                 mark = f"      {number}. "
@@ -155,7 +155,7 @@ class _Renderer:
         room = max(len(names[0]) for names in by_reason.values()) + 4
         for reason, names in by_reason.items():
             more = list(dict.fromkeys(names))[1:]
-            also = Message(" (also {checks})", checks=", ".join(more)).to(self.lang) if more else ""
+            also = Message(" (also {checks})", checks=enumerated(more)).to(self.lang) if more else ""
             fitting = (one for one in beginnings(reason) if fits(one + also, self.width - room, 2))
             rows = clip(next(fitting, reason), self.width - room, 2, also)
             cut = cut or len(wrap(reason + also, self.width - room)) > len(rows)

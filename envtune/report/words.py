@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Iterator, Mapping
+from collections import Counter
+from typing import Iterable, Iterator, Mapping
 
 from envtune.audit.verdict import Counts, Verdict, count_checks, verdict
 from envtune.messages import Message, Text, enumerated, in_context, listed, plural
-from envtune.model import Outcome, Report, Severity
+from envtune.model import Finding, Outcome, Report, Severity
 from envtune.report.host_texts import kind_of_machine
+from envtune.report.problems import problems
 
 SEVERITIES: Mapping[Severity, Text] = {
     Severity.CRITICAL: Message("critical"),
@@ -44,19 +46,20 @@ def verdict_line(report: Report) -> tuple[Text, str]:
     return in_context("verdict", "{verdict}  {host}: {text}", verdict=word, host=report.host, text=text), colour
 
 
-def problems_text(counts: Counts) -> Text:
-    """Return how many checks found something wrong, by severity."""
-    if not counts.problems:
+def problems_text(findings: Iterable[Finding]) -> Text:
+    """Return how many problems there are, each with a row of its own in the report, by severity."""
+    found = Counter(problem.severity for problem in problems(findings))
+    if not found:
         return Message("no problems")
     parts = [
-        in_context("severities", "{count} {severity}", count=count, severity=SEVERITIES[severity])
-        for severity, count in counts.severities.items()
-        if count
+        in_context("severities", "{count} {severity}", count=found[severity], severity=SEVERITIES[severity])
+        for severity in reversed(Severity)
+        if found[severity]
     ]
     return plural(
         "{count} problem ({severities})",
         "{count} problems ({severities})",
-        counts.problems,
+        sum(found.values()),
         severities=enumerated(parts),
     )
 
@@ -74,19 +77,19 @@ def _conclusion(report: Report, reached: Verdict) -> Text:
     if reached is Verdict.NO_NPU:
         return Message("no Ascend NPU, driver or CANN found here")
     if reached is Verdict.READY:
-        return _evidence(counts)
+        return _evidence(report, counts)
     if reached is Verdict.NOT_SURE:
-        return listed((problems_text(counts), *_undecided(counts)))
-    return problems_text(counts)
+        return listed((problems_text(report.findings), *_undecided(counts)))
+    return problems_text(report.findings)
 
 
-def _evidence(counts: Counts) -> Text:
+def _evidence(report: Report, counts: Counts) -> Text:
     """Return what a host is ready on: what passed, else what is waived, else that there is a note only."""
     if counts.outcomes[Outcome.PASS]:
         return plural("{count} check passed", "{count} checks passed", counts.outcomes[Outcome.PASS])
     if counts.outcomes[Outcome.WAIVED]:
         return plural("{count} check waived", "{count} checks waived", counts.outcomes[Outcome.WAIVED])
-    return problems_text(counts)
+    return problems_text(report.findings)
 
 
 def _undecided(counts: Counts) -> Iterator[Text]:

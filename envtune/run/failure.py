@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from typing import Iterator, Mapping, Sequence
 
 from envtune.catalog import Catalogue
@@ -11,6 +12,7 @@ from envtune.diagnose import diagnose_files
 from envtune.diagnose.confirm import ConfirmingHost
 from envtune.diagnose.diagnosis import DiagnosisReport
 from envtune.diagnose.logs.files import LogFile, find_plogs
+from envtune.fix.fixable import find_fixes
 from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
 from envtune.ranges import decimal
@@ -28,7 +30,8 @@ def diagnose_failure(
     """Return the diagnosis of a command that began at `began` (seconds since the epoch), confirmed on this host."""
     files = [*_output(result, env, lang), *_plogs(env, began)]
     target = TargetOptions(python=interpreter(argv, env))
-    host = ConfirmingHost(None, target, catalogue, ran_with=env)
+    plan = partial(find_fixes, catalogue.playbooks)
+    host = ConfirmingHost(None, target, catalogue, ran_with=env, find_fixes=plan)
     return diagnose_files(argv, files, catalogue.faq, host=host, dictionary=catalogue)
 
 

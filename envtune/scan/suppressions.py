@@ -85,7 +85,7 @@ def _read(path: str, number: int, word: str, rest: str, about: int, known: froze
     reason = _REASON.fullmatch(named[2].strip())
     if reason is None:
         example = f"# envtune: {word} {', '.join(ids)} -- why"
-        return Message("{ids} is ignored without a reason: write {example}", ids=", ".join(ids), example=example)
+        return Message("{ids} is ignored without a reason: write {example}", ids=enumerated(ids), example=example)
     return Suppression(path, number, 0 if word == "ignore-file" else about, ids, reason[1].strip())
 
 

@@ -12,7 +12,7 @@ import posixpath
 import re
 from typing import Any, Callable, Iterable, Mapping, Optional
 
-from envtune.messages import Joined, Literal, Message, Text, enumerated, nearest
+from envtune.messages import Joined, Literal, Message, Text, alternatives, enumerated, nearest
 from envtune.schema import types
 from envtune.schema.values import KINDS, Data, Value, one_line
 
@@ -59,7 +59,7 @@ class Validator:
         names, word = list(known), one_line(value.text or str(value.plain()))
         near = nearest(word, names)
         if near:
-            guess = Joined(near, Message(" or "))
+            guess = alternatives(near)
             message = Message("{word} is not {what}; did you mean {guess}?", word=word, what=what, guess=guess)
         elif names and len(names) <= 16 and not names_all:
             known_names = enumerated(names)

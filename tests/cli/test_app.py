@@ -64,7 +64,7 @@ def test_the_help_of_every_verb_is_translated() -> None:
     assert len(verbs) >= 11
     for verb in verbs:
         done = envtune(verb, "--help", "--lang", "zh")
-        example = re.compile(r"\s+(\S*envtune|torchrun|eval|\[|-)")
+        example = re.compile(r"\s+(\S*envtune|torchrun|mpirun|srun|eval|\[|-)")
         lines = [line for line in done.stdout.splitlines() if re.search("[a-z]{3}", line)]
         english = [line for line in lines if not CHINESE.search(line) and not example.match(line)]
         assert english == [], verb

@@ -77,7 +77,7 @@ def test_nothing_to_scan() -> None:
     assert run(".").exit_code == 3
     assert "no launch files found" in run(".").stdout
     missing = run("missing.sh")
-    assert missing.exit_code == 3 and "missing.sh: error no such file" in missing.stdout
+    assert missing.exit_code == 2 and "missing.sh: No such file or directory" in missing.stderr
 
 
 def test_fix_prints_a_diff_and_writes_nothing() -> None:

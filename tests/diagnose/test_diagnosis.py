@@ -54,6 +54,9 @@ class StatedHost:
     def holds(self, when: Mapping[str, Any]) -> Optional[tuple[Fact, ...]]:
         return None if when else ()
 
+    def fixable(self, findings: Sequence[Finding]) -> Optional[bool]:
+        return None
+
     def past_fixes(self) -> Mapping[str, PastFix]:
         return self._known
 
@@ -182,7 +185,7 @@ def test_a_chinese_remark_is_left_out_as_well() -> None:
 
 
 def test_ranks_are_told_as_ranges_and_rows_cut_by_columns() -> None:
-    assert ranges([5, 0, 1, 2, 9, 2]) == "0-2, 5, 9"
+    assert ranges([5, 0, 1, 2, 9, 2]).en == "0-2, 5, 9"
     assert clipped("日志日志日志", 7) == "日志 …" and clipped("日志", 4) == "日志"
     assert display_width(clipped("界" * 80, 41)) <= 41
 

@@ -96,7 +96,7 @@ def test_one_rank_ran_out_of_memory_and_the_others_waited(logs: Logs) -> None:
     assert logs.waited() == {("", rank) for rank in range(8) if rank != 3}
     text = render_text(logs.answer, "en")
     assert "Only waited for another rank, not the cause:\n  rank 0-2, 4-7: H102" in text
-    assert "仅在等待其他 rank，不是根因：\n  rank 0-2, 4-7：H102" in render_text(logs.answer, "zh")
+    assert "仅在等待其他 rank，不是根因：\n  rank 0-2、4-7：H102" in render_text(logs.answer, "zh")
 
 
 def test_the_port_of_one_rank_was_taken(logs: Logs) -> None:

@@ -191,3 +191,23 @@ def test_pages_are_ready_for_the_site(tmp_path: Path, monkeypatch: pytest.Monkey
             if not re.match("https?:|#|(../)?images/", link):  # pictures of Chinese pages lie a folder higher there
                 target = (page.parent / unquote(link).partition("#")[0]).resolve()
                 assert target.is_file() and target.is_relative_to(tmp_path / "pages"), f"{page.name}: {link}"
+
+
+# ---------------------------------------------------------------------- the first screen
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (
+            "README.md",
+            ("Checks whether", "For people", "pip install", "dist/envtune.pyz", "air-gap", "NOT READY"),
+        ),
+        ("README.zh.md", ("检查", "面向", "pip install", "dist/envtune.pyz", "离线主机", "未就绪")),
+    ],
+)
+def test_the_first_screen_says_what_for_whom_how_and_shows_a_report(page: str, words: tuple[str, ...]) -> None:
+    first = "\n".join((ROOT / page).read_text("utf-8").splitlines()[:40])
+    assert [word for word in words if word not in first] == []
+    report = first.partition("<!-- output: check ")[2].partition("<!-- /output -->")
+    assert report[1] and 12 <= len(report[0].splitlines()) <= 20

@@ -71,7 +71,7 @@ def test_a_profile_that_is_not_there() -> None:
         ("thresholds: {SYS005: much}", "1:22", "must be a number"),
         ("severities: {CPU001: hihg}", "1:22", "did you mean high?"),
         ("fail_on: never", "1:10", "never is not one of"),
-        ("select: [CPUX]", "1:10", "is not an id, an id prefix, a name or a tag of a check; did you mean CPU or"),
+        ("select: [CPUX]", "1:10", "is not an id, an id prefix, a name or a tag of a check; did you mean CPU"),
         ("tags: [preflght]", "1:8", "did you mean preflight?"),
         ("profile: day\nprofiles: {night: {select: [CPU]}}", "1:10", "no such profile in `profiles`"),
         ("profiles: {night: {waivers: []}}", "1:20", "waivers is not a known key"),

@@ -19,7 +19,7 @@ from envtune.report.layout import display_width
 from envtune.report.problems import problems, statements
 
 TROUBLED = "910b-openeuler2203-troubled"
-HEAD = {"en": "NOT READY  node18: 13 problems (1 critical, 1 high, 9 medium, 2 low)", "zh": "未就绪  node18：13 个问题"}
+HEAD = {"en": "NOT READY  node18: 9 problems (1 critical, 1 high, 6 medium, 1 low)", "zh": "未就绪  node18：9 个问题"}
 
 
 def screen_lines(page: str, width: int) -> int:
@@ -75,6 +75,17 @@ def test_the_counts_are_those_of_what_is_shown() -> None:
     for name in host_names():
         found = problems(made(name).findings)
         assert sum(len(problem.ids) for problem in found) == count_checks(made(name).findings).problems
+
+
+@pytest.mark.parametrize("name", host_names())
+def test_the_first_line_and_the_footer_count_the_rows(name: str) -> None:
+    page = render(made(name), "en", width=120)
+    rows = re.findall(r"^(?:critical|high|medium|low|info) +[A-Z]+\d+ +\*?", page, re.MULTILINE)
+    counted = re.search(r"(\d+) problems? \(", page)
+    assert len(rows) == (int(counted[1]) if counted else 0)
+    marked = re.search(r"^\* (\d+) of (\d+): ", page, re.MULTILINE)
+    stars = sum("*" in row for row in rows)
+    assert (stars, len(rows) if stars else 0) == ((int(marked[1]), int(marked[2])) if marked else (0, 0))
 
 
 def test_what_matters_most_is_first() -> None:

@@ -9,7 +9,7 @@ import typer
 
 from envtune.cli import options
 from envtune.cli.fleet import common
-from envtune.messages import N_, Joined, Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses, listed
 
 if TYPE_CHECKING:
     from envtune.cli.policy.loading import Loaded
@@ -194,7 +194,7 @@ def progress_text(progress: Progress) -> Text:
         Message("{done} of {total} hosts", done=sum(progress.collected.values()), total=progress.total)
     ]
     if rows:
-        parts.append(Joined(rows, ", "))
+        parts.append(listed(rows))
     left = progress.seconds_left
     if left is not None and left > 1:
         words = Message("about {seconds:.0f} s left", seconds=left)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 HELP = N_(
     """Compare two hosts.
 
-Facts, job settings and checks are compared. A host is a recorded one, or `-` for this one; without a second one it
-is compared with this host. What is unknown on one side is listed as such, not as a difference. Host names,
-addresses, process ids and times are not compared. Examples:
+Facts, job settings and checks are compared. Each host is a recorded one, or `-` for this host, which is the default
+for the second. What is unknown on one side is listed as such, not as a difference. A host's own name
+and addresses, process ids and times are not compared; of a job's settings MASTER_ADDR always is. Examples:
 
 \b
   envtune diff good.tar.gz bad.tar.gz

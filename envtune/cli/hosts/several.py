@@ -50,17 +50,18 @@ def check_several(
 def named_snapshots(named: Optional[Sequence[Path]], further: Optional[Sequence[Path]]) -> Optional[list[Path]]:
     """Return the snapshots when several are named, or directories that hold them; None for at most one.
 
-    Raises UsageError for words that belong to no --snapshot.
+    Raises UsageError for words that name none, where no --snapshot is given.
     """
-    if further and not named:
+    absent = next((path for path in further or () if not named and not path.exists()), None)
+    if absent is not None:
         raise UsageError(
-            Message("{word}: use --select for checks and --snapshot for recorded hosts", word=str(further[0]))
+            Message("{word}: not a recorded host (no such file); use --select for checks", word=str(absent))
         )
-    if not named:
+    paths = [*(named or ()), *(further or ())]
+    if not paths:
         return None
     from envtune.snapshot.several import snapshots_in
 
-    paths = [*named, *(further or ())]
     inside = [snapshots_in(path) for path in paths]
     if len(paths) == 1 and inside[0] is None:
         return None

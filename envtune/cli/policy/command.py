@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Joined, Message, Text, listed, plural
+from envtune.messages import N_, Joined, Message, Text, clauses, listed, plural
 
 if TYPE_CHECKING:
     from envtune.cli.policy.loading import Loaded
@@ -164,7 +164,7 @@ def _print(loaded: Loaded, reviewed: Sequence[ReviewedWaiver], lang: str) -> Non
     for row in reviewed:
         for label, hint in _remarks(row):
             first = f"  {row.waiver.check:8} {label.to(lang)}: "
-            words = printable(Joined((_waiver_text(row.waiver), hint), "; ").to(lang))
+            words = printable(clauses((_waiver_text(row.waiver), hint)).to(lang))
             for line in indent(words, options.terminal_width(), first, " " * min(display_width(first), 30)):
                 typer.echo(line)
 

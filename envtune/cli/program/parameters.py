@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Mapping
 
 from typer.core import TyperOption
@@ -51,9 +52,18 @@ def complete_parameters(command: Any) -> None:
     command.params.append(_color_option())
     for parameter in command.params:
         word = None if parameter.metavar or getattr(parameter, "is_flag", False) else _WORDS.get(parameter.name)
+        if hasattr(parameter.type, "_describe_range"):
+            parameter.type._describe_range = partial(_range_words, parameter.type)
         if word is not None:
             several = parameter.param_type_name == "argument" and parameter.nargs != 1
             parameter.metavar = f"[{word}]..." if several else word
+
+
+def _range_words(kind: Any) -> str:
+    """Return the range of a number, for help and usage errors: `1-8`, `>= 0`."""
+    if kind.min is None:
+        return f"<= {kind.max:g}"
+    return f">= {kind.min:g}" if kind.max is None else f"{kind.min:g}-{kind.max:g}"
 
 
 def group_parameters() -> list[Any]:

@@ -13,7 +13,7 @@ import threading
 from contextlib import suppress
 from typing import Callable, Optional, Sequence
 
-from envtune.messages import Joined, Message, Text
+from envtune.messages import Message, Text, clauses
 from envtune.report.output import StandardStream
 
 AFTER, EVERY = 1.0, 0.25  # seconds
@@ -99,7 +99,7 @@ def _command() -> Optional[Text]:
         Message("{command}, up to {seconds:.0f} s", command=" ".join(argv)[:_COMMAND], seconds=seconds)
         for argv, seconds in waited_for()
     ]
-    return Joined(rows[:2], "; ") if rows else None
+    return clauses(rows[:2]) if rows else None
 
 
 def describe_reading(logs: Sequence[str]) -> Describe:
@@ -112,7 +112,7 @@ def describe_reading(logs: Sequence[str]) -> Describe:
             if command is not None:
                 return Message("waiting for {command} ...", command=command)
             return Message("reading standard input ...") if "-" in logs else None
-        return Message("reading {path} {percent} % ...", path=found[0], percent=found[1])
+        return Message("reading {path} {percent}% ...", path=found[0], percent=found[1])
 
     return describe
 

@@ -17,8 +17,8 @@ HELP = N_(
     """Run the examples of a site's catalogue.
 
 Every file is loaded first, as `envtune check --catalog DIR` does. Each example of a check is a small host on which the
-check must have the outcome under which it is listed: pass, fail, notapplicable or unknown. A line names file,
-line and what is missing or differs. Example:
+check must have the outcome under which it is listed: pass, fail, notapplicable or unknown. Each line of
+output gives the file, the line, and what is missing or different. Example:
 
 \b
   envtune test-catalog /etc/envtune

@@ -13,9 +13,9 @@ from envtune.messages import N_, Message
 HELP = N_(
     """Measure whether a fix makes work faster.
 
-It makes the changes of the fix and undoes them again in turn, as fix and undo do, and measures the same work each time,
-until the difference is known: 8 to 20 pairs. The work is a built-in measurement, or a command after --. At the end
-everything is as before; with --keep a fix that helps stays. Examples:
+Applies and undoes the fix in turn, and measures the same work each time, until the difference is clear: 8 to 20 pairs.
+The work is a built-in measurement, or a command after --. Afterwards everything is as before; --keep keeps a fix that
+helps. Examples:
 
 \b
   envtune bench IMG001 --python env/bin/python       decode and resize images with the Pillow of that Python

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING, List, Optional, Sequence
 
 import typer
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 HELP = N_(
     """Check what launch files set for a job.
 
-It reads shell scripts, Slurm scripts, Dockerfiles and Kubernetes or Volcano jobs without running them, and applies the
-checks of environment variables to each job that they start. This host is not looked at: the result is the same
-everywhere. A comment accepts a finding: # envtune: ignore ENV003 -- reason. Examples:
+Reads shell scripts, Slurm scripts, Dockerfiles and Kubernetes or Volcano jobs without running them, and checks the
+environment variables of each job that they start. The host is not read, so the result is the same everywhere. To accept
+a finding, add a comment: # envtune: ignore ENV003 -- reason. Examples:
 
 \b
   envtune scan train.sh                  one script, and what it sources
@@ -71,6 +72,7 @@ def command(
     checks = fitting(loaded.select(select, ignore, tag, options.severity_named(severity)))
     if not checks:
         raise UsageError(Message("none of the selected checks is about the variables of a job"))
+    _require(paths)
     host, rules = LocalHost(), Rules(checks, loaded.catalogue.expectations, UnreadHost())
     report = scan(host, paths, rules, [check.id for check in loaded.catalogue.checks])
     report = report._replace(policy=loaded.shown)
@@ -79,6 +81,14 @@ def command(
     status = exit_code(report, threshold)
     done = options.write(wanted, lambda output: _render(report, fixed, fix, output, lang, threshold, status), lang)
     options.exit_now(status if done else options.USAGE)
+
+
+def _require(paths: Sequence[str]) -> None:
+    """Raise UsageError where none of the paths exists; one beside others is a problem of the report."""
+    from envtune.errors import UsageError, missing_text
+
+    if not any(map(os.path.lexists, paths)):
+        raise UsageError(Message("{path}: {reason}", path=paths[0], reason=missing_text()))
 
 
 def _render(

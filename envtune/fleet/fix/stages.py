@@ -80,7 +80,7 @@ def why_stop(stage: Stage, outcomes: Mapping[str, HostOutcome]) -> Optional[Text
         return Message("the first host of a group failed: {hosts}", hosts=listed(failed))
     if len(failed) * 100 > MOST_FAILED * len(stage.hosts):
         return Message(
-            "{failed} of {count} hosts of the stage failed, more than {percent} %",
+            "{failed} of {count} hosts of the stage failed, more than {percent}%",
             failed=len(failed),
             count=len(stage.hosts),
             percent=MOST_FAILED,

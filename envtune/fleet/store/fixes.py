@@ -14,7 +14,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence
 from envtune.errors import UsageError
 from envtune.fleet.record import Both
 from envtune.fleet.store.schema import writing
-from envtune.messages import Message, nearest
+from envtune.messages import Message, enumerated, nearest
 from envtune.records import NamedTuple
 
 _COLUMNS = "id, name, started, ended, words, reach, stopped_en, stopped_zh"
@@ -93,7 +93,7 @@ class Fixes:
         near = nearest(name, tuple(runs)) or list(runs)[:3]
         if not near:
             raise UsageError(Message("the store has no run of envtune fleet fix"))
-        raise UsageError(Message("the store has no run {name}; it has {runs}", name=name, runs=", ".join(near)))
+        raise UsageError(Message("the store has no run {name}; it has {runs}", name=name, runs=enumerated(near)))
 
     def hosts(self, run: FixRun) -> Sequence[FixHost]:
         """Return the hosts of a run, in the order of its stages."""

@@ -61,9 +61,9 @@ class _Renderer:
             [title(pair.name) for pair in alone if pair.right.text is None],
             [title(pair.name) for pair in alone if pair.left.text is None],
         )
-        for mark, names in zip(self.marks, own):
+        for mark, host, names in zip(self.marks, (self.found.left, self.found.right), own):
             if names:
-                text = Message("packages only here: {names}", names=enumerated(names))
+                text = Message("packages only on {host}: {names}", host=printable(host.label), names=enumerated(names))
                 yield from self._marked("  ", mark, self._to(text))
 
     def _fact(self, pair: FactPair) -> Iterator[str]:

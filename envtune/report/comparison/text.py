@@ -166,7 +166,8 @@ class _Renderer:
         ordered = sorted(row.variants, key=lambda variant: not any(host.label in row.few for host in variant.hosts))
         shown = ordered if self.verbose else ordered[:MAX_VARIANTS]
         for variant in shown:
-            yield f"{printable(fold(host.label for host in variant.hosts))}: {self._variant(variant)}"
+            hosts = printable(fold(host.label for host in variant.hosts))
+            yield self._to(Message("{hosts}: {value}", hosts=hosts, value=self._variant(variant)))
         left = dict.fromkeys(host.label for variant in ordered[len(shown) :] for host in variant.hosts)
         if left:
             yield self._to(Message("and on {hosts} (-v shows all)", hosts=fold(left)))

@@ -192,7 +192,7 @@ def _place(candidate: Candidate) -> Text:
         len(others),
         place=place,
         times=count,
-        lines=", ".join(map(str, others[:MAX_OTHERS])) + (", …" if len(others) > MAX_OTHERS else ""),
+        lines=enumerated([*map(str, others[:MAX_OTHERS]), *(["…"] if len(others) > MAX_OTHERS else [])]),
     )
 
 
@@ -224,12 +224,12 @@ def who_waited(candidate: Candidate) -> Optional[Text]:
     return listed(
         Message("rank {ranks} on {host}", ranks=ranges(ranks), host=printable(host))
         if host
-        else f"rank {ranges(ranks)}"
+        else Message("rank {ranks}", ranks=ranges(ranks))
         for host, ranks in by_host.items()
     )
 
 
-def ranges(numbers: Iterable[int]) -> str:
+def ranges(numbers: Iterable[int]) -> Text:
     """Return 0, 1, 2, 5 as `0-2, 5`."""
     groups: list[list[int]] = []
     for number in sorted(set(numbers)):
@@ -237,7 +237,7 @@ def ranges(numbers: Iterable[int]) -> str:
             groups[-1].append(number)
         else:
             groups.append([number])
-    return ", ".join(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)
+    return enumerated(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)
 
 
 # ---------------------------------------------------------------------- the host
@@ -324,7 +324,10 @@ def _findings_text(findings: Iterable[Finding]) -> tuple[Text, ...]:
 def ground_text(ground: Ground) -> Text:
     """Return what one finding says; the facts where there is none."""
     if ground.finding is not None:
-        return finding_text(ground.finding)
+        found = ground.finding
+        if ground.effect == "rules_out" and found.outcome is Outcome.FAIL and found.actual is not None:
+            return labelled(_name(found), found.actual)  # "failed" would read as if it supported the cause
+        return finding_text(found)
     facts = (Message("{fact} is {value}", fact=fact.name, value=fact.value or "-") for fact in ground.facts)
     return clauses(facts)
 
@@ -384,7 +387,7 @@ def todo(diagnosis: Diagnosis, target: str) -> Todo:
     setting = exports(diagnosis.candidate)
     if setting:
         return Todo(_LABELS[entry.side], remedy, setting, _EXPORT)
-    if entry.side == "host" and entry.checks and diagnosis.verdict != RULED_OUT:
+    if entry.side == "host" and entry.checks and diagnosis.verdict != RULED_OUT and diagnosis.fixable is not False:
         command = checked(" ".join(word for word in ("envtune fix --faq", entry.id, target) if word))
         if isinstance(command, Text):
             return Todo(_LABELS["host"], remedy, "", command)

@@ -41,7 +41,7 @@ def about(job: Verdict) -> Iterator[tuple[Text, tuple[Text, ...]]]:
         lines = tuple(_line(own) for own in job.candidates[:MAX_CANDIDATES])
         yield CANDIDATES, (*lines, Literal(f"… ({more})")) if more > 0 else lines
     if job.missing:
-        yield Message("Ranks that did not connect or have no log:"), (Literal(ranges(job.missing)),)
+        yield Message("Ranks that did not connect or have no log:"), (ranges(job.missing),)
 
 
 def _line(own: Root) -> Text:

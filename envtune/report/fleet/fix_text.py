@@ -20,7 +20,7 @@ from envtune.fleet.fix.stages import (
     Stage,
 )
 from envtune.fleet.store.fixes import FixHost, FixRun
-from envtune.messages import Bilingual, Literal, Message, Text, clauses, in_context, plural
+from envtune.messages import Bilingual, Literal, Message, Text, clauses, enumerated, in_context, plural
 from envtune.model import Change
 from envtune.report.fleet.text import Settings, short
 from envtune.report.plan_text import diff, table
@@ -150,9 +150,9 @@ def outcome_lines(outcomes: Mapping[str, HostOutcome], settings: Settings) -> It
 
 def _faults(outcome: HostOutcome) -> Iterator[Text]:
     if outcome.newly_failing:
-        yield Message("fails now, passed before: {checks}", checks=", ".join(outcome.newly_failing))
+        yield Message("fails now, passed before: {checks}", checks=enumerated(outcome.newly_failing))
     if outcome.still_failing:
-        yield Message("written but still failing: {changes}", changes=", ".join(outcome.still_failing))
+        yield Message("written but still failing: {changes}", changes=enumerated(outcome.still_failing))
     if not outcome.collected:
         yield Message("changed, and could not be checked again")
 

@@ -13,7 +13,7 @@ from envtune.fleet.collected import WORDS as COLLECTION
 from envtune.fleet.questions import CheckSummary, Overview, fact_title
 from envtune.fleet.record import Both
 from envtune.fleet.store.read import Change, HostRow, Run
-from envtune.messages import Bilingual, Literal, Message, Text, clauses, in_context, plural
+from envtune.messages import Bilingual, Literal, Message, Text, clauses, enumerated, in_context, plural
 from envtune.model import Outcome
 from envtune.report.comparison.text import WORDS, difference_texts, kind_text, package_texts
 from envtune.report.comparison.values import contrast, value_text
@@ -246,7 +246,7 @@ def _reason_lines(found: Overview, outcome: str, heading: Text, settings: Settin
     ordered = sorted(reasons.items(), key=lambda item: -len(item[0][1]))
     for (text, hosts), checks in ordered if settings.verbose else ordered[:MAX_REASONS]:
         reason = Literal("-") if text is None else Bilingual(*text)
-        named = Literal(printable(", ".join(checks)))
+        named = enumerated(map(printable, checks))
         line = Message("{hosts}: {checks}: {reason}", hosts=short(hosts, settings), checks=named, reason=reason)
         yield from settings.lines(line, "  ", "    ")
     if len(ordered) > MAX_REASONS and not settings.verbose:

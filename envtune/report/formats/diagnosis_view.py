@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterator, Optional, Sequence
 
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
-from envtune.messages import Joined, Literal, Text, clauses
+from envtune.messages import Joined, Literal, Text, clauses, enumerated
 from envtune.records import NamedTuple
 from envtune.report.diagnosis.content import (
     FIRST_ERROR,
@@ -128,7 +128,7 @@ class _Builder:
         candidate = diagnosis.candidate
         values = [f"{self._to(label)} {value}" for label, value in labelled_values(candidate.groups)]
         if values:
-            yield Item(self._to(HEADINGS["says"]), ", ".join(values))
+            yield Item(self._to(HEADINGS["says"]), self._to(enumerated(values)))
         yield Item(self._to(HEADINGS["cause"]), self._to(fill(candidate.entry.cause, candidate.groups)))
         elsewhere = why_not_checked(diagnosis)
         if elsewhere is not None:

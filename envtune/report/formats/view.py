@@ -11,7 +11,7 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence
 from envtune.audit.subjects import subject_text
 from envtune.audit.verdict import Counts, count_checks, exit_code, verdict
 from envtune.catalog.families import family_title
-from envtune.messages import Text, listed
+from envtune.messages import Message, Text, clauses, enumerated, listed
 from envtune.model import Command, Finding, Outcome, Report, Severity, Source
 from envtune.records import NamedTuple
 from envtune.report.formats.labels import LABELS
@@ -234,8 +234,14 @@ def _waiver(group: Sequence[Finding], lang: str) -> str:
         if finding.outcome is Outcome.WAIVED or finding.waiver is not None:
             about.setdefault(_to(finding.reason, lang), []).append(printable(subject_text(finding.subject).to(lang)))
     whole = len(about) == 1 and sum(map(len, about.values())) == len(group)
-    named = {reason: ", ".join(filter(None, subjects)) for reason, subjects in about.items()}
-    return "; ".join(reason if whole or not named[reason] else f"{named[reason]}: {reason}" for reason in about)
+    named = {reason: enumerated(filter(None, subjects)) for reason, subjects in about.items()}
+    said = (
+        Message("{subject}: {found}", subject=named[reason], found=reason)
+        if named[reason].parts and not whole
+        else reason
+        for reason in about
+    )
+    return clauses(said).to(lang)
 
 
 def _waived(group: Sequence[Finding], lang: str) -> Iterator[tuple[Row, str]]:

@@ -110,11 +110,9 @@ def _terminal(section: Section, lang: str, width: int) -> Iterator[str]:
 
 
 def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
-    from envtune.context.registry import probe_unit
-
     yield Section(Message("Why it matters"), "text", (check.why,) if check.why else ())
     yield Section(Message("What is read"), "text", _probe(check))
-    yield Section(Message("Expected"), "text", (describe(check.expect, in_unit(probe_unit(check.probe))),))
+    yield Section(Message("Expected"), "text", (_expected(check),))
     yield Section(Message("Applies to"), "list", tuple(_facts(check.applies)))
     rows = (
         Message("{severity} if {facts}", severity=SEVERITIES[row.severity], facts=listed(_conditions(row)))
@@ -131,6 +129,16 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     yield Section(Message("When to ignore a failure"), "list", check.falsepositives)
     titles = {id_: entry.title for entry in catalogue.faq for id_ in (entry.id, *entry.aliases)} if check.faq else {}
     yield Section(Message("Known errors"), "list", tuple(_link(i, titles.get(i)) for i in check.faq))
+
+
+def _expected(check: Check) -> Text:
+    """Return what is expected in words: those of the check, those for values of its variable, or generated ones."""
+    from envtune.context.registry import probe_unit
+    from envtune.resources.environment.training_values import value_words
+
+    name = str(check.arguments.get("name", "")) if check.family == "ENV" else ""
+    generated = describe(check.expect, in_unit(probe_unit(check.probe)))
+    return check.expected or (value_words(name, check.expect) if name else None) or generated
 
 
 def without_host(check: Check, line: str) -> str:
@@ -212,8 +220,8 @@ def _criterion(criterion: Criterion, titles: Mapping[str, Text]) -> Text:
         parts.append(Joined([_link(criterion.check, titles.get(criterion.check)), " (", outcome, ")"], ""))
     if criterion.subject:
         parts.append(Message("about {subject}", subject=fill(Literal(criterion.subject), {})))
-    if criterion.actual:
-        parts.append(Message("found: {words}", words=fill(Literal(criterion.actual), {})))
+    if criterion.found is not None:
+        parts.append(Message("found: {words}", words=fill(criterion.found, {})))
     return clauses([*parts, *_facts(criterion.when)])
 
 

@@ -7,7 +7,7 @@ from typing import Any, Iterator, Optional
 from envtune.catalog import Catalogue
 from envtune.catalog.reference import PLACEHOLDER, REQUIRED, Argument, Reference, example_text, references
 from envtune.expect import value_text
-from envtune.messages import Joined, Literal, Message, Text, in_context
+from envtune.messages import Literal, Message, Text, in_context, listed
 from envtune.report.layout import indent, pad
 from envtune.report.pages.entry import Section, page
 
@@ -64,7 +64,7 @@ def argument_text(argument: Argument) -> Text:
     parts: list[Text] = [argument.type]
     if argument.default is not REQUIRED:
         parts.append(Message("optional, default {default}", default=value_text(argument.default) or '""'))
-    words = Joined(parts, Message(", "))
+    words = listed(parts)
     return Message("{name} ({type}): {summary}", name=argument.name, type=words, summary=argument.summary)
 
 

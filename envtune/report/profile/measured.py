@@ -6,7 +6,7 @@ from typing import Any, Iterator, Mapping, Sequence
 
 from envtune.bench.compare import Comparison
 from envtune.bench.statistics import ERROR, Estimate, Verdict
-from envtune.messages import Joined, Literal, Message, Text
+from envtune.messages import Joined, Literal, Message, Text, enumerated
 from envtune.report.layout import Paint, display_width, indent, pad, shown, wrap
 from envtune.report.redaction import redacted_data
 from envtune.schema.types import Bool, Const, Field, ListOf, Number, Record, Str, Type
@@ -42,7 +42,7 @@ def render(
     paint, found = Paint(colour), compared.estimate
     heading = Message(
         "{checks}: {verdict}; {measured} takes {ratio} of the time ({low} to {high})",
-        checks=", ".join(checks),
+        checks=enumerated(checks),
         verdict=MEANINGS[compared.verdict],
         measured=WORK.get(measured, Literal(measured)),
         ratio=_ratio(found.ratio),

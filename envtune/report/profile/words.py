@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping, Optional, Sequence
 
-from envtune.messages import Message, Text
+from envtune.messages import Message, Text, enumerated
 from envtune.profile.verdict import Bound
 from envtune.ranges import join_subjects
 
@@ -42,9 +42,10 @@ def verdict_text(bound: Bound, likely: bool) -> Text:
     return Message("{verdict}: {meaning}", verdict=word, meaning=MEANINGS[bound])
 
 
-def ranks_text(ranks: Sequence[str]) -> str:
+def ranks_text(ranks: Sequence[str]) -> Text:
     """Return ranks in a row, numbers that follow each other as a range."""
-    return ", ".join(name.removeprefix("rank") for name in join_subjects([f"rank{rank}" for rank in ranks]).split(", "))
+    names = join_subjects([f"rank{rank}" for rank in ranks]).split(", ")
+    return enumerated(name.removeprefix("rank") for name in names)
 
 
 def percent(share: Optional[float]) -> str:

@@ -36,7 +36,7 @@ def place_of(path: str, line: int) -> str:
 def _finding(found: Found, failed: Sequence[Found], lang: str, width: int, paint: Paint) -> Iterator[str]:
     finding = found.finding
     same = [one.finding.id for one in failed if one.covered_by == finding.id and _at(one) == _at(found)]
-    ids = ", ".join([finding.id, *dict.fromkeys(same)])
+    ids = enumerated([finding.id, *dict.fromkeys(same)]).to(lang)
     word = paint(SEVERITIES[finding.severity].to(lang), _COLOURS.get(finding.severity, "dim"))
     yield f"{paint(place_of(found.path, found.line), 'bold')}: {word} {ids} {printable(finding.check.title.to(lang))}"
     yield from indent(shown(_said(found), lang), width, "    ", "    ")
@@ -75,8 +75,11 @@ def _unknown(unknown: Sequence[Found], lang: str, width: int, paint: Paint) -> I
         yield paint(Message("Could not be checked").to(lang), "bold")
     for (place, reason), by_id in groups.items():
         names = dict.fromkeys(name for subjects in by_id.values() for name in subjects if name)
-        about = ", ".join(by_id) + (f" ({', '.join(names)})" if names else "")
-        yield from indent(f"{place}: {printable(about)}: {reason}", width, "  ", "    ")
+        about: Text = enumerated(map(printable, by_id))
+        if names:
+            about = Message("{checks} ({names})", checks=about, names=enumerated(map(printable, names)))
+        said = Message("{subject}: {found}", subject=about, found=reason)
+        yield from indent(f"{place}: {said.to(lang)}", width, "  ", "    ")
 
 
 def _unused(report: ScanReport, lang: str, width: int) -> Iterator[str]:

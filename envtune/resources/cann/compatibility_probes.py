@@ -8,7 +8,7 @@ from typing import Iterable, Literal, Optional, Union
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined
-from envtune.messages import Message, Text, alternatives
+from envtune.messages import Message, Text, alternatives, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.compatibility import (
     MatrixRow,
@@ -32,7 +32,7 @@ from envtune.resources.python.distributions import requirements
 
 @probe("cann.torch_compatibility", formerly="compat_probes.torch")
 def torch(context: Context) -> Iterable[Reading]:
-    """Read the compatibility matrix for torch_npu with CANN, with torch and with Python.
+    """Compatibility of torch_npu with CANN, with torch and with Python, by the matrix.
 
     Source: porting guide 003:3044 for the demand, the row's own source for each verdict.
     """
@@ -78,7 +78,7 @@ def _required_torch(context: Context) -> str:
 
 @probe("cann.driver_compatibility", formerly="compat_probes.driver")
 def driver(context: Context) -> Iterable[Reading]:
-    """Read whether the running driver supports the active CANN.
+    """Driver and active CANN: whether the running driver supports it.
 
     Three voices. The driver's compatible_version list names the CANN's product number (V100R001Cxx), or it refuses it;
     the vendor's tables accept the pair, refuse it (the N of the grid CANN x HDK), or do not list it. What accepts wins
@@ -108,10 +108,9 @@ def judge_driver(package: DriverPackage, cann: Install) -> Reading:
     matrix_voice, rows = _by_matrix(package, cann.version)
     newer = (newer_cann(cann.version) if cann.version else None) or newer_driver(package.version or package.bundle)
     shown: Text = Message(
-        "{verdict} (driver {driver}, CANN {cann}{number})",
+        "{verdict} (driver {driver}, CANN {cann})",
         driver=package.shown,
-        cann=cann.version or "?",
-        number=f", {number}" if number else "",
+        cann=enumerated([cann.version or "?", *([number] if number else [])]),
         verdict=_voices(by_list, matrix_voice),
     )
     if newer is not None:
@@ -119,7 +118,7 @@ def judge_driver(package: DriverPackage, cann: Install) -> Reading:
     expected = _expected(package, tuple(dict.fromkeys(name for _, name in rows)))
     matrix_text = (row.text for row, _ in rows[:6])
     text = "\n".join([f"[driver]\n{package.text}", f"[CANN]\n{cann.evidence.text}", *matrix_text])
-    evidence = Evidence(f"{package.path}, {cann.evidence.source}", text)
+    evidence = Evidence(enumerated((package.path, cann.evidence.source)), text)
     if matrix_voice is not False and (by_list or matrix_voice is True):
         return Reading("driver", "match", evidence, shown, expected)
     too_narrow = cann.version is not None and newer_cann(cann.version) is not None  # older than what it would refuse

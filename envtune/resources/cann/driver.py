@@ -10,7 +10,7 @@ from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing, Undetermined, Unreadable
 from envtune.host import Host, is_dir
-from envtune.messages import Literal, Message, Text, alternatives, listed
+from envtune.messages import Literal, Message, Text, alternatives, enumerated, listed
 from envtune.model import Evidence, Fact, Reading
 from envtune.records import NamedTuple
 from envtune.resources.cann.version_files import in_ranges, same_version, selected_fields
@@ -115,7 +115,7 @@ def running_package(context: Context) -> DriverPackage:
 
 @probe("cann.driver_running")
 def driver_running(context: Context) -> Iterable[Reading]:
-    """Read whether the driver's files match the running driver; an upgrade takes effect at the next boot.
+    """Installed and running driver: whether they match; an upgrade takes effect at the next boot.
 
     Source: driver and firmware upgrade guide of the vendor (restart after the upgrade); `npu-smi info` prints the
     version of the loaded driver.
@@ -127,7 +127,7 @@ def driver_running(context: Context) -> Iterable[Reading]:
         reason = output.failure.meaning if output.failure is not None else Message("npu-smi prints no version")
         raise Undetermined(reason, output.source, output.text)
     header = next((line for line in output.text.splitlines() if "Version:" in line), "")
-    evidence = Evidence(f"{package.path}, {output.source}", f"{package.text}\n{header}")
+    evidence = Evidence(enumerated((package.path, output.source)), f"{package.text}\n{header}")
     expected = Message("one version in both")
     if same_driver(package, running):
         shown = Message("{version} in the files and in npu-smi", version=running)
@@ -189,7 +189,7 @@ def driver_trace(context: Context) -> Optional[str]:
 
 @probe("cann.firmware_match", formerly="driver.firmware_match")
 def firmware_match(context: Context) -> Iterable[Reading]:
-    """Read whether driver and firmware are compatible.
+    """Driver and firmware: whether they are compatible.
 
     Rule: one delivery (equal package_version) or either side accepting the other is a match; both refusing is none; a
     file that is missing or silent leaves it unknown. Sources: porting guide 003:3024-3036 for the demand; key names and
@@ -216,7 +216,9 @@ def judge_firmware(driver: DriverPackage, firmware: DriverPackage) -> Reading:
     same_bundle = bool(driver.bundle) and driver.bundle.lower() == firmware.bundle.lower()
     by_driver = _accepts([firmware.version], driver.accepts)
     by_firmware = _accepts([driver.bundle, driver.version], firmware.accepts)
-    evidence = Evidence(f"{driver.path}, {firmware.path}", f"[driver]\n{driver.text}\n[firmware]\n{firmware.text}")
+    evidence = Evidence(
+        enumerated((driver.path, firmware.path)), f"[driver]\n{driver.text}\n[firmware]\n{firmware.text}"
+    )
     shown = Message(
         "{bundle}{verdict} (driver {driver}, firmware {firmware})",
         driver=driver.shown,

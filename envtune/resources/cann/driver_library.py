@@ -10,7 +10,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable
 from envtune.host import is_dir
-from envtune.messages import Message
+from envtune.messages import Message, enumerated
 from envtune.model import Command, Evidence, Reading
 from envtune.resources.cann.driver import DEVICES, driver_trace, package_bases
 from envtune.resources.cann.loader import EXPECTED, NotFound, architecture_reading, find_library, first_match
@@ -23,13 +23,13 @@ STUBS = ("/devlib", "/stub")
 
 @probe("cann.driver_library")
 def library_path(context: Context) -> Iterable[Reading]:
-    """Read where the loader finds libascend_hal.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
+    """Loader search for libascend_hal.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
 
     The driver's installer writes its directories to /etc/ld.so.conf.d/ascend_driver_so.conf; a container has neither
     unless both were mounted, and sets LD_LIBRARY_PATH instead.
     """
     if driver_trace(context) is None:
-        raise NotApplicable(Message("no driver and no NPU device found"), ", ".join(DEVICES))
+        raise NotApplicable(Message("no driver and no NPU device found"), enumerated(DEVICES))
     found = find_library(context, DRIVER_LIBRARY)
     if isinstance(found, Reading):
         return [found]

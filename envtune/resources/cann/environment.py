@@ -22,7 +22,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, host_error_text
 from envtune.host import Host, exists, is_dir
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, has_components, install_root
@@ -37,7 +37,7 @@ SCRIPTS = ("set_env.sh", "bin/setenv.bash")  # below the install; set_env.sh may
 
 @probe("cann.sourced", formerly="cann_environment.sourced")
 def sourced(context: Context) -> Iterable[Reading]:
-    """Read whether the environment script exists, and whether the job's variables point below the active install.
+    """Environment of CANN: whether its script exists, and whether the variables point below the active install.
 
     Source: porting guide 003:128, 622, 1118, 1567.
     """
@@ -146,7 +146,10 @@ def absolute_paths(value: str) -> tuple[str, ...]:
 
 @probe("cann.one_install", formerly="cann_environment.one_install")
 def one_install(context: Context) -> Iterable[Reading]:
-    """Read whether every variable points, by real path, to the active install. Source: porting guide 003:3044, 3048."""
+    """Install that each variable points to, by real path: whether it is the active one.
+
+    Source: porting guide 003:3044, 3048.
+    """
     install = active_install(context)
     variables = context.target.variables()
     readings: list[Reading] = []
@@ -206,7 +209,7 @@ def _none_set(context: Context, install: Install) -> Reading:
 
 @probe("cann.aicpu", formerly="cann_environment.aicpu")
 def aicpu(context: Context) -> Iterable[Reading]:
-    """Read whether ASCEND_AICPU_PATH points to a directory with the AICPU kernels of PyTorch operators.
+    """AICPU kernels of PyTorch operators: whether ASCEND_AICPU_PATH points to a directory that has them.
 
     Source: porting guide 003:3285-3297. The kernels lie there as a library or packed in an archive; a tree without any
     visible AICPU directory is not judged.
@@ -240,7 +243,7 @@ def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Readi
             for path in host.glob(f"{place}/{depth}{AICPU_KERNELS}"):
                 return Reading(subject, True, Evidence(path, evidence.text), Literal(path), expected)
     if places or packed:
-        searched = ", ".join([*places, *packed])
+        searched = enumerated([*places, *packed])
         shown = Message(
             "{root}: neither {library} nor an archive of AICPU kernels below {searched}",
             root=root,
@@ -251,6 +254,6 @@ def _kernels(host: Host, root: str, expected: Text, evidence: Evidence) -> Readi
     reason = Message(
         "no AICPU kernels in the known directories of {root} ({directories})",
         root=root,
-        directories=", ".join(AICPU_PLACES),
+        directories=enumerated(AICPU_PLACES),
     )
     return Reading(subject, None, evidence, None, expected, reason=reason)

@@ -20,7 +20,7 @@ from envtune.resources.cann.tree import Install
 
 @probe("cann.hccl_library", formerly="hccl_library.found")
 def library_path(context: Context) -> Iterable[Reading]:
-    """Read where the loader finds libhccl.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
+    """Loader search for libhccl.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
 
     It is looked for whether or not CANN itself can be made out. Source: porting guide 003:2992-3002.
     """

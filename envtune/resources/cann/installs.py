@@ -142,7 +142,7 @@ def fact_cann_generation(context: Context) -> Fact:
 
 @probe("cann.installs")
 def installs(context: Context) -> Iterable[Reading]:
-    """Read every CANN install, and every link to one that is missing.
+    """CANN installs, and links to installs that are missing.
 
     Source: porting guide 003:128, 1567, 3048, 3297.
     """

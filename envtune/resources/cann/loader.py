@@ -13,7 +13,7 @@ from envtune.collector.sources.cann import LOADER_CONF, LOADER_CONF_DEPTH, LOADE
 from envtune.context import Context
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Undetermined, host_error_text
 from envtune.host import Host, exists
-from envtune.messages import Joined, Message
+from envtune.messages import Message, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.environment import absolute_paths
 
@@ -46,7 +46,7 @@ def find_library(context: Context, library: str) -> Union[str, NotFound, Reading
     place = context.target.environment.place("LD_LIBRARY_PATH")
     if why_unknown is not None:
         raise Undetermined(why_unknown, place, needs_privilege=context.target.environment.needs_privilege)
-    return NotFound(Evidence(Joined([place, LOADER_CONF], ", "), f"LD_LIBRARY_PATH={value}"))
+    return NotFound(Evidence(enumerated((place, LOADER_CONF)), f"LD_LIBRARY_PATH={value}"))
 
 
 def architecture_reading(context: Context, path: str, library: str) -> Reading:

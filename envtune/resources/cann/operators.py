@@ -39,7 +39,7 @@ class OperatorPackage(NamedTuple):
 
 @probe("cann.operators_match")
 def operators_match(context: Context) -> Iterable[Reading]:
-    """Read for each operator package whether it belongs to the toolkit of the active install."""
+    """Operator packages: whether each belongs to the toolkit of the active install."""
     host, install = context.host, active_install(context)
     packages = _operator_packages(host, install)
     if not packages:

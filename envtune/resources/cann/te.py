@@ -17,7 +17,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
 from envtune.host import Host, exists, is_dir
-from envtune.messages import Literal, Message, Text, alternatives
+from envtune.messages import Literal, Message, Text, alternatives, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
@@ -28,7 +28,7 @@ UNUSED = "left over, not imported"
 
 @probe("cann.te_content", formerly="te.content")
 def content(context: Context) -> Iterable[Reading]:
-    """Read for each package whether the target imports the one that the active CANN ships."""
+    """Python packages that the active CANN ships: whether the target imports these."""
     install = active_install(context)
     python = distributions.environment(context).python
     readings = []
@@ -140,7 +140,7 @@ def _compared(
         )
         return Reading(name, None, Evidence(record, str(error)), None, expected, reason=reason)
     text = "\n".join([f"{record}: {digest}", *(f"{path}: {shipped}" for path, shipped in digests.items())])
-    evidence = Evidence(f"{record}, {references[0]}", text)
+    evidence = Evidence(enumerated((record, references[0])), text)
     if digest in digests.values():
         shown = Message("{version}, the same content", version=copy.version)
         return Reading(name, True, evidence, shown, expected)
@@ -183,7 +183,7 @@ def _left_over(context: Context, install: Install, name: str, copy: distribution
 
 @probe("cann.te_origin", formerly="te.origin")
 def origin(context: Context) -> Iterable[Reading]:
-    """Read whether te, topi and tvm come from one place: the active CANN's tree, or the site-packages with te.
+    """Origin of te, topi and tvm: whether all come from the active CANN's tree, or from the site-packages with te.
 
     Source: porting guide 003:3044 (te, cce and tvm are needed together). A tvm of PyPI (apache-tvm) is another one.
     """
@@ -198,7 +198,7 @@ def origin(context: Context) -> Iterable[Reading]:
     if why_unknown is not None:
         raise Undetermined(why_unknown, context.target.environment.place("PYTHONPATH"))
     if path is None:
-        evidence = Evidence(", ".join(distributions.environment(context).entries), "import te: not found")
+        evidence = Evidence(enumerated(distributions.environment(context).entries), "import te: not found")
         shown = Message("not importable")
         return [Reading("te", False, evidence, shown, expected)]
     te_home = install_root(host, path) or dirname(path)

@@ -26,7 +26,7 @@ POWER_POLICY = "bios.power_policy"  # the key of an attestation; sites have it i
 
 @probe("cpu.bios_power_policy", formerly="bios.power_policy")
 def power_policy(context: Context, *, menu: Annotated[str, N_("Where the BIOS has the setting.")]) -> Iterable[Reading]:
-    """Read the attested power policy in lower case; `menu` is its path in the BIOS menus.
+    """Attested power policy in lower case; `menu` is its path in the BIOS menus.
 
     Source: porting guide 003:1325-1347 (x86), 003:1405-1429 (ARM).
     """

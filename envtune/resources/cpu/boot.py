@@ -37,7 +37,7 @@ class BootSetting(NamedTuple):
 
 @probe("cpu.cpupower", formerly="governor_boot.cpupower")
 def cpupower(context: Context) -> Iterable[Reading]:
-    """Read whether cpupower exists for the running kernel: `ready`, `missing` or `wrapper`.
+    """State of cpupower for the running kernel: `ready`, `missing` or `wrapper`.
 
     On Ubuntu /usr/bin/cpupower is a wrapper that only starts /usr/lib/linux-tools/<release>/cpupower.
     Source: porting guide 003:1389-1399.
@@ -71,7 +71,7 @@ _NO_UNITS = Message(
 
 @probe("cpu.boot_governor", formerly="governor_boot.governor")
 def governor(context: Context) -> Iterable[Reading]:
-    """Read which governor is set at boot and by which service; empty if none sets one. Others precede cpupower.
+    """Governor set at boot, and by which service; empty if none sets one. Others precede cpupower.
 
     Source: porting guide 003:1397-1399.
     """

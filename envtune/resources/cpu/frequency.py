@@ -15,7 +15,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.host import Host
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, clauses, enumerated
 from envtune.model import Command, Evidence, Expectation, Reading
 from envtune.ranges import cpu_numbers, join_subjects, whole_number
 
@@ -40,7 +40,7 @@ class Policy(NamedTuple):
 
 @probe("cpu.governors", formerly="cpufreq.governors")
 def governors(context: Context) -> Iterable[Reading]:
-    """Read the governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
+    """Governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
     return context.cached(_governors)
 
 
@@ -111,7 +111,7 @@ def _remark(name: str, driver: str) -> Optional[Text]:
 
 @probe("cpu.governor_agreement", formerly="cpufreq.agreement")
 def agreement(context: Context) -> Iterable[Reading]:
-    """Read how many governors are in use (1 if all CPUs have the same); the subject is the CPUs that differ.
+    """How many governors are in use (1 if all CPUs have the same); the subject is the CPUs that differ.
 
     Source: inferred from porting guide 003:1355, whose single read cannot show it.
     """
@@ -129,7 +129,9 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
     usual = "performance" if "performance" in groups else max(groups, key=lambda name: len(groups[name]))
     different = [reading for name, group in groups.items() if name != usual for reading in group]
     cpus = {name: join_subjects([reading.subject for reading in group]) for name, group in groups.items()}
-    shown = Literal("; ".join(f"{name}: {cpus[name]}" for name in sorted(cpus)))
+    shown = clauses(
+        Message("{subject}: {found}", subject=name, found=enumerated(cpus[name].split(", "))) for name in sorted(cpus)
+    )
     evidence = (different or groups[usual])[0].evidence
     subject = join_subjects([reading.subject for reading in different]) or cpus[usual]
     return Reading(subject, len(groups), evidence, shown, Message("one governor on all CPUs"))
@@ -137,7 +139,7 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
 
 @probe("cpu.available_governors", formerly="cpufreq.available_governors")
 def available_governors(context: Context) -> Iterable[Reading]:
-    """Read the governors that every policy offers. Source: porting guide 003:1359-1387."""
+    """Governors that every policy offers. Source: porting guide 003:1359-1387."""
     for policy in context.cached(policies):
         yield _available_reading(context.host, policy, context.cached(driver_name))
 
@@ -156,7 +158,7 @@ def _available_reading(host: Host, policy: Policy, driver: str) -> Reading:
 
 @probe("cpu.frequency_ceiling", formerly="cpufreq.ceiling", unit="%")
 def ceiling(context: Context) -> Iterable[Reading]:
-    """Read the highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
+    """Highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
 
     With intel_pstate also its own limits: `max_perf_pct` in percent, turbo as 100 (on) or 0 (off).
     Source: inferred from porting guide 003:1327, 1409; files as in the kernel's cpufreq and intel_pstate documents.
@@ -193,7 +195,7 @@ def _ceiling_words(top: int, expectation: Expectation) -> Text:
     if least == 100:
         return Message("{top} kHz", top=top)
     least_of_all = -int(-least * top // 100)
-    return Message("{least} kHz or more ({percent} % of {top} kHz)", least=least_of_all, percent=least, top=top)
+    return Message("{least} kHz or more ({percent}% of {top} kHz)", least=least_of_all, percent=least, top=top)
 
 
 def _pstate_limit(host: Host, name: str) -> Optional[Reading]:

@@ -28,7 +28,7 @@ Rule = Callable[[Context, Mapping[str, str]], Optional[Conflict]]
 
 @probe("environment.conflicts", formerly="variable_conflicts.pairs")
 def pairs(context: Context) -> Iterable[Reading]:
-    """Read for each pair of variables with one set whether they agree."""
+    """Pairs of variables with one set: whether the two agree."""
     variables, environment = context.target.variables(), context.target.environment
     readings: list[Reading] = []
     for names, rule, wanted in RULES:

@@ -20,7 +20,7 @@ from envtune.job.foreign import not_for_a_shell
 from envtune.job.language import foreign_language
 from envtune.job.script import read_script, text_environment
 from envtune.job.target import JobEnvironment
-from envtune.messages import Message, Text, clauses
+from envtune.messages import Message, Text, clauses, enumerated
 from envtune.model import Change, Check, Finding, FixOptions
 from envtune.resources.environment.managed_block import (
     UnclosedBlockError,
@@ -290,7 +290,7 @@ def _overridden(context: Context, file: EnvFile, best: Draft, settings: Sequence
     """Say where the variables are set again behind our block."""
     places = {setting.name: best.environment.places.get(setting.name) for setting in settings}
     again = {_own_place(file, best, place): name for name, place in places.items() if place is not None}
-    where = ", ".join(f"{name} ({at})" for at, name in again.items()) or ", ".join(s.name for s in settings)
+    where = enumerated([f"{name} ({at})" for at, name in again.items()] or [s.name for s in settings])
     reason: Text = Message(
         "{path} sets them where an added block cannot override it; change them there: {where}",
         path=file.path,

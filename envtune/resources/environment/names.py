@@ -23,7 +23,7 @@ _NO_DIGIT = re.compile(r"\D")
 
 @probe("environment.misspelt_names")
 def misspelt_names(context: Context) -> Iterable[Reading]:
-    """Read for each variable of the job that looks misspelt the documented name; one reading for all if none does."""
+    """Names of variables of the job that look misspelt, with the documented name; one reading for all if none does."""
     environment = context.target.environment
     context.target.variables()  # raises Undetermined where the job's are unknown
     names = sorted({*(environment.variables or {}), *environment.unknown})

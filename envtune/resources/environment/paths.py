@@ -27,7 +27,7 @@ _NONE = {"dir": N_("{path} is not a directory"), "file": N_("{path} is not a fil
 
 @probe("environment.paths")
 def paths(context: Context) -> Iterable[Reading]:
-    """Read for each variable of the table that is set whether the directory or file it names exists."""
+    """Directory or file that each set variable of the table names: whether it exists."""
     present, gaps = set_variables(context, path_variables())
     present = {name: path for name, path in present.items() if path}
     if not present and not gaps:

@@ -25,7 +25,7 @@ LIMIT = 32  # processes looked at; a host has at most 16 devices, and some jobs 
 
 @probe("environment.running_jobs", formerly="training_environment.processes")
 def processes(context: Context) -> Iterable[Reading]:
-    """Read for each training process the variables that differ from the launch script or else from training values.
+    """Training processes: the variables of each that differ from the launch script or else from training values.
 
     The process named by --pid; else every process that holds an NPU device open.
     """

@@ -44,7 +44,7 @@ LISTS = frozenset((*SEARCHED, *HDF5_ENTRIES))  # search paths, which a launcher 
 
 @probe("environment.search_path_entries", formerly="search_paths.entries")
 def entries(context: Context) -> Iterable[Reading]:
-    """Read for each search path which of its entries are wrong, none if all are right."""
+    """Entries of each search path that are wrong, none if all are right."""
     variables = context.target.variables()
     readings: list[Reading] = []
     for name in SEARCHED:
@@ -135,7 +135,7 @@ def _supplied(host: Host, part: str) -> bool:
 
 @probe("environment.gcc_runtime", formerly="search_paths.gcc_runtime")
 def gcc_runtime(context: Context) -> Iterable[Reading]:
-    """Read for each gcc built in addition to the system's whether LD_LIBRARY_PATH has its lib64.
+    """Runtime of each gcc built in addition to the system's: whether LD_LIBRARY_PATH has its lib64.
 
     Source: porting guide 003:2852-2860.
 
@@ -169,7 +169,7 @@ def gcc_homes(host: Host) -> tuple[str, ...]:
 
 @probe("environment.hdf5", formerly="search_paths.hdf5")
 def hdf5(context: Context) -> Iterable[Reading]:
-    """Read for each variable whether it has the directory of the hdf5 built for dumps.
+    """Directory of the hdf5 built for dumps: whether each search path has it.
 
     Source: porting guide 003:2880-2885.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
-from envtune.messages import Bilingual, Literal, Message, Text, alternatives, clauses
+from envtune.messages import Bilingual, Literal, Message, Text, alternatives, clauses, enumerated
 
 
 class Judgement(NamedTuple):
@@ -81,10 +81,11 @@ def _number_words(form: Mapping[str, Any]) -> Text:
     low, high = form["int"]
     if high is None:
         return Message("a whole number of at least {low}{unit}", low=low, unit=unit)
-    words = Message("a whole number from {low} to {high}{unit}", low=low, high=high, unit=unit)
     if "step" in form:
-        return Message("{number}, a multiple of {step}", number=words, step=form["step"])
-    return words
+        return Message(
+            "a multiple of {step} from {low} to {high}{unit}", step=form["step"], low=low, high=high, unit=unit
+        )
+    return Message("a whole number from {low} to {high}{unit}", low=low, high=high, unit=unit)
 
 
 def _cpu_affinity(value: str) -> Judgement:
@@ -124,7 +125,7 @@ def _alloc_conf(value: str) -> Judgement:
     unknown = [key for key in options if key not in _ALLOC]
     wanted = Message("options and values as torch_npu documents them")
     if unknown:
-        names = ", ".join(unknown)
+        names = enumerated(unknown)
         why = Message("unknown whether torch_npu accepts {names}", names=names)
         return Judgement(None, wanted, why)
     return Judgement(True, wanted)

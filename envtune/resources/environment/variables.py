@@ -38,13 +38,13 @@ WHITELIST = "HCCL_WHITELIST_DISABLE"
 
 @probe("environment.variable")
 def variable(context: Context, *, name: Annotated[str, N_("Name of the variable.")]) -> Iterable[Reading]:
-    """Read one variable: its value, or `unset`."""
+    """Value of one variable, or `unset`."""
     return [reading_of(context, name)]
 
 
 @probe("environment.torch_npu_variable")
 def torch_npu_variable(context: Context, *, name: Annotated[str, N_("Name of the variable.")]) -> Iterable[Reading]:
-    """Read one variable that only torch_npu reads; not applicable if the job's torch_npu does not read it.
+    """Value of a variable that only torch_npu reads; not applicable if the job's torch_npu does not read it.
 
     Where it has the value that training wants, it does not matter which torch_npu it is.
     """
@@ -72,7 +72,7 @@ def _as_wanted(context: Context, name: str) -> bool:
 
 @probe("environment.task_queue")
 def task_queue(context: Context) -> Iterable[Reading]:
-    """Read the level of the operator task queue in effect: 0, 1 or 2; -1 for any other value.
+    """Level of the operator task queue in effect: 0, 1 or 2; -1 for any other value.
 
     Sources: porting guide 003:2714-2716; Ascend/pytorch by branch (unset is 0 on the 1.5 and 1.8 lines, 1 from
     v1.11.0-5.0.0 on; level 2 from v2.1.0-6.0.0 on).
@@ -135,7 +135,7 @@ def _queue_reading(
 
 @probe("environment.whitelist")
 def whitelist(context: Context) -> Iterable[Reading]:
-    """Read HCCL's whitelist: `off`, `listed` (on, with a file that lists hosts), `unlisted`, or any other value.
+    """Whitelist of HCCL: `off`, `listed` (on, with a file that lists hosts), `unlisted`, or any other value.
 
     Sources: porting guide 003:2748-2750; hicann/hccl (0 needs HCCL_WHITELIST_FILE, a JSON file with host_ip).
     """
@@ -186,7 +186,7 @@ def _listed(context: Context, path: str) -> Reading:
 
 @probe("environment.debug_settings")
 def debug_settings(context: Context) -> Iterable[Reading]:
-    """Read for each variable that has a debugging value whether it is set to it.
+    """Variables that have a debugging value: whether each is set to it.
 
     Source: porting guide 003:1304-1305, 2716-2734.
     """
@@ -211,7 +211,7 @@ def debug_settings(context: Context) -> Iterable[Reading]:
 
 @probe("environment.launch_blocking")
 def launch_blocking(context: Context) -> Iterable[Reading]:
-    """Read whether ASCEND_LAUNCH_BLOCKING=1 disables TASK_QUEUE_ENABLE.
+    """Effect of ASCEND_LAUNCH_BLOCKING: whether 1 disables TASK_QUEUE_ENABLE.
 
     Source: Ascend/pytorch docs/zh/environment_variable_reference/TASK_QUEUE_ENABLE.md.
     """
@@ -235,7 +235,7 @@ def launch_blocking(context: Context) -> Iterable[Reading]:
 
 @probe("environment.obsolete")
 def obsolete(context: Context) -> Iterable[Reading]:
-    """Read for each set variable that only torch_npu reads whether this torch_npu still reads it."""
+    """Variables that only torch_npu reads: whether this torch_npu still reads each that is set."""
     chosen = [name for name in names() if only_torch_npu(name)]
     present, gaps = set_variables(context, chosen)
     if not present and not gaps:
@@ -261,7 +261,7 @@ def obsolete(context: Context) -> Iterable[Reading]:
 
 @probe("environment.ranges")
 def ranges(context: Context) -> Iterable[Reading]:
-    """Read for each set variable with a documented form whether its value has that form."""
+    """Documented form of each set variable that has one: whether its value has that form."""
     chosen = [name for name in names() if about(name).get("form")]
     present, gaps = set_variables(context, chosen)
     if not present and not gaps:

@@ -23,7 +23,7 @@ _SETTING = re.compile(r"([^\s=:#;]+)(?:\s*[=:]\s*|\s+)(.*)")
 
 @probe("file.kind")
 def kind(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Read the type of a path: `file`, `dir`, `link` (broken), `char`, `block`, `fifo`, `socket` or `missing`."""
+    """Type of a path: `file`, `dir`, `link` (broken), `char`, `block`, `fifo`, `socket` or `missing`."""
     _require_absolute(path)
     try:
         found = context.host.stat(path)
@@ -43,20 +43,20 @@ def _broken_link(host: Host, path: str) -> Reading:
 
 @probe("file.mode")
 def mode(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Read the mode of a file or directory as four octal digits, such as `0644`; `missing` without one."""
+    """Mode of a file or directory as four octal digits, such as `0644`; `missing` without one."""
     return [_stat_reading(context.host, path, lambda found: f"{found.mode & 0o7777:04o}")]
 
 
 @probe("file.owner")
 def owner(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Read the owner of a file or directory: the name in /etc/passwd, else the number; `missing` without a file."""
+    """Owner of a file or directory: the name in /etc/passwd, else the number; `missing` without a file."""
     host = context.host
     return [_stat_reading(host, path, lambda found: _account(host, "/etc/passwd", found.uid))]
 
 
 @probe("file.group")
 def group(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Read the group of a file or directory: its name in /etc/group, else its number; `missing` without a file."""
+    """Group of a file or directory: its name in /etc/group, else its number; `missing` without a file."""
     host = context.host
     return [_stat_reading(host, path, lambda found: _account(host, "/etc/group", found.gid))]
 
@@ -89,7 +89,7 @@ def match(
     path: Annotated[str, N_("Absolute path of a text file.")],
     pattern: Annotated[str, N_("Regular expression; with a group, the group is the value, else the whole match.")],
 ) -> Iterable[Reading]:
-    """Read the value of each matching line; one empty value if no line matches, `missing` without a file."""
+    """Value of each matching line; one empty value if no line matches, `missing` without a file."""
     text = _text(context.host, path)
     if text is None:
         return [missing(path, path)]
@@ -115,7 +115,7 @@ def setting(
     key: Annotated[str, N_("Name before the `=`, `:` or blank of a line.")],
     section: Annotated[str, N_("Name in brackets above the line; without it, lines of all sections are read.")] = "",
 ) -> Iterable[Reading]:
-    """Read the values of a key in lines such as `key = value`, `key: value` or `key value`; `missing` without any.
+    """Values of a key in lines such as `key = value`, `key: value` or `key value`; `missing` without any.
 
     Lines that begin with `#` or `;` are comments. Quotes around a value, and an `export` before the key, are left out.
     """
@@ -154,7 +154,7 @@ def json_value(
     path: Annotated[str, N_("Absolute path of a JSON file.")],
     key: Annotated[str, N_("Keys separated by dots (`default-ulimits.nofile.Soft`); a number selects a list item.")],
 ) -> Iterable[Reading]:
-    """Read one value of a JSON file; `missing` if the file or the key does not exist."""
+    """One value of a JSON file; `missing` if the file or the key does not exist."""
     subject = f"{path}: {key}"
     text = _text(context.host, path)
     if text is None:

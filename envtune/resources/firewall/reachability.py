@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @probe("firewall.peers")
 def from_peers(context: Context) -> Iterable[Reading]:
-    """Read whether peers can reach MASTER_PORT (if this host is the master) and HCCL's ports: open, closed, unknown."""
+    """Reachability of MASTER_PORT (if this host is the master) and HCCL's ports for peers: open, closed, unknown."""
     try:
         every = peers_of(context)
     except NotApplicable:

@@ -17,7 +17,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host import exists
-from envtune.messages import Literal, Message, enumerated
+from envtune.messages import Message, enumerated
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
 from envtune.resources.images.pillow import BROKEN, SIMD, imported_pillow
@@ -33,7 +33,7 @@ HEADER_PACKAGES: Mapping[str, tuple[str, str]] = {  # header -> (Debian, RHEL)
 
 @probe("images.pillow_build_packages", formerly="packages.pillow_build")
 def pillow_build(context: Context) -> Iterable[Reading]:
-    """Read which packages needed to build pillow-simd are missing."""
+    """Missing packages of those needed to build pillow-simd."""
     _only_for_training(context)
     missing, evidence = missing_packages(context)
     if missing and _imports(context) == SIMD:
@@ -42,7 +42,7 @@ def pillow_build(context: Context) -> Iterable[Reading]:
             evidence.source,
             "missing: " + " ".join(missing),
         )
-    yield Reading("packages", missing, evidence, Literal(", ".join(missing)) if missing else Message("all"))
+    yield Reading("packages", missing, evidence, enumerated(missing) if missing else Message("all"))
 
 
 def missing_packages(context: Context) -> tuple[tuple[str, ...], Evidence]:
@@ -93,7 +93,7 @@ def missing_rpm(output: str) -> tuple[str, ...]:
 
 @probe("images.pillow_headers", formerly="packages.pillow_headers")
 def pillow_headers(context: Context) -> Iterable[Reading]:
-    """Read for each header needed to build Pillow the file that provides it; empty if none does."""
+    """File that provides each header needed to build Pillow; empty if none does."""
     readings = [_header(context, name) for name in HEADER_PACKAGES]
     missing = [reading.subject for reading in readings if reading.reason is None and not reading.value]
     if missing:

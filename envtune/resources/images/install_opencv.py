@@ -13,7 +13,7 @@ from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
 from envtune.host import Host
-from envtune.messages import Message, Text
+from envtune.messages import Message, Text, enumerated
 from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.resources.images.opencv import OPENCV
 from envtune.resources.python.distributions import Distribution, every, locate
@@ -95,7 +95,7 @@ def version_of(host: Host, place: str) -> str:
 
 
 def _note(dropped: Sequence[str], keep: Distribution) -> Text:
-    listed = ", ".join(dropped)
+    listed = enumerated(dropped)
     return Message(
         "pip check will report packages that require {listed} by name; cv2 itself comes from {name}",
         listed=listed,

@@ -265,7 +265,7 @@ def _refuse_downgrade(context: Context, version: str, base: str) -> None:
         return
     asking = sorted(_asking_for_more(context, base))
     if asking:
-        listed = ", ".join(asking)
+        listed = enumerated(asking)
         raise Skipped(
             Message(
                 "the nearest pillow-simd is based on Pillow {base}, but a newer version is required by {listed}",

@@ -21,7 +21,7 @@ OPENCV = ("opencv-python", "opencv-python-headless", "opencv-contrib-python", "o
 
 @probe("images.pillow_version", formerly="imaging.pillow_version")
 def pillow_version(context: Context) -> Iterable[Reading]:
-    """Read whether torchvision's unguarded import of PILLOW_VERSION, if it has one, succeeds."""
+    """Import of PILLOW_VERSION by torchvision: whether it succeeds where it is unguarded."""
     place = locate(context, "torchvision")
     if place is None:
         raise absent(context, "torchvision")
@@ -121,7 +121,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 @probe("images.opencv_version", formerly="imaging.opencv_version")
 def opencv_version(context: Context) -> Iterable[Reading]:
-    """Read the version of OpenCV that `import cv2` imports; not applicable without one."""
+    """Version of OpenCV that `import cv2` imports; not applicable without one."""
     place, rows = _opencv(context)
     if place is not None:
         try:
@@ -141,7 +141,7 @@ def opencv_version(context: Context) -> Iterable[Reading]:
 
 @probe("images.opencv_count", formerly="imaging.opencv_count")
 def opencv_count(context: Context) -> Iterable[Reading]:
-    """Count the OpenCV packages in one directory, where each overwrites the other's cv2."""
+    """OpenCV packages in one directory, where each overwrites the other's cv2: their number."""
     place, rows = _opencv(context)
     if not rows:
         yield Reading("cv2", 1, Evidence(str(place), str(place)), Message("built from source"))

@@ -15,7 +15,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, exists
-from envtune.messages import Literal, Message, Text, in_context
+from envtune.messages import Literal, Message, Text, enumerated, in_context
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
 from envtune.records import NamedTuple
@@ -92,7 +92,7 @@ def best_variant(flags: Iterable[str]) -> Optional[str]:
 
 @probe("images.pillow_imported", formerly="pillow.imported")
 def imported(context: Context) -> Iterable[Reading]:
-    """Read which Pillow the job's Python imports: `pillow`, `pillow-simd` or `broken`."""
+    """Pillow that the job's Python imports: `pillow`, `pillow-simd` or `broken`."""
     found = imported_pillow(context)
     if best_variant(cpu_flags(context.host)) is None:
         raise NotApplicable(
@@ -104,14 +104,14 @@ def imported(context: Context) -> Iterable[Reading]:
 
 def _shown(found: Imported) -> Text:
     if found.kind == BROKEN:
-        names = ", ".join(f"{row.name} {row.version}" for row in found.rows) or "PIL"
+        names = enumerated(f"{row.name} {row.version}" for row in found.rows) or "PIL"
         return Message("metadata of {names}, but no package PIL", names=names)
     return Literal(found.words())
 
 
 @probe("images.pillow_variant", formerly="pillow.variant")
 def variant(context: Context) -> Iterable[Reading]:
-    """Read whether the CPU can run the imported Pillow, and which build of pillow-simd suits it."""
+    """Build of pillow-simd that suits the CPU, and whether the CPU can run the imported Pillow."""
     flags = cpu_flags(context.host)
     best = best_variant(flags)
     try:
@@ -140,7 +140,7 @@ def variant(context: Context) -> Iterable[Reading]:
 
 @probe("images.pillow_side_by_side", formerly="pillow.side_by_side")
 def side_by_side(context: Context) -> Iterable[Reading]:
-    """Count pillow and pillow-simd in one directory, where each overwrites the other's files."""
+    """How many of pillow and pillow-simd are in one directory, where each overwrites the other's files."""
     found = imported_pillow(context)
     if not found.rows:
         yield Reading("PIL", 1, Evidence(found.path, found.words()), Literal(found.words()))

@@ -14,7 +14,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
 from envtune.host import Host
 from envtune.host.json import parse_json
-from envtune.messages import Message, Text
+from envtune.messages import Message, Text, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.network.names import host_addresses, is_address, is_loopback, job_nodes, variables_source
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
@@ -26,11 +26,11 @@ HOST_KEYS = ("server_id", "host_ip", "host_nic_ip", "container_ip", "pod_name")
 
 @probe("network.job_interfaces")
 def job_interfaces(context: Context) -> Iterable[Reading]:
-    """Read whether the interfaces and addresses in the job's variables exist on this host."""
+    """Interfaces and addresses in the job's variables: whether they exist on this host."""
     variables = context.target.variables()
     named = [(name, variables[name]) for name in NAMES if variables.get(name)]
     if not named:
-        reason = Message("none of {names} is set for this job", names=", ".join(NAMES))
+        reason = Message("none of {names} is set for this job", names=enumerated(NAMES))
         raise NotApplicable(reason, variables_source(context))
     return [_reading(context, name, value) for name, value in named]
 
@@ -71,9 +71,9 @@ def _fault(context: Context, name: str, value: str) -> tuple[Optional[Text], Tex
         return _rank_table_fault(host, value), Message("a rank table that lists this host")
     if name == "HCCL_IF_IP":
         own = host_addresses(host)
-        return _address_fault(context, value, own), Message("one of {names}", names=", ".join(own))
+        return _address_fault(context, value, own), Message("one of {names}", names=enumerated(own))
     interfaces = host.interfaces()
-    expected = Message("one of {names}", names=", ".join(interface.name for interface in interfaces))
+    expected = Message("one of {names}", names=enumerated(interface.name for interface in interfaces))
     if name == "HCCL_SOCKET_IFNAME":
         taken = [one for one in interfaces if selects(value, one.name) and (one.name != "lo" or value in ("lo", "=lo"))]
         gone = "" if taken else value
@@ -81,13 +81,13 @@ def _fault(context: Context, name: str, value: str) -> tuple[Optional[Text], Tex
     else:
         wanted = value.split(",") if name == "GLOO_SOCKET_IFNAME" else [value]  # TensorPipe takes one name
         taken = [one for one in interfaces if one.name in wanted]
-        gone = ", ".join(repr(part) for part in wanted if part not in [one.name for one in taken])
-        fault = Message("{names}: no such interface", names=gone)
+        missing = [repr(part) for part in wanted if part not in [one.name for one in taken]]
+        gone, fault = ", ".join(missing), Message("{names}: no such interface", names=enumerated(missing))
     if gone:
         return fault, expected
     if any(one.addresses for one in taken):
         return None, expected
-    return Message("{names}: without an address", names=", ".join(one.name for one in taken)), expected
+    return Message("{names}: without an address", names=enumerated(one.name for one in taken)), expected
 
 
 def _address_fault(context: Context, value: str, own: Sequence[str]) -> Optional[Text]:
@@ -126,7 +126,7 @@ def _rank_table_fault(host: Host, path: str) -> Optional[Text]:
             "the rank table lists neither addresses nor this host; whether it includes this host is unknown"
         )
         raise Undetermined(reason, path, ", ".join(named))
-    return Message("lists {hosts}, not this host", hosts=", ".join(named[:8]))
+    return Message("lists {hosts}, not this host", hosts=enumerated(named[:8]))
 
 
 def _hosts(table: Any) -> Iterator[str]:

@@ -52,7 +52,7 @@ class MasterAddress(NamedTuple):
 
 @probe("network.master_addr")
 def master_addr(context: Context) -> Iterable[Reading]:
-    """Read whether MASTER_ADDR can be the master's address, as far as this one host shows."""
+    """MASTER_ADDR: whether it can be the master's address, as far as this one host shows."""
     address = master_address(context)
     if address is None:
         raise NotApplicable(Message("MASTER_ADDR is not set for this job"), variables_source(context))
@@ -343,7 +343,7 @@ def variables_source(context: Context) -> Source:
 
 @probe("network.own_name")
 def own_name(context: Context) -> Iterable[Reading]:
-    """Read which address this host's own name resolves to.
+    """Address that this host's own name resolves to.
 
     By the resolver, and in /etc/hosts. Source: 003:3417-3427, inferred.
     """

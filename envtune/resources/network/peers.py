@@ -23,7 +23,7 @@ from envtune.resources.network.ports import hccl_ports
 
 @probe("network.peers")
 def peers(context: Context) -> Iterable[Reading]:
-    """Connect to each host named with --peer or --hostfile, if --probe allows it, and read which of them respond."""
+    """Hosts named with --peer or --hostfile: which of them respond to a connection, if --probe allows it."""
     named = context.target.options.peers
     if not named:
         raise NotApplicable(Message("no other host of the job given (--peer, --hostfile)"), "--peer")

@@ -14,7 +14,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined, host_error_text
 from envtune.host import Host, descendants
 from envtune.intervals import Intervals
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, enumerated
 from envtune.model import Command, Evidence, Listener, Reading, Source
 from envtune.ranges import checked_int, decimal
 from envtune.records import NamedTuple
@@ -162,7 +162,7 @@ def _no_ports(path: str, text: str) -> Undetermined:
 
 @probe("network.hccl_ports", formerly="ports.hccl")
 def hccl(context: Context) -> Iterable[Reading]:
-    """Read whether HCCL's ports exist, may be assigned by the kernel to other connections, or are in use."""
+    """Ports of HCCL: whether they exist, may be assigned by the kernel to other connections, or are in use."""
     ports = hccl_ports(context)
     if ports.automatic:
         reason = Message("HCCL_HOST_SOCKET_PORT_RANGE=auto: the system picks free ports")
@@ -264,7 +264,7 @@ def _job_processes(context: Context) -> frozenset[int]:
 def owner_text(rows: Iterable[Listener]) -> Text:
     """Return who listens, as far as this user may read it."""
     rows = tuple(rows)
-    owners = ", ".join(
+    owners = enumerated(
         row.address if row.pid is None else f"{row.address} {row.process or 'pid'} ({row.pid})" for row in rows
     )
     if any(row.pid is None for row in rows):
@@ -274,7 +274,7 @@ def owner_text(rows: Iterable[Listener]) -> Text:
 
 @probe("network.master_port", formerly="ports.master_port")
 def master_port(context: Context) -> Iterable[Reading]:
-    """Read whether MASTER_PORT is free, can be bound by an ordinary user, and is not assigned by the kernel."""
+    """MASTER_PORT: whether it is free, can be bound by an ordinary user, and is not assigned by the kernel."""
     variables = context.target.variables()
     text = variables.get("MASTER_PORT")
     if text is None:

@@ -10,7 +10,7 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined
-from envtune.messages import Message, Text, clauses
+from envtune.messages import Message, Text, clauses, enumerated
 from envtune.model import Evidence, Reading, Source
 from envtune.ranges import decimal
 from envtune.resources.npu.devices import ELSEWHERE, NODES, device_nodes, in_container, runs_elsewhere
@@ -53,7 +53,7 @@ class Problem(NamedTuple):
 
 @probe("npu.assigned", formerly="job_devices.ids")
 def ids(context: Context) -> Iterable[Reading]:
-    """Read every variable or option with which the job names its devices.
+    """Devices that the job names, in every variable or option that names some.
 
     Sources: guide 003:40-43 (1, 2, 4 or 8 devices), 003:276 and 607 (`--device-list`); facts D7 (HCCL on one 910
     server: 1, 2, 4 or 8 ranks, up to 4 of them all in 0-3 or all in 4-7); CANN environment variables
@@ -76,7 +76,7 @@ def ids(context: Context) -> Iterable[Reading]:
             value, place = option
             readings.append(_list_reading(OPTION, value, place, limits, _visible_nodes(variables, limits)))
     if not readings:
-        raise NotApplicable(Message("the job specifies no devices ({names})", names=", ".join(ALL)), source)
+        raise NotApplicable(Message("the job specifies no devices ({names})", names=enumerated(ALL)), source)
     return readings
 
 
@@ -186,11 +186,11 @@ def _list_problems(
 ) -> Iterator[Problem]:
     repeated = sorted(n for n, count in Counter(numbers).items() if count > 1)
     if repeated:
-        yield Problem(Message("lists {ids} twice", ids=", ".join(map(str, repeated))))
+        yield Problem(Message("lists {ids} twice", ids=enumerated(map(str, repeated))))
     existing = set(limits.nodes) if visible is None else set(range(len(visible)))
     missing = [] if visible is None and limits.container else sorted(set(numbers) - existing)
     if missing:
-        ids = ", ".join(map(str, missing))
+        ids = enumerated(map(str, missing))
         yield Problem(Message("{ids} does not exist ({count} devices)", ids=ids, count=len(existing)))
     if name == RT_VISIBLE and limits.ascending and list(numbers) != sorted(numbers):
         yield Problem(Message("not in ascending order, the only one CANN supports"))

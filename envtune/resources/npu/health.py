@@ -35,7 +35,7 @@ TRUNCATED = Message("not among the devices npu-smi printed, but its output is in
 
 @probe("npu.smi_answer")
 def smi_answer(context: Context) -> Iterable[Reading]:
-    """Read whether npu-smi responds, with a table or with an error; if it does not, it hangs in the driver."""
+    """Response of npu-smi, a table or an error; if it does not respond, it hangs in the driver."""
     expected = Message("a response within {seconds} s", seconds=int(SMI_TIMEOUT))
     try:
         output = smi_output(context)
@@ -50,7 +50,7 @@ def smi_answer(context: Context) -> Iterable[Reading]:
 
 @probe("npu.health", formerly="npu_health.devices")
 def devices(context: Context) -> Iterable[Reading]:
-    """Read the health of every NPU, including those known only from a device node or the PCI bus.
+    """Health of every NPU, including those known only from a device node or the PCI bus.
 
     Source: guide 003:3010-3022 (restart the server and all NPUs when they fail to come up), 003:3299 (`npu-smi info`);
     facts D4. Health words: OK, Warning, Alarm, Critical, UNKNOWN; dcmi_get_device_health calls the first four normal,

@@ -18,7 +18,7 @@ from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
 from envtune.host import Host, realpath
-from envtune.messages import N_, Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses, enumerated
 from envtune.model import Change, Finding
 from envtune.resources.images.build_requirements import installed_debian
 from envtune.resources.python.distributions import interpreter
@@ -109,7 +109,7 @@ def install(
             Message(
                 "no repository of {manager} has {packages}; is the package list up to date (apt-get update)?",
                 manager=manager,
-                packages=", ".join(row.packages[0] for row in rows),
+                packages=enumerated(row.packages[0] for row in rows),
             )
         )
     return changes
@@ -237,19 +237,19 @@ def _note(manager: str, plan: Simulation) -> Text:
     if plan.installs is None:
         parts.append(Message("{manager} was not run in simulation first", manager=manager))
     if plan.not_offered:
-        packages = ", ".join(plan.not_offered)
+        packages = enumerated(plan.not_offered)
         parts.append(Message("skipped, because no repository has them: {packages}", packages=packages))
     if plan.installs is None:
         parts.append(Message("undo removes new packages; packages upgraded with them stay upgraded"))
         return clauses(parts)
     dependencies = [name for name in plan.installs if name not in plan.names]
     if dependencies:
-        parts.append(Message("undo also removes its dependencies: {packages}", packages=", ".join(dependencies)))
+        parts.append(Message("undo also removes its dependencies: {packages}", packages=enumerated(dependencies)))
     if plan.upgrades:
         parts.append(
             Message(
                 "also upgrades {packages}, which undo does not revert; other existing packages stay, even after undo",
-                packages=", ".join(plan.upgrades),
+                packages=enumerated(plan.upgrades),
             )
         )
     else:
@@ -277,7 +277,7 @@ def simulate(host: Host, manager: str, choices: Sequence[tuple[str, ...]]) -> Si
         raise Skipped(Message("apt-get cannot install them: {last}", last=last))
     new, upgraded, removed = parse_simulation(result.stdout)
     if removed:
-        raise Skipped(Message("apt-get would remove {packages}", packages=", ".join(removed)))
+        raise Skipped(Message("apt-get would remove {packages}", packages=enumerated(removed)))
     return Simulation(packages, new, upgraded, not_offered)
 
 

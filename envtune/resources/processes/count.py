@@ -17,7 +17,7 @@ NAME_LENGTH = 15  # characters that the kernel keeps of a process's name, TASK_C
 def count(
     context: Context, *, name: Annotated[str, N_("Name of the program, such as `chronyd`.")]
 ) -> Iterable[Reading]:
-    """Read how many processes of a name are running; those that have ended (zombies) do not count."""
+    """How many processes of a name are running; those that have ended (zombies) do not count."""
     running = [
         process
         for process in context.host.processes()

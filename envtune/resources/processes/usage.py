@@ -10,7 +10,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host, descendants
 from envtune.job.environment import process_environment
-from envtune.messages import N_, Literal, Message, Text, clauses, in_context, listed
+from envtune.messages import N_, Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Command, Evidence, Process, Reading
 from envtune.records import NamedTuple
 from envtune.resources.npu.devices import (
@@ -177,7 +177,7 @@ def _proc_options(host: Host) -> list[str]:
 
 @probe("processes.residual", formerly="process.residual")
 def residual(context: Context) -> Iterable[Reading]:
-    """Read the processes on each device whose job has ended: parent ended, zombie or stopped; never the given job's.
+    """Leftover processes on each device, whose job has ended: parent ended, zombie or stopped; never the given job's.
 
     Source: guide 003:3299-3311. Its `pkill -9 python` would end every Python of every user, so only pids are named.
     """
@@ -392,7 +392,7 @@ def free_memory(
     idle_percent: Annotated[int, N_("Percent of a device's memory that the driver itself may use.")],
     idle_percent_910a: Annotated[int, N_("The same on an Ascend 910A.")],
 ) -> Iterable[Reading]:
-    """Read whether only the driver's own share of each device's memory is used; limits in percent of its HBM.
+    """Memory of each device: whether only the driver's own share is used; limits in percent of its HBM.
 
     Source: guide 003:3208-3218. The vendor documents no baseline; public listings of idle devices show 2.7-4.8 GB used
     (at most 8.8 % of the HBM, on 910B4) from 910B on, and at most 18 MB of 32 GB on 910A.
@@ -412,7 +412,7 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
     used, total = device.hbm
     processes = usage.processes or ()
     others = [p for p in processes if p.process is None or p.process.pid not in job]
-    expected = Message("no process, at most {limit} % used", limit=limit)
+    expected = Message("no process, at most {limit}% used", limit=limit)
     if processes and not others and usage.reason is not None:
         return Reading(usage.subject, None, evidence, reason=usage.reason, needs_privilege=usage.needs_privilege)
     if not others and len(processes) > 0:
@@ -420,7 +420,7 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
     if not others and used * 100 <= total * limit:
         return Reading(usage.subject, "free", evidence, Message("only the idle usage"), expected)
     if others:
-        names = ", ".join(f"{p.pid} {p.name}".rstrip() for p in others)
+        names = enumerated(f"{p.pid} {p.name}".rstrip() for p in others)
         shown = Message("{used} of {total} MB used; processes: {names}", used=used, total=total, names=names)
     elif usage.processes is None:
         shown = Message("{used} of {total} MB used; the process is unknown", used=used, total=total)
@@ -434,7 +434,7 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
 
 @probe("processes.profilers", formerly="process.profilers")
 def profilers(context: Context) -> Iterable[Reading]:
-    """Read profiling or AOE tuning that is running or turned on for the job. Source: guide 003:1582-1583."""
+    """Profiling or AOE tuning that is running or turned on for the job. Source: guide 003:1582-1583."""
     hidden = hidden_processes(context)
     readings = [_tool_reading(name, context.host.processes(), hidden) for name in TOOLS]
     try:

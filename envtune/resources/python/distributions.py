@@ -16,7 +16,7 @@ from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable, host_error_text
 from envtune.host import Host, exists, is_dir
 from envtune.job.target import PythonTarget
-from envtune.messages import N_, Message, Text, clauses
+from envtune.messages import N_, Message, Text, clauses, enumerated
 from envtune.model import Evidence, Fact, Reading
 from envtune.records import NamedTuple
 from envtune.resources.python.metadata import Distribution as Distribution
@@ -257,7 +257,7 @@ def absent(context: Context, name: str) -> NotApplicable:
 def damage(
     context: Context, *, names: Annotated[Iterable[str], N_("Distributions whose metadata is read as well.")]
 ) -> Iterable[Reading]:
-    """Read for each site directory of the job's Python what is broken; the metadata of `names` is read as well."""
+    """Damage in each site directory of the job's Python; the metadata of `names` is read as well."""
     known = environment(context)
     yield from (
         Reading(
@@ -328,4 +328,4 @@ def package_fact(context: Context, name: str, module: str) -> Fact:
     if place is not None and exists(context.host, place + "/__init__.py"):
         reason = Message("{place} has neither metadata nor a version.py", place=place)
         return Fact(name, None, place, reason)
-    return Fact(name, NONE, ", ".join(environment(context).entries) or environment(context).python.prefix)
+    return Fact(name, NONE, enumerated(environment(context).entries) or environment(context).python.prefix)

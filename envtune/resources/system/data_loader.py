@@ -52,7 +52,7 @@ def _at_most(limit: Limit, expectation: Expectation) -> Text:
     if most == 100:
         return Message("at most {workers} workers ({source})", workers=workers, source=limit.source)
     return Message(
-        "at most {workers} workers: {percent} % of {cpus} CPUs ({source})",
+        "at most {workers} workers: {percent}% of {cpus} CPUs ({source})",
         workers=workers,
         percent=most,
         cpus=limit.cpus,

@@ -29,7 +29,7 @@ def models(
     aarch64: Annotated[Mapping[str, str], N_("The recommended `server` and `cpu` on aarch64.")],
     x86_64: Annotated[Mapping[str, str], N_("The recommended `server` and `cpu` on x86_64.")],
 ) -> Iterable[Reading]:
-    """Read `server` and `cpu`: `recommended` if the name contains the recommended one, else the name itself.
+    """Models of `server` and `cpu`: `recommended` if the name contains the recommended one, else the name itself.
 
     Each argument maps both subjects to the recommended names. Source: porting guide 003:132-136.
     """
@@ -78,7 +78,7 @@ def cpu_name(cpuinfo: str) -> Optional[str]:
 
 @probe("system.memory", formerly="memory.total", former_arguments=("recommended",), unit="GB")
 def total(context: Context) -> Iterable[Reading]:
-    """Read the memory the kernel manages, in GB (10^9 bytes, one decimal).
+    """Memory the kernel manages, in GB (10^9 bytes, one decimal).
 
     Source: porting guide 003:134, 003:136.
     """

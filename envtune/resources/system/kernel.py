@@ -20,7 +20,7 @@ MODULES = "/proc/modules"
 def parameter(
     context: Context, *, name: Annotated[str, N_("Parameter, such as `iommu.passthrough`.")]
 ) -> Iterable[Reading]:
-    """Read a parameter of the kernel's command line: each value, `set` for one without a value, else `missing`."""
+    """Parameter of the kernel's command line: each value, `set` for one without a value, else `missing`."""
     text = context.host.read(CMDLINE)
     words = (word.partition("=") for word in text.split())
     values = [value if mark else "set" for key, mark, value in words if key.replace("-", "_") == name.replace("-", "_")]
@@ -29,7 +29,7 @@ def parameter(
 
 @probe("kernel.module")
 def module(context: Context, *, name: Annotated[str, N_("Module, such as `ip_vs`.")]) -> Iterable[Reading]:
-    """Read whether a module of the kernel is `loaded`, `builtin` or `missing`."""
+    """State of a module of the kernel: `loaded`, `builtin` or `missing`."""
     host, name = context.host, name.replace("-", "_")
     for line in host.read(MODULES).splitlines():
         if line.split()[:1] == [name]:

@@ -43,7 +43,7 @@ _ROWS: Mapping[str, str] = {
 def soft(
     context: Context, *, name: Annotated[Name, N_("Limit, named as in limits.conf; memory in bytes.")]
 ) -> Iterable[Reading]:
-    """Read the job's soft limit of a resource: of the process with --pid, else of this shell; may be `unlimited`."""
+    """Soft limit of a resource for the job: of the process with --pid, else of this shell; may be `unlimited`."""
     return [_limit(context, name, 0)]
 
 
@@ -51,7 +51,7 @@ def soft(
 def hard(
     context: Context, *, name: Annotated[Name, N_("Limit, named as in limits.conf; memory in bytes.")]
 ) -> Iterable[Reading]:
-    """Read the job's hard limit of a resource: of the process with --pid, else of this shell; may be `unlimited`."""
+    """Hard limit of a resource for the job: of the process with --pid, else of this shell; may be `unlimited`."""
     return [_limit(context, name, 1)]
 
 

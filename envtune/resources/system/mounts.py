@@ -45,14 +45,14 @@ def mount_at(text: str, path: str) -> Optional[Mount]:
 
 @probe("mount.type")
 def kind(context: Context, *, path: Annotated[str, N_("Mount point, such as `/data`.")]) -> Iterable[Reading]:
-    """Read the type of the file system that is mounted at a path, such as `ext4` or `nfs4`; `missing` without one."""
+    """Type of the file system that is mounted at a path, such as `ext4` or `nfs4`; `missing` without one."""
     mount = _mount(context.host, path)
     return [missing(path, MOUNTINFO) if mount is None else reading(path, mount.kind, MOUNTINFO, mount.line)]
 
 
 @probe("mount.options")
 def options(context: Context, *, path: Annotated[str, N_("Mount point, such as `/data`.")]) -> Iterable[Reading]:
-    """Read the mount options at a path as a list, such as `rw`, `noatime`; an empty list where nothing is mounted."""
+    """Mount options at a path as a list, such as `rw`, `noatime`; an empty list where nothing is mounted."""
     mount = _mount(context.host, path)
     if mount is None:
         return [Reading(path, (), Evidence(MOUNTINFO), Message("nothing is mounted at {path}", path=path))]
@@ -67,7 +67,7 @@ def _mount(host: Host, path: str) -> Optional[Mount]:
 def free(
     context: Context, *, path: Annotated[str, N_("Any path; what counts is the file system that holds it.")]
 ) -> Iterable[Reading]:
-    """Read the free space in GB (10^9 bytes) for users other than root on the file system of `path`."""
+    """Free space in GB (10^9 bytes) for users other than root on the file system of `path`."""
     _require_measured(context.host, path)
     disk = context.host.disk(path)
     amount = round(disk.free / 1e9, 1)

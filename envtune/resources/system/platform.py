@@ -185,7 +185,7 @@ def fact_user(context: Context) -> Fact:
 def fact_reading(
     context: Context, *, name: Annotated[str, N_("Name of the fact; see `envtune list facts`.")]
 ) -> Iterable[Reading]:
-    """Read a fact, to compare it with an expectation; an unknown fact is an unknown reading."""
+    """Fact about the host, to compare it with an expectation; an unknown fact is an unknown reading."""
     known = context.facts[name]
     if known.value is None:
         raise Undetermined(known.reason or Message("its value is unknown"), known.source)
@@ -194,7 +194,7 @@ def fact_reading(
 
 @probe("system.package_manager", formerly="platform.package_manager")
 def package_manager(context: Context) -> Iterable[Reading]:
-    """Read the package manager of this family that is installed, `unknown family` or `missing`.
+    """Package manager of this family that is installed, `unknown family` or `missing`.
 
     Source: porting guide 003:1391-1399, 2814-2820, 2905-2911.
     """
@@ -276,7 +276,7 @@ def _centos_release(host: Host) -> tuple[str, str]:
 def transplant_os(
     context: Context, *, cann: Annotated[str, N_("Major version of the CANN whose list applies.")]
 ) -> Iterable[Reading]:
-    """Read the distribution, if the script transplant tool of CANN `cann` (its major version) is installed.
+    """Distribution, if the script transplant tool of CANN `cann` (its major version) is installed.
 
     The list it is held against is the porting guide's (003:645-647), written for CANN 5; later tools have their own.
     """

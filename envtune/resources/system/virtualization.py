@@ -208,7 +208,7 @@ def _by_frequency_driver(host: Host) -> Fact:
 
 @probe("system.virtualization", formerly="virtualization.kind")
 def kind(context: Context) -> Iterable[Reading]:
-    """Read whether the host is `bare metal`, a `virtual machine` or a `container`.
+    """Kind of machine: `bare metal`, a `virtual machine` or a `container`.
 
     Source: inferred from porting guide 003:1355.
     """

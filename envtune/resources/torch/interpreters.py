@@ -13,7 +13,7 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, host_error_text
 from envtune.job.interpreter import python_at, unresolved_text
 from envtune.job.target import PythonTarget
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.python.distributions import NONE, interpreter
 from envtune.resources.torch.stack import version_fact
@@ -26,7 +26,7 @@ def _variables(context: Context) -> Mapping[str, str]:
 
 @probe("torch.interpreter", formerly="python_commands.torch")
 def torch(context: Context) -> Iterable[Reading]:
-    """Read whether the Python that the job's command starts has torch; not applicable when no Python here has it."""
+    """Interpreter that the job's command starts: whether it has torch; not applicable when no Python here has it."""
     job = _started_python(context)
     if _same_installation(job, interpreter(context)):
         has_torch, source = version_fact(context, "torch") != NONE, context.facts["torch"].source
@@ -45,7 +45,7 @@ def torch(context: Context) -> Iterable[Reading]:
     if not others:
         reason = Message("torch is installed neither in {path} nor in any other Python found here", path=job.path)
         raise NotApplicable(reason, source)
-    shown = Message("{line} has no torch; {others} has", line=line, others=", ".join(others))
+    shown = Message("{line} has no torch; {others} has", line=line, others=enumerated(others))
     folder, _, name = others[0].rpartition("/")
     fields = {"directory": folder} if name == "python3" else {}
     yield Reading("python3", False, Evidence(source, line), shown, Literal(" | ".join(others)), fields=fields)
@@ -93,7 +93,7 @@ def _others_with_torch(context: Context, job: PythonTarget) -> list[str]:
 
 @probe("python.pip_command", formerly="python_commands.pip")
 def pip(context: Context) -> Iterable[Reading]:
-    """Read for each pip command of the job's PATH whether it installs into the job's Python, by its `#!` line."""
+    """Interpreter of each pip command on the job's PATH, by its `#!` line: whether it is the job's Python."""
     host, variables, python = context.host, _variables(context), interpreter(context)
     commands = pip_commands(host, variables, host.cwd, python.version)
     if not commands:

@@ -15,7 +15,7 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import exists, is_dir
-from envtune.messages import N_, Literal, Message
+from envtune.messages import N_, Message, clauses, enumerated
 from envtune.model import Evidence, Reading, Source
 from envtune.ranges import checked_int
 from envtune.resources.python.distributions import NONE, absent, environment, locate
@@ -89,7 +89,7 @@ def npu_torch_directory(context: Context) -> str:
 
 @probe("torch.flavour", formerly="torch_stack.flavour")
 def flavour(context: Context) -> Iterable[Reading]:
-    """Read whether torch uses the NPU through its own torch.npu (1.5.0) or the torch_npu of the same release."""
+    """NPU support of torch: its own torch.npu (1.5.0) or the torch_npu of the same release."""
     kind, source = torch_flavour(context)
     torch, plugin = version_fact(context, "torch"), version_fact(context, "torch_npu")
     if kind == PLAIN:
@@ -108,7 +108,7 @@ def flavour(context: Context) -> Iterable[Reading]:
 
 @probe("torch.shadow", formerly="torch_stack.shadow")
 def shadow(context: Context) -> Iterable[Reading]:
-    """Read which of the directories searched before the site directories have a torch that hides the installed one."""
+    """Directories searched before the site directories that have a torch which hides the installed one."""
     job = context.target.environment
     folders = {context.host.cwd: None, **dict.fromkeys(job_folders(context))}
     entries = environment(context).entries if (job.variables or {}).get("PYTHONPATH") else ()
@@ -164,14 +164,14 @@ def _shadow_reading(context: Context, folder: str) -> Reading:
 
 @probe("torch.apex", formerly="torch_stack.apex")
 def apex(context: Context) -> Iterable[Reading]:
-    """Read whether apex is the one adapted to the NPU: it has the NpuFused optimisers."""
+    """Build of apex: whether it is adapted to the NPU, with the NpuFused optimisers."""
     torch = npu_torch_directory(context)
     expected = Message("apex with NpuFusedSGD")
     directory = locate(context, "apex")
     if directory is None:
         _refuse_without_need(context, torch)
         shown = Message("no apex, and torch has no built-in mixed precision")
-        yield Reading("apex", False, Evidence(", ".join(environment(context).entries)), shown, expected)
+        yield Reading("apex", False, Evidence(enumerated(environment(context).entries)), shown, expected)
         return
     names, path = fused_names(context, "apex")
     adapted = "NpuFusedSGD" in names or exists(context.host, f"{directory}/optimizers/npu_fused_sgd.py")
@@ -211,7 +211,7 @@ def fused_names(context: Context, package: str) -> tuple[tuple[str, ...], str]:
 
 @probe("torch.fused_optimisers", formerly="torch_stack.fused_optimisers")
 def fused_optimisers(context: Context) -> Iterable[Reading]:
-    """Read the NPU fused optimisers of apex and torch_npu together."""
+    """Fused optimisers for the NPU, of apex and torch_npu together."""
     torch = npu_torch_directory(context)
     by_package = {package: fused_names(context, package) for package in ("apex", "torch_npu")}
     names = sorted({name for classes, _ in by_package.values() for name in classes})
@@ -220,7 +220,12 @@ def fused_optimisers(context: Context) -> Iterable[Reading]:
         raise incomplete_plugin(f"{plugin}/optim")
     listed = "; ".join(f"{package}: {', '.join(classes)}" for package, (classes, _) in by_package.items() if classes)
     paths = [path for _, path in by_package.values() if path] or [torch]
-    shown = Literal(listed) if listed else Message("none")
+    parts = [
+        Message("{subject}: {found}", subject=package, found=enumerated(classes))
+        for package, (classes, _) in by_package.items()
+        if classes
+    ]
+    shown = clauses(parts) if parts else Message("none")
     yield Reading("optimisers", names, Evidence(paths[0], "\n".join([*paths, listed])), shown)
 
 
@@ -236,7 +241,7 @@ def incomplete_plugin(path: str) -> Undetermined:
 def amp_parameters(
     context: Context, *, names: Annotated[Iterable[str], N_("Names of parameters.")]
 ) -> Iterable[Reading]:
-    """Read for each name whether apex.amp.initialize takes a parameter of that name."""
+    """Parameters of apex.amp.initialize: whether it takes one of each name."""
     npu_torch_directory(context)
     directory = locate(context, "apex")
     if directory is None:

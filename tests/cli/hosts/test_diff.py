@@ -11,6 +11,7 @@ from helpers import fleet
 from helpers.command_line import run
 from helpers.examples import ROOT
 from helpers.json_schema import conforms
+from helpers.recorded import host_data
 
 SCHEMA = json.loads((ROOT / "docs/schema/difference.json").read_text("utf-8"))
 SOME = ("--select", "CPU001,SYS001,NET001", "--lang", "en")
@@ -100,3 +101,9 @@ def test_the_policy_in_use_selects_and_is_named(hosts: Path, tmp_path: Path) -> 
     assert f"Policy:{policy}" in "".join(done.stdout.split()) and "CPU001" not in done.stdout
     found = json.loads(run("diff", *pair, "--policy", str(policy), "--format", "json").stdout)
     assert found["policy"] == {"file": str(policy), "profile": ""} and conforms(found, SCHEMA) == []
+
+
+def test_packages_of_one_host_only_are_listed_with_its_name(tmp_path: Path) -> None:
+    fleet.write(tmp_path, {"one": host_data(NODE), "two": host_data("910b-openeuler2203-troubled")})
+    said = diff(tmp_path / "one.json", tmp_path / "two.json").stdout
+    assert "  + packages only on node18: te\n" in said and "only here" not in said

@@ -113,10 +113,16 @@ def test_each_host_has_its_own_reason(hosts: Path, tmp_path: Path) -> None:
     assert f"driver of node1: {version} cannot be read by this user" in unknown
 
 
+def test_recorded_hosts_are_named_with_or_without_the_option(hosts: Path) -> None:
+    one, two = hosts / "node1.json", hosts / "node2.json"
+    assert check(one, two).stdout == check("--snapshot", one, two).stdout
+    assert "node1: " in check(one).stdout.splitlines()[0]
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["CPU001"], "CPU001: use --select for checks and --snapshot for recorded hosts"),
+        (["CPU001"], "CPU001: not a recorded host (no such file); use --select for checks"),
         (["--snapshot", "nope.json", "nor.json"], "nope.json: No such file or directory"),
         (["--probe", "--snapshot", ".", "nor.json"], "--probe connects to the job's hosts"),
     ],

@@ -57,3 +57,38 @@ def test_a_mistyped_verb(typed: str, meant: str) -> None:
     done = RUNNER.invoke(app, [typed])
     assert done.exit_code == 2 and f"No such command '{typed}'. Did you mean '{meant}'?" in done.stderr
     assert "Did you mean" not in RUNNER.invoke(app, ["xyzzy"]).stderr
+
+
+def verbs_and_groups() -> list[tuple[str, ...]]:
+    """Every verb, and the verbs of those that have some."""
+    modules = {verb: importlib.import_module(f"envtune.cli.{module}") for verb, module in VERBS.items()}
+    return [(verb,) for verb in VERBS] + [
+        (verb, inner) for verb, module in modules.items() for inner in getattr(module, "VERBS", {})
+    ]
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("words", verbs_and_groups(), ids=" ".join)
+def test_help_fits_eighty_columns(words: tuple[str, ...], lang: str) -> None:
+    done = RUNNER.invoke(app, [*words, "--help", "--lang", lang], env=WIDE)
+    assert done.exit_code == 0
+    assert [line for line in done.stdout.splitlines() if display_width(line) > 80] == []
+    assert not re.search(r"[<>]=x|x[<>]=|\\b", done.stdout)
+
+
+def test_an_explanation_that_does_not_fit_stands_below_its_example() -> None:
+    from envtune.cli.program.examples import WIDTH, fitted
+
+    short = "Words.\n\n\b\n  envtune a   one\n  envtune bb  two"
+    assert fitted(short) == short
+    long = f"Words.\n\n\b\n  envtune a          {'x' * 60}\n  envtune {'b' * 40}  {'y' * 40}"
+    made = fitted(long).splitlines()
+    assert made[-2:] == [f"  envtune {'b' * 40}", f"      {'y' * 40}"]
+    assert all(len(line) <= WIDTH for line in made)
+
+
+def test_probes_are_told_apart_by_the_first_word() -> None:
+    from envtune.catalog.reference import summaries
+
+    first = [summary.split()[0] for summary in summaries()]
+    assert "Read" not in first and max(map(first.count, first)) <= len(first) // 6

@@ -97,3 +97,16 @@ def test_a_large_log_by_percent(tmp_path: Path) -> None:
 def test_the_line_is_taken_away_where_all_goes_to_files(tmp_path: Path) -> None:
     shown, status = on_a_terminal(SLOW, "check", "-f", f"json={tmp_path / 'report.json'}", folder=tmp_path)
     assert "checking TST001" in shown and shown.endswith("\r\033[K\r") and status == 0
+
+
+def test_the_end_of_the_program_stops_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its timer would end the interpreter, which has dropped the handler by then."""
+    from envtune import cli
+    from envtune.report.output import StandardStream
+
+    stopped: list[bool] = []
+    monkeypatch.setattr(StandardStream, "before_output", lambda: stopped.append(True))
+    cli._stop_waiting()
+    monkeypatch.setattr(StandardStream, "before_output", None)
+    cli._stop_waiting()
+    assert stopped == [True]

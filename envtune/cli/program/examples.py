@@ -1,0 +1,35 @@
+"""The examples in the help of a verb, so that each fits a terminal of 80 columns in either language."""
+
+from __future__ import annotations
+
+import re
+
+WIDTH = 78  # typer indents the help of a verb by two columns
+_EXAMPLE = re.compile(r"(  \S.*?) {2,}(\S.*)")
+
+
+def fitted(text: str) -> str:
+    """Return a help text in which words that do not fit beside their example stand in the next line."""
+    if all(len(line) <= WIDTH // 2 for line in text.splitlines()):  # also where each character takes two columns
+        return text
+    parts = text.split("\n\n")
+    return "\n\n".join(_fitted(part) if part.startswith("\b\n") else part for part in parts)
+
+
+def _fitted(block: str) -> str:
+    from envtune.report.layout import display_width
+
+    lines = block.split("\n")
+    if all(display_width(line) <= WIDTH for line in lines):
+        return block
+    rows = [_EXAMPLE.fullmatch(line) for line in lines]
+    column = max((len(row[1]) for row in rows if row is not None), default=0) + 2
+    made: list[str] = []
+    for line, row in zip(lines, rows):
+        if row is None:
+            made.append(line)
+        elif column + display_width(row[2]) <= WIDTH:
+            made.append(row[1].ljust(column) + row[2])
+        else:
+            made += [row[1], " " * 6 + row[2]]
+    return "\n".join(made)

@@ -1,0 +1,58 @@
+"""What a check expects, and what makes a known error likelier, is told in words: no value of a probe, no pattern."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from envtune.catalog import load
+from envtune.model import Check, Criterion
+from envtune.report.pages.entry import sections
+
+CATALOGUE = load()
+# Values that a person finds on the host as they are here. Whatever else a probe returns needs words.
+ON_THE_HOST = {"performance", "pillow-simd", "3.4.10", "1", "ADD#MUL", "x86_64", "aarch64"}
+ON_THE_HOST |= {"apt-get", "dnf", "yum", "zypper", "ubuntu 18.04", "centos 7.6", "euleros 2.8"}
+_AMOUNT = re.compile(r"(?:at least one: )?(?:at least|at most) [\d.]+(?: GB| TB|%)?(?:; at most \d+)?")
+_VARIABLE = re.compile(r"(?:\S+, or )?unset(?: \(the default is \S+\))?")
+_PATTERN = re.compile(r"\^|\\|\(\?|\.\*|\[|\|")
+CRITERIA = [
+    pytest.param(criterion, id=f"{entry.id}-{effect}-{number}")
+    for entry in CATALOGUE.faq
+    for effect in ("proves", "favours", "rules_out")
+    for number, criterion in enumerate(getattr(entry, effect))
+    if criterion.actual
+]
+
+
+def expected(check: Check, lang: str) -> str:
+    parts = {part.heading.en: part for part in sections(check, CATALOGUE)}
+    return parts["Expected"].lines[0].to(lang)
+
+
+@pytest.mark.parametrize("check", CATALOGUE.checks, ids=lambda check: check.id)
+def test_an_expectation_has_words(check: Check) -> None:
+    text = expected(check, "en")
+    assert not _PATTERN.search(text)
+    if check.expected is None and not _AMOUNT.fullmatch(text) and not _VARIABLE.fullmatch(text):
+        assert set(re.split(", | or ", text)) <= ON_THE_HOST, "say in `expected` what this value means"
+
+
+@pytest.mark.parametrize("check", [c for c in CATALOGUE.checks if c.expected], ids=lambda check: check.id)
+def test_the_words_are_chinese_in_chinese(check: Check) -> None:
+    assert re.search("[\u4e00-\u9fff]", expected(check, "zh"))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_what_a_check_finds_is_named_in_words(criterion: Criterion) -> None:
+    assert criterion.found is not None, "say in `found` what `actual` matches"
+    assert not _PATTERN.search(criterion.found.en) and not _PATTERN.search(criterion.found.zh)
+
+
+def test_a_pattern_without_words_is_not_shown() -> None:
+    entry = next(entry for entry in CATALOGUE.faq if entry.id == "H116")
+    bare = entry._replace(proves=(Criterion("NET003", actual="^{port} in use"),))
+    parts = {part.heading.en: part for part in sections(bare, CATALOGUE)}
+    text = parts["What proves it on the host"].lines[0].en
+    assert "NET003" in text and "^" not in text
