@@ -124,7 +124,7 @@ def overview(
         hosts,
         check_summaries(store, current),
         compared(store, current, groups),
-        tuple(change for change in store.changes(1, last_only=True) if wanted is None or change.host in wanted),
+        tuple(change for change in store.last_changes() if wanted is None or change.host in wanted),
         matrix(store, current) if with_matrix else Matrix((), ()),
     )
 
@@ -162,7 +162,7 @@ def check_summaries(store: Store, hosts: Mapping[int, str]) -> tuple[CheckSummar
     first: dict[tuple[str, str], int] = {}
     severities: dict[tuple[str, str], set[str]] = {}
     for row in store.outcome_rows():
-        names = [hosts[number] for number in row.hosts if number in hosts]
+        names = [name for name in map(hosts.get, row.hosts) if name is not None]
         if names:
             key = (row.check, row.outcome)
             found.setdefault(key, {}).setdefault(row.said, []).extend(names)
@@ -190,13 +190,18 @@ def check_summaries(store: Store, hosts: Mapping[int, str]) -> tuple[CheckSummar
 _TRAITS = ("npu", "arch", "os", "os_version", "container", "vm")
 _OF_A_JOB = (VARIABLE + "MASTER_ADDR", VARIABLE + "MASTER_PORT", VARIABLE + "NNODES")
 _APART = frozenset((*_TRAITS, *_OF_A_JOB))
+_OTHERS = frozenset((*_APART, PACKAGES, *_MARKERS.values()))
 _ABSENT = CompareValue(None, None)
 Values = dict[CompareValue, list[str]]
 
 
+def _is_compared(name: str) -> bool:
+    return name in NAMES or name in _OTHERS or name.startswith(VARIABLE)
+
+
 def compared(store: Store, hosts: Mapping[int, str], groups: Sequence[Sequence[str]] = ()) -> tuple[Group, ...]:
     """Return the facts over hosts of one kind, and over those of one job; or over each of `groups`."""
-    texts, values = store.texts(), list(store.value_rows())
+    texts, values = store.texts(), list(store.value_rows(_is_compared))
     reports = _reports(values, hosts, texts)
     if groups:
         members = [tuple(reports[name] for name in names if name in reports) for names in groups]
