@@ -50,10 +50,10 @@ def fold(names: Iterable[str], longest: float = math.inf) -> str:
 
     Behind `longest` characters names may be missing: who cuts the text there need not wait for them.
     """
-    every = set(names)
+    every = list(names)
     if len(every) == 1:  # a fleet has tens of thousands of values that one host has
-        return every.pop()
-    places = sorted(map(_PLACES.__getitem__, every))
+        return every[0]
+    places = list(dict.fromkeys(sorted(map(_PLACES.__getitem__, every))))  # mostly sorted: a set would undo that
     start = bisect_left(places, 0)
     others = sorted(_PLACES.others[-place - 1] for place in places[:start])
     forms = list(_PLACES.forms)
@@ -85,10 +85,11 @@ def _parts(numbers: dict[int, list[int]], longest: float) -> Iterator[str]:
         by_width.setdefault(digits if is_filled else 0, []).extend(found)
     for width, found in sorted(by_width.items()):
         form = f"%0{width}d" if width else "%d"
+        several = f"{form}-{form}"
         ranges: list[str] = []
         room = longest
         for low, high in _ranges(found):
-            ranges.append(form % low if low == high else f"{form}-{form}" % (low, high))
+            ranges.append(form % low if low == high else several % (low, high))
             room -= len(ranges[-1]) + 1
             if room < 0:
                 break

@@ -144,13 +144,15 @@ def matrix(store: Store, hosts: Mapping[int, str]) -> Matrix:
     """Return what every check says on the hosts."""
     outcomes = {host: (own, codes) for host, own, codes in store.matrix(CODES) if host in hosts}
     checks = sorted({check for own in {own for own, _ in outcomes.values()} for check in own})
-    complete = {}
-    for own, codes in {*outcomes.values(), ((), "")}:
-        known = dict(zip(own, codes))
-        complete[own, codes] = "".join([known.get(check, "-") for check in checks])
+    places: dict[tuple[str, ...], list[int]] = {(): [-1] * len(checks)}  # of each check in the codes of a host
+    for own in {own for own, _ in outcomes.values()}:
+        place = {check: number for number, check in enumerate(own)}
+        places[own] = [place.get(check, -1) for check in checks]
     rows: dict[str, list[str]] = {}
     for host, name in hosts.items():
-        rows.setdefault(complete[outcomes.get(host, ((), ""))], []).append(name)
+        own, codes = outcomes.get(host, ((), ""))
+        known = codes + CODES["notapplicable"]  # the last one is that of a check that was not made
+        rows.setdefault("".join([known[number] for number in places[own]]), []).append(name)
     ordered = sorted(rows.items(), key=lambda row: (-row[0].count("f"), -len(row[1]), row[0]))
     return Matrix(tuple(checks), tuple((codes, tuple(names)) for codes, names in ordered))
 

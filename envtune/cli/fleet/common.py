@@ -43,6 +43,7 @@ def open_for_reading(named: Optional[Path]) -> Store:
     from envtune.fleet.store.read import Store
 
     store = open_until_end(store_path(named), create=False)
+    store.execute("PRAGMA cache_size = -8192")  # KiB: tables are read from end to end, once
     store.execute("BEGIN")
     gc.disable()  # all that is read is kept to the end: of 10,000 hosts the search for cycles takes a tenth of the time
     options.until_end.callback(gc.enable)

@@ -211,7 +211,8 @@ class Store:
         sql = f"SELECT host, min(run) FROM collected WHERE collection = 'ok'{about} GROUP BY host"
         began = dict(self._store.execute(sql, only))
         sql = "{table} s WHERE s.first >= ?" + about.replace("host", "s.host")
-        return self._changes(sql, (first_run, *only), lambda row: row[0] > began.get(row[1], row[0]))
+        text = self.texts().__getitem__ if host is None else self.text
+        return self._changes(sql, (first_run, *only), text, lambda row: row[0] > began.get(row[1], row[0]))
 
     def last_changes(self) -> list[Change]:
         """Return what began in the last collection of each host that had been collected before."""
@@ -219,13 +220,17 @@ class Store:
             "{table} s CROSS JOIN host h ON h.id = s.host"  # in this order: the other one takes three times as long
             " WHERE s.first = h.seen AND h.attempt = h.seen AND h.before IS NOT NULL"
         )
-        return self._changes(sql, (), lambda row: True)
+        return self._changes(sql, (), self.texts().__getitem__)
 
     def _changes(
-        self, spans: str, values: Sequence[int], is_change: Callable[[Sequence[Any]], bool]
+        self,
+        spans: str,
+        values: Sequence[int],
+        text: Callable[[int], Optional[Both]],
+        is_change: Optional[Callable[[Sequence[Any]], bool]] = None,
     ) -> list[Change]:
         """Return the changes with which these spans began."""
-        names, texts = self._names(), self.texts()
+        names = self._names()
         hosts = dict(self._store.execute("SELECT id, name FROM host"))
         found: list[Change] = []
         for table, column in (("outcome", "outcome"), ("fact", "value")):
@@ -234,11 +239,12 @@ class Store:
                 " ORDER BY e.first DESC LIMIT 1)"
             )
             sql = f"SELECT s.first, s.host, s.name, {before}, s.{column} FROM {spans.format(table=table)}"
-            for row in filter(is_change, self._store.execute(sql, values)):
-                run, host, check, old, new = row
+            for run, host, check, old, new in filter(is_change, self._store.execute(sql, values)):
                 if table == "fact":
-                    old, new = (None if number is None else texts[number][0] for number in (old, new))
-                found.append(Change(run, hosts[host], "check" if table == "outcome" else "fact", names[check], old, new))
+                    old, new = (None if number is None else (text(number) or ("",))[0] for number in (old, new))
+                found.append(
+                    Change(run, hosts[host], "check" if table == "outcome" else "fact", names[check], old, new)
+                )
         return sorted(found, key=lambda change: (-change.run, change.kind, change.name, change.host))
 
     def outcomes_in(self, run: int) -> Iterator[tuple[str, str, str]]:

@@ -169,7 +169,9 @@ def _matrix(found: Overview) -> str:
     rows = [
         {
             "hosts": [number[name] for name in hosts],
-            "label": (shown[number[hosts[0]]] if len(hosts) == 1 else _beginning(fold(hosts, MAX_LABEL), MAX_LABEL))[:MAX_LABEL],
+            "label": (shown[number[hosts[0]]] if len(hosts) == 1 else _beginning(fold(hosts, MAX_LABEL), MAX_LABEL))[
+                :MAX_LABEL
+            ],
             "codes": codes,
         }
         for codes, hosts in found.matrix.rows
