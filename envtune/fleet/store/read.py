@@ -233,7 +233,7 @@ class Store:
         names = self._names()
         hosts = dict(self._store.execute("SELECT id, name FROM host"))
         found: list[Change] = []
-        for table, column in (("outcome", "outcome"), ("fact", "value")):
+        for kind, table, column in (("check", "outcome", "outcome"), ("fact", "fact", "value")):
             before = (
                 f"(SELECT e.{column} FROM {table} e WHERE e.host = s.host AND e.name = s.name AND e.first < s.first"
                 " ORDER BY e.first DESC LIMIT 1)"
@@ -242,9 +242,7 @@ class Store:
             for run, host, check, old, new in filter(is_change, self._store.execute(sql, values)):
                 if table == "fact":
                     old, new = (None if number is None else (text(number) or ("",))[0] for number in (old, new))
-                found.append(
-                    Change(run, hosts[host], "check" if table == "outcome" else "fact", names[check], old, new)
-                )
+                found.append(Change(run, hosts[host], kind, names[check], old, new))
         return sorted(found, key=lambda change: (-change.run, change.kind, change.name, change.host))
 
     def outcomes_in(self, run: int) -> Iterator[tuple[str, str, str]]:

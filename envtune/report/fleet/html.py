@@ -166,16 +166,10 @@ def _matrix(found: Overview) -> str:
     names = [host.name for host in found.collected]
     shown = list(map(printable, names))
     number = {name: place for place, name in enumerate(names)}
-    rows = [
-        {
-            "hosts": [number[name] for name in hosts],
-            "label": (shown[number[hosts[0]]] if len(hosts) == 1 else _beginning(fold(hosts, MAX_LABEL), MAX_LABEL))[
-                :MAX_LABEL
-            ],
-            "codes": codes,
-        }
-        for codes, hosts in found.matrix.rows
-    ]
+    rows = []
+    for codes, hosts in found.matrix.rows:
+        label = shown[number[hosts[0]]] if len(hosts) == 1 else _beginning(fold(hosts, MAX_LABEL), MAX_LABEL)
+        rows.append({"hosts": [number[name] for name in hosts], "label": label[:MAX_LABEL], "codes": codes})
     words = {code: both(outcome_word(word)) for word, code in CODES.items()}
     data = {
         "hosts": shown,
