@@ -82,11 +82,14 @@ def wants_matrix(wanted: Sequence[Output]) -> bool:
     return any(output.format == "html" for output in wanted)
 
 
-def require_hosts(found: Overview) -> None:
-    """Raise UsageError where the store has none of the hosts."""
-    if not found.hosts:
-        from envtune.errors import UsageError
+def require_hosts(store: Store, *named: Optional[Sequence[str]]) -> None:
+    """Raise UsageError for a store without hosts, and for hosts that were named none of which is in it."""
+    from envtune.errors import UsageError
 
+    known = store.host_names()
+    if not known:
+        raise UsageError(Message("the store has no hosts: run envtune fleet audit first"))
+    if any(hosts is not None and known.isdisjoint(hosts) for hosts in named):
         raise UsageError(Message("none of these hosts is in the store"))
 
 

@@ -131,6 +131,10 @@ class Store:
             for row in rows
         )
 
+    def host_names(self) -> frozenset[str]:
+        """Return the names of all hosts."""
+        return frozenset(row[0] for row in self._store.execute("SELECT name FROM host"))
+
     def outcomes(self, host: int) -> Iterator[Outcome]:
         """Yield what the checks said in the last collection of a host."""
         for row in self._store.execute(_OUTCOMES + " AND host = ?", (host,)):

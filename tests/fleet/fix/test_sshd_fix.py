@@ -62,9 +62,7 @@ def test_it_stops_where_the_rule_says_and_is_undone_to_the_byte(tmp_path: Path) 
 def test_the_variables_of_a_named_job(tmp_path: Path) -> None:
     """Named as for an audit; a gateway that cannot be reached costs nothing, for the fix connects directly."""
     store, names = tmp_path / "db" / "fleet.db", NAMES[:2]
-    targets = [
-        fleet_fix.host(tmp_path, name, more=f"mount --bind /media/{name}/sysctl.d /opt") for name in names
-    ]
+    targets = [fleet_fix.host(tmp_path, name, more=f"mount --bind /media/{name}/sysctl.d /opt") for name in names]
     for name in names:
         (tmp_path / name / "sysctl.d" / "job.env").write_text("export ASCEND_GLOBAL_LOG_LEVEL=0\n")
     common = ["SITE902", "-w", "h[1-2]", "--become", "--soak", "0", "--timeout", "60"]
