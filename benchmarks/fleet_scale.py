@@ -279,7 +279,13 @@ def ask(store: Path, folder: Path, words: Sequence[str]) -> Cost:
 
 
 def _environ() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+    """Modules are compiled once, as they are where envtune is installed."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {
+        **kept,
+        "PYTHONPATH": str(ROOT),
+        "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "envtune-compiled"),
+    }
 
 
 def audit_rows(count: int, folder: Path) -> Iterator[Row]:

@@ -6,6 +6,7 @@ the tests that the names come back from the short form.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from typing import Iterable, Iterator, Sequence
@@ -44,9 +45,15 @@ class _Places(dict[str, int]):
 _PLACES = _Places()
 
 
-def fold(names: Iterable[str]) -> str:
-    """Return the names joined by commas, numbered ones folded to ranges, sorted by their numbers."""
-    places = sorted(set(map(_PLACES.__getitem__, names)))
+def fold(names: Iterable[str], longest: float = math.inf) -> str:
+    """Return the names joined by commas, numbered ones folded to ranges, sorted by their numbers.
+
+    Behind `longest` characters names may be missing: who cuts the text there need not wait for them.
+    """
+    every = list(names)
+    if len(every) == 1:  # a fleet has tens of thousands of values that one host has
+        return every[0]
+    places = list(dict.fromkeys(sorted(map(_PLACES.__getitem__, every))))  # mostly sorted: a set would undo that
     start = bisect_left(places, 0)
     others = sorted(_PLACES.others[-place - 1] for place in places[:start])
     forms = list(_PLACES.forms)
@@ -60,7 +67,7 @@ def fold(names: Iterable[str]) -> str:
     folded = [
         f"{stem}{part}{rest}"
         for (stem, rest), numbers in sorted(by_form.items(), key=_first_name)
-        for part in _parts(numbers)
+        for part in _parts(numbers, longest)
     ]
     return ",".join([*folded, *others])
 
@@ -70,7 +77,7 @@ def _first_name(form: tuple[tuple[str, str], dict[int, list[int]]]) -> str:
     return min(f"{stem}{found[0]:0{digits}d}{rest}" for digits, found in numbers.items())
 
 
-def _parts(numbers: dict[int, list[int]]) -> Iterator[str]:
+def _parts(numbers: dict[int, list[int]], longest: float) -> Iterator[str]:
     """Yield the numbers, by how many digits they have, in brackets: once for each width filled with zeros."""
     by_width: dict[int, list[int]] = {}
     for digits, found in sorted(numbers.items()):
@@ -78,7 +85,14 @@ def _parts(numbers: dict[int, list[int]]) -> Iterator[str]:
         by_width.setdefault(digits if is_filled else 0, []).extend(found)
     for width, found in sorted(by_width.items()):
         form = f"%0{width}d" if width else "%d"
-        ranges = [form % low if low == high else f"{form}-{form}" % (low, high) for low, high in _ranges(found)]
+        several = f"{form}-{form}"
+        ranges: list[str] = []
+        room = longest
+        for low, high in _ranges(found):
+            ranges.append(form % low if low == high else several % (low, high))
+            room -= len(ranges[-1]) + 1
+            if room < 0:
+                break
         yield f"[{','.join(ranges)}]" if len(found) > 1 else ranges[0]
 
 

@@ -98,19 +98,21 @@ def without_own(host: HostReport, text: str) -> str:
 
 def value(host: HostReport, name: str) -> Value:
     """Return a fact, variable or package of a host; name and version of the system are one fact, `os`."""
-    if name != "os":
-        return _value(host, name)
-    system, version = _value(host, "os"), _value(host, "os_version")
-    if system.reason is not None or system.text is None or not version.text:
-        return system
-    text = f"{system.text} {version.text}"
-    return Value(text, text)
+    found = text_of(host, name)
+    if found is not None:
+        return Value(found, found if name == "os" else without_own(host, found))
+    fact = _fact(host, name)
+    return Value(None, None, None if fact is None else fact.reason or Message("no reason given"))
 
 
-def _value(host: HostReport, name: str) -> Value:
-    fact = host.facts.get(name) or host.facts.get(_MARKERS.get(name.partition(":")[0] + ":", ""))
-    if fact is None:
-        return Value(None, None)
-    if fact.value is None:
-        return Value(None, None, fact.reason or Message("no reason given"))
-    return Value(fact.value, without_own(host, fact.value))
+def text_of(host: HostReport, name: str) -> Optional[str]:
+    """Return the text of such a value; None where there is none or it is unknown."""
+    fact = _fact(host, name)
+    version = host.facts.get("os_version") if name == "os" else None
+    if fact is None or fact.value is None or version is None or not version.value:
+        return None if fact is None else fact.value
+    return f"{fact.value} {version.value}"
+
+
+def _fact(host: HostReport, name: str) -> Optional[Fact]:
+    return host.facts.get(name) or host.facts.get(_MARKERS.get(name.partition(":")[0] + ":", ""))

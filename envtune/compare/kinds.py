@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
 from envtune.audit.settings import VARIABLE
-from envtune.compare.hosts import HostReport, value
+from envtune.compare.hosts import HostReport, text_of
 from envtune.records import NamedTuple
 
 _MUST = ("container", "vm")  # a container is never one of the hosts that differs
@@ -68,7 +68,7 @@ def _of_each(hosts: Iterable[HostReport], read: Callable[[HostReport], _Found]) 
 
 
 def _traits(host: HostReport) -> Traits:
-    return tuple(value(host, name).text for name in (*_TRAITS, *_MUST))
+    return tuple(text_of(host, name) for name in (*_TRAITS, *_MUST))
 
 
 def _larger(
@@ -102,7 +102,7 @@ def jobs(found: Sequence[Kind]) -> tuple[Job, ...]:
 
 def _master(host: HostReport) -> Optional[str]:
     """Return `address:port` of the job's master; None for a job on one node."""
-    address, port, nodes = (value(host, VARIABLE + name).text for name in ("MASTER_ADDR", "MASTER_PORT", "NNODES"))
+    address, port, nodes = (text_of(host, VARIABLE + name) for name in ("MASTER_ADDR", "MASTER_PORT", "NNODES"))
     if not address or not port or nodes == "1":
         return None
     own = address == "localhost" or address.startswith("127.") or address == "::1"

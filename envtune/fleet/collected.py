@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Mapping, Optional
+from typing import TYPE_CHECKING, Mapping, Optional
 
-from envtune.fleet.frame import Frame, FrameState
 from envtune.messages import Message, Text, in_context
 from envtune.records import NamedTuple
+
+if TYPE_CHECKING:
+    from envtune.fleet.frame import Frame
 
 MAX_DETAIL = 300  # characters of what a program printed
 
@@ -80,6 +82,8 @@ class Verdict(NamedTuple):
 
 def collection_verdict(answer: Answer, frame: Frame) -> Verdict:
     """Return what an answer amounts to; `frame` is what was found in its output."""
+    from envtune.fleet.frame import FrameState
+
     errors = answer.errors.decode("utf-8", "replace")
     detail = _last_line(errors) or _last_line(answer.output[-4 * MAX_DETAIL :].decode("utf-8", "replace"))
     if _KEY_CHANGED.search(errors):  # even if the site's ssh went on
@@ -90,6 +94,8 @@ def collection_verdict(answer: Answer, frame: Frame) -> Verdict:
 
 
 def _without_snapshot(answer: Answer, frame: Frame, errors: str) -> Collection:
+    from envtune.fleet.frame import FrameState
+
     if frame.state is FrameState.TOO_OLD:
         return Collection.TOO_OLD
     if answer.status is None or answer.status in _ENDED:

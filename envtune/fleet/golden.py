@@ -35,7 +35,7 @@ def against_policy(
         return ()
     texts = store.texts()
     found: dict[tuple[str, Outcome, str, str], tuple[GoldenRow, list[str]]] = {}
-    for row in store.value_rows(tuple(golden)):
+    for row in store.value_rows(golden.__contains__):
         check, value = golden[row.name], None if row.value is None else texts[row.value][0]
         why = Bilingual(*texts[row.reason]) if row.reason is not None else None
         for host in (hosts[number] for number in row.hosts if number in hosts):

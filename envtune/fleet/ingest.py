@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import BinaryIO, Iterator
@@ -10,11 +11,13 @@ from envtune.errors import UsageError, system_error_text
 from envtune.fleet.frame import FrameState, each_frame
 from envtune.fleet.judge import Question, Snapshot, judge_all
 from envtune.fleet.record import HostRecord
+from envtune.host.input import open_input
 from envtune.messages import Message
 from envtune.snapshot.open import LIMITS
 from envtune.snapshot.several import ENDINGS
 
 FRAME = ".frame"
+NO_FRAME = "no frame"
 MOST_INPUT = 1 << 30  # bytes of a stream: 20,000 frames
 
 
@@ -44,13 +47,14 @@ def _in_files(paths: list[Path]) -> Iterator[Snapshot]:
         for ending in (*ENDINGS, FRAME):
             name = name[: -len(ending)] if name.endswith(ending) else name
         try:
-            with open(path, "rb") as file:
+            with io.BufferedReader(open_input(path)) as file:
                 data = file.read(LIMITS.member + 1)
         except OSError as error:
             yield Snapshot(name, b"", False, reason=system_error_text(error).en)
             continue
         if path.name.endswith(FRAME):
-            yield from _framed(name, data)
+            found = list(_framed(name, data))
+            yield from found or [Snapshot(name, b"", False, reason=NO_FRAME)]
         else:
             yield Snapshot(name, data, False, named_by_snapshot=True)
 

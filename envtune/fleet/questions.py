@@ -124,7 +124,7 @@ def overview(
         hosts,
         check_summaries(store, current),
         compared(store, current, groups),
-        tuple(change for change in store.changes(1, last_only=True) if wanted is None or change.host in wanted),
+        tuple(change for change in store.last_changes() if wanted is None or change.host in wanted),
         matrix(store, current) if with_matrix else Matrix((), ()),
     )
 
@@ -144,13 +144,15 @@ def matrix(store: Store, hosts: Mapping[int, str]) -> Matrix:
     """Return what every check says on the hosts."""
     outcomes = {host: (own, codes) for host, own, codes in store.matrix(CODES) if host in hosts}
     checks = sorted({check for own in {own for own, _ in outcomes.values()} for check in own})
-    complete = {}
-    for own, codes in {*outcomes.values(), ((), "")}:
-        known = dict(zip(own, codes))
-        complete[own, codes] = "".join([known.get(check, "-") for check in checks])
+    places: dict[tuple[str, ...], list[int]] = {(): [-1] * len(checks)}  # of each check in the codes of a host
+    for own in {own for own, _ in outcomes.values()}:
+        place = {check: number for number, check in enumerate(own)}
+        places[own] = [place.get(check, -1) for check in checks]
     rows: dict[str, list[str]] = {}
     for host, name in hosts.items():
-        rows.setdefault(complete[outcomes.get(host, ((), ""))], []).append(name)
+        own, codes = outcomes.get(host, ((), ""))
+        known = codes + CODES["notapplicable"]  # the last one is that of a check that was not made
+        rows.setdefault("".join([known[number] for number in places[own]]), []).append(name)
     ordered = sorted(rows.items(), key=lambda row: (-row[0].count("f"), -len(row[1]), row[0]))
     return Matrix(tuple(checks), tuple((codes, tuple(names)) for codes, names in ordered))
 
@@ -162,7 +164,7 @@ def check_summaries(store: Store, hosts: Mapping[int, str]) -> tuple[CheckSummar
     first: dict[tuple[str, str], int] = {}
     severities: dict[tuple[str, str], set[str]] = {}
     for row in store.outcome_rows():
-        names = [hosts[number] for number in row.hosts if number in hosts]
+        names = [name for name in map(hosts.get, row.hosts) if name is not None]
         if names:
             key = (row.check, row.outcome)
             found.setdefault(key, {}).setdefault(row.said, []).extend(names)
@@ -190,13 +192,18 @@ def check_summaries(store: Store, hosts: Mapping[int, str]) -> tuple[CheckSummar
 _TRAITS = ("npu", "arch", "os", "os_version", "container", "vm")
 _OF_A_JOB = (VARIABLE + "MASTER_ADDR", VARIABLE + "MASTER_PORT", VARIABLE + "NNODES")
 _APART = frozenset((*_TRAITS, *_OF_A_JOB))
+_OTHERS = frozenset((*_APART, PACKAGES, *_MARKERS.values()))
 _ABSENT = CompareValue(None, None)
 Values = dict[CompareValue, list[str]]
 
 
+def _is_compared(name: str) -> bool:
+    return name in NAMES or name in _OTHERS or name.startswith(VARIABLE)
+
+
 def compared(store: Store, hosts: Mapping[int, str], groups: Sequence[Sequence[str]] = ()) -> tuple[Group, ...]:
     """Return the facts over hosts of one kind, and over those of one job; or over each of `groups`."""
-    texts, values = store.texts(), list(store.value_rows())
+    texts, values = store.texts(), list(store.value_rows(_is_compared))
     reports = _reports(values, hosts, texts)
     if groups:
         members = [tuple(reports[name] for name in names if name in reports) for names in groups]

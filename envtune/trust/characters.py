@@ -60,7 +60,7 @@ def json_text(data: Any, indent: Any = None) -> str:
         parts = []
         _add_indented(parts, data, " " * indent, "\n")
     text = "".join(parts)
-    if _PLAIN_LINES.fullmatch(text):
+    if text.isascii() and "\x7f" not in text:  # json.dumps has escaped the other control characters
         return text
     return "".join(
         part if _PLAIN_LINES.fullmatch(part) else re.sub(_IN_LINES, _escaped_in_json, part) for part in parts

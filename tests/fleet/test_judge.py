@@ -61,6 +61,11 @@ def evil_host() -> dict[str, Any]:
     return host
 
 
+def host_with(**files: str) -> dict[str, Any]:
+    host = fleet.fleet()["node1"]
+    return {**host, "files": {**host["files"], **files}}
+
+
 BAD = {
     "nothing": b"",
     "text": b"hello",
@@ -80,6 +85,21 @@ def test_a_hostile_host_costs_its_own_verdict_only() -> None:
     assert all(found[name].detail for name in BAD)
     assert [found[name].collection for name in ("node1", "node2", "c76-1")] == [Collection.OK] * 3
     assert found["node1"].checks == found["node2"].checks
+
+
+OUTSIDE = ("/../../etc/passwd", "/etc/../../root/x", "../x", "/a/" + "../" * 5000 + "b")
+
+
+def test_paths_that_lead_outside_are_those_of_the_host_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read as names in a table: nothing is written, and no file of this machine is read for them."""
+    monkeypatch.chdir(tmp_path)
+    good = fleet.fleet()["node1"]
+    bad = [Snapshot(f"bad{n}", packed(host_with(**{path: "x"})), True) for n, path in enumerate(OUTSIDE)]
+    found = {record.host: record for record in judge_all([*bad, Snapshot("good", packed(good), True)], question(), 2)}
+    assert found["good"].collection is Collection.OK and list(tmp_path.iterdir()) == []
+    for snapshot in bad:
+        record = found[snapshot.host]
+        assert record.collection is Collection.CORRUPT or record.checks == found["good"].checks
 
 
 @pytest.mark.slow

@@ -25,6 +25,8 @@ CUT = '/usr/bin/python3 "$@" | head -c 3000'
 DAMAGED = "/usr/bin/python3 \"$@\" | sed '3s/^..../0000/'"
 NOISY = 'echo "*** Welcome ***"\n/usr/bin/python3 "$@"\necho bye'
 FLOOD = "exec head -c 5000000000 /dev/zero"
+GIANT = "printf '@@ENVTUNE/1 999999999 0123456789abcdef\\n'\nexec head -c 5000000000 /dev/zero"
+EVIL = "printf '\\033]0;x\\007<script>alert(1)</script>\\r\\n' >&2\nexit 1"
 VERSIONS = ("3.6", "3.7", "3.13")
 
 FAULTS = {
@@ -39,6 +41,8 @@ FAULTS = {
     "damaged": (Target("damaged", DAMAGED), "corrupt"),
     "nopython": (Target("nopython", ""), "no_python"),
     "flood": (Target("flood", FLOOD), "garbage"),
+    "giant": (Target("giant", GIANT), "corrupt"),
+    "evil": (Target("evil", EVIL), "garbage"),
     "noisy": (Target("noisy", NOISY, options=["-o", "Banner=/media/banner"]), "ok"),
     "denied": (Target("denied", options=["-o", "PubkeyAuthentication=no"]), "auth"),
     "fulltmp": (
@@ -99,6 +103,7 @@ def test_every_fault_is_named_and_harms_no_other_host(tmp_path: Path) -> None:
     assert seconds < 3 * (CONNECT + TIME + 15)
     detail = {row["host"]: row["detail"] for row in report["hosts"]}
     assert "python3" in detail["nopython"] and "refused" in detail["refused"].lower()
+    assert detail["evil"] == r"\x1b]0;x\x07<script>alert(1)</script>"
     assert not any((tmp_path / "home").iterdir())
 
 

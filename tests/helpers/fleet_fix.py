@@ -44,6 +44,31 @@ requires: {root: true}
 steps:
   - sysctl.set: {key: net.ipv4.ip_local_reserved_ports, value: "60000-60031"}
 """
+VARIABLE_CHECK = """\
+id: SITE902
+name: job-debug-variable
+title: the job does not log errors only
+severity: high
+rationale: The log fills the disk.
+probe: {environment.variable: {name: ASCEND_GLOBAL_LOG_LEVEL}}
+expect: {eq: "3"}
+remedy: Set it.
+examples:
+  pass:
+    - environ: {ASCEND_GLOBAL_LOG_LEVEL: "3"}
+  fail:
+    - environ: {ASCEND_GLOBAL_LOG_LEVEL: "0"}
+"""
+VARIABLE_PLAYBOOK = """\
+id: site-variables
+title: Write the variables
+fixes: [SITE902]
+safety: safe
+disruption: none
+requires: {root: false}
+steps:
+  - environment.export: {}
+"""
 _MOUNTS = """\
 mount --bind /media/{name}/sysctl.d /etc/sysctl.d
 mount --bind /media/{name}/lib /var/lib
@@ -60,6 +85,8 @@ def catalogue(folder: Path) -> Path:
     for place, text in (
         ("checks/site/SITE901-ports-not-reserved.yaml", CHECK),
         ("playbooks/site/reserve-ports.yaml", PLAYBOOK),
+        ("checks/site/SITE902-job-debug-variable.yaml", VARIABLE_CHECK),
+        ("playbooks/site/site-variables.yaml", VARIABLE_PLAYBOOK),
     ):
         path = folder / "site" / place
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -113,7 +113,7 @@ def command(
     loaded = load_with_policy(catalog, lang, policy, profile)
     threshold = options.threshold_named(loaded.fail_on(context, fail_on))
     ssh = Ssh(ssh_options, user, fanout, connect_timeout, timeout, resolve_program("ssh"))
-    plan = Plan(ssh, Job(python, env_file, job), become, _gateways(gateways))
+    plan = Plan(ssh, Job(python, env_file, job), become, named_gateways(gateways))
     _audit(hosts, plan, loaded, common.store_path(store), lang)
     from envtune.fleet.questions import overview
 
@@ -147,7 +147,8 @@ def named_hosts(
     return found
 
 
-def _gateways(nodes: Optional[str]) -> Sequence[str]:
+def named_gateways(nodes: Optional[str]) -> Sequence[str]:
+    """Return the hosts of --gateways; none without it."""
     from envtune.fleet.hosts import node_set, required_hosts
 
     return () if nodes is None else required_hosts(node_set(nodes))

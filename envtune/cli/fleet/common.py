@@ -37,10 +37,17 @@ def store_path(named: Optional[Path]) -> Path:
 
 
 def open_for_reading(named: Optional[Path]) -> Store:
-    """Return the store; raises UsageError where there is none."""
+    """Return the store as it is now, whatever another audit writes meanwhile; raises UsageError where there is none."""
+    import gc
+
     from envtune.fleet.store.read import Store
 
-    return Store(open_until_end(store_path(named), create=False))
+    store = open_until_end(store_path(named), create=False)
+    store.execute("PRAGMA cache_size = -8192")  # KiB: tables are read from end to end, once
+    store.execute("BEGIN")
+    gc.disable()  # all that is read is kept to the end: of 10,000 hosts the search for cycles takes a tenth of the time
+    options.until_end.callback(gc.enable)
+    return Store(store)
 
 
 def open_until_end(path: Path, create: bool = True) -> Connection:
@@ -75,11 +82,14 @@ def wants_matrix(wanted: Sequence[Output]) -> bool:
     return any(output.format == "html" for output in wanted)
 
 
-def require_hosts(found: Overview) -> None:
-    """Raise UsageError where the store has none of the hosts."""
-    if not found.hosts:
-        from envtune.errors import UsageError
+def require_hosts(store: Store, *named: Optional[Sequence[str]]) -> None:
+    """Raise UsageError for a store without hosts, and for hosts that were named none of which is in it."""
+    from envtune.errors import UsageError
 
+    known = store.host_names()
+    if not known:
+        raise UsageError(Message("the store has no hosts: run envtune fleet audit first"))
+    if any(hosts is not None and known.isdisjoint(hosts) for hosts in named):
         raise UsageError(Message("none of these hosts is in the store"))
 
 

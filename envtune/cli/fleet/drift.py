@@ -39,7 +39,9 @@ def command(
 
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
-    found = differences(common.open_for_reading(store), common.named_nodes(nodes), common.named_groups(group))
+    opened, only, groups = common.open_for_reading(store), common.named_nodes(nodes), common.named_groups(group)
+    common.require_hosts(opened, only, *groups)
+    found = differences(opened, only, groups)
     differs = any(one.differences for one in found)
     if format_ == "json":
         options.print_json(drift_data(found, lang), 1)

@@ -45,6 +45,9 @@ DIFF = typer.Option(False, "--diff", help=N_("Show the lines that change."))
 YES = typer.Option(False, "--yes", "-y", help=N_("Do not ask."))
 YES_CONFIRM = typer.Option(False, "--yes-confirm", help=N_("Also apply changes that need separate confirmation."))
 BECOME = typer.Option(False, "--become", help=N_("Collect and fix as root, by sudo -n."))
+GATEWAYS = typer.Option(
+    None, "--gateways", metavar="NODESET", help=N_("Collect through these; the fix itself connects directly.")
+)
 SOAK = typer.Option(60.0, "--soak", min=0.0, metavar="SECONDS", help=N_("Seconds until the first stage is checked."))
 DRAIN = typer.Option(False, "--slurm-drain", help=N_("Drain each node of Slurm before it is fixed, resume it after."))
 MINUTES = typer.Option(60, "--drain-minutes", min=1, metavar="N", help=N_("Minutes to wait for a node's jobs to end."))
@@ -59,6 +62,9 @@ def command(
     limit: Optional[str] = audit.LIMIT,
     slurm: bool = audit.SLURM,
     partition: Optional[str] = audit.PARTITION,
+    python: Optional[str] = audit.PYTHON,
+    env_file: Optional[str] = audit.ENV_FILE,
+    job: Optional[str] = audit.JOB,
     check: bool = CHECK,
     diff: bool = DIFF,
     yes: bool = YES,
@@ -69,6 +75,7 @@ def command(
     drain_minutes: int = MINUTES,
     user: Optional[str] = audit.USER,
     ssh_options: str = audit.SSH_OPTIONS,
+    gateways: Optional[str] = GATEWAYS,
     fanout: int = audit.FANOUT,
     timeout: int = audit.TIMEOUT,
     fix_timeout: int = FIX_TIMEOUT,
@@ -86,6 +93,7 @@ def command(
     from envtune.fleet.fix.playbook import find_ansible
     from envtune.fleet.fix.rollout import Way
     from envtune.fleet.hosts import require_library, required_hosts
+    from envtune.fleet.program import Job
     from envtune.fleet.ssh import Ssh, require_options
     from envtune.trust.programs import resolve_program
 
@@ -98,7 +106,8 @@ def command(
     loaded = load_with_policy(catalog, lang, policy, profile)
     drain = _drain(drain_minutes) if slurm_drain else None
     question, fixing = _question(loaded, words or [], ignore or [], yes_confirm, drain)
-    way = Way(Ssh(ssh_options, user, fanout, connect_timeout, timeout, resolve_program("ssh")), become, fix_timeout)
+    ssh = Ssh(ssh_options, user, fanout, connect_timeout, timeout, resolve_program("ssh"))
+    way = Way(ssh, become, fix_timeout, Job(python, env_file, job), audit.named_gateways(gateways))
     session = _Session(store, loaded, format_, lang, verbose)
     session.report_interrupted(way)
     plans, stages = session.plan(hosts, way, question, fixing)

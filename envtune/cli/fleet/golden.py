@@ -45,7 +45,9 @@ def command(
     loaded = load_with_policy(catalog, lang, policy, profile)
     if loaded.policy is None:
         raise UsageError(Message("no policy found; create one with envtune policy init, or specify the file"))
-    rows = against_policy(common.open_for_reading(store), loaded.catalogue.checks, common.named_nodes(nodes))
+    opened, only = common.open_for_reading(store), common.named_nodes(nodes)
+    common.require_hosts(opened, only)
+    rows = against_policy(opened, loaded.catalogue.checks, only)
     if format_ == "json":
         options.print_json(golden_data(rows, lang), 1)
     else:

@@ -41,12 +41,8 @@ def command(
     lang = options.language(lang)
     wanted = options.outputs(format_, common.FORMATS)
     threshold = options.threshold_named(fail_on)
-    found = overview(
-        common.open_for_reading(store),
-        common.named_nodes(nodes),
-        common.named_groups(group),
-        common.wants_matrix(wanted),
-    )
-    common.require_hosts(found)
+    opened, only, groups = common.open_for_reading(store), common.named_nodes(nodes), common.named_groups(group)
+    common.require_hosts(opened, only, *groups)
+    found = overview(opened, only, groups, common.wants_matrix(wanted))
     written = common.show_overview(found, options.load_catalogue(catalog, lang), wanted, lang, verbose)
     common.end(found.exit_code(threshold) if written else options.USAGE)

@@ -41,9 +41,10 @@ def command(
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
     opened, since = common.open_for_reading(store), _seconds(date)
+    only = common.named_nodes(nodes)
+    common.require_hosts(opened, only)
     runs = opened.runs()
     first = next((run.id for run in runs.values() if run.started >= since), None)
-    only = common.named_nodes(nodes)
     found = [] if first is None else opened.changes(first)
     changes = [change for change in found if only is None or change.host in set(only)]
     if format_ == "json":

@@ -7,7 +7,7 @@ are fixed. Every function here runs in a process of `judge.py`, within its limit
 from __future__ import annotations
 
 import io
-from typing import AbstractSet, Any, Mapping, NamedTuple, Optional, Sequence
+from typing import AbstractSet, Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.audit import audit, read_facts
 from envtune.context import Context
@@ -19,7 +19,7 @@ from envtune.fleet.collected import Collection
 from envtune.fleet.judge import Question, Snapshot, collected_context, report_of
 from envtune.fleet.record import HostRecord, record_of
 from envtune.messages import Literal, Message, Text, clauses
-from envtune.model import Change, Finding, Playbook, Report
+from envtune.model import Change, Finding, FixOptions, Playbook, Report
 from envtune.resources.processes.usage import device_usage
 from envtune.snapshot.open import read_snapshot
 from envtune.trust.characters import visible
@@ -153,9 +153,21 @@ def _judged(snapshot: Snapshot, question: Question, fixing: Fixing) -> _Judged:
     findings = audit(question.checks, context)
     report = report_of(host, context, read_facts(context), findings)
     record = record_of(snapshot.host, report)._replace(seconds=snapshot.seconds)
-    made = make_plan([finding for finding in findings if finding.id in fixing.selected], fixing.playbooks, context)
-    ready, withheld = sort_changes(made.changes, fixing.consent, host.euid == 0)
-    return _Judged(record, report, context, findings, tuple(ready), tuple(withheld), made.skipped)
+    selected = [finding for finding in findings if finding.id in fixing.selected]
+    env_file = context.target.options.env_file
+    made = make_plan(selected, fixing.playbooks, context, FixOptions(env_file=env_file))
+    changes = [change for change in made.changes if env_file is not None or not change.verify]
+    skipped = [*made.skipped, *_without_file(change for change in made.changes if change not in changes)]
+    ready, withheld = sort_changes(changes, fixing.consent, host.euid == 0)
+    return _Judged(record, report, context, findings, tuple(ready), tuple(withheld), tuple(skipped))
+
+
+def _without_file(changes: Iterable[Change]) -> Iterator[SkippedFinding]:
+    """Yield what is left out because it would go to a file of the session, which no job reads."""
+    reason = Message("to fix variables, specify their file with --env-file")
+    for change in changes:
+        for finding in (change.finding, *change.fixes):
+            yield SkippedFinding(finding, change.subject, reason)
 
 
 def _jobs(context: Context) -> Optional[Text]:

@@ -29,17 +29,21 @@ OnRecord = Callable[[HostRecord], None]
 
 
 class Way(NamedTuple):
-    """How hosts are reached: ssh, as root or not, and the seconds that the executor has on a host."""
+    """How hosts are reached: ssh, as root or not, and the seconds that the executor has on a host.
+
+    Snapshots may come through `gateways`; Ansible always connects directly.
+    """
 
     ssh: Ssh
     become: bool = False
     seconds: int = 600
     job: Job = Job()
+    gateways: Sequence[str] = ()
 
     @property
     def collecting(self) -> Collecting:
         """How a snapshot of them is collected."""
-        return Collecting(self.ssh, self.job, self.become)
+        return Collecting(self.ssh, self.job, self.become, self.gateways)
 
 
 class Drain(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from typing import Any, Iterator, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from envtune.fleet.collected import Collection
 from envtune.fleet.record import Both
@@ -108,6 +109,7 @@ class Store:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._store = connection
+        self._kept: dict[str, tuple[object, dict[int, Any]]] = {}
 
     def runs(self) -> Mapping[int, Run]:
         """Return every run by its number."""
@@ -129,6 +131,10 @@ class Store:
             for row in rows
         )
 
+    def host_names(self) -> frozenset[str]:
+        """Return the names of all hosts."""
+        return frozenset(row[0] for row in self._store.execute("SELECT name FROM host"))
+
     def outcomes(self, host: int) -> Iterator[Outcome]:
         """Yield what the checks said in the last collection of a host."""
         for row in self._store.execute(_OUTCOMES + " AND host = ?", (host,)):
@@ -142,28 +148,39 @@ class Store:
 
     def outcome_rows(self) -> Iterator[OutcomeRow]:
         """Yield what checks that are not fine say now, with the hosts about which they say it."""
-        names = dict(self._store.execute("SELECT id, name FROM name"))
+        names = self._names()
         sql = (
             "SELECT name, outcome, severity, said, min(first), group_concat(host) FROM outcome"
             f" WHERE {NOT_FINE_NOW} GROUP BY name, outcome, severity, said"
         )
         for name, outcome, severity, said, first, hosts in self._store.execute(sql):
-            yield OutcomeRow(names[name], outcome, severity, said, first, sorted(map(int, hosts.split(","))))
+            yield OutcomeRow(names[name], outcome, severity, said, first, _numbers(hosts))
 
-    def value_rows(self, names: Sequence[str] = ()) -> Iterator[ValueRow]:
-        """Yield the values that facts have now, with their hosts; of some facts only."""
-        more = f" AND n.name IN ({','.join('?' * len(names))})" if names else ""
+    def value_rows(self, is_wanted: Callable[[str], bool]) -> Iterator[ValueRow]:
+        """Yield the values that facts have now, with their hosts; of the facts that are wanted."""
+        names = {number: name for number, name in self._names().items() if is_wanted(name)}
+        numbers = ",".join(map(str, names))  # one table is read from end to end: no index would be faster
         sql = (
-            "SELECT n.name, value, own, reason, group_concat(host) FROM fact s JOIN name n ON n.id = s.name"
-            f" WHERE last IS NULL{more} GROUP BY s.name, value, own, reason"
+            "SELECT name, value, own, reason, group_concat(host) FROM fact"
+            f" WHERE last IS NULL AND name IN ({numbers}) GROUP BY name, value, own, reason"
         )
-        for name, value, own, reason, hosts in self._store.execute(sql, names):
-            yield ValueRow(name, value, own, reason, sorted(map(int, hosts.split(","))))
+        for name, value, own, reason, hosts in self._store.execute(sql):
+            yield ValueRow(names[name], value, own, reason, _numbers(hosts))
 
-    def texts(self) -> dict[int, Both]:
+    def texts(self) -> Mapping[int, Both]:
         """Return every text by its number."""
-        rows = self._store.execute("SELECT id, en, zh FROM text")
-        return {number: (english, chinese) for number, english, chinese in rows}
+        return self._by_number("SELECT id, en, zh FROM text", lambda row: row[1:])
+
+    def _names(self) -> Mapping[int, str]:
+        """Return the names of checks and facts by their numbers."""
+        return self._by_number("SELECT id, name FROM name", lambda row: row[1])
+
+    def _by_number(self, sql: str, value: Callable[[Any], Any]) -> dict[int, Any]:
+        """Return rows by their first column; they are kept until the store changes."""
+        state = self._store.total_changes, *self._store.execute("PRAGMA data_version")
+        if self._kept.get(sql, (None,))[0] != state:
+            self._kept[sql] = state, {row[0]: value(row) for row in self._store.execute(sql)}
+        return self._kept[sql][1]
 
     def text(self, number: Optional[int]) -> Optional[Both]:
         """Return a text by its number."""
@@ -177,7 +194,7 @@ class Store:
 
         Hosts with the same checks have the same tuple.
         """
-        names = dict(self._store.execute("SELECT id, name FROM name"))
+        names = self._names()
         cases = " ".join("WHEN ? THEN ?" for _ in codes)
         sql = (
             f"SELECT host, group_concat(name), group_concat(CASE outcome {cases} ELSE '-' END, '')"
@@ -189,40 +206,48 @@ class Store:
                 checks[numbers] = tuple(names[int(number)] for number in numbers.split(","))
             yield host, checks[numbers], found
 
-    def changes(self, first_run: int, host: Optional[int] = None, last_only: bool = False) -> list[Change]:
+    def changes(self, first_run: int, host: Optional[int] = None) -> list[Change]:
         """Return what began in this run or later about hosts that had been collected before, the latest first.
 
-        `host` is the only one that is asked about. `last_only`: only what began in the last collection of a host.
+        `host` is the only one that is asked about.
         """
-        names = dict(self._store.execute("SELECT id, name FROM name"))
-        texts = self.texts()
-        found: list[Change] = []
-        for table in ("outcome", "fact"):
-            for row in self._begun(table, first_run, host, last_only):
-                run, name, check, before, after = row
-                if table == "fact":
-                    before, after = (None if number is None else texts[number][0] for number in (before, after))
-                found.append(Change(run, name, "check" if table == "outcome" else "fact", names[check], before, after))
-        return sorted(found, key=lambda change: (-change.run, change.kind, change.name, change.host))
+        about, only = ("", ()) if host is None else (" AND host = ?", (host,))
+        sql = f"SELECT host, min(run) FROM collected WHERE collection = 'ok'{about} GROUP BY host"
+        began = dict(self._store.execute(sql, only))
+        sql = "{table} s WHERE s.first >= ?" + about.replace("host", "s.host")
+        text = self.texts().__getitem__ if host is None else self.text
+        return self._changes(sql, (first_run, *only), text, lambda row: row[0] > began.get(row[1], row[0]))
 
-    def _begun(self, table: str, first_run: int, host: Optional[int], last_only: bool) -> Iterator[tuple[Any, ...]]:
-        """Yield (run, host, name, before, after) of spans that began after the first collection of their host."""
-        value = "outcome" if table == "outcome" else "value"
-        before = (
-            f"(SELECT e.{value} FROM {table} e WHERE e.host = s.host AND e.name = s.name AND e.first < s.first"
-            " ORDER BY e.first DESC LIMIT 1)"
-        )
+    def last_changes(self) -> list[Change]:
+        """Return what began in the last collection of each host that had been collected before."""
         sql = (
-            f"SELECT s.first, h.name, s.name, {before}, s.{value} FROM {table} s JOIN"
-            " (SELECT host, min(run) AS run FROM collected WHERE collection = 'ok' GROUP BY host) c ON c.host = s.host"
-            " JOIN host h ON h.id = s.host WHERE s.first >= ? AND s.first > c.run"
+            "{table} s CROSS JOIN host h ON h.id = s.host"  # in this order: the other one takes three times as long
+            " WHERE s.first = h.seen AND h.attempt = h.seen AND h.before IS NOT NULL"
         )
-        values = [first_run]
-        if host is not None:
-            sql, values = sql + " AND s.host = ?", [*values, host]
-        if last_only:
-            sql += " AND s.first = h.seen AND h.attempt = h.seen"
-        yield from self._store.execute(sql, values)
+        return self._changes(sql, (), self.texts().__getitem__)
+
+    def _changes(
+        self,
+        spans: str,
+        values: Sequence[int],
+        text: Callable[[int], Optional[Both]],
+        is_change: Optional[Callable[[Sequence[Any]], bool]] = None,
+    ) -> list[Change]:
+        """Return the changes with which these spans began."""
+        names = self._names()
+        hosts = dict(self._store.execute("SELECT id, name FROM host"))
+        found: list[Change] = []
+        for kind, table, column in (("check", "outcome", "outcome"), ("fact", "fact", "value")):
+            before = (
+                f"(SELECT e.{column} FROM {table} e WHERE e.host = s.host AND e.name = s.name AND e.first < s.first"
+                " ORDER BY e.first DESC LIMIT 1)"
+            )
+            sql = f"SELECT s.first, s.host, s.name, {before}, s.{column} FROM {spans.format(table=table)}"
+            for run, host, check, old, new in filter(is_change, self._store.execute(sql, values)):
+                if table == "fact":
+                    old, new = (None if number is None else (text(number) or ("",))[0] for number in (old, new))
+                found.append(Change(run, hosts[host], kind, names[check], old, new))
+        return sorted(found, key=lambda change: (-change.run, change.kind, change.name, change.host))
 
     def outcomes_in(self, run: int) -> Iterator[tuple[str, str, str]]:
         """Yield (host, check, outcome) of a run; nothing about hosts that were not collected in it."""
@@ -238,3 +263,12 @@ class Store:
         sql = "SELECT run, collection, verdict FROM collected WHERE host = ? ORDER BY run DESC"
         for run, collection, verdict in self._store.execute(sql, (host,)):
             yield run, Collection(collection), verdict or ""
+
+
+def _numbers(hosts: str) -> list[int]:
+    """Return the numbers that group_concat() has joined, sorted. There are hundreds of thousands: this is fastest."""
+    if "," not in hosts:
+        return [int(hosts)]
+    found: list[int] = json.loads(f"[{hosts}]")
+    found.sort()
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
+from functools import lru_cache
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune.compare.comparison import Group
@@ -18,6 +19,7 @@ from envtune.version import __version__
 
 SCHEMA = "envtune.fleet/1"
 COLUMNS = ("host", "collection", "verdict", "collected", "kind", "name", "severity", "outcome", "found")
+_END_OF_ROW = "\r\n"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -122,31 +124,32 @@ def in_language(text: Optional[Both], lang: str) -> Optional[str]:
 
 def overview_csv(found: Overview, lang: str) -> str:
     """Return a row for each host that was not collected, and for each check that did not pass on a host."""
-    rows: list[Sequence[str]] = []
-    hosts = {host.name: host for host in found.hosts}
+    starts = {host.name: _cells(_start(host, found.runs)) for host in found.hosts}
+    parts = [_cells(COLUMNS) + _END_OF_ROW]
     for host in found.hosts:
-        verdict = host.verdict if host.is_current else ""
-        seen = run_time(found.runs.get(host.seen or 0)) or ""
-        rows.append((host.name, host.collection.value, verdict, seen, "host", "", "", "", host.detail))
+        parts.append(f"{starts[host.name]},{_cells(('host', '', '', '', host.detail))}{_END_OF_ROW}")
     for check in found.checks:
-        for said in check.said:
-            for name in said.hosts:
-                host = hosts[name]
-                text = in_language(said.text, lang) or ""
-                start = (name, host.collection.value, host.verdict, run_time(found.runs.get(host.seen or 0)) or "")
-                rows.append((*start, "check", check.id, check.severity.value, check.outcome, text))
-    return csv_text(COLUMNS, rows)
+        for said in check.said:  # the same cells behind every host, of which there may be thousands
+            text = in_language(said.text, lang) or ""
+            end = f",{_cells(('check', check.id, check.severity.value, check.outcome, text))}{_END_OF_ROW}"
+            parts += (end.join(map(starts.__getitem__, said.hosts)), end)
+    return "".join(parts)
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return rows as CSV (RFC 4180). What a spreadsheet would take for a formula begins with an apostrophe."""
+def _start(host: HostRow, runs: Mapping[int, Run]) -> Sequence[str]:
+    """Return the cells with which the rows of a host begin."""
+    verdict = host.verdict if host.is_current else ""
+    return host.name, host.collection.value, verdict, run_time(runs.get(host.seen or 0)) or ""
+
+
+def _cells(cells: Iterable[str]) -> str:
+    """Return cells of CSV (RFC 4180). What a spreadsheet would take for a formula begins with an apostrophe."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(columns)
-    writer.writerows([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in row] for row in rows)
+    csv.writer(out, lineterminator="").writerow(f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells)
     return out.getvalue()
 
 
+@lru_cache  # every host and every change has one of few runs
 def run_time(run: Optional[Run]) -> Optional[str]:
     """Return when a run began, in UTC."""
     return None if run is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started))

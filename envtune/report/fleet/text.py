@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
@@ -51,7 +52,7 @@ class Settings:
 def short(hosts: Iterable[str], settings: Settings) -> str:
     """Return the folded names of hosts; of very many the first, and how many there are."""
     names = list(hosts)
-    text = fold(names)
+    text = fold(names, math.inf if settings.verbose else MAX_NODES + 1)
     if len(text) <= MAX_NODES or settings.verbose:
         return printable(text)
     return (

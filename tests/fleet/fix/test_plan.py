@@ -57,6 +57,44 @@ def test_a_host_with_jobs_on_its_npus_is_left_out_unless_it_is_drained() -> None
     assert plan_host(snapshot("gpu-lab1"), question(), fixing(drained=True)).changes
 
 
+VARIABLES = "/etc/job.env"
+
+
+def with_job(**target: str) -> Snapshot:
+    """A host whose job has a file of variables, one of which is wrong."""
+    data = copy.deepcopy(fleet.deviating()["node7"])
+    data["target"] = target
+    data["files"][VARIABLES] = "export TASK_QUEUE_ENABLE=0\n"
+    return Snapshot("node7", pack({"schema": "envtune.snapshot/1", **data}), True)
+
+
+def variables_question() -> tuple[Question, Fixing]:
+    catalogue = load()
+    checks = tuple(check for check in catalogue.checks if check.id == "ENV001")
+    wanted = Fixing(frozenset({"ENV001"}), catalogue.playbooks, Consent(("ENV001",)), drained=True)
+    return Question(checks, catalogue.expectations), wanted
+
+
+def test_variables_are_fixed_in_the_file_that_is_named_and_in_no_other() -> None:
+    asked, wanted = variables_question()
+    named = plan_host(with_job(env_file=VARIABLES), asked, wanted)
+    assert [change.target for change in named.changes] == [VARIABLES]
+    plain = plan_host(with_job(), asked, wanted)
+    assert plain.changes == () and plain.record.checks["ENV001"].outcome == "unknown"
+
+
+def test_variables_of_a_running_job_are_left_out_without_a_file() -> None:
+    asked, wanted = variables_question()
+    data = copy.deepcopy(fleet.deviating()["node7"])
+    pid = next(row["pid"] for row in data["processes"] if row["pid"] > 1)
+    data["target"] = {"pid": pid, "job": "train"}
+    data["files"][f"/proc/{pid}/environ"] = "PATH=/usr/bin\0TASK_QUEUE_ENABLE=0\0"
+    snapshot = Snapshot("node7", pack({"schema": "envtune.snapshot/1", **data}), True)
+    plan = plan_host(snapshot, asked, wanted)
+    assert plan.record.checks["ENV001"].outcome == "fail" and plan.changes == ()
+    assert [(one.finding, "--env-file" in one.reason.en) for one in plan.skipped] == [("ENV001", True)]
+
+
 def test_a_snapshot_that_is_none_costs_its_host_only() -> None:
     work = partial(lambda one, asked, fixing: plan_host(one, asked, fixing), fixing=fixing())
     hosts = [Snapshot("bad", b"no snapshot", True), snapshot("pod3-node9")]

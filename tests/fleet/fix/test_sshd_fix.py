@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from helpers import fleet_fix
 from helpers.fleet_fix import SLOW, fixed, killed, run, run_json, state
-from helpers.sshd_farm import farm
+from helpers.sshd_farm import Target, farm
 
 pytestmark = [pytest.mark.sshd, pytest.mark.root]
 NAMES = [f"h{number}" for number in range(1, 9)]
@@ -57,6 +57,31 @@ def test_it_stops_where_the_rule_says_and_is_undone_to_the_byte(tmp_path: Path) 
         assert state(tmp_path, NAMES) == before
         again = run(servers, "undo", store, report["run"], "--yes")
         assert again.returncode == 2 and "nothing to undo" in again.stderr
+
+
+def test_the_variables_of_a_named_job(tmp_path: Path) -> None:
+    """Named as for an audit; a gateway that cannot be reached costs nothing, for the fix connects directly."""
+    store, names = tmp_path / "db" / "fleet.db", NAMES[:2]
+    targets = [fleet_fix.host(tmp_path, name, more=f"mount --bind /media/{name}/sysctl.d /opt") for name in names]
+    for name in names:
+        (tmp_path / name / "sysctl.d" / "job.env").write_text("export ASCEND_GLOBAL_LOG_LEVEL=0\n")
+    common = ["SITE902", "-w", "h[1-2]", "--become", "--soak", "0", "--timeout", "60"]
+    with farm(tmp_path, [*targets, Target("gw1", fault="refused")]) as servers:
+        common += ["--catalog", str(fleet_fix.catalogue(tmp_path)), "--gateways", "gw1"]
+        _, unnamed = run_json(servers, "fix", store, *common, "--check")
+        assert unnamed["stages"] == []
+        _, missing = run_json(servers, "fix", store, *common, "--check", "--job", "no-such-job")
+        assert missing["stages"] == []
+
+        before = state(tmp_path, names)
+        named = [*common, "--env-file", "/opt/job.env", "--python", "/usr/bin/python3"]
+        status, report = run_json(servers, "fix", store, *named, "--yes")
+        assert status == 0, report
+        assert {row["host"]: row["state"] for row in report["hosts"]} == dict.fromkeys(names, "changed")
+        for name in names:
+            assert "ASCEND_GLOBAL_LOG_LEVEL=3" in (tmp_path / name / "sysctl.d" / "job.env").read_text()
+        status, _ = run_json(servers, "undo", store, report["run"], "--yes")
+        assert status == 0 and state(tmp_path, names) == before
 
 
 def test_the_next_run_knows_what_a_killed_one_changed(tmp_path: Path) -> None:
