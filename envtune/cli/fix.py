@@ -256,7 +256,7 @@ class Dialogue:
 
             options.print_document(render(plan, self.lang) + "\n")
             return
-        text = self._plan_text(plan)
+        text = self._plan_text(plan) if self._verbose else self._short_text(plan)
         typer.echo(text if plan.changes else text.rstrip("\n"))
         if plan.changes:
             typer.echo("\n".join(wrap(self._end().to(self.lang), options.terminal_width())))
@@ -266,8 +266,13 @@ class Dialogue:
     def _end(self) -> Text:
         """Return how the changes of a plan are made; a recorded host itself cannot be changed."""
         if self.recorded:
-            return Message("Nothing was changed. To apply it, run fix --apply on that host, without --snapshot")
-        return Message("Nothing was changed. To apply it, run the same command with --apply")
+            return Message("Nothing was changed; diffs and steps: -v. Apply it with fix --apply on that host.")
+        return Message("Nothing was changed; diffs and steps: -v. Apply it with the same command and --apply.")
+
+    def _short_text(self, plan: Plan) -> str:
+        from envtune.report.plan_short import render
+
+        return render(plan, self.lang, width=options.terminal_width(), colour=options.colour_wanted())
 
     def _plan_text(self, plan: Plan) -> str:
         from envtune.report.plan_text import render

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Iterator, Mapping
+from typing import Iterator, Mapping, Sequence
 
 from envtune.audit.verdict import Counts, Verdict, count_checks, verdict
-from envtune.messages import Message, Text, enumerated, in_context, listed, plural
+from envtune.messages import Literal, Message, Text, enumerated, in_context, listed, plural
 from envtune.model import Outcome, Report, Severity
 from envtune.report.host_texts import kind_of_machine
 
@@ -42,6 +42,20 @@ def verdict_line(report: Report) -> tuple[Text, str]:
     word, colour = VERDICTS[reached]
     text = _conclusion(report, reached)
     return in_context("verdict", "{verdict}  {host}: {text}", verdict=word, host=report.host, text=text), colour
+
+
+MAX_IDS = 4  # of checks that are named beside another one
+
+
+def also_text(ids: Sequence[str]) -> Text:
+    """Return what names further checks behind one; nothing where there are none."""
+    if not ids:
+        return Literal("")
+    if len(ids) <= MAX_IDS:
+        return Message(" (also {checks})", checks=", ".join(ids))
+    first = ids[: MAX_IDS - 1]
+    more = Message("{names} and {count} more", names=", ".join(first), count=len(ids) - len(first))
+    return Message(" (also {checks})", checks=more)
 
 
 def problems_text(counts: Counts) -> Text:

@@ -169,7 +169,7 @@ def hccl(context: Context) -> Iterable[Reading]:
         raise NotApplicable(reason, ports.evidence.source, ports.evidence.text)
     if ports.fault is not None:
         return [Reading("HCCL", "impossible", ports.evidence, ports.fault, Message("ports that exist"))]
-    return [_reservation_reading(context.host, ports), *_listener_readings(context, ports.ports)]
+    return [*_listener_readings(context, ports.ports), _reservation_reading(context.host, ports)]
 
 
 def _reservation_reading(host: Host, ports: HcclPorts) -> Reading:
@@ -187,7 +187,7 @@ def _reservation_reading(host: Host, ports: HcclPorts) -> Reading:
     else:
         value = "exposed"
         state = Message(
-            "{ports} in ip_local_port_range {span}, not in ip_local_reserved_ports",
+            "{ports} in ip_local_port_range {span}, not reserved",
             ports=intervals.port_text(exposed),
             span=span,
         )
