@@ -266,8 +266,8 @@ class Dialogue:
     def _end(self) -> Text:
         """Return how the changes of a plan are made; a recorded host itself cannot be changed."""
         if self.recorded:
-            return Message("Nothing was changed; diffs and steps: -v. Apply it with fix --apply on that host.")
-        return Message("Nothing was changed; diffs and steps: -v. Apply it with the same command and --apply.")
+            return Message("Nothing was changed. To apply it, run fix --apply on that host, without --snapshot")
+        return Message("Nothing was changed. To apply it, run the same command with --apply")
 
     def _short_text(self, plan: Plan) -> str:
         from envtune.report.plan_short import render

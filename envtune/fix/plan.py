@@ -31,7 +31,7 @@ from envtune.fix.hard_links import with_other_names
 from envtune.fix.policy import refusal
 from envtune.host import Host, exists
 from envtune.job.target import TargetOptions
-from envtune.messages import Bilingual, Joined, Literal, Message, Text
+from envtune.messages import N_, Bilingual, Joined, Literal, Message, Text
 from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
 from envtune.ranges import NumberTooLongError
 
@@ -41,6 +41,7 @@ DISRUPTION = ("none", "job", "service", "reboot")
 _FIRST = (("packages.install",), ("images.install_pillow", "images.install_opencv", "cann.install_te"))
 
 
+UNKNOWN = N_("it could not be checked: {reason}")
 NO_OPTIONS = FixOptions()
 
 
@@ -174,7 +175,12 @@ def machine_digest(host: Host) -> Optional[str]:
 
 def _unknown(finding: Finding) -> Text:
     reason = finding.reason or Literal("?")
-    return Message("it could not be checked: {reason}", reason=reason)
+    return Message(UNKNOWN, reason=reason)
+
+
+def is_unknown(skipped: SkippedFinding) -> bool:
+    """Return whether it is left out because it could not be checked."""
+    return isinstance(skipped.reason, Message) and skipped.reason.template == UNKNOWN
 
 
 def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
@@ -255,12 +261,10 @@ class _Draft:
 
 
 def lines_for(lines: Iterable[Text], findings: Iterable[Finding]) -> tuple[Text, ...]:
-    """Return the steps of a person with `{device}` as the first NPU that the findings name, or 0 where they name none."""
+    """Return the steps with `{device}` as the first NPU that the findings name, or 0 where they name none."""
     device = next((found for finding in findings for found in devices(finding.subject)), "0")
     return tuple(
-        Bilingual(line.en.replace("{device}", device), line.zh.replace("{device}", device))
-        if "{device}" in line.en
-        else line
+        Bilingual(*(said.replace("{device}", device) for said in (line.en, line.zh))) if "{device}" in line.en else line
         for line in lines
     )
 

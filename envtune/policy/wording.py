@@ -30,6 +30,8 @@ def _title(title: Text, old: Any, wanted: Expectation) -> Text:
     if not isinstance(old, str):
         return title
     word = re.compile(rf"(?<![\w.-]){re.escape(old)}(?![\w.-])", re.ASCII | re.IGNORECASE)
+    if not word.search(title.en) or not word.search(title.zh):  # `match` is a word of English, not a value
+        return title
     said = expect.describe(wanted)
     return Bilingual(word.sub(lambda _: said.en, title.en), word.sub(lambda _: said.zh, title.zh))
 

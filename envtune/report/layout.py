@@ -176,13 +176,18 @@ def without_remarks(text: str) -> str:
     return _REMARK.sub("", text)
 
 
-def first_clauses(text: str, width: int, end: str = "") -> list[str]:
-    """Return as many clauses of the text as one line holds with `end` after them, else what two hold of the first."""
+def first_clauses(text: str, width: int, is_command: bool = False) -> list[str]:
+    """Return as many clauses of the text as one line holds, else what two hold of the first.
+
+    The paths of a command stay as they are.
+    """
+    if is_command:
+        return next(([one] for one in beginnings(text) if fits(one, width, 1)), wrap(text, width))
     made = (
         version for one in beginnings(text) for version in (one, short_paths(one), without_remarks(short_paths(one)))
     )
-    said = next((one for one in made if fits(one + end, width, 1)), None)
-    return clip(list(beginnings(text))[-1], width, 2, end) if said is None else [said + end]
+    said = next((one for one in made if fits(one, width, 1)), None)
+    return clip(list(beginnings(text))[-1], width, 2) if said is None else [said]
 
 
 def first_sentence(text: str) -> str:

@@ -9,15 +9,16 @@ import posixpath
 from typing import Iterator, Sequence
 
 from envtune.fix.consent import downgrade_texts, like_changes
-from envtune.fix.plan import Plan, SkippedFinding, fixed_checks
+from envtune.fix.plan import Plan, SkippedFinding, fixed_checks, is_unknown
 from envtune.messages import Literal, Message, Text, clauses, listed
 from envtune.model import Change
 from envtune.ranges import join_subjects
-from envtune.report.layout import Paint, clip, first_clauses, indent, pad, printable
-from envtune.report.plan_text import DISRUPTION, NOT_FIXED, NOTHING, PLANNED, STATES, brief_reason
+from envtune.report.layout import Paint, clip, first_clauses, fits, indent, pad, printable, wrap
+from envtune.report.plan_text import DISRUPTION, NOT_FIXED, NOTHING, PLANNED, STATES, brief_reason, summary
 from envtune.report.words import also_text
 
 MAX_LINES = 4  # of what one change does
+MAX_SETTINGS = 6  # of one file, beyond which their number is enough
 
 
 def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False) -> str:
@@ -52,24 +53,43 @@ class _Page:
             yield from (blank + row for row in rows[1:])
             for text in downgrade_texts(group[0]):
                 yield from indent(self._to(text), self.width, blank, blank)
-        conditions = clauses(_conditions(groups))
-        yield from indent(self._to(conditions), self.width, "  ", "  ")
+        for text in _conditions(groups):
+            yield from indent(self._to(text), self.width, "  ", "    ")
         yield ""
 
     def skipped(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
         if not skipped:
             return
         yield self.paint(self._to(NOT_FIXED), "bold")
-        by_reason: dict[str, list[str]] = {}
-        for finding in skipped:
-            by_reason.setdefault(brief_reason(finding, self.lang), []).append(finding.finding)
-        column = max(len(names[0]) for names in by_reason.values()) + 4
-        for reason, names in by_reason.items():
-            also = self._to(also_text(list(dict.fromkeys(names))[1:]))
-            rows = first_clauses(reason, self.width - column, also)
-            yield "  " + pad(names[0], column - 2) + rows[0]
-            yield from (" " * column + row for row in rows[1:])
+        column = max(len(finding.finding) for finding in skipped) + 4
+        rows: dict[tuple[str, ...], list[str]] = {}
+        for finding, reason in self._reasons(skipped):
+            rows.setdefault(tuple(self._said(reason, finding, self.width - column)), []).append(finding.finding)
+        for said, names in rows.items():
+            named = list(dict.fromkeys(names))
+            lines = wrap(" ".join(said) + self._to(also_text(named[1:])), self.width - column)
+            yield "  " + pad(named[0], column - 2) + lines[0]
+            yield from (" " * column + line for line in lines[1:])
+        yield self.paint(self._to(Message("Details: -v")), "dim")
         yield ""
+
+    def _reasons(self, skipped: Sequence[SkippedFinding]) -> Iterator[tuple[SkippedFinding, str]]:
+        """Yield why each is not fixed; of several that are unknown, or not in a recording, no details."""
+        unknown = len({finding.finding for finding in skipped if is_unknown(finding)}) > 1
+        see = self._to(Message("it could not be checked; envtune check shows why"))
+        on_host = self._to(Message("run fix on the host itself: the snapshot lacks what it needs"))
+        for finding in skipped:
+            if finding.elsewhere == "host":
+                yield finding, on_host
+            else:
+                yield finding, see if unknown and is_unknown(finding) else brief_reason(finding, self.lang)
+
+    def _said(self, reason: str, finding: SkippedFinding, width: int) -> list[str]:
+        """Return the reason in a line or two; a line to paste is never cut."""
+        is_command = bool(finding.steps) and finding.reason.en.endswith(":")
+        return (
+            wrap(reason, width) if is_command and fits(reason, width, 2) else first_clauses(reason, width, is_command)
+        )
 
 
 def _ids(group: Sequence[Change]) -> str:
@@ -90,9 +110,12 @@ def _values(change: Change) -> Text:
     before, after = (_state(text) for text in (change.before, change.after))
     if len(change.before.splitlines()) <= 1 and len(change.after.splitlines()) <= 1:
         return Message("{before} -> {after}", before=before, after=after) if change.before.strip() else after
+    if change.before in STATES:
+        change = change._replace(before="")
     old = set(change.before.splitlines())
     added = [line.strip() for line in change.after.splitlines() if line not in old]
-    return clauses(Literal(line) for line in added if line and not line.startswith(("#", "[")))
+    said = [Literal(line) for line in added if line and not line.startswith(("#", "["))]
+    return clauses(said) if 0 < len(said) <= MAX_SETTINGS else summary(change)
 
 
 def _state(text: str) -> Text:

@@ -67,7 +67,7 @@ def table(changes: Sequence[Change], lang: str, width: int) -> Iterator[str]:
     """Yield one line per group of similar changes: what consent is asked for."""
     for group in like_changes(changes):
         first = group[0]
-        line = f"{first.finding}  {targets(group, lang)}: {_summary(first).to(lang)}  ({_safety(first).to(lang)})"
+        line = f"{first.finding}  {targets(group, lang)}: {summary(first).to(lang)}  ({_safety(first).to(lang)})"
         start = f"  {pad(ids(group), 9)} "
         yield from indent(line, width, start, " " * display_width(start))
 
@@ -212,7 +212,7 @@ def _writes_files(change: Change) -> bool:
     return any(operation["op"] == "file" for operation in change.operations)
 
 
-def _summary(change: Change) -> Text:
+def summary(change: Change) -> Text:
     """Return before and after where each is a line, else how many lines are removed and added."""
     before, after = change.before.splitlines(), change.after.splitlines()
     if max(len(before), len(after)) <= 1:

@@ -31,7 +31,7 @@ def expected_governor(context: Context, probe: str, default: str) -> str:
         if all(_holds(one, governor) for one in stated):
             return governor
     words = clauses(expect.describe(one) for one in stated)
-    raise Skipped(Message("envtune knows no governor that is as expected: {expected}", expected=words))
+    raise Skipped(Message("envtune does not know the governor {expected}", expected=words))
 
 
 def _holds(expectation: Expectation, governor: str) -> bool:
