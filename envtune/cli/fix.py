@@ -29,7 +29,7 @@ HELP = N_(
 Without --apply nothing is changed; with it, the same checks run again afterwards. Examples:
 
 \b
-  envtune fix                             what can be fixed, as a diff
+  envtune fix                             what can be fixed; -v: diffs and steps
   envtune fix CPU001 --apply              fix it; asks once
   envtune fix --faq F06                   fixes for the FAQ entry F06
   envtune fix --format json > plan.json   the plan as data
