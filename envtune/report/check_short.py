@@ -64,7 +64,7 @@ def render(report: Report, lang: str, *, width: int = 80, colour: bool = False) 
     page = _Page(report, lang, max(width, 60), Paint(colour))
     made = (page.lines(room) for room in _rooms(len(page.found)))
     screen = SCREEN * 80 // min(page.width, 80)
-    lines = next((lines for lines in made if len(lines) <= screen), None) or page.lines(_TOO_LONG)
+    lines = next((lines for lines in made if len(lines) <= screen), None) or page.lines(page.too_long)
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
@@ -91,6 +91,7 @@ _ROOMS = (
     _Room(2, 2, 1, 2, False, 3),
 )
 _TOO_LONG = _Room(3, 3, 2, 2, True, 3)
+_NARROW = _Room(2, 1, 1, 1, False, 3)  # of less than 80 columns: a line more for each
 
 
 def _rooms(count: int) -> Iterator[_Room]:
@@ -118,6 +119,7 @@ class _Page:
         self.id_width = max((len(problem.check.id) for problem in self.found), default=7) + 1
         self.indent = self.label_width + self.id_width + 2
         self.more = 1 if width < 80 else 0  # lines for each problem where they are narrow
+        self.too_long = _NARROW if width < 80 else _TOO_LONG
 
     def _to(self, text: Optional[Text]) -> str:
         return "" if text is None else printable(text.to(self.lang))
@@ -249,7 +251,7 @@ class _Page:
         start, text = self._label(label), printable(line)
         room = self.width - self.indent - display_width(start)
         rows = continued(text, room)
-        if len(rows) > MAX_ROWS or any(display_width(row) > 2 * room for row in rows):
+        if len(rows) > MAX_ROWS or any(display_width(row) > self.width + room for row in rows):
             label, start, rows = _LOOK, self._label(_LOOK), [self._details(problem)]
         for number, row in enumerate(rows):
             before = self.paint(start, "dim") if number == 0 else " " * display_width(start)
