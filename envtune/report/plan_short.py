@@ -100,7 +100,10 @@ def what(group: Sequence[Change]) -> Text:
     """Return what changes that are alike do: where, and before and after or the lines of a file."""
     first = group[0]
     where: Text = Literal(first.target)
-    if len(group) > 1:
+    names = {posixpath.basename(change.target) for change in group}
+    if len(names) > 1:
+        where = Message("{names} and {count} more", names=first.target, count=len(group) - 1)
+    elif len(group) > 1:
         subjects = join_subjects(change.subject for change in group)
         where = Message("{name} of {subjects}", name=posixpath.basename(first.target), subjects=subjects)
     return Message("{subject}: {found}", subject=where, found=_values(first))

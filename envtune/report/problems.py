@@ -94,7 +94,12 @@ def fixable(problem: Problem, report: Report) -> bool:
 
 def _problem(group: Sequence[Finding]) -> Problem:
     worst = max(group, key=lambda finding: finding.severity.rank)
-    return Problem(group[0].check, worst.severity, tuple(group))
+    return Problem(group[0].check, worst.severity, tuple(sorted(group, key=lambda one: not _is_taken(one.subject))))
+
+
+def _is_taken(subject: str) -> bool:
+    """Return whether it is a port, which somebody uses now: that comes before what may happen."""
+    return subject.startswith("port ")
 
 
 def _covered(problem: Problem, others: Mapping[str, Problem]) -> list[str]:

@@ -169,7 +169,7 @@ def hccl(context: Context) -> Iterable[Reading]:
         raise NotApplicable(reason, ports.evidence.source, ports.evidence.text)
     if ports.fault is not None:
         return [Reading("HCCL", "impossible", ports.evidence, ports.fault, Message("ports that exist"))]
-    return [*_listener_readings(context, ports.ports), _reservation_reading(context.host, ports)]
+    return [_reservation_reading(context.host, ports), *_listener_readings(context, ports.ports)]
 
 
 def _reservation_reading(host: Host, ports: HcclPorts) -> Reading:
