@@ -48,7 +48,7 @@ class _Page:
         for name, ids, group in zip(names, checks, groups):
             first = "  " + self.paint(pad(name, columns[0]), "bold") + pad(ids[0], columns[1])
             blank = " " * (sum(columns) + 2)
-            rows = clip(self._to(what(group)), self.width - len(blank), MAX_LINES, self._to(also_text(ids[1:])))
+            rows = self._change(self._to(what(group)), self.width - len(blank), self._to(also_text(ids[1:])))
             yield first + rows[0]
             yield from (blank + row for row in rows[1:])
             for text in downgrade_texts(group[0]):
@@ -56,6 +56,11 @@ class _Page:
         for text in _conditions(groups):
             yield from indent(self._to(text), self.width, "  ", "    ")
         yield ""
+
+    def _change(self, text: str, width: int, end: str) -> list[str]:
+        """Return what a change does; a path that is longer than a line is not cut."""
+        rows = wrap(text + end, width)
+        return rows if len(rows) <= MAX_LINES else clip(text, width, MAX_LINES, end)
 
     def skipped(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
         if not skipped:

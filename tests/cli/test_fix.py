@@ -39,7 +39,7 @@ def test_fix_alone_shows_and_changes_nothing(world: World, lang: str, heading: s
     words = [heading, "--apply", "SYS901", "SYS902", str(world.one)]
     shown, with_diffs = (world.run("fix", "--lang", lang, *more) for more in ((), ("-v",)))
     assert shown.exit_code == 1  # there is something to do
-    assert all(word in shown.output for word in [*words, "bad -> good"])
+    assert [word for word in [*words, "bad -> good"] if word not in shown.output] == [], shown.output
     assert all(word in with_diffs.output for word in [*words, "-bad", "+good"])
     assert world.contents() == ("bad", "bad") and not world.state.exists()
 

@@ -68,7 +68,7 @@ def test_the_check_finds_it_and_the_playbook_fixes_it(page: str) -> None:
     saved = run("fix", "SITE101", *common, "--format", "json")
     Path("plan.json").write_text(saved.stdout, "utf-8")
     again = run("fix", "--plan", "plan.json", *common)
-    assert "+vm.max_map_count = 262144" in again.stdout
+    assert "vm.max_map_count = 262144" in again.stdout
 
 
 def test_it_passes_where_the_value_is_right(page: str) -> None:
