@@ -15,9 +15,11 @@ from envtune.audit.applicability import excluded
 from envtune.commandline import WithheldError, checked, for_this_host, line, quoted
 from envtune.context import Context
 from envtune.errors import HostError, Skipped, Verdict
-from envtune.messages import Message, Text
+from envtune.messages import N_, Message, Text
 from envtune.model import Check, Command, Finding, Reading
+from envtune.ranges import single_subjects
 
+REFUSED = N_("envtune fix cannot do it: {reason}")
 MAX_SUBJECTS = 6  # of one finding, for which lines are shown
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 _SUBJECTS = (
@@ -42,6 +44,12 @@ def commands_for(check: Check, context: Context, group: Sequence[Reading]) -> tu
     return tuple(sorted(shown, key=lambda command: command.kind != "fix"))
 
 
+def devices(subject: str) -> tuple[str, ...]:
+    """Return the numbers of the NPUs that a subject names."""
+    pattern = dict(_SUBJECTS)["device"]
+    return tuple(found[1] for found in map(pattern.fullmatch, single_subjects(subject)) if found is not None)
+
+
 def names_fix(finding: Finding) -> bool:
     """Return whether a line says to run `envtune fix` about the finding."""
     return any(_is_fix(command, finding.id) for command in finding.commands)
@@ -56,12 +64,17 @@ def with_refusals(findings: Iterable[Finding], refused: Mapping[str, Text]) -> t
 
 
 def _with_refusal(finding: Finding, reason: Text) -> Finding:
-    refusal = Command("fix", Message("envtune fix cannot do it: {reason}", reason=reason))
+    refusal = Command("fix", Message(REFUSED, reason=reason))
     made = (
         refusal if _is_fix(command, finding.id) and not _is_met(command, reason) else command
         for command in finding.commands
     )
     return finding._replace(commands=tuple(dict.fromkeys(made)))
+
+
+def is_refusal(text: Text) -> bool:
+    """Return whether the text says why `envtune fix` does not fix it here: no instruction for a person."""
+    return isinstance(text, Message) and text.template == REFUSED
 
 
 def _is_fix(command: Command, check: str) -> bool:

@@ -45,10 +45,11 @@ class Catalogue:
 
     @cached_property
     def expectations(self) -> Mapping[str, Sequence[Expectation]]:
-        """By name what the checks about a single variable expect of it; contexts are opened with it."""
+        """By name what checks expect of a variable, and of a governor; contexts are opened with it."""
+        from envtune.resources.cpu.governor import governor_expectations
         from envtune.resources.environment.training_values import catalogue_expectations
 
-        return catalogue_expectations(self.checks)
+        return {**catalogue_expectations(self.checks), **governor_expectations(self.checks)}
 
     @cached_property
     def faq(self) -> tuple[FaqEntry, ...]:

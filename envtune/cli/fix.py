@@ -29,7 +29,7 @@ HELP = N_(
 Without --apply nothing is changed; with it, the same checks run again afterwards. Examples:
 
 \b
-  envtune fix                             what can be fixed, as a diff
+  envtune fix                             what can be fixed; -v: diffs and steps
   envtune fix CPU001 --apply              fix it; asks once
   envtune fix --faq F06                   fixes for the FAQ entry F06
   envtune fix --format json > plan.json   the plan as data
@@ -256,7 +256,7 @@ class Dialogue:
 
             options.print_document(render(plan, self.lang) + "\n")
             return
-        text = self._plan_text(plan)
+        text = self._plan_text(plan) if self._verbose else self._short_text(plan)
         typer.echo(text if plan.changes else text.rstrip("\n"))
         if plan.changes:
             typer.echo("\n".join(wrap(self._end().to(self.lang), options.terminal_width())))
@@ -268,6 +268,11 @@ class Dialogue:
         if self.recorded:
             return Message("Nothing was changed. To apply it, run fix --apply on that host, without --snapshot")
         return Message("Nothing was changed. To apply it, run the same command with --apply")
+
+    def _short_text(self, plan: Plan) -> str:
+        from envtune.report.plan_short import render
+
+        return render(plan, self.lang, width=options.terminal_width(), colour=options.colour_wanted())
 
     def _plan_text(self, plan: Plan) -> str:
         from envtune.report.plan_text import render

@@ -1,7 +1,7 @@
 """Which hosts are compared with each other: those of one kind, and those of one job.
 
-A kind is hardware and system. A host that stands alone beside a larger kind with which it shares most of that is one of
-them that differs (another system after a reinstallation, NPUs that are gone), and no kind of its own.
+A kind is hardware and system. A host that stands alone beside a larger kind of the same hardware is one of them that
+differs (another system after a reinstallation, NPUs that are gone), and no kind of its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from envtune.records import NamedTuple
 
 _MUST = ("container", "vm")  # a container is never one of the hosts that differs
 _TRAITS = ("npu", "arch", "os")
+_GONE = (None, "none")  # NPUs that no longer answer, or that a recording does not hold
 SHARED_TRAITS = 2  # of _TRAITS, by which a host is one of a larger kind
-MOST_UNLIKE = 3  # hosts that are compared although no two are of one kind
+MOST_UNLIKE = 3  # hosts of the same hardware that are compared although no two are of one kind
 FEW = 2  # hosts at most that join a kind at least twice as large
 
 Traits = tuple[Optional[str], ...]
@@ -37,12 +38,12 @@ class Job(NamedTuple):
 
 
 def kinds(hosts: Sequence[HostReport]) -> tuple[Kind, ...]:
-    """Return the kinds, the largest first; two or three hosts that are all different are one, to be compared at all."""
+    """Return the kinds, the largest first; two or three hosts of the same hardware are one, to be compared at all."""
     found: dict[Traits, list[HostReport]] = {}
     for host, read in _of_each(hosts, _traits):
         found.setdefault(read, []).append(host)
     ordered = sorted(found.items(), key=lambda row: -len(row[1]))
-    if 1 < len(ordered) == len(hosts) <= MOST_UNLIKE:
+    if 1 < len(found) == len(hosts) <= MOST_UNLIKE and _all_alike(tuple(found)):
         return (Kind((None,) * len(_TRAITS + _MUST), tuple(hosts)),)
     kept: dict[Traits, list[HostReport]] = {}
     larger: list[Traits] = []  # kinds of several hosts; of single ones there may be thousands
@@ -80,10 +81,23 @@ def _larger(
     shared = {
         other: sum(one is not None and one == two for one, two in zip(traits[: len(_TRAITS)], other))
         for other in kept
-        if other[len(_TRAITS) :] == traits[len(_TRAITS) :] and len(found[other]) >= 2 * size
+        if other[len(_TRAITS) :] == traits[len(_TRAITS) :]
+        and len(found[other]) >= 2 * size
+        and _same_hardware(traits, other)
     }
     best = max(shared, key=lambda other: shared[other], default=None)
     return best if best is not None and shared[best] >= SHARED_TRAITS else None
+
+
+def _all_alike(found: Sequence[Traits]) -> bool:
+    return all(_same_hardware(one, other) for one in found for other in found)
+
+
+def _same_hardware(one: Traits, other: Traits) -> bool:
+    """Return whether these may be the same machines: other NPUs are others, none may be broken ones."""
+    same_npu = one[0] == other[0] or one[0] in _GONE or other[0] in _GONE
+    same_arch = one[1] == other[1] or None in (one[1], other[1])
+    return same_npu and same_arch
 
 
 def jobs(found: Sequence[Kind]) -> tuple[Job, ...]:

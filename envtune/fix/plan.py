@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune.audit import examine
+from envtune.audit.remedies import devices
 from envtune.context import Context
 from envtune.context.registry import find_action, plan_arguments
 from envtune.errors import (
@@ -30,7 +31,7 @@ from envtune.fix.hard_links import with_other_names
 from envtune.fix.policy import refusal
 from envtune.host import Host, exists
 from envtune.job.target import TargetOptions
-from envtune.messages import Joined, Literal, Message, Text
+from envtune.messages import N_, Bilingual, Joined, Literal, Message, Text
 from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
 from envtune.ranges import NumberTooLongError
 
@@ -40,6 +41,7 @@ DISRUPTION = ("none", "job", "service", "reboot")
 _FIRST = (("packages.install",), ("images.install_pillow", "images.install_opencv", "cann.install_te"))
 
 
+UNKNOWN = N_("it could not be checked: {reason}")
 NO_OPTIONS = FixOptions()
 
 
@@ -173,7 +175,12 @@ def machine_digest(host: Host) -> Optional[str]:
 
 def _unknown(finding: Finding) -> Text:
     reason = finding.reason or Literal("?")
-    return Message("it could not be checked: {reason}", reason=reason)
+    return Message(UNKNOWN, reason=reason)
+
+
+def is_unknown(skipped: SkippedFinding) -> bool:
+    """Return whether it is left out because it could not be checked."""
+    return isinstance(skipped.reason, Message) and skipped.reason.template == UNKNOWN
 
 
 def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
@@ -211,7 +218,7 @@ class _Draft:
         for step in playbook.steps:
             if step.kind == "instructions":
                 reason = Message("by hand: {title}", title=playbook.title)
-                self.skip(findings, reason, step.lines)
+                self.skip(findings, reason, lines_for(step.lines, findings))
                 continue
             try:
                 proposed = self._propose(step, findings)
@@ -251,6 +258,15 @@ class _Draft:
         numbered = with_other_names(change, self.context.host)._replace(id=f"C{len(self.changes) + 1:02d}")
         self._ownership.claim(numbered)
         self.changes.append(numbered)
+
+
+def lines_for(lines: Iterable[Text], findings: Iterable[Finding]) -> tuple[Text, ...]:
+    """Return the steps with `{device}` as the first NPU that the findings name, or 0 where they name none."""
+    device = next((found for finding in findings for found in devices(finding.subject)), "0")
+    return tuple(
+        Bilingual(*(said.replace("{device}", device) for said in (line.en, line.zh))) if "{device}" in line.en else line
+        for line in lines
+    )
 
 
 def _raised(change: Change, playbook: Playbook, kind: str) -> Change:

@@ -9,6 +9,7 @@ from envtune.model import Check, Expectation, Severity
 from envtune.policy.forms import bound_of
 from envtune.policy.golden import golden_checks
 from envtune.policy.read import Policy
+from envtune.policy.wording import reworded
 
 
 def apply_policy(policy: Policy, catalogue: Catalogue) -> Catalogue:
@@ -18,6 +19,7 @@ def apply_policy(policy: Policy, catalogue: Catalogue) -> Catalogue:
 
 
 def _changed(check: Check, policy: Policy) -> Check:
+    shipped = check.expect
     for layer in policy.layers:
         if check.id in layer.expect:
             check = check._replace(expect=layer.expect[check.id], expected=None)
@@ -25,6 +27,7 @@ def _changed(check: Check, policy: Policy) -> Check:
             check = check._replace(expect=_with_bound(check.expect, layer.thresholds[check.id]), expected=None)
         if check.id in layer.severities:
             check = check._replace(severity=Severity(layer.severities[check.id]), severity_by=())
+    check = reworded(check, shipped)
     return check._replace(waivers=tuple(waiver for waiver in policy.waivers if waiver.check == check.id))
 
 

@@ -6,7 +6,9 @@ A report that would not fit a screen says less of each problem, and never leaves
 from __future__ import annotations
 
 import re
-from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
+import sys
+from shlex import quote
+from typing import Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.audit.subjects import is_plain, subject_text
 from envtune.audit.verdict import Verdict, count_checks, verdict
@@ -18,7 +20,9 @@ from envtune.report.layout import (
     Paint,
     beginnings,
     clip,
+    continued,
     display_width,
+    first_sentence,
     fits,
     pad,
     printable,
@@ -27,15 +31,17 @@ from envtune.report.layout import (
     without_remarks,
     wrap,
 )
-from envtune.report.policy_text import policy_lines
+from envtune.report.policy_text import count_waived, policy_lines
 from envtune.report.problems import Problem, Statement, adds_nothing, fixable, notes, problems, says_title, statements
-from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, problems_text, verdict_line
+from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, also_text, problems_text, verdict_line
 
 SCREEN = 25  # lines of 80 columns: a small terminal
 PHRASE = 4  # words of what was found that say without a title what is wrong
 MAX_COMMANDS = 2  # of one problem
+MAX_ROWS = 3  # of one command
 MAX_SUBJECTS = 3  # of which the same was found
-MAX_IDS = 4  # of checks that are unknown for one reason
+_FACT = "system.fact"  # the probe of golden values: what differs is the name of a fact
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
 _COLOURS: Mapping[Severity, tuple[str, ...]] = {
     Severity.CRITICAL: ("bold", "red"),
     Severity.HIGH: ("red",),
@@ -56,16 +62,16 @@ _FIX, _LOOK, _DO = Message("fix:"), Message("look:"), Message("do:")
 def render(report: Report, lang: str, *, width: int = 80, colour: bool = False) -> str:
     """Return the report in `lang`, at most `width` columns wide but for lines to paste."""
     page = _Page(report, lang, max(width, 60), Paint(colour))
-    made = (page.lines(room) for room in _ROOMS)
+    made = (page.lines(room) for room in _rooms(len(page.found)))
     screen = SCREEN * 80 // min(page.width, 80)
-    lines = next((lines for lines in made if len(lines) <= screen), None) or page.lines(_TOO_LONG)
+    lines = next((lines for lines in made if len(lines) <= screen), None) or page.lines(page.too_long)
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
 class _Room(NamedTuple):
-    """How many lines say what is wrong, and whether the remedy of what is of low severity is shown, too.
+    """How many lines say what is wrong, and whether the remedy of what is of low severity may take more than one.
 
-    `fixable` is for what `envtune fix` does, which needs no line for a remedy.
+    `fixable` is for what `envtune fix` does, which needs no line for a remedy; after `first` problems it is one line.
     """
 
     critical: int
@@ -74,6 +80,7 @@ class _Room(NamedTuple):
     unknown: int
     minor: bool
     reasons: int  # of what is unknown that are shown one by one
+    first: int = sys.maxsize
 
 
 # the first with which a report fits is taken
@@ -81,9 +88,23 @@ _ROOMS = (
     _Room(3, 3, 3, 3, True, 8),
     _Room(3, 3, 3, 2, True, 3),
     _Room(2, 2, 2, 2, True, 3),
-    _Room(2, 2, 1, 1, False, 3),
+    _Room(2, 2, 1, 2, False, 3),
 )
-_TOO_LONG = _Room(2, 2, 2, 1, False, 3)
+_TOO_LONG = _Room(3, 3, 2, 2, True, 3)
+_NARROW = _Room(2, 1, 1, 1, False, 3)  # of less than 80 columns: a line more for each
+
+
+def _rooms(count: int) -> Iterator[_Room]:
+    yield from _ROOMS
+    yield from (_Room(2, 2, 1, 1, False, 3, first) for first in range(count, -1, -1))
+
+
+class _Wordings(NamedTuple):
+    """What may be said of a problem, the longest first."""
+
+    exact: Sequence[str]  # with all its remarks only: they say what is expected
+    whole: Sequence[str]
+    parts: Sequence[str]  # which leave something out
 
 
 class _Page:
@@ -98,6 +119,7 @@ class _Page:
         self.id_width = max((len(problem.check.id) for problem in self.found), default=7) + 1
         self.indent = self.label_width + self.id_width + 2
         self.more = 1 if width < 80 else 0  # lines for each problem where they are narrow
+        self.too_long = _NARROW if width < 80 else _TOO_LONG
 
     def _to(self, text: Optional[Text]) -> str:
         return "" if text is None else printable(text.to(self.lang))
@@ -121,8 +143,8 @@ class _Page:
         yield from self._lines(listed(host_texts(self.report)))
 
     def problems(self, room: _Room) -> Iterator[str]:
-        for problem in self.found:
-            yield from self._problem(problem, room)
+        for number, problem in enumerate(self.found):
+            yield from self._problem(problem, room if number < room.first else room._replace(fixable=1))
 
     def _problem(self, problem: Problem, room: _Room) -> Iterator[str]:
         is_fixable = fixable(problem, self.report)
@@ -134,37 +156,55 @@ class _Page:
         painted = self.paint(first, *_COLOURS[problem.severity])
         yield painted + pad(problem.check.id, self.id_width) + self.paint(mark, "green") + rows[0]
         yield from (" " * self.indent + row for row in rows[1:])
-        if not is_fixable and (room.minor or problem.severity.rank > Severity.LOW.rank):
-            yield from self._remedy(problem)
+        if not is_fixable:
+            rows = list(self._remedy(problem))
+            is_short = room.minor or problem.severity.rank > Severity.LOW.rank or len(rows) == 1
+            yield from rows if is_short else self._command(_LOOK, self._details(problem), problem)
 
     def _statement(self, problem: Problem, lines: int) -> list[str]:
         """Return what is wrong, as much of it as fits: title and what was found, else what says most."""
         room = self.width - self.indent
-        end = self._to(_also(problem.ids))
-        said = self._wordings(problem)
-        return _fitting(said, room, lines, end)
+        end = self._to(also_text(problem.ids[1:]))
+        return _fitting(self._wordings(problem), room, lines, end)
 
-    def _wordings(self, problem: Problem) -> Iterator[str]:
-        """Yield what says it, the longest first; what the title says is not said twice."""
+    def _wordings(self, problem: Problem) -> _Wordings:
+        """Return what says it, the longest first; the title's words are not said twice."""
         title, findings = problem.check.title, problem.findings
         rows = statements(findings, self.lang)
+        if problem.check.probe == _FACT:
+            rows = tuple(self._with_name(row) for row in rows)
         found = self._found(rows, title)
         if not found or all(adds_nothing(title, finding) for finding in findings):
-            yield self._to(title)
-            return
+            return _Wordings((), [self._to(title)], ())
         phrases = [len(row.actual.split()) >= PHRASE for row in statements(findings, "en")]
-        is_phrase = all(phrases)
-        if not is_phrase:
-            yield self._to(Message("{title}: {found}", title=title, found=self._found(rows, title, expected=True)))
-        if not is_phrase or not any(says_title(title, finding) for finding in findings):
-            yield self._to(Message("{title}: {found}", title=title, found=found))
-        if is_phrase:
-            yield self._found(rows, None)
+        exact, whole = [], []
+        if not all(phrases):
+            exact.append(self._titled(title, self._found(rows, title, expected=True)))
+            if all(_VARIABLE.fullmatch(row.subject) and row.expected for row in rows):
+                exact.append(self._found(rows, None, expected=True))
+        if not all(phrases) or not any(says_title(title, finding) for finding in findings):
+            whole.append(self._titled(title, found))
+        if all(phrases):
+            whole.append(self._found(rows, None))
+        return _Wordings(exact, whole, [*self._parts(title, rows, phrases, problem.check.probe == _FACT)])
+
+    def _parts(self, title: Text, rows: Sequence[Statement], phrases: Sequence[bool], is_fact: bool) -> Iterator[str]:
+        """Yield what says less and less of what was found."""
+        if is_fact:
+            yield self._titled(title, self._to(enumerated(subject_text(row.subject) for row in rows)))
         for count in range(len(rows) - 1, 0, -1):
             some = self._found(rows, title, count=count)
-            yield some if is_phrase else self._to(Message("{title}: {found}", title=title, found=some))
-        if not is_phrase:
-            yield self._found(rows, None, count=1) if phrases[0] and len(rows) > 1 else self._to(title)
+            yield some if all(phrases) else self._titled(title, some)
+        if not all(phrases) and phrases[0] and len(rows) > 1:
+            yield self._found(rows, None, count=1)
+        yield self._to(title)
+
+    def _titled(self, title: Text, found: str) -> str:
+        return self._to(Message("{title}: {found}", title=title, found=found))
+
+    def _with_name(self, row: Statement) -> Statement:
+        """Return what was found with the fact's name before it, which is more than the title says."""
+        return row._replace(actual=f"{printable(subject_text(row.subject).to(self.lang))} {row.actual}")
 
     def _found(
         self, rows: Sequence[Statement], title: Optional[Text], expected: bool = False, count: Optional[int] = None
@@ -178,7 +218,7 @@ class _Page:
             text: Text = Literal(printable(row.actual))
             if expected and row.expected:
                 text = Message("{actual} (expected {expected})", actual=text, expected=printable(row.expected))
-            begun = _beginning(row)
+            begun = row.beginning
             if begun is not None:
                 text = Joined((enumerated(printable(begun).split(", ")), text), "")
             elif not self._is_named(row, title, len(rows) == 1):
@@ -199,33 +239,38 @@ class _Page:
     def _remedy(self, problem: Problem) -> Iterator[str]:
         """Yield the lines to paste that fix it, else what to do in words, else the first line that shows more."""
         for line in problem.fixes[:MAX_COMMANDS]:
-            yield self._command(_FIX, line, problem)
+            yield from self._command(_FIX, line, problem)
         for text in problem.instructions[:1]:
             yield from self._instruction(text, problem)
         if not problem.fixes and not problem.instructions:
-            yield from (self._command(_LOOK, line, problem) for line in problem.looks[:1])
+            for line in problem.looks[:1]:
+                yield from self._command(_LOOK, line, problem)
 
-    def _command(self, label: Text, line: str, problem: Problem) -> str:
+    def _command(self, label: Text, line: str, problem: Problem) -> Iterator[str]:
+        """Yield a line to paste, in as many as it takes; instead of a very long one the command that shows it."""
         start, text = self._label(label), printable(line)
-        if self.indent + display_width(start) + display_width(text) > 2 * self.width:  # beyond the next line
-            return self._details(problem)
-        return " " * self.indent + self.paint(start, "dim") + self.paint(text, "green" if label is _FIX else "cyan")
+        room = self.width - self.indent - display_width(start)
+        rows = continued(text, room)
+        if len(rows) > MAX_ROWS or any(display_width(row) > self.width + room for row in rows):
+            label, start, rows = _LOOK, self._label(_LOOK), [self._details(problem)]
+        for number, row in enumerate(rows):
+            before = self.paint(start, "dim") if number == 0 else " " * display_width(start)
+            yield " " * self.indent + before + self.paint(row, "green" if label is _FIX else "cyan")
 
     def _instruction(self, text: Text, problem: Problem) -> Iterator[str]:
-        """Yield as many whole sentences as two lines hold; where they do not hold the first, where to read it."""
-        start = self._label(_DO)
-        for said in beginnings(self._to(text)):
-            said += "" if said[-1] in ".\u3002" else "." if said.isascii() else "\u3002"
-            if fits(start + said, self.width - self.indent, 2):
-                rows = wrap(start + said, self.width - self.indent)
-                yield " " * self.indent + self.paint(start, "dim") + rows[0][len(start) :]
-                yield from (" " * self.indent + row for row in rows[1:])
-                return
-        yield self._details(problem)
+        """Yield the first sentence; where two lines do not hold it, where to read it."""
+        start, said = self._label(_DO), first_sentence(self._to(text))
+        if fits(start + said, self.width - self.indent, 2):
+            rows = wrap(start + said, self.width - self.indent)
+            yield " " * self.indent + self.paint(start, "dim") + rows[0][len(start) :]
+            yield from (" " * self.indent + row for row in rows[1:])
+            return
+        yield from self._command(_LOOK, self._details(problem), problem)
 
     def _details(self, problem: Problem) -> str:
-        line = with_catalogs(f"envtune check -v --select {problem.check.id}", self.report.catalogs)
-        return " " * self.indent + self.paint(self._label(_LOOK), "dim") + self.paint(line, "cyan")
+        of_recording = f" --snapshot {quote(self.report.snapshot)}" if self.report.snapshot else ""
+        line = f"envtune check -v --select {problem.check.id}{of_recording}"
+        return printable(with_catalogs(line, self.report.catalogs))
 
     def _label(self, label: Text) -> str:
         words = self._to(label)
@@ -241,15 +286,15 @@ class _Page:
         rows = [(spelled(self._to(reason), self.lang), ids) for reason, ids in reasons]
         if len(rows) > room.reasons:
             rest = tuple(dict.fromkeys(id_ for _, ids in rows[room.reasons - 1 :] for id_ in ids))
-            rows = [*rows[: room.reasons - 1], (self._to(Message("reasons: check -v")), rest)]
+            rows = [*rows[: room.reasons - 1], (self._to(Message("check -v shows the reasons")), rest)]
         for reason, ids in rows:
             yield from self._row(
-                OUTCOMES[Outcome.UNKNOWN], ids[0], reason, room.unknown + self.more, self._to(_also(ids))
+                OUTCOMES[Outcome.UNKNOWN], ids[0], reason, room.unknown + self.more, self._to(also_text(ids[1:]))
             )
 
     def _row(self, label: Text, name: str, text: str, lines: int, end: str = "") -> Iterator[str]:
         """Yield a row that is no problem."""
-        rows = _fitting((text,), self.width - self.indent, lines, end)
+        rows = _fitting(_Wordings((), (text,), ()), self.width - self.indent, lines, end)
         yield self.paint(pad(self._to(label), self.label_width), "dim") + pad(name, self.id_width + 2) + rows[0]
         yield from (" " * self.indent + row for row in rows[1:])
 
@@ -257,10 +302,11 @@ class _Page:
         done = sum(1 for problem in self.found if fixable(problem, self.report))
         if done:
             yield from self._lines(self._fixable(done))
+        counts = {**self.counts.outcomes, Outcome.WAIVED: count_waived(self.report)}
         parts = [
-            Message("{count} {outcome}", count=self.counts.outcomes[outcome], outcome=word)
+            Message("{count} {outcome}", count=counts[outcome], outcome=word)
             for outcome, word in _COUNTED.items()
-            if self.counts.outcomes[outcome]
+            if counts[outcome]
         ]
         shown = (printable(with_catalogs(verb, self.report.catalogs)) for verb in ("check -v", "explain ID"))
         details = Message("details: {commands}", commands=enumerated(shown))
@@ -285,24 +331,15 @@ class _Page:
         )
 
 
-def _fitting(wordings: Iterable[str], width: int, lines: int, end: str) -> list[str]:
-    """Return the first wording that fits with `end` after it, else one without its remarks; of the last what fits."""
-    made = [version for text in wordings for version in (text, short_paths(text))]
-    plain = tuple(map(without_remarks, made[1::2]))
-    made += [*plain, *beginnings(plain[-1])]
-    text = next((one for one in made if fits(one + end, width, lines)), plain[-1])
+def _fitting(wordings: _Wordings, width: int, lines: int, end: str) -> list[str]:
+    """Return the first wording that fits with `end` after it; where nothing fits, what fits of the last one."""
+    made = [version for text in wordings.exact for version in (text, short_paths(text))]
+    for group in (wordings.whole, wordings.parts):
+        short = [version for text in group for version in (text, short_paths(text))]
+        made += [*short, *map(without_remarks, short[1::2])]
+    made += beginnings(made[-1])
+    text = next((one for one in made if fits(one + end, width, lines)), made[-1])
     return clip(text, width, lines, end)
-
-
-def _also(ids: Sequence[str]) -> Text:
-    """Return what names the checks after the first one."""
-    if len(ids) < 2:
-        return Literal("")
-    named = enumerated(ids[1:])
-    if len(ids) > MAX_IDS + 1:
-        more = Message("{names} and {count} more", names=enumerated(ids[1:MAX_IDS]), count=len(ids) - MAX_IDS)
-        return Message(" (also {checks})", checks=more)
-    return Message(" (also {checks})", checks=named)
 
 
 def _few(subject: str) -> Text:
@@ -311,19 +348,6 @@ def _few(subject: str) -> Text:
     if len(names) <= MAX_SUBJECTS:
         return subject_text(", ".join(names))
     return Message("{names} and {count} more", names=subject_text(names[0]), count=len(names) - 1)
-
-
-def _beginning(row: Statement) -> Optional[str]:
-    """Return what of the subject stands before what was found, where that begins with the rest of it; else None.
-
-    `HCCL 60000-60015` and `60000-60015 in ip_local_port_range` need the `HCCL ` only.
-    """
-    words = row.subject.split(" ")
-    for number in range(len(words)):
-        rest = " ".join(words[number:])
-        if rest and re.match(re.escape(rest) + r"(?![\w./-])", row.actual):
-            return row.subject[: len(row.subject) - len(rest)]
-    return None
 
 
 def _reasons(findings: Sequence[Finding]) -> list[tuple[Text, tuple[str, ...]]]:

@@ -23,8 +23,13 @@ _CONTINUES = NEVER_FIRST | {" "}
 NEVER_LAST = "\uff08\u300a\u300c\u300e\u3010\u201c\u2018("  # opening punctuation
 _PROMPT = re.compile(r"\$\s")  # before a command of ours: nothing quoted may be broken into a row that begins with it
 _END_OF_SENTENCE = re.compile("[.](?= +[A-Za-z`])|;(?= )|[\u3002\uff1b](?=.)")
+_FULL_STOP = re.compile("(?<=[.])(?= +[A-Z`])|(?<=\u3002)")
 _LONG_PATH = re.compile(r"(?<![\w./-])(?:/[\w.+~@%-]+){4,}", re.ASCII)
-_REMARK = re.compile("(?: *[(][^()]*[)]|\uff08[^\uff08\uff09]*\uff09)(?=$|[;,]|\uff1b|\uff0c)")
+_ASCII_REMARK = r" *\((?:[^()]|\([^()]*\))*\)"  # one may hold another
+_REMARK = re.compile(
+    f"(?:{_ASCII_REMARK}|\uff08(?:[^\uff08\uff09]|\uff08[^\uff08\uff09]*\uff09)*\uff09)(?=$|[;,]|\uff1b|\uff0c)"
+)
+_SHELL_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "bold": "1", "dim": "2"}
@@ -109,6 +114,23 @@ def _words(text: str) -> Iterator[str]:
         yield text[start:]
 
 
+def continued(command: str, width: int) -> list[str]:
+    """Return a command line in lines of at most `width` columns, which a shell reads as one; a longer word stays whole.
+
+    It is broken at blanks outside of quotes only: a line end within them would be a part of the word.
+    """
+    lines = [""]
+    for word in _SHELL_WORD.findall(command):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if lines[-1] and display_width(joined) > width - 2 and display_width(word) <= width - 2:
+            lines.append(word)
+        else:
+            lines[-1] = joined
+    if display_width(command) <= width or " ".join(lines) != command:
+        return [command]
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
 def indent(text: str, width: int, first: str, others: str) -> list[str]:
     """Return the text wrapped to `width` columns, its first line after `first` and the others after `others`."""
     room = width - max(display_width(first), display_width(others))
@@ -152,6 +174,26 @@ def _short_path(found: re.Match[str]) -> str:
 def without_remarks(text: str) -> str:
     """Return the text without what stands in parentheses at the end of a clause."""
     return _REMARK.sub("", text)
+
+
+def first_clauses(text: str, width: int, is_command: bool = False) -> list[str]:
+    """Return as many clauses of the text as one line holds, else what two hold of the first.
+
+    The paths of a command stay as they are.
+    """
+    if is_command:
+        return next(([one] for one in beginnings(text) if fits(one, width, 1)), wrap(text, width))
+    made = (
+        version for one in beginnings(text) for version in (one, short_paths(one), without_remarks(short_paths(one)))
+    )
+    said = next((one for one in made if fits(one, width, 1)), None)
+    return clip(list(beginnings(text))[-1], width, 2) if said is None else [said]
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence, with its full stop."""
+    said = _FULL_STOP.split(text, 1)[0].strip()
+    return said if said.endswith((".", "\u3002")) else said + ("." if said.isascii() else "\u3002")
 
 
 def beginnings(text: str) -> Iterator[str]:

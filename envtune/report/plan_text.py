@@ -41,16 +41,16 @@ _LABELS: Mapping[str, Text] = {
     "rivals": Message("others"),
     "note": Message("note"),
 }
-_PLANNED = Message("What would be changed")
-_NOT_FIXED = Message("Not fixed automatically")
+PLANNED = Message("What would be changed")
+NOT_FIXED = Message("Not fixed automatically")
 # What a plan says of what is no file's content; in its data these are words of English.
-_STATES: Mapping[str, Text] = {
+STATES: Mapping[str, Text] = {
     "not installed": in_context("before a change", "not installed"),
     "installed": in_context("after a change", "installed"),
     "not enabled": in_context("before a change", "not enabled"),
     "enabled at boot": in_context("after a change", "enabled at boot"),
 }
-_NOTHING = Message("Nothing to change.")
+NOTHING = Message("Nothing to change.")
 MAX_DIFF = 40  # lines
 MAX_COMMANDS = 8  # of one change
 
@@ -67,7 +67,7 @@ def table(changes: Sequence[Change], lang: str, width: int) -> Iterator[str]:
     """Yield one line per group of similar changes: what consent is asked for."""
     for group in like_changes(changes):
         first = group[0]
-        line = f"{first.finding}  {targets(group, lang)}: {_summary(first).to(lang)}  ({_safety(first).to(lang)})"
+        line = f"{first.finding}  {targets(group, lang)}: {summary(first).to(lang)}  ({_safety(first).to(lang)})"
         start = f"  {pad(ids(group), 9)} "
         yield from indent(line, width, start, " " * display_width(start))
 
@@ -80,10 +80,10 @@ class _Renderer:
 
     def changes(self, changes: Sequence[Change]) -> Iterator[str]:
         if not changes:
-            yield self.paint(_NOTHING.to(self.lang), "bold")
+            yield self.paint(NOTHING.to(self.lang), "bold")
             yield ""
             return
-        yield self.paint(_PLANNED.to(self.lang), "bold")
+        yield self.paint(PLANNED.to(self.lang), "bold")
         for group in like_changes(changes):
             yield ""
             yield from self._change(group)
@@ -92,7 +92,10 @@ class _Renderer:
     def _change(self, group: Sequence[Change]) -> Iterator[str]:
         first = group[0]
         checks = dict.fromkeys(check for change in group for check in fixed_checks(change))
-        yield f"  {self.paint(ids(group), 'bold')}  {', '.join(checks)}  {printable(first.playbook)} ({first.action})"
+        words = f"{', '.join(checks)}  {printable(first.playbook)} ({first.action})"
+        rows = indent(words, self.width, " " * (len(ids(group)) + 4), " " * 6)
+        yield f"  {self.paint(ids(group), 'bold')}  {rows[0].lstrip(' ')}"
+        yield from rows[1:]
         yield from self._row("where", targets(group, self.lang))
         yield from self._diff(first)
         if self.verbose:
@@ -114,11 +117,11 @@ class _Renderer:
             yield label + line[15:] if number == 0 else line
 
     def _diff(self, change: Change) -> Iterator[str]:
-        before, after = (_STATES.get(text, Literal(text)).to(self.lang) for text in (change.before, change.after))
+        before, after = (STATES.get(text, Literal(text)).to(self.lang) for text in (change.before, change.after))
         for line in diff(before, after):
             style = {"-": "red", "+": "green"}.get(line[:1], "dim")
             # a line of a file is shown as it is; a list of packages, say, is broken like other text
-            rows = [line] if _writes_files(change) else indent(line, self.width - 8, "", "  ")
+            rows = [line] if _writes_files(change) and line[1:2] != "#" else indent(line, self.width - 8, "", "  ")
             yield from ("        " + self.paint(row, style) for row in rows)
 
     def _does(self, group: Sequence[Change]) -> Iterator[str]:
@@ -129,7 +132,7 @@ class _Renderer:
     def skipped(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
         if not skipped:
             return
-        yield self.paint(_NOT_FIXED.to(self.lang), "bold")
+        yield self.paint(NOT_FIXED.to(self.lang), "bold")
         by_reason: dict[tuple[Text, tuple[Text, ...]], list[str]] = {}
         for finding in skipped:
             subjects = printable(subject_text(finding.subject).to(self.lang))
@@ -147,10 +150,10 @@ class _Renderer:
         """Yield one or two lines for each reason: what is in the way, or the line that fixes it."""
         if not skipped:
             return
-        yield self.paint(_NOT_FIXED.to(self.lang), "bold")
+        yield self.paint(NOT_FIXED.to(self.lang), "bold")
         by_reason: dict[str, list[str]] = {}
         for finding in skipped:
-            by_reason.setdefault(self._brief_reason(finding), []).append(finding.finding)
+            by_reason.setdefault(brief_reason(finding, self.lang), []).append(finding.finding)
         cut = False
         room = max(len(names[0]) for names in by_reason.values()) + 4
         for reason, names in by_reason.items():
@@ -167,13 +170,14 @@ class _Renderer:
             yield self.paint(Message("Details: -v").to(self.lang), "dim")
         yield ""
 
-    def _brief_reason(self, finding: SkippedFinding) -> str:
-        """Return the reason; one that only says that a person has to do it is followed by the line or the remedy."""
-        reason = spelled(_reason(finding).to(self.lang), self.lang)
-        if finding.steps and finding.reason.en.endswith(":"):
-            step = finding.steps[1 if len(finding.steps) == 2 else 0]
-            reason += ("" if self.lang == "zh" else " ") + step.to(self.lang)
-        return printable(reason)
+
+def brief_reason(finding: SkippedFinding, lang: str) -> str:
+    """Return the reason; one that only says that a person has to do it is followed by the line or the remedy."""
+    reason = spelled(_reason(finding).to(lang), lang)
+    if finding.steps and finding.reason.en.endswith(":"):
+        step = finding.steps[1 if len(finding.steps) == 2 else 0]
+        reason += ("" if lang == "zh" else " ") + step.to(lang)
+    return printable(reason)
 
 
 def _reason(finding: SkippedFinding) -> Text:
@@ -208,7 +212,7 @@ def _writes_files(change: Change) -> bool:
     return any(operation["op"] == "file" for operation in change.operations)
 
 
-def _summary(change: Change) -> Text:
+def summary(change: Change) -> Text:
     """Return before and after where each is a line, else how many lines are removed and added."""
     before, after = change.before.splitlines(), change.after.splitlines()
     if max(len(before), len(after)) <= 1:

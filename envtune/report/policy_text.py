@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, Mapping, Optional, Sequence
+from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.audit.subjects import subject_text
 from envtune.messages import Literal, Message, Text
@@ -11,15 +11,13 @@ from envtune.ranges import join_subjects
 from envtune.report.layout import display_width, indent, pad, printable
 from envtune.report.redaction import redacted
 
-_WAIVED, _EXPIRED = Message("Waived"), Message("Expired waivers")
-
 
 def policy_lines(report: Report, lang: str, width: int) -> list[str]:
     """Return the part of a text report about the policy: its file, what it waives, and waivers that have expired."""
-    about = [finding for finding in report.findings if finding.waiver is not None]
-    waived = [finding for finding in about if finding.outcome is Outcome.WAIVED]
-    expired = [finding for finding in about if finding.outcome is not Outcome.WAIVED]
-    lines = [*_part(_WAIVED, waived, lang, width), *_part(_EXPIRED, expired, lang, width)]
+    expired = [f for f in report.findings if f.waiver is not None and f.outcome is not Outcome.WAIVED]
+    day = report.started[:10]
+    lines = [*_part(Message("Waived as of {day}", day=day), _waived(report), lang, width)]
+    lines += _part(Message("Expired waivers as of {day}", day=day), _groups(expired), lang, width)
     return [*lines, *policy_file(report.policy, lang, width), ""] if report.policy else lines
 
 
@@ -31,15 +29,29 @@ def policy_file(policy: Mapping[str, str], lang: str, width: int) -> list[str]:
     return indent(printable(redacted(text.to(lang))), width, "", "  ")
 
 
-def _part(heading: Text, findings: Sequence[Finding], lang: str, width: int) -> Iterator[str]:
-    """Yield what one waiver says about one check in one place, with all its subjects."""
-    if not findings:
-        return
+def count_waived(report: Report) -> int:
+    """Return how many rows `policy_lines` shows of what is waived: also those of checks that fail elsewhere."""
+    return len(_waived(report))
+
+
+def _waived(report: Report) -> list[list[Finding]]:
+    return _groups(f for f in report.findings if f.waiver is not None and f.outcome is Outcome.WAIVED)
+
+
+def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Return together what one waiver says about one check."""
     groups: dict[tuple[str, Optional[Waiver]], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.id, finding.waiver), []).append(finding)
+    return list(groups.values())
+
+
+def _part(heading: Text, groups: Sequence[Sequence[Finding]], lang: str, width: int) -> Iterator[str]:
+    """Yield what one waiver says about one check in one place, with all its subjects."""
+    if not groups:
+        return
     yield heading.to(lang)
-    for group in groups.values():
+    for group in groups:
         yield from _lines(group, lang, width)
     yield ""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping, Optional, Sequence
 
+from envtune.audit.remedies import is_refusal
 from envtune.messages import Text
 from envtune.model import Check, Command, Finding, Outcome, Report, Severity
 from envtune.ranges import join_subjects, single_subjects
@@ -48,7 +49,9 @@ class Problem(NamedTuple):
         """What a person has to do where no line to paste fixes it; none where a line shows more."""
         if self.fixes:
             return ()
-        made = tuple(c.line for c in self.commands if c.kind == "fix" and isinstance(c.line, Text))
+        made = tuple(
+            c.line for c in self.commands if c.kind == "fix" and isinstance(c.line, Text) and not is_refusal(c.line)
+        )
         return made or (() if self.looks or self.check.remedy is None else (self.check.remedy,))
 
     @property
@@ -91,7 +94,12 @@ def fixable(problem: Problem, report: Report) -> bool:
 
 def _problem(group: Sequence[Finding]) -> Problem:
     worst = max(group, key=lambda finding: finding.severity.rank)
-    return Problem(group[0].check, worst.severity, tuple(group))
+    return Problem(group[0].check, worst.severity, tuple(sorted(group, key=lambda one: not _is_taken(one.subject))))
+
+
+def _is_taken(subject: str) -> bool:
+    """Return whether it is a port, which somebody uses now: that comes before what may happen."""
+    return subject.startswith("port ")
 
 
 def _covered(problem: Problem, others: Mapping[str, Problem]) -> list[str]:
@@ -130,6 +138,19 @@ class Statement(NamedTuple):
     actual: str
     expected: str
 
+    @property
+    def beginning(self) -> Optional[str]:
+        """What of the subject stands before what was found, where that begins with the rest of it; else None.
+
+        `HCCL 60000-60015` and `60000-60015 in ip_local_port_range` need the `HCCL ` only.
+        """
+        words = self.subject.split(" ")
+        for number in range(len(words)):
+            rest = " ".join(words[number:])
+            if rest and re.match(re.escape(rest) + r"(?![\w./-])", self.actual):
+                return self.subject[: len(self.subject) - len(rest)]
+        return None
+
 
 _SAYS_LITTLE = re.compile(r"an?|and|are|at|does|in|is|its?|no|none|not|of|on|or|that|the|to|was|which|with")
 
@@ -155,22 +176,26 @@ def statements(findings: Iterable[Finding], lang: str) -> tuple[Statement, ...]:
 
     `npu2: /dev/davinci2 is there` and the same of npu3 become `npu2-3: /dev/davinci2-3 is there`.
     """
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        row = _statement(finding, lang)
-        numbered = _NUMBERED.fullmatch(finding.subject)
-        stem, actual = finding.subject, row.actual
+    return merged(_statement(finding, lang) for finding in findings)
+
+
+def merged(rows: Iterable[Statement]) -> tuple[Statement, ...]:
+    """Return the statements, those together whose subjects differ in a number only."""
+    groups: dict[tuple[str, str, str], list[Statement]] = {}
+    for row in rows:
+        numbered = _NUMBERED.fullmatch(row.subject)
+        stem, actual = row.subject, row.actual
         if numbered is not None:
             stem, actual = numbered[1], re.sub(rf"(?<!\d){numbered[2]}(?![\d.])", "\0", row.actual)
-        groups.setdefault((stem, actual, row.expected), []).append(finding)
-    return tuple(_merged(group, key[1], lang) for key, group in groups.items())
+        groups.setdefault((stem, actual, row.expected), []).append(row)
+    return tuple(_merged(group, key[1]) for key, group in groups.items())
 
 
-def _merged(group: Sequence[Finding], template: str, lang: str) -> Statement:
-    first = _statement(group[0], lang)
+def _merged(group: Sequence[Statement], template: str) -> Statement:
+    first = group[0]
     if len(group) == 1:
         return first
-    subject = join_subjects(finding.subject for finding in group)
+    subject = join_subjects(row.subject for row in group)
     numbers = re.sub(r"[a-z_]+(?=\d)", "", subject).replace(" ", "")
     return Statement(subject, template.replace("\0", numbers), first.expected)
 

@@ -85,6 +85,7 @@ POLICY_CHECK = Record(
     _field("schema", Const("envtune.policy-check/1")),
     _field("file", _TEXT),
     _field("profile", _TEXT, "Empty where none is used."),
+    _field("date", _TEXT, "The day by which waivers are judged: that of the host's clock, or of the latest recording."),
     _field(
         "waivers",
         ListOf(

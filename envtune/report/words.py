@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Iterable, Iterator, Mapping
+from typing import Iterable, Iterator, Mapping, Sequence
 
 from envtune.audit.verdict import Counts, Verdict, count_checks, verdict
-from envtune.messages import Message, Text, enumerated, in_context, listed, plural
+from envtune.messages import Literal, Message, Text, enumerated, in_context, listed, plural
 from envtune.model import Finding, Outcome, Report, Severity
 from envtune.report.host_texts import kind_of_machine
 from envtune.report.problems import problems
@@ -44,6 +44,20 @@ def verdict_line(report: Report) -> tuple[Text, str]:
     word, colour = VERDICTS[reached]
     text = _conclusion(report, reached)
     return in_context("verdict", "{verdict}  {host}: {text}", verdict=word, host=report.host, text=text), colour
+
+
+MAX_IDS = 4  # of checks that are named beside another one
+
+
+def also_text(ids: Sequence[str]) -> Text:
+    """Return what names further checks behind one; nothing where there are none."""
+    if not ids:
+        return Literal("")
+    if len(ids) <= MAX_IDS:
+        return Message(" (also {checks})", checks=enumerated(ids))
+    first = ids[: MAX_IDS - 1]
+    more = Message("{names} and {count} more", names=enumerated(first), count=len(ids) - len(first))
+    return Message(" (also {checks})", checks=more)
 
 
 def problems_text(findings: Iterable[Finding]) -> Text:

@@ -13,7 +13,7 @@ from typing import Any, Iterator, Mapping, NamedTuple
 import pytest
 from helpers.checks import check_files
 from helpers.examples import ROOT, example_context
-from helpers.recorded import host_data
+from helpers.recorded import host_data, host_names, recorded_report
 
 from envtune.audit import audit, examine
 from envtune.audit.remedies import commands_for
@@ -200,3 +200,15 @@ def test_a_field_that_is_not_known_leaves_its_line_out() -> None:
 def test_a_name_that_is_none_is_the_reason_why_no_line_is_shown(name: str) -> None:
     (told,) = shown("ls {subject}", subject=name)
     assert isinstance(told.line, Text) and "write the command by hand" in told.line.en
+
+
+def test_a_line_that_looks_names_files_by_absolute_path() -> None:
+    lines = {
+        command.line
+        for name in host_names()
+        for finding in recorded_report(name).findings
+        for command in finding.commands
+        if command.kind == "look" and isinstance(command.line, str)
+    }
+    files = re.compile(r"(?:^|\s)(?!/)\S*\.(?:info|cfg|conf|log|txt)\b")
+    assert lines and [line for line in lines if files.search(line)] == []

@@ -36,9 +36,11 @@ from envtune.model import Change, Finding
 
 @pytest.mark.parametrize(("lang", "heading"), [("en", "What would be changed"), ("zh", "将要进行的改动")])
 def test_fix_alone_shows_and_changes_nothing(world: World, lang: str, heading: str) -> None:
-    words, shown = [heading, "--apply"], world.run("fix", "--lang", lang)
+    words = [heading, "--apply", "SYS901", "SYS902", str(world.one)]
+    shown, with_diffs = (world.run("fix", "--lang", lang, *more) for more in ((), ("-v",)))
     assert shown.exit_code == 1  # there is something to do
-    assert all(word in shown.output for word in [*words, "-bad", "+good", "SYS901", "SYS902", str(world.one)])
+    assert [word for word in [*words, "bad -> good"] if word not in shown.output] == [], shown.output
+    assert all(word in with_diffs.output for word in [*words, "-bad", "+good"])
     assert world.contents() == ("bad", "bad") and not world.state.exists()
 
 

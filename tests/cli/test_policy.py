@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any, Optional
 from xml.etree import ElementTree
@@ -15,9 +16,12 @@ from helpers.policies import shipped
 from helpers.recorded import host_data
 from typer.testing import CliRunner
 
+from envtune.catalog import load
 from envtune.cli.app import app
 from envtune.cli.policy.loading import Loaded
+from envtune.expect import only
 from envtune.policy.read import Policy
+from envtune.policy.wording import reworded
 
 SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
 RUNNER = CliRunner(**SEPARATE)
@@ -81,8 +85,8 @@ def test_a_waiver(host: str) -> None:
     assert waived[0]["reason"] == "waived until 2027-01-01 by ops: with the vendor"
     assert report["policy"] == {"file": "policy.yaml", "profile": ""}
     text = run(policy, "-v", "--select", "CANN007", host=host).stdout
-    about = "Waived CANN007 [npu2-6] An NPU is not usable: waived until 2027-01-01 by ops: with the vendor"
-    assert about in " ".join(text.split())
+    about = "CANN007 [npu2-6] An NPU is not usable: waived until 2027-01-01 by ops: with the vendor"
+    assert f"Waived as of 2027-01-01 {about}" in " ".join(text.split())
     assert "Policy: policy.yaml" in text
 
 
@@ -101,7 +105,7 @@ def test_an_expired_waiver(host: str) -> None:
     assert found[0]["reason"] == "the waiver expired on 2026-12-31 (owner: ops; reason: with the vendor)"
     done = run(policy, "-v", "--select", "CANN007", host=host)
     assert done.exit_code == 1
-    assert "Expired waivers\n  CANN007  [npu2-6]" in done.stdout
+    assert "Expired waivers as of 2027-01-01\n  CANN007  [npu2-6]" in done.stdout
     chinese = run(policy, "-v", "--select", "CANN007", "--lang", "zh", host=host).stdout
     assert "已过期的豁免" in chinese
     assert "豁免已于2026-12-31过期（负责人：ops；原因：withthevendor）" in "".join(chinese.split())
@@ -139,6 +143,51 @@ def test_a_waiver_for_some_subjects_in_junit(host: str) -> None:
     case = ElementTree.parse("r.xml").getroot().find(".//testcase/failure")
     assert case is not None
     assert "npu2, npu3, npu4, npu5, npu6: waived until 2027-01-01 by ops: with the vendor" in (case.text or "")
+
+
+POWERSAVE = "expect: {CPU001: {all: {eq: powersave}}, ENV003: {all: {eq: '1'}}, ENV008: {all: {eq: '0'}}}"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_what_a_policy_expects_is_what_the_report_says_and_fix_does(lang: str, host: str) -> None:
+    text = " ".join(run(POWERSAVE, "--select", "CPU001,ENV008", "--lang", lang, host=host).stdout.split())
+    wanted = (
+        ["powersave", "expected powersave", "expected 0"] if lang == "en" else ["powersave", "期望 powersave", "期望 0"]
+    )
+    assert all(words in text for words in wanted) and "* " in text
+    assert "performance governor" not in text and "performance 调速器" not in text
+    long = run(POWERSAVE, "-v", "--select", "ENV003,ENV008", host=host).stdout
+    assert "$ export ASCEND_GLOBAL_LOG_LEVEL=1" in long and "$ export COMBINED_ENABLE=0" in long
+
+
+@pytest.mark.parametrize("checks", [("CPU001",), ("CPU002",), ("CPU001", "CPU002")])
+def test_fix_sets_the_governor_that_a_policy_expects(checks: tuple[str, ...], host: str) -> None:
+    plan = json.loads(run(POWERSAVE, *checks, "--format", "json", host=host, verb="fix").stdout)
+    governors = {(one["before"], one["after"]) for one in plan["changes"] if one["action"] == "cpu.set_governor"}
+    assert governors == {("performance", "powersave")}
+
+
+def test_every_title_follows_the_policy() -> None:
+    for check in load().checks:
+        old = only(check.expect, "eq")
+        titles = (check.title.en, check.title.zh)
+        if isinstance(old, str) and all(re.search(rf"(?a)(?<![\w.-]){old}(?![\w.-])", title, re.I) for title in titles):
+            other = reworded(check._replace(expect={"eq": "other"}), check.expect)
+            assert "other" in other.title.en and "other" in other.title.zh, check.id
+            assert not re.search(rf"(?<![\w.-]){old}(?![\w.-])", other.title.en, re.I), check.id
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ("{driver: '9'}", "The host differs from the site's policy: driver 25.0.rc1.1 (expected 9)"),
+        ("{arch: x86_64}", "The host differs from the site's policy: architecture aarch64 (expected x86_64)"),
+        ("{driver: '9', arch: x86_64, kernel: '1', torch: '1'}", "driver; architecture; kernel; torch"),
+    ],
+)
+def test_a_fact_that_differs_is_named(facts: str, said: str, host: str) -> None:
+    page = " ".join(run(f"facts: {facts}", "--select", "POL001", host=host).stdout.split())
+    assert all(part in page for part in said.split("; "))
 
 
 def test_nothing_fails_a_run(host: str) -> None:
@@ -259,7 +308,7 @@ def test_init_to_standard_output(host: str) -> None:
     ("change", "status", "words"),
     [
         ({}, 0, "1 waiver"),
-        ({"2099-01-31": "2026-01-31"}, 1, "expired: npu[2-6] on node[10-20], until 2026-01-31, ops: with the vendor"),
+        ({"2099-01-31": "2026-12-31"}, 1, "expired: npu[2-6] on node[10-20], until 2026-12-31, ops: with the vendor"),
         ({"npu[2-6]": "npu0"}, 1, "not used: npu0"),
         ({"npu[2-6]": "npu0", "node[10-20]": "login*"}, 0, "1 waiver"),
     ],
@@ -274,8 +323,27 @@ def test_check_lists_waivers_that_need_attention(change: dict[str, str], status:
     assert (done.exit_code, words in " ".join(done.stdout.split())) == (status, True), done.stdout
     data = json.loads(policy("check", "p.yaml", "--snapshot", host, "--format", "json").stdout)
     assert conforms(data, json.loads((ROOT / "docs/schema/policy-check.json").read_text("utf-8"))) == []
+    said = "waivers as of 2027-01-01, when the host was recorded"
+    assert data["date"] == "2027-01-01" and said in " ".join(done.stdout.split())
     (row,) = data["waivers"]
     assert (row["state"] == "expired" or row["used"] is False) == (status == 1)
+
+
+@pytest.mark.parametrize(("expires", "expired"), [("2027-01-01", False), ("2026-12-31", True)])
+def test_check_and_policy_check_go_by_the_same_day(expires: str, expired: bool, host: str) -> None:
+    found = findings(WAIVER.format(expires=expires), "--select", "CANN007", host=host)
+    (waived,) = [one for one in found if one["subject"] == "npu3"]
+    data = json.loads(policy("check", "policy.yaml", "--snapshot", host, "--format", "json").stdout)
+    assert (waived["waiver"]["expired"], data["waivers"][0]["state"] == "expired") == (expired, expired)
+
+
+def test_what_is_listed_as_waived_is_counted(host: str) -> None:
+    both = WAIVER.format(expires="2027-01-01") + WAIVER.format(expires="2027-01-01").partition("waivers:\n")[2].replace(
+        "CANN007", "CPU001"
+    ).replace("npu[2-6]", "cpu*")
+    page = run(both, "--select", "CANN007,CPU001", host=host).stdout  # of CANN007 a part: it still fails
+    listed = page.partition("Waived as of 2027-01-01\n")[2].partition("\n\n")[0]
+    assert len([line for line in listed.splitlines() if line[2:3] != " "]) == 2 and "2 waived" in page
 
 
 def test_check_lists_what_expires_soon(host: str) -> None:

@@ -42,7 +42,7 @@ def test_a_finding_has_its_line_and_what_to_do() -> None:
     Path("train.sh").write_text(TRAIN)
     ended = run("train.sh")
     assert ended.exit_code == 1
-    assert "train.sh:2: medium ENV003, ENV015 ASCEND_GLOBAL_LOG_LEVEL is not error" in ended.stdout
+    assert "train.sh:2: medium ENV003, ENV015 ASCEND_GLOBAL_LOG_LEVEL is not the expected log level" in ended.stdout
     assert "    $ export ASCEND_GLOBAL_LOG_LEVEL=3" in ended.stdout
     assert "train.sh:3: low ENV005" in ended.stdout
     assert "1 launch file, 2 problems" in ended.stdout

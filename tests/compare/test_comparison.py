@@ -157,6 +157,8 @@ def hosts_of(comparison: Comparison) -> list[list[str]]:
         ({"npu": "none"}, [["n1", "n2", "n3", "other"]]),  # its NPUs are gone
         ({"npu": None}, [["n1", "n2", "n3", "other"]]),
         ({"npu": "none", "arch": "x86_64"}, [["n1", "n2", "n3"], ["other"]]),  # a file server
+        ({"npu": "A3"}, [["n1", "n2", "n3"], ["other"]]),  # the same system on other hardware
+        ({"arch": "x86_64"}, [["n1", "n2", "n3"], ["other"]]),
         ({"container": "true"}, [["n1", "n2", "n3"], ["other"]]),
     ],
 )
@@ -167,9 +169,14 @@ def test_a_host_that_deviates_and_one_of_another_kind(
     assert hosts_of(found) == groups
 
 
-def test_two_hosts_are_compared_whatever_they_are() -> None:
-    found = compare(labelled([host("a", driver="1"), host("b", driver="2", npu="910A", arch="x86_64", os="ubuntu")]))
-    assert hosts_of(found) == [["a", "b"]] and set(differing(found)) == {"driver", "npu", "arch", "os"}
+def test_two_hosts_of_the_same_hardware_are_compared() -> None:
+    found = compare(labelled([host("a", driver="1"), host("b", driver="2", npu="none", os="ubuntu")]))
+    assert hosts_of(found) == [["a", "b"]] and set(differing(found)) == {"driver", "npu", "os"}
+
+
+def test_hosts_of_different_hardware_are_not() -> None:
+    found = compare(labelled([host("a", driver="1"), host("b", driver="2", npu="A3"), host("c", npu="none")]))
+    assert hosts_of(found) == [["a"], ["b"], ["c"]] and differing(found) == {}
 
 
 def test_many_hosts_that_are_all_different_are_not() -> None:

@@ -7,6 +7,7 @@
     checks      the checks that are run on the host; their failures are the findings
     findings    findings that are given instead, `{check: CPU001, subject: cpu0}`
     options     the options of `envtune fix`: peers, wheels, env_file, pid, owner
+    expect      what a site's policy expects of checks instead, by id
     arguments   the step's arguments; without them the step is the one of the shipped playbook
     changes     the changes in the form of `envtune.plan/1`, only the members that matter; a file operation also has
                 `text`, its content. A change without `rivals` must have none
@@ -49,7 +50,18 @@ from helpers.shipped import parsed
 from helpers.yaml_text import load_yaml
 
 CASES = ROOT / "tests" / "cases"
-MEMBERS = {"host", "checks", "findings", "options", "arguments", "changes", "still_failing", "skipped", "lang"}
+MEMBERS = {
+    "host",
+    "checks",
+    "findings",
+    "options",
+    "arguments",
+    "changes",
+    "still_failing",
+    "skipped",
+    "lang",
+    "expect",
+}
 MATCHERS = {"contains", "lacks", "matches"}
 
 
@@ -142,7 +154,7 @@ def _context(data: Mapping[str, Any], options: FixOptions, files: Mapping[str, A
     example["files"] = {**(example.get("files") or {}), **files}
     named = {**(example.get("target") or {}), **target, **({"peers": options.peers} if options.peers else {})}
     host = example_host({**example, "target": named or None}, _shared_host)
-    return open_context(host, recorded_options(named), _catalogue().expectations)
+    return open_context(host, recorded_options(named), _under_policy(data).expectations)
 
 
 def _shared_host(name: str) -> Mapping[str, Any]:
@@ -160,13 +172,22 @@ def _catalogue() -> Catalogue:
     return load()
 
 
+def _under_policy(data: Mapping[str, Any]) -> Catalogue:
+    wanted = data.get("expect") or {}
+    if not wanted:
+        return _catalogue()
+    checks = (check._replace(expect=wanted.get(check.id, check.expect)) for check in _catalogue().checks)
+    return _catalogue().with_checks(list(checks))
+
+
 @cache
 def _checks() -> Mapping[str, Check]:
     return {check.id: check for check in _catalogue().checks}
 
 
 def _findings(context: Context, data: Mapping[str, Any]) -> list[Finding]:
-    found = [finding for id_ in data.get("checks", ()) for finding in examine(_checks()[id_], context)]
+    checks = {check.id: check for check in _under_policy(data).checks}
+    found = [finding for id_ in data.get("checks", ()) for finding in examine(checks[id_], context)]
     failed = [finding for finding in found if finding.outcome is Outcome.FAIL]
     assert failed or not found, f"no check fails on this host: {[(f.id, f.outcome.value, f.reason) for f in found]}"
     stated = [_stated(**row) for row in data.get("findings", ())]

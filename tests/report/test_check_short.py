@@ -9,10 +9,11 @@ import pytest
 from helpers.recorded import host_names
 from helpers.recorded import recorded_report as made
 
+from envtune.audit.remedies import REFUSED
 from envtune.audit.verdict import count_checks
 from envtune.catalog import load
 from envtune.diagnose.events.forms import _OWN_REPORT
-from envtune.messages import Literal
+from envtune.messages import Literal, Message
 from envtune.model import Command, Evidence, Finding, Outcome, Report, Severity
 from envtune.report.check_short import render
 from envtune.report.layout import display_width
@@ -53,7 +54,7 @@ def test_every_problem_is_named_once(name: str, width: int, lang: str) -> None:
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("name", host_names())
 def test_what_follows_fix_is_a_command_and_prose_is_whole(name: str, width: int, lang: str) -> None:
-    page = render(made(name), lang, width=width)
+    page = re.sub(r" \\\n +", " ", render(made(name), lang, width=width))  # a shell reads them as one line
     commands = {line for problem in problems(made(name).findings) for line in problem.fixes}
     assert set(re.findall(r"(?m)^ +(?:fix: |修复：)(.*)$", page)) <= commands
     instructions = re.findall(r"(?ms)^ +(?:do: |处理：)(.*?)(?=^\S|^ +(?:fix: |look: |修复：|查看：)|\Z|\n\n)", page)
@@ -160,6 +161,46 @@ def test_the_remedy_is_what_fixes_else_what_shows_more() -> None:
     marked = one(finding("SYS009", "", "bad", look, fix), fixable=("SYS009",))
     assert "SYS009 * " in " ".join(marked) and "rm /x" not in " ".join(marked)
     assert marked[-2] == "* 1 of 1: envtune fix shows the changes, envtune fix --apply makes them"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", host_names())
+def test_each_problem_says_what_to_type_or_to_do(name: str, width: int, lang: str) -> None:
+    page = render(made(name), lang, width=width)
+    rows = re.split(r"(?m)^(?=\S)", page.split("\n\n")[1])
+    wrong = [row for row in rows if re.match(r"\S+ +[A-Z]{2,4}\d{3} ", row)]
+    offered = re.compile(r"(?m)^\S+ +[A-Z]{2,4}\d{3} +\* |^ +(?:fix: |look: |do: |修复：|查看：|处理：)")
+    ids = {problem.check.id for problem in problems(made(name).findings)}
+    assert [row for row in wrong if row.split()[1] in ids and not offered.search(row)] == []
+
+
+def test_a_line_to_paste_is_broken_where_a_shell_reads_on() -> None:
+    line = "sudo envtune fix CANN003 --python '/opt/a b/bin/python3' --log /var/tmp/some/where/else --apply"
+    page = one(finding("SYS009", "", "bad", Command("fix", line)))
+    (start, *rest) = [row.strip() for row in page if "fix: " in row or "--" in row]
+    assert start.endswith(" \\") and all(display_width(row) <= 80 for row in page)
+    assert " ".join([start, *rest]).replace(" \\ ", " ").replace("fix: ", "") == line
+
+
+def test_a_refusal_is_no_instruction() -> None:
+    refusal = Command("fix", Message(REFUSED, reason="/x does not exist"))
+    assert "do: Set TMPDIR " in " ".join(one(finding("SYS009", "", "bad", refusal)))
+    assert "look: cat /x" in " ".join(one(finding("SYS009", "", "bad", refusal, Command("look", "cat /x"))))
+
+
+def test_a_recorded_host_is_named_by_the_command_that_shows_more() -> None:
+    line = "export LD_LIBRARY_PATH=" + ":".join(f"/usr/local/{n}" for n in range(40))
+    found = (finding("ENV014", "LD_LIBRARY_PATH", "bad", Command("fix", line)),)
+    page = render(Report("node1", "2026-01-01T00:00:00Z", 0.0, {}, (), found, (), snapshot="a b.json"), "en")
+    assert "look: envtune check -v --select ENV014 --snapshot 'a b.json'" in page
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_what_is_expected_of_a_variable_and_what_is_taken_are_shown(width: int) -> None:
+    page = " ".join(render(made(TROUBLED), "en", width=width).split())
+    assert "HCCL_RDMA_TC: 133 (expected a multiple of 4 from 0 to 255)" in page
+    assert "NET005 * port 60003: in use: 0.0.0.0 node_exporter" in page
 
 
 def test_a_line_to_paste_is_never_cut() -> None:

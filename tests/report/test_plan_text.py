@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
-from helpers.recorded import host_data
+from helpers.recorded import host_data, host_names
 
 from envtune.fix.plan import Plan
 from envtune.fix.prepare import plan
+from envtune.report import plan_short
 from envtune.report.layout import display_width
 from envtune.report.plan_text import render
 from envtune.snapshot.host import SnapshotHost
@@ -45,3 +47,38 @@ def test_the_line_that_fixes_it_is_shown_where_no_playbook_does() -> None:
     page = render(made(), "en", width=100)
     assert "NET003   no automatic fix; by hand: export MASTER_PORT=29500" in page
     assert "1. " not in page and "1. " in render(made(), "en", width=100, verbose=True)
+
+
+# ---------------------------------------------------------------------- a line for each change
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", host_names())
+def test_a_plan_without_v_has_a_line_for_each_change_and_each_reason(name: str, width: int, lang: str) -> None:
+    whole = plan(SnapshotHost(host_data(name)))
+    lines = plan_short.render(whole, lang, width=width).splitlines()
+    wide = [line for line in lines if display_width(line) > width]
+    assert all(re.search(r"/\S{30,}", line) for line in wide), "a path is not cut"
+    assert width < 80 or len(lines) <= 30
+    page = "\n".join(lines)
+    assert all(change.finding in page for change in whole.changes)
+    assert "/.../" not in "".join(re.findall(r"by hand: (?:source|export) .*", page)), "a line to paste is never cut"
+
+
+def test_what_a_change_does_is_said_without_v() -> None:
+    page = " ".join(plan_short.render(made(), "en", width=80).split())
+    assert "C03-C04 CPU001 scaling_governor of cpu4-5: powersave -> performance (also CPU002)" in page
+    assert "export ASCEND_GLOBAL_LOG_LEVEL=3; unset DUMP_GE_GRAPH" in page
+    assert "C01, C02, C03-C04: needs root, needs confirmation" in page
+
+
+def test_several_unknown_checks_are_one_reason() -> None:
+    page = plan_short.render(plan(SnapshotHost(host_data("910b-ubuntu2004-residual"))), "en", width=80)
+    assert page.count("it could not be checked") == 1
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_an_example_names_the_npu_that_is_bad(lang: str) -> None:
+    page = render(made(), lang, width=200, verbose=True)
+    assert "npu-smi info -t health -i 2" in page and "-i 0" not in page and "{device}" not in page

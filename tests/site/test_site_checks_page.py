@@ -64,11 +64,11 @@ def test_the_check_finds_it_and_the_playbook_fixes_it(page: str) -> None:
     assert "SITE101" in report.stdout and "65530" in report.stdout and "262144" in report.stdout
     assert f"sudo envtune fix SITE101 --apply --catalog {Path('site').absolute()}" in " ".join(report.stdout.split())
     plan = run("fix", "SITE101", *common)
-    assert "raise-max-map-count" in plan.stdout and "+vm.max_map_count = 262144" in plan.stdout
+    assert "SITE101" in plan.stdout and "vm.max_map_count: 65530 -> 262144" in plan.stdout
     saved = run("fix", "SITE101", *common, "--format", "json")
     Path("plan.json").write_text(saved.stdout, "utf-8")
     again = run("fix", "--plan", "plan.json", *common)
-    assert "+vm.max_map_count = 262144" in again.stdout
+    assert "vm.max_map_count = 262144" in again.stdout
 
 
 def test_it_passes_where_the_value_is_right(page: str) -> None:

@@ -69,11 +69,11 @@ def command(
     loaded = load_with_policy(catalog, lang, file, profile)
     if loaded.policy is None:
         raise UsageError(Message("no policy found; create one with envtune policy init, or specify the file"))
-    reviewed = _reviewed(loaded, snapshot, within)
+    reviewed, day = _reviewed(loaded, snapshot, within)
     if format_ == "json":
-        options.print_json(_data(loaded, reviewed), 1)
+        options.print_json(_data(loaded, reviewed, day), 1)
     else:
-        _print(loaded, reviewed, lang)
+        _print(loaded, reviewed, _day_text(day, bool(snapshot)), lang)
     raise typer.Exit(1 if any(row.needs_work for row in reviewed) else 0)
 
 
@@ -124,8 +124,11 @@ def _report(host: Host, checks: Sequence[Any], expectations: Any) -> Report:
 # ---------------------------------------------------------------------- check
 
 
-def _reviewed(loaded: Loaded, snapshots: Optional[Sequence[Path]], within: int) -> Sequence[ReviewedWaiver]:
-    """Return the waivers, tried on this host or on recorded ones."""
+def _reviewed(loaded: Loaded, snapshots: Optional[Sequence[Path]], within: int) -> tuple[Sequence[ReviewedWaiver], str]:
+    """Return the waivers, tried on this host or on recorded ones, and the day they are judged by.
+
+    It is the day by the host's clock, as in `check`; of several recorded hosts the latest.
+    """
     from envtune.context.open import open_host
     from envtune.policy.dates import DAY, date_of
     from envtune.policy.review import review
@@ -136,22 +139,30 @@ def _reviewed(loaded: Loaded, snapshots: Optional[Sequence[Path]], within: int) 
     paths: Sequence[Optional[Path]] = snapshots or [None]
     hosts = [open_host(path) for path in paths] if checks else []
     reports = [_report(host, checks, catalogue.expectations) for host in hosts]
-    now = time.time()
-    return review(
+    now = max((host.now for host in hosts), default=time.time())
+    reviewed = review(
         loaded.policy.waivers,
         [finding for report in reports for finding in report.findings],
         [host.name for host in hosts],
         date_of(now),
         date_of(now + within * DAY),
     )
+    return reviewed, date_of(now)
 
 
-def _data(loaded: Loaded, reviewed: Sequence[ReviewedWaiver]) -> dict[str, Any]:
+def _day_text(day: str, recorded: bool) -> Text:
+    """Return by which day waivers are judged."""
+    if recorded:
+        return Message("waivers as of {day}, when the host was recorded", day=day)
+    return Message("waivers as of {day}", day=day)
+
+
+def _data(loaded: Loaded, reviewed: Sequence[ReviewedWaiver], day: str) -> dict[str, Any]:
     rows = [{**row.waiver._asdict(), "state": row.state, "used": row.used} for row in reviewed]
-    return {"schema": "envtune.policy-check/1", **loaded.shown, "waivers": rows}
+    return {"schema": "envtune.policy-check/1", **loaded.shown, "date": day, "waivers": rows}
 
 
-def _print(loaded: Loaded, reviewed: Sequence[ReviewedWaiver], lang: str) -> None:
+def _print(loaded: Loaded, reviewed: Sequence[ReviewedWaiver], day: Text, lang: str) -> None:
     """Print what the policy holds, and each waiver that somebody should look at."""
     from envtune.report.layout import display_width, indent, printable
 
@@ -160,7 +171,9 @@ def _print(loaded: Loaded, reviewed: Sequence[ReviewedWaiver], lang: str) -> Non
     if attention:
         state = plural("valid; 1 waiver needs attention", "valid; {count} waivers need attention", attention)
     typer.echo(printable(Joined((loaded.shown["file"], state), ": ").to(lang)))
-    typer.echo(f"  {_counts(loaded).to(lang)}")
+    counts = clauses([_counts(loaded), *([day] if reviewed else [])])
+    for line in indent(counts.to(lang), options.terminal_width(), "  ", "  "):
+        typer.echo(line)
     for row in reviewed:
         for label, hint in _remarks(row):
             first = f"  {row.waiver.check:8} {label.to(lang)}: "

@@ -12,10 +12,11 @@ from envtune.compare.facts import FactRow, is_package, title
 from envtune.compare.folding import fold
 from envtune.compare.hosts import without_own
 from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context, plural
-from envtune.model import Severity
+from envtune.model import Finding, Severity
 from envtune.report.comparison.values import contrast, value_text
 from envtune.report.layout import Paint, display_width, indent, pad, printable
-from envtune.report.words import SEVERITIES
+from envtune.report.problems import Statement, merged, problems
+from envtune.report.words import SEVERITIES, also_text
 
 WORDS: Mapping[Verdict, Text] = {
     Verdict.NOT_READY: in_context("hosts", "not ready"),
@@ -64,7 +65,7 @@ class _Renderer:
                 yield ""
                 yield from self._kind(group, comparison)
         yield from self._differences(comparison.groups)
-        yield from self._problems(comparison.failures)
+        yield from self._problems(*uncovered(comparison))
         yield from self._unknown(comparison)
         yield ""
         last = Message("One host: envtune check --snapshot FILE. Two hosts: envtune diff FILE FILE.")
@@ -146,39 +147,45 @@ class _Renderer:
 
     # ------------------------------------------------------------------ what is wrong, what is unknown
 
-    def _problems(self, rows: Sequence[CheckRow]) -> Iterator[str]:
+    def _problems(self, rows: Sequence[CheckRow], covered: Mapping[str, Sequence[str]]) -> Iterator[str]:
         if rows:
             yield ""
             yield self._heading(Message("Problems"))
         for row in rows:
             start = f"  {pad(self._to(SEVERITIES[row.severity]), 9)} {pad(row.check.id, 8)} "
             blank = " " * display_width(start)
+            also = also_text(covered.get(row.check.id, ()))
             if not row.few and not self.verbose:
                 named = Message("{hosts}: {value}", hosts=fold(row.hosts), value=row.check.title)
-                yield from indent(self._to(named), self.width, start, blank)
+                yield from indent(self._to(named) + self._to(also), self.width, start, blank)
                 continue
-            yield from indent(self._to(row.check.title), self.width, start, blank)
+            yield from indent(self._to(row.check.title) + self._to(also), self.width, start, blank)
             for text in self._variants(row):
                 yield from indent(text, self.width, blank + "  ", blank + "    ")
 
     def _variants(self, row: CheckRow) -> Iterator[str]:
         """Yield who has the problem and what was found there, hosts of which few of a kind have it first."""
-        ordered = sorted(row.variants, key=lambda variant: not any(host.label in row.few for host in variant.hosts))
+        alike: dict[tuple[str, ...], list[Statement]] = {}
+        for variant in sorted(row.variants, key=lambda one: not any(host.label in row.few for host in one.hosts)):
+            alike.setdefault(tuple(host.label for host in variant.hosts), []).append(self._statement(variant))
+        ordered = [(hosts, said) for hosts, rows in alike.items() for said in merged(rows)]
         shown = ordered if self.verbose else ordered[:MAX_VARIANTS]
-        for variant in shown:
-            hosts = printable(fold(host.label for host in variant.hosts))
-            yield self._to(Message("{hosts}: {value}", hosts=hosts, value=self._variant(variant)))
-        left = dict.fromkeys(host.label for variant in ordered[len(shown) :] for host in variant.hosts)
+        for hosts, said in shown:
+            yield self._to(Message("{hosts}: {value}", hosts=printable(fold(hosts)), value=self._said(said)))
+        left = dict.fromkeys(label for hosts, _ in ordered[len(shown) :] for label in hosts)
         if left:
             yield self._to(Message("and on {hosts} (-v shows all)", hosts=fold(left)))
 
-    def _variant(self, variant: Variant) -> str:
+    def _statement(self, variant: Variant) -> Statement:
         text = "" if variant.text is None else variant.text.to(self.lang)
-        if len(variant.hosts) > 1:
-            text = without_own(variant.hosts[0], text)
-        if not variant.subject or not text:
-            return printable(text or self._to(subject_text(variant.subject)))
-        return printable(self._to(Message("{subject}: {text}", subject=subject_text(variant.subject), text=text)))
+        return Statement(variant.subject, without_own(variant.hosts[0], text) if len(variant.hosts) > 1 else text, "")
+
+    def _said(self, said: Statement) -> str:
+        if not said.subject or not said.actual:
+            return printable(said.actual or self._to(subject_text(said.subject)))
+        if said.beginning is not None:
+            return printable(said.beginning + said.actual)
+        return printable(self._to(Message("{subject}: {text}", subject=subject_text(said.subject), text=said.actual)))
 
     def _unknown(self, comparison: Comparison) -> Iterator[str]:
         """Yield what could not be checked: snapshots, facts that others have, and checks with the reason."""
@@ -216,6 +223,35 @@ class _Renderer:
         for text, identifiers in reasons.items():
             names = self._to(enumerated(identifiers))
             yield from indent(f"{pad(names, 8)} {text}", self.width, "  ", " " * 11)
+
+
+def uncovered(comparison: Comparison) -> tuple[list[CheckRow], dict[str, list[str]]]:
+    """Return the failures without those that another check covers on a host, and by check what it covers."""
+    covered: dict[str, list[str]] = {}
+    causes = {host.host.label: _causes(host.host.report.findings) for host in comparison.hosts}
+    rows = []
+    for row in comparison.failures:
+        alone = [label for label in row.hosts if row.check.id not in causes[label]]
+        for cause in dict.fromkeys(causes[label][row.check.id] for label in row.hosts if label not in alone):
+            covered.setdefault(cause, []).append(row.check.id)
+        if alone:
+            rows.append(_on_hosts(row, frozenset(alone)))
+    return rows, covered
+
+
+def _causes(findings: Sequence[Finding]) -> dict[str, str]:
+    """Return by check the one that covers it."""
+    return {one.check.id: problem.check.id for problem in problems(findings) for one in problem.covered}
+
+
+def _on_hosts(row: CheckRow, labels: frozenset[str]) -> CheckRow:
+    """Return what the check says on these hosts only."""
+    variants = (one._replace(hosts=tuple(h for h in one.hosts if h.label in labels)) for one in row.variants)
+    return row._replace(
+        hosts=tuple(label for label in row.hosts if label in labels),
+        variants=tuple(one for one in variants if one.hosts),
+        few=row.few & labels,
+    )
 
 
 def _about(row: HostRow, usual: HostRow) -> Text:

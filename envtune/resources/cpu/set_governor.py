@@ -13,15 +13,20 @@ from envtune.model import Change, Finding
 from envtune.ranges import join_subjects
 from envtune.resources.cpu.boot import boot_settings, enabled_link
 from envtune.resources.cpu.frequency import Policy, policies
+from envtune.resources.cpu.governor import RUNNING, expected_governor
 from envtune.resources.files.change import file_operation, mounted_read_only
 
 
 @action("cpu.set_governor")
 def set_governor(
-    context: Context, findings: Sequence[Finding], *, governor: Annotated[str, N_("Governor to set.")] = "performance"
+    context: Context,
+    findings: Sequence[Finding],
+    *,
+    governor: Annotated[str, N_("Governor to set where no policy expects another one.")] = "performance",
 ) -> Iterable[Change]:
     """Propose `governor` for every policy; one that the kernel does not offer it for stays as it is and is named."""
     host = context.host
+    governor = expected_governor(context, RUNNING, governor)
     changes: list[tuple[Policy, str]] = []
     unchanged: dict[Text, list[str]] = {}
     for policy in context.cached(policies):

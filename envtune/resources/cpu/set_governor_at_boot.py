@@ -15,12 +15,13 @@ from envtune.host import Host, is_dir
 from envtune.messages import Message, Text
 from envtune.model import Change, Finding
 from envtune.resources.cpu.boot import OWN_UNIT, UNITS, boot_settings, enabled_link, tuned_profiles
+from envtune.resources.cpu.governor import AT_BOOT, expected_governor
 from envtune.resources.files.change import content, file_operation, shown
 
-GOVERNOR_UNIT = """\
+_UNIT = """\
 # Written by envtune (see `envtune history`).
 [Unit]
-Description=Set the performance governor on all CPU frequency policies (envtune)
+Description=Set the {governor} governor on all CPU frequency policies (envtune)
 Documentation=https://docs.kernel.org/admin-guide/pm/cpufreq.html
 After=cpupower.service cpufrequtils.service ondemand.service power-profiles-daemon.service tuned.service
 ConditionPathIsDirectory=/sys/devices/system/cpu/cpu0/cpufreq
@@ -29,28 +30,36 @@ ConditionPathIsDirectory=/sys/devices/system/cpu/cpu0/cpufreq
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/sh -c 'bad=0; for f in /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor; \
-do echo performance > "$$f" || bad=1; done; exit $$bad'
+do echo {governor} > "$$f" || bad=1; done; exit $$bad'
 
 [Install]
 WantedBy=multi-user.target
 """
+DEFAULT = "performance"
 PROFILE = "envtune"
+
+
+def unit_text(governor: str = DEFAULT) -> str:
+    """Return the unit that sets the governor at boot."""
+    return _UNIT.replace("{governor}", governor)
 
 
 @action("cpu.set_governor_at_boot")
 def set_governor_at_boot(context: Context, findings: Sequence[Finding]) -> Iterable[Change]:
-    """Propose a unit that sets the performance governor, or a tuned profile where tuned is enabled."""
-    active = tuned_profiles(context.host)
-    return [_unit_change(context.host, findings) if active is None else _profile_change(context.host, findings, active)]
+    """Propose a unit that sets the governor that is expected, or a tuned profile where tuned is enabled."""
+    active, governor = tuned_profiles(context.host), expected_governor(context, AT_BOOT, DEFAULT)
+    if active is None:
+        return [_unit_change(context.host, findings, governor)]
+    return [_profile_change(context.host, findings, active, governor)]
 
 
-def _unit_change(host: Host, findings: Sequence[Finding]) -> Change:
-    target = f"{UNITS}/{OWN_UNIT}"
+def _unit_change(host: Host, findings: Sequence[Finding], governor: str) -> Change:
+    target, text = f"{UNITS}/{OWN_UNIT}", unit_text(governor)
     before = shown(content(host, target))
-    if before == GOVERNOR_UNIT and enabled_link(host, OWN_UNIT) is not None:
+    if before == text and enabled_link(host, OWN_UNIT) is not None:
         raise Skipped(Message("{unit} is already enabled", unit=OWN_UNIT))
     is_enabled = {"argv": ["systemctl", "is-enabled", OWN_UNIT], "contains": "enabled"}
-    operations = [file_operation(host, target, GOVERNOR_UNIT), _systemctl("enable", "disable", OWN_UNIT, is_enabled)]
+    operations = [file_operation(host, target, text), _systemctl("enable", "disable", OWN_UNIT, is_enabled)]
     link = enabled_link(host, "ondemand.service")
     if link is not None:  # it sets its governor a minute after boot, behind every unit
         gone = {"argv": ["test", "!", "-e", link]}
@@ -63,10 +72,10 @@ def _unit_change(host: Host, findings: Sequence[Finding]) -> Change:
         action="cpu.set_governor_at_boot",
         target=target,
         before=before or "not enabled",
-        after=GOVERNOR_UNIT,
+        after=text,
         scope="boot",
         operations=tuple(operations),
-        other_owners=_other_owners(host),
+        other_owners=_other_owners(host, governor),
         note=Message("only enabled: it starts at the next boot; the running system does not change"),
         fixes=ids[1:],
     )
@@ -82,11 +91,11 @@ def _systemctl(verb: str, undo: str, unit: str, check: dict[str, Any]) -> dict[s
     }
 
 
-def _other_owners(host: Host) -> tuple[Text, ...]:
+def _other_owners(host: Host, governor: str) -> tuple[Text, ...]:
     """Return who else sets another governor at boot, and what becomes of it."""
     owners: list[Text] = []
     for setting in boot_settings(host):
-        if setting.owner == OWN_UNIT or setting.governor == "performance":
+        if setting.owner == OWN_UNIT or setting.governor == governor:
             continue
         if setting.owner == "ondemand.service":
             effect = Message("it is disabled, because it runs a minute after boot")
@@ -106,7 +115,7 @@ def _other_owners(host: Host) -> tuple[Text, ...]:
     return tuple(owners)
 
 
-def _profile_change(host: Host, findings: Sequence[Finding], active: Sequence[str]) -> Change:
+def _profile_change(host: Host, findings: Sequence[Finding], active: Sequence[str], governor: str) -> Change:
     """Return the change that adds a tuned profile, which includes the active one and sets the governor."""
     if not active:
         raise Skipped(Message("tuned is enabled without a profile; select one with tuned-adm profile"))
@@ -115,7 +124,7 @@ def _profile_change(host: Host, findings: Sequence[Finding], active: Sequence[st
             Message("the profile {name} is active and was changed; select one with tuned-adm profile", name=PROFILE)
         )
     directory = "/etc/tuned/profiles" if is_dir(host, "/etc/tuned/profiles") else "/etc/tuned"
-    path, text = f"{directory}/{PROFILE}/tuned.conf", _profile_text(active)
+    path, text = f"{directory}/{PROFILE}/tuned.conf", _profile_text(active, governor)
     choose_profile = {
         "op": "run",
         "argv": ["tuned-adm", "profile", PROFILE],
@@ -145,9 +154,9 @@ def _profile_change(host: Host, findings: Sequence[Finding], active: Sequence[st
     )
 
 
-def _profile_text(active: Sequence[str]) -> str:
+def _profile_text(active: Sequence[str], governor: str) -> str:
     return (
         "# Written by envtune (see `envtune history`).\n"
-        f"[main]\nsummary={' '.join(active)}, with the performance governor\ninclude={','.join(active)}\n\n"
-        "[cpu]\ngovernor=performance\n"
+        f"[main]\nsummary={' '.join(active)}, with the {governor} governor\ninclude={','.join(active)}\n\n"
+        f"[cpu]\ngovernor={governor}\n"
     )

@@ -95,8 +95,8 @@ def training_value(context: Context, name: str) -> Optional[TrainingValue]:
 
 
 def known_names(context: Context) -> tuple[str, ...]:
-    """Return every variable of the table, and those that only the catalogue knows."""
-    return (*names(), *(name for name in sorted(context.expectations) if not about(name)))
+    """Return every variable of the table, and those that only the catalogue knows; a name with a dot is a probe's."""
+    return (*names(), *(name for name in sorted(context.expectations) if "." not in name and not about(name)))
 
 
 def catalogue_expectations(checks: Iterable[Check]) -> Mapping[str, Sequence[Expectation]]:

@@ -187,7 +187,7 @@ def _reservation_reading(host: Host, ports: HcclPorts) -> Reading:
     else:
         value = "exposed"
         state = Message(
-            "{ports} in ip_local_port_range {span}, not in ip_local_reserved_ports",
+            "{ports} in ip_local_port_range {span}, not reserved",
             ports=intervals.port_text(exposed),
             span=span,
         )

@@ -158,7 +158,7 @@ def _unlisted_cards(table: NpuTable, on_bus: Sequence[Accelerator], evidence: Ev
     if not on_bus or not all(device.bus for device in table.devices):
         return []
     addresses = {device.bus for device in table.devices}
-    shown = Message("on PCI, but npu-smi does not list it")
+    shown = Message("npu-smi does not list it")
     reason = TRUNCATED if table.truncated else None
     return [_unlisted(card, shown, evidence, reason) for card in on_bus if card.address not in addresses]
 

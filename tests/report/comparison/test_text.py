@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers import fleet
+from helpers.recorded import recorded_report
 
 from envtune import catalog
 from envtune.audit import check_host
@@ -64,3 +65,15 @@ def test_lines_fit(width: int, lang: str) -> None:
     for page in pages(lang, width).values():
         wide = [line for line in page.splitlines() if display_width(line) > width]
         assert all(re.search(rf"\S{{{width - 40},}}", line) for line in wide)  # a word that is longer than its column
+
+
+def test_one_cause_is_listed_once_and_alike_npus_together() -> None:
+    report = recorded_report("910b-openeuler2203-troubled")
+    healthy = recorded_report("910b-openeuler2203-cann82")
+    hosts = labelled([("a", lean(report)), ("b", lean(healthy)), ("c", lean(healthy._replace(host="node16")))])
+    problems = text.render(compare(hosts), "en", width=120).partition("\nProblems\n")[2].partition("\n\n")[0]
+    named = re.findall(r"(?m)^  \S+ +([A-Z]{2,4}\d{3}) ", problems)
+    assert not {"CPU001", "ENV003", "ENV004", "ENV101"} & {*named} and len(named) == len({*named})
+    assert "CPUs use different governors (also CPU001)" in problems
+    assert "(also ENV003, ENV004, ENV101)" in problems
+    assert "node18: npu2-7: /dev/davinci2-7 exists" in " ".join(problems.split())

@@ -16,7 +16,7 @@ from helpers.examples import ROOT, example_context
 from envtune.audit import examine
 from envtune.catalog import load
 from envtune.fix.plan import Plan, make_plan
-from envtune.resources.cpu.set_governor_at_boot import GOVERNOR_UNIT
+from envtune.resources.cpu.set_governor_at_boot import unit_text
 
 POLICY = {"/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "performance\n"}
 WANTS = "/etc/systemd/system/multi-user.target.wants"
@@ -34,7 +34,7 @@ def link(name: str) -> dict[str, Any]:
 
 
 def test_the_check_knows_our_unit() -> None:
-    plan = planned(**{UNIT: GOVERNOR_UNIT, f"{WANTS}/envtune-governor.service": {"link": UNIT}})
+    plan = planned(**{UNIT: unit_text(), f"{WANTS}/envtune-governor.service": {"link": UNIT}})
     assert not plan.changes and not plan.skipped
 
 
@@ -109,7 +109,7 @@ def test_what_the_unit_runs_sets_every_governor(tmp_path: Path) -> None:
     """The command line of the unit, as systemd would hand it to the shell, on a tree in a namespace."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    line = next(row for row in GOVERNOR_UNIT.splitlines() if row.startswith("ExecStart=/bin/sh -c '"))
+    line = next(row for row in unit_text().splitlines() if row.startswith("ExecStart=/bin/sh -c '"))
     command = line.partition("'")[2].rstrip("'").replace("$$", "$")
     setup = (
         "mount --make-rprivate / && mount -t tmpfs none /sys/devices/system/cpu && cd /sys/devices/system/cpu"
