@@ -25,7 +25,7 @@ import supported  # noqa: E402
 
 from envtune.cli.app import app  # noqa: E402
 from envtune.cli.translation import translated  # noqa: E402
-from envtune.collector.sources import build, cann, config, cpu, job, logs, network, npu, system  # noqa: E402
+from envtune.collector.sources import cann, cpu, job, network, npu, system  # noqa: E402
 from envtune.diagnose.logs.own import PLACES  # noqa: E402
 from envtune.messages import Bilingual, Text  # noqa: E402
 from envtune.model import Severity  # noqa: E402

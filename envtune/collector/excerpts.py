@@ -4,8 +4,8 @@ import os
 import re
 
 from .python.distributions import module_head
-from .sources.job import PROGRAM_LINES
 from .sources.images import DPKG_STATUS, PILLOW_BUILD_DEBIAN, RECORDED_PILLOW_FILES
+from .sources.job import PROGRAM_LINES
 
 # What differs from CPU to CPU by nature, in /proc/cpuinfo.
 CPU_DIFFERENCES = rb"(cpu MHz|bogomips|BogoMIPS|apicid|initial apicid|core id|physical id|siblings|cpu cores)\s*:"

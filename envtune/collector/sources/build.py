@@ -15,6 +15,7 @@ GCC_VERSIONS = (
     "/usr/local/*gcc*/libexec/gcc/*/*/cc1",
     "/opt/*gcc*/libexec/gcc/*/*/cc1",
 )
+LOCAL = "/usr/local/libexec/gcc"
 # What contrib/download_prerequisites of gcc 7.3.0 fetches, by the directory it makes of it.
 PREREQUISITES = {
     "gmp": "gmp-6.1.0.tar.bz2",
@@ -23,7 +24,7 @@ PREREQUISITES = {
     "isl": "isl-0.16.1.tar.bz2",
 }
 SOURCE_FOLDERS = ("/usr/local/src/gcc-7.3.0", "/root/gcc-7.3.0")
-BUILD = Table(stats=GCC_VERSIONS + (HDF5_HOME,), files=(HDF5_SETTINGS,))
+BUILD = Table(stats=GCC_VERSIONS + (HDF5_HOME, LOCAL), files=(HDF5_SETTINGS,))
 
 
 def record_build(recorder: Any) -> None:

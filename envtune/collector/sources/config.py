@@ -36,15 +36,20 @@ def _given_to_set_dump(recorder: Any) -> List[str]:
 
 def _record_dump(recorder: Any, path: str, folder: str) -> None:
     """Record a dump configuration, and whether the directory that it names can be made."""
-    text = recorder.read(path)
-    place = json.loads(text)["dump"]["dump_path"]
-    place = os.path.normpath(os.path.join(folder, place))
-    quietly(recorder.stat, place)
-    quietly(recorder.stat, os.path.dirname(place))
+    try:
+        place = json.loads(recorder.read(path))["dump"]["dump_path"]
+    except (ValueError, KeyError, TypeError, RuntimeError):  # RecursionError is one of the last
+        return
+    if isinstance(place, str):
+        place = os.path.normpath(os.path.join(folder, place))
+        quietly(recorder.stat, place)
+        quietly(recorder.stat, os.path.dirname(place))
 
 
 def _record_data_set(recorder: Any) -> None:
-    values = re.findall(r"(?<!\S)--" + DATA_OPTIONS + r"(?:=|[ \t]+)(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)", command_text(recorder))
+    values = re.findall(
+        r"(?<!\S)--" + DATA_OPTIONS + r"(?:=|[ \t]+)(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)", command_text(recorder)
+    )
     for value in values:
         value = re.sub(r"\$\{?(\w+)\}?", lambda found: recorder.variables.get(found.group(1), "$"), value.strip("\"'"))
         if value.startswith("/") and "$" not in value:

@@ -23,7 +23,7 @@ PATH_VARIABLES = (
 )  # fmt: skip
 CONTAINED = "MultiQpSrcPort.cfg"
 # The Python program that a command starts, and the lines of it that checks read: nothing else of it is recorded.
-PROGRAM_NAME = r"(?:^|[\s/])(?:python[\d.]*|torchrun|msrun|deepspeed|accelerate|torch\.distributed\.\w+)\b[^;&|\n]*?[\s\"']([\w./+-]+\.py)\b"
+LAUNCHERS = r"(?:.*/)?(?:python[0-9.]*|torchrun|msrun|deepspeed|accelerate)"
 SET_OPTION = r"[\"'](ACL_[A-Z_]+)[\"']\s*:\s*[\"']?([^\"',}\s]+)"  # an entry of the mapping given to set_option
 OPTION_DIRECTORIES = ("ACL_DEBUG_DIR", "ACL_OP_COMPILER_CACHE_DIR")
 PROGRAM_LINES = r"ACL_|set_option|init_process_group|transfer_to_npu|mindspeed|set_dump"
@@ -71,12 +71,25 @@ def command_text(recorder: Any) -> str:
     return re.sub(r"\\\r?\n", " ", text)
 
 
+def program_name(text: str) -> str:
+    """Return the first Python file that follows a launcher in one of the lines; empty without one."""
+    for line in text.splitlines():
+        words = line.split()
+        if not any(re.match(LAUNCHERS + "$", word) for word in words):
+            continue
+        for word in words:
+            plain = word.strip("\"'")
+            if plain.endswith(".py") and not plain.startswith("-") and "$" not in plain:
+                return plain
+    return ""
+
+
 def _record_program(recorder: Any) -> None:
     """Record of the job's Python program the lines that checks read."""
     lines = [line for line in command_text(recorder).splitlines() if not line.lstrip().startswith("#")]
-    found = re.search(PROGRAM_NAME, "\n".join(lines))
-    if found is not None:
-        path = os.path.normpath(os.path.join(job_folder(recorder), found.group(1)))
+    name = program_name("\n".join(lines))
+    if name:
+        path = os.path.normpath(os.path.join(job_folder(recorder), name))
         recorder.programs.add(path)
         for name, value in re.findall(SET_OPTION, recorder.read_bytes(path).decode("utf-8", "replace")):
             if name in OPTION_DIRECTORIES:

@@ -6,7 +6,7 @@ import posixpath
 import re
 from typing import Iterable, NamedTuple
 
-from envtune.collector.sources.build import GCC_VERSIONS, PREREQUISITES, SOURCE_FOLDERS
+from envtune.collector.sources.build import GCC_VERSIONS, LOCAL, PREREQUISITES, SOURCE_FOLDERS
 from envtune.context import Context
 from envtune.context.older import unless_older
 from envtune.context.registry import probe
@@ -67,6 +67,7 @@ def gcc_prefix(context: Context) -> Iterable[Reading]:
 
     A distribution never installs a gcc below /usr/local. Source: porting guide 003:2850.
     """
+    _is_there(context, LOCAL)  # which raises where it may not be looked into
     built = [one for one in compilers(context) if one.prefix != "/usr"]
     if not built:
         raise NotApplicable(Message("no gcc was built in addition to the system's"), ", ".join(GCC_VERSIONS))

@@ -193,9 +193,9 @@ def firmware_match(context: Context) -> Iterable[Reading]:
     """Read whether driver and firmware are compatible.
 
     Rule: one delivery (equal package_version) or either side accepting the other is a match; both refusing is none; a
-    file that is missing or silent leaves it unknown, unless npu-smi says it (Compatibility). Sources: porting guide 003:3024-3036 for the demand; key names and
-    ranges as in public version.info samples; the DCMI source of the driver, which asks the driver's list first and
-    then the firmware's.
+    file that is missing or silent leaves it unknown, unless npu-smi says it (Compatibility). Sources: porting guide
+    003:3024-3036 for the demand; key names and ranges as in public version.info samples; the DCMI source of the driver,
+    which asks the driver's list first and then the firmware's.
     """
     said = compatibility(context)
     spoken = () if said is None else (said,)

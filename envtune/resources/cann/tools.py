@@ -9,6 +9,7 @@ from envtune.context import Context
 from envtune.context.older import unless_older
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, Missing, Undetermined, host_error_text
+from envtune.host import exists
 from envtune.messages import N_, Literal, Message
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.installs import active_install
@@ -32,9 +33,12 @@ def _tool(context: Context, name: str) -> Reading:
     if name not in _KNOWN:
         reason = Message("{name} is none of {known}", name=name, known=", ".join(_KNOWN))
         raise Undetermined(reason, name)
+    host = context.host
     try:
         patterns = FIXED_TOOLS.get(name) or active_install(context).places(*TOOL_PLACES[name])
-        found = next((path for pattern in patterns for path in context.host.glob(pattern)), None)
+        found = next((path for pattern in patterns for path in host.glob(pattern)), None)
+        if found is None and name in FIXED_TOOLS:
+            any(exists(host, pattern) for pattern in patterns)  # which raises where it may not be looked into
     except Missing:
         return Reading(name, "missing", Evidence("/usr/local/Ascend"), Message("no CANN is installed"))
     except Denied as error:

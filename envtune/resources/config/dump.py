@@ -49,7 +49,7 @@ def _judged(context: Context, path: str) -> Optional[Reading]:
     try:
         text = context.host.read(path)
     except Missing:
-        return None  # of a variable, ENV105 says it
+        return None  # a check of its own says it of a variable
     except HostError as error:
         return Reading(path, None, Evidence(error.path, str(error)), reason=host_error_text(error))
     try:

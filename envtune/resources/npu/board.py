@@ -25,7 +25,7 @@ def _read(context: Context) -> Optional[Reading]:
     try:
         result = context.host.run(BOARD, 10.0)
     except HostError:
-        return None  # no npu-smi, an older recording, or a driver that does not answer, which CANN105 says
+        return None  # no npu-smi, an older recording, or a driver that does not answer
     found = _FIELD.search(result.stdout)
     value = None if found is None else _VALUES.get(found[1].lower())
     if found is None or value is None:

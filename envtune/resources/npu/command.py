@@ -6,10 +6,11 @@ import posixpath
 import re
 from typing import Mapping, NamedTuple, Optional
 
-from envtune.collector.sources.job import PROGRAM_NAME
+from envtune.collector.sources.job import program_name
 from envtune.context import Context
-from envtune.errors import HostError, NotRecorded, Undetermined
+from envtune.errors import HostError
 
+_ASSIGNED = re.compile(r"(?m)^[ \t]*(?:export[ \t]+)?(\w+)=[\"']?([^\s\"';&|$`]+)[\"']?[ \t]*$")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -64,10 +65,12 @@ def option_value(context: Context, pattern: str) -> Optional[tuple[str, str]]:
 
 
 def _filled_in(value: str, context: Context) -> Optional[str]:
+    command = job_command(context)
+    assigned = dict(_ASSIGNED.findall(command.text)) if command is not None else {}  # not all of it is exported
     try:
-        variables: Mapping[str, str] = context.target.variables()
-        value = _VARIABLE.sub(lambda found: variables[found[1] or found[2]], value)
-    except (KeyError, Undetermined):
+        known: Mapping[str, str] = {**assigned, **(context.target.environment.variables or {})}
+        value = _VARIABLE.sub(lambda found: known[found[1] or found[2]], value)
+    except KeyError:
         return None
     return None if "$" in value or "`" in value else value
 
@@ -89,11 +92,11 @@ def job_program(context: Context) -> Optional[Program]:
 
 def _read_program(context: Context) -> Optional[Program]:
     command = job_command(context)
-    found = None if command is None else re.search(PROGRAM_NAME, command.text)
-    if found is None:
+    name = "" if command is None else program_name(command.text)
+    if not name:
         return None
     try:
-        path = posixpath.normpath(posixpath.join(job_folder(context), found[1]))
+        path = posixpath.normpath(posixpath.join(job_folder(context), name))
         return Program(path, context.host.read(path))
-    except (HostError, NotRecorded):
+    except HostError:
         return None

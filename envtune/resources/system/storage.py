@@ -100,7 +100,7 @@ def _dump_path(host: Host, configuration: str) -> str:
     try:
         place = json.loads(host.read(configuration))["dump"]["dump_path"] if configuration.startswith("/") else ""
     except (HostError, ValueError, KeyError, TypeError):
-        return ""  # CFG001 and ENV105 say what is wrong with it
+        return ""  # checks of their own say what is wrong with it
     return place if isinstance(place, str) and place.startswith("/") else ""
 
 

@@ -16,7 +16,7 @@ from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 NAME = "TUNE_BANK_PATH"
 
 
-@probe("cann.tuning_bank")
+@probe("config.tuning_bank")
 @unless_older
 def tuning_bank(context: Context) -> Iterable[Reading]:
     """Read whether the directory of TUNE_BANK_PATH is `usable`: it exists, and this user may write in it.
