@@ -10,7 +10,7 @@ from typing import Any, Iterable, Mapping, Optional
 from envtune.context import Context
 from envtune.context.older import unless_older
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.messages import Message, Text, clauses
 from envtune.model import Evidence, Reading
 from envtune.resources.npu.command import job_folder, job_program
@@ -50,6 +50,8 @@ def _judged(context: Context, path: str) -> Optional[Reading]:
         text = context.host.read(path)
     except Missing:
         return None  # a check of its own says it of a variable
+    except NotRecorded:
+        raise
     except HostError as error:
         return Reading(path, None, Evidence(error.path, str(error)), reason=host_error_text(error))
     try:

@@ -9,7 +9,7 @@ from envtune.collector.sources.config import DATA_OPTIONS, LEFTOVERS
 from envtune.context import Context
 from envtune.context.older import unless_older
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
 from envtune.messages import Literal, Message
 from envtune.model import Evidence, Reading
 from envtune.resources.npu.command import job_command, job_folder, option_value
@@ -96,6 +96,8 @@ def data_storage(context: Context) -> Iterable[Reading]:
     source = f"/sys/block/{disk}/queue/rotational"
     try:
         text = context.host.read(source).strip()
+    except NotRecorded:
+        raise
     except HostError as error:
         return [Reading(data.path, None, Evidence(source, str(error)), reason=host_error_text(error))]
     return [Reading(data.path, "rotating" if text == "1" else "local", Evidence(source, text), Literal(disk), expected)]
