@@ -109,7 +109,7 @@ def _tree(context: Context, folder: str) -> Reading:
     except HostError as error:
         return Reading(folder, None, Evidence(error.path, str(error)), expected=expected, reason=Literal(str(error)))
     if lacking:
-        shown = Message("{names} missing", names=", ".join(lacking))
+        shown = Message("missing: {names}", names=", ".join(lacking))
         return Reading(folder, "missing", Evidence(folder, ", ".join(lacking)), shown, expected)
     if doubled:
         names = ", ".join(posixpath.basename(path) for path in doubled)

@@ -12,7 +12,7 @@ from envtune.context import Context
 from envtune.context.older import unless_older
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
-from envtune.messages import Message, Text
+from envtune.messages import Literal, Message, Text
 from envtune.model import Command, Evidence, Reading
 from envtune.resources.npu.command import job_folder, job_program
 
@@ -51,7 +51,7 @@ def _option(context: Context, source: str, name: str, value: str) -> Optional[Re
     if allowed is None:
         return None
     expected = Message("one of {allowed}", allowed=", ".join(allowed))
-    return Reading(name, value in allowed, evidence, Message("{value}", value=value), expected)
+    return Reading(name, value in allowed, evidence, Literal(value), expected)
 
 
 def _directory(context: Context, evidence: Evidence, name: str, value: str) -> Reading:

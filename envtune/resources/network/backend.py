@@ -9,7 +9,7 @@ from envtune.context import Context
 from envtune.context.older import unless_older
 from envtune.context.registry import probe
 from envtune.errors import NotApplicable
-from envtune.messages import Message
+from envtune.messages import Literal, Message
 from envtune.model import Evidence, Reading
 from envtune.resources.npu.command import job_command, job_program, option_value
 
@@ -32,16 +32,16 @@ def backend(context: Context) -> Iterable[Reading]:
         raise NotApplicable(Message("neither the command nor the program names a backend"), "--dist-backend")
     value, source = found
     name = value.lower().rpartition("npu:")[2].split(",")[0] if "npu:" in value.lower() else value.lower()
-    evidence, expected = Evidence(source, value), Message("hccl")
+    evidence, expected = Evidence(source, value), Literal("hccl")
     if name == "nccl":
         program = job_program(context)
         if program is None:
             reason = Message("nccl is right only in a program that imports transfer_to_npu, and it was not read")
-            return [Reading("backend", None, evidence, Message("nccl"), expected, reason=reason)]
+            return [Reading("backend", None, evidence, Literal("nccl"), expected, reason=reason)]
         if REPLACES_NCCL.search(program.text):
             shown = Message("nccl, which {path} replaces with hccl", path=program.path)
             return [Reading("backend", "hccl", evidence, shown, expected)]
-    return [Reading("backend", name, evidence, Message("{value}", value=value), expected)]
+    return [Reading("backend", name, evidence, Literal(value), expected)]
 
 
 def _named(context: Context) -> Optional[tuple[str, str]]:
