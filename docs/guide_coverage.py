@@ -1,6 +1,6 @@
 """The page of what the porting guide asks for: which check, known error or command answers it, or why none does.
 
-The ids are those of docs/coverage.csv: of the guide's facts about a host (SYS-01), its FAQ (F01) and symptoms (X01), the
+The ids are those of docs/coverage.csv: of the guide's facts about a host (SYS-01), its FAQ (F01), symptoms (X01), the
 tools it names (`tool: npu-smi`), and its rules on logs, profiles and debugging (TL, TP, TS).
 """
 
@@ -17,7 +17,7 @@ TITLE = Bilingual("The porting guide, requirement by requirement", "移植指南
 DATA = Path(__file__).resolve().parent / "coverage.csv"
 COMMAND = "command:"
 _ABOUT = Bilingual(
-    "What the guide says about a host, its known errors, the tools it names and its rules on logs and profiles, and what "
+    "What the guide says about a host, its known errors, its tools and its rules on logs and profiles, and what "
     "of envtune answers each. `docs/coverage.csv` is the table behind it.",
     "指南中关于主机的要求、已知错误、所用工具以及日志和性能数据的规则，及 envtune 中与之对应的内容。数据来自 "
     "`docs/coverage.csv`。",
