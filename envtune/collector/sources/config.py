@@ -12,6 +12,8 @@ CONFIG = Table(files=("/sys/block/sd*/queue/rotational", "/sys/block/nvme*/queue
 # Below the job's directory. Source: porting guide 003:2787-2792; DUMP_GE_GRAPH in the reference of CANN (ge_proto_*).
 LEFTOVERS = ("kernel_meta/*.cce", "kernel_meta*/kernel_meta*/*.cce", "ge_proto_*.txt", "ge_onnx_*.pbtxt")
 DUMP_CONFIGURATIONS = ("acl.json", "dump.json")
+# What follows the program: `main.py /data/imagenet`.
+POSITIONAL_DATA = r"\.py[\"']?[ \t]+(/[^\s\\;|&\"'.]+)(?=[\s\\;|&\"']|$)"
 DATA_OPTIONS = r"(?:train[-_])?data(?:set)?(?:[-_](?:path|dir|root))?"  # porting guide 003:582: --data
 
 
@@ -47,10 +49,10 @@ def _record_dump(recorder: Any, path: str, folder: str) -> None:
 
 
 def _record_data_set(recorder: Any) -> None:
-    values = re.findall(
-        r"(?<!\S)--" + DATA_OPTIONS + r"(?:=|[ \t]+)(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)", command_text(recorder)
-    )
-    for value in values:
+    """Record whether what the command names as its data is there, as a path or as the beginning of file names."""
+    text = command_text(recorder)
+    option = r"(?<!\S)--" + DATA_OPTIONS + r"(?:=|[ \t]+)(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)"
+    for value in re.findall(option, text) + re.findall(POSITIONAL_DATA, text):
         value = re.sub(r"\$\{?(\w+)\}?", lambda found: recorder.variables.get(found.group(1), "$"), value.strip("\"'"))
         if value.startswith("/") and "$" not in value:
             path = os.path.normpath(value)

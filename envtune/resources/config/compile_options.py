@@ -27,6 +27,10 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+IMPLEMENTED = "ACL_OPTYPELIST_FOR_IMPLMODE"  # 003:2764-2801: one of these; later releases take others
+OPERATORS = ("Pooling", "SoftmaxV2", "LRN", "ROIAlign")
+
+
 @probe("config.compile_options")
 @unless_older
 def compile_options(context: Context) -> Iterable[Reading]:
@@ -47,7 +51,7 @@ def _option(context: Context, source: str, name: str, value: str) -> Optional[Re
     evidence = Evidence(source, f"{name}: {value}")
     if name in OPTION_DIRECTORIES:
         return _directory(context, evidence, name, value)
-    allowed = VALUES.get(name)
+    allowed = OPERATORS if name == IMPLEMENTED and not _is_newer(context) else VALUES.get(name)
     if allowed is None:
         return None
     expected = Message("one of {allowed}", allowed=", ".join(allowed))
@@ -76,12 +80,16 @@ def _pair(context: Context, source: str, options: Mapping[str, str]) -> Optional
     given = {name: _is_given(context, options, name) for name in (MODE, DIRECTORY)}
     if not any(name in options for name in given) or None in given.values():
         return None
-    has_default = not (context.facts.value("torch") or "").startswith("1.")
-    right = given[MODE] == given[DIRECTORY] or (bool(given[MODE]) and has_default)
+    right = given[MODE] == given[DIRECTORY] or (bool(given[MODE]) and _is_newer(context))
     lacking: Text = Message("both are set")
     if given[MODE] != given[DIRECTORY]:
         lacking = Message("{name} is not set", name=DIRECTORY if given[MODE] else MODE)
     return Reading(f"{MODE} / {DIRECTORY}", right, Evidence(source), lacking, Message("both, or neither"))
+
+
+def _is_newer(context: Context) -> bool:
+    """Return whether torch is of a later release than those that the guide describes."""
+    return not (context.facts.value("torch") or "").startswith("1.")
 
 
 def _is_given(context: Context, options: Mapping[str, str], name: str) -> Optional[bool]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import Iterable, NamedTuple, Optional
 
-from envtune.collector.sources.config import DATA_OPTIONS, LEFTOVERS
+from envtune.collector.sources.config import DATA_OPTIONS, LEFTOVERS, POSITIONAL_DATA
 from envtune.context import Context
 from envtune.context.older import unless_older
 from envtune.context.registry import probe
@@ -28,8 +29,8 @@ def leftovers(context: Context) -> Iterable[Reading]:
     """
     folder = job_folder(context)
     found = [path for pattern in LEFTOVERS for path in context.host.glob(posixpath.join(folder, pattern))]
-    names = ", ".join(posixpath.relpath(path, folder) for path in found[:3])
-    shown = Message("{count} files: {names}", count=len(found), names=names) if found else Message("none")
+    names = ", ".join(posixpath.relpath(path, folder) for path in found[:3]) + (", ..." if len(found) > 3 else "")
+    shown = Literal(names) if found else Message("none")
     return [Reading(folder, len(found), Evidence(folder, names), shown, Message("none"))]
 
 
@@ -42,9 +43,13 @@ class Data(NamedTuple):
 
 def data_set(context: Context) -> Data:
     """Return the data set of the named job; NotApplicable where the command names none by an absolute path."""
-    if job_command(context) is None:
+    command = job_command(context)
+    if command is None:
         raise NotApplicable(Message("no job given (--script or --pid)"), "--script, --pid")
     found = option_value(context, DATA_OPTIONS)
+    if found is None:
+        placed = re.search(POSITIONAL_DATA, command.text)
+        found = None if placed is None else (placed[1], command.source)
     if found is None or not found[0].startswith("/"):
         raise NotApplicable(Message("the command names no data set by an absolute path"), "--data, --data_path")
     if runs_elsewhere(context):

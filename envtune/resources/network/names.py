@@ -25,7 +25,7 @@ from envtune.resources.network.answers import (
     may_connect,
     probe_command,
 )
-from envtune.resources.npu.command import option_value
+from envtune.resources.npu.command import master_option
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 
 # Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
@@ -131,7 +131,7 @@ def master_address(context: Context) -> Optional[MasterAddress]:
 def _read_master(context: Context) -> Optional[MasterAddress]:
     text, source = context.target.variables().get("MASTER_ADDR"), variables_source(context)
     if text is None:
-        option = option_value(context, "master[-_]addr|addr")  # torchrun; the guide's scripts (003:594)
+        option = master_option(context)[0]
         if option is None:
             return None
         text, source = option

@@ -19,7 +19,7 @@ from envtune.model import Command, Evidence, Listener, Reading, Source
 from envtune.ranges import checked_int, decimal
 from envtune.records import NamedTuple
 from envtune.resources.network.names import job_nodes, master_address, variables_source
-from envtune.resources.npu.command import option_value
+from envtune.resources.npu.command import master_option
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 
 BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
@@ -279,7 +279,7 @@ def master_port(context: Context) -> Iterable[Reading]:
     variables = context.target.variables()
     text, source = variables.get("MASTER_PORT"), variables_source(context)
     if text is None:
-        option = option_value(context, "master[-_]port")
+        option = master_option(context)[1]
         if option is None:
             raise NotApplicable(Message("MASTER_PORT is not set for this job"), source)
         text, source = option

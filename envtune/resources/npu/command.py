@@ -64,6 +64,21 @@ def option_value(context: Context, pattern: str) -> Optional[tuple[str, str]]:
     return None if value is None or value.startswith("-") else (value, command.source)
 
 
+def master_option(context: Context) -> tuple[Optional[tuple[str, str]], Optional[tuple[str, str]]]:
+    """Return address and port of the master as the launch command gives them, each with the file, None without.
+
+    Source: options of torchrun (--master_addr, --master_port, --rdzv_endpoint HOST:PORT); 003:594 (--addr).
+    """
+    address, port = option_value(context, "master[-_]addr|addr"), option_value(context, "master[-_]port")
+    endpoint = option_value(context, "rdzv[-_]endpoint")
+    if endpoint is not None:
+        host, _, number = endpoint[0].rpartition(":")
+        if host and number.isdecimal():
+            address = address or (host.strip("[]"), endpoint[1])
+            port = port or (number, endpoint[1])
+    return address, port
+
+
 def _filled_in(value: str, context: Context) -> Optional[str]:
     command = job_command(context)
     assigned = dict(_ASSIGNED.findall(command.text)) if command is not None else {}  # not all of it is exported
