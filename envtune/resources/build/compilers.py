@@ -75,13 +75,13 @@ def gcc_prefix(context: Context) -> Iterable[Reading]:
         version = ".".join(map(str, one.version))
         value = "shared" if one.prefix == "/usr/local" else "own"
         shown = Message("gcc {version} in {prefix}", version=version, prefix=one.prefix)
-        yield Reading(one.prefix, value, Evidence(one.folder), shown, Message("a directory of its own"))
+        yield Reading(one.prefix, value, Evidence(one.folder), shown, Message("a separate directory"))
 
 
 @probe("build.gcc_prerequisites")
 @unless_older
 def prerequisites(context: Context) -> Iterable[Reading]:
-    """Read what is wrong with the libraries that a gcc 7.3.0 source tree needs: `complete`, `missing` or `doubled`.
+    """Read what is wrong with the libraries that a gcc 7.3.0 source tree needs: `complete`, `missing` or `duplicate`.
 
     Looked at are gcc-7.3.0 in the working directory, in the home and in /usr/local/src. Source: 003:2814-2842.
     """
@@ -105,15 +105,15 @@ def _tree(context: Context, folder: str) -> Reading:
     expected = Message("the four archives, each once")
     try:
         lacking = [name for library, name in PREREQUISITES.items() if not _has(context, folder, library, name)]
-        doubled = [path for path in host.glob(f"{folder}/*.[0-9]") if ".tar." in path]
+        duplicates = [path for path in host.glob(f"{folder}/*.[0-9]") if ".tar." in path]
     except HostError as error:
         return Reading(folder, None, Evidence(error.path, str(error)), expected=expected, reason=Literal(str(error)))
     if lacking:
         shown = Message("missing: {names}", names=", ".join(lacking))
         return Reading(folder, "missing", Evidence(folder, ", ".join(lacking)), shown, expected)
-    if doubled:
-        names = ", ".join(posixpath.basename(path) for path in doubled)
-        return Reading(folder, "doubled", Evidence(folder, names), Message("downloaded twice: {names}", names=names))
+    if duplicates:
+        names = ", ".join(posixpath.basename(path) for path in duplicates)
+        return Reading(folder, "duplicate", Evidence(folder, names), Message("downloaded twice: {names}", names=names))
     return Reading(folder, "complete", Evidence(folder), Message("complete"), expected)
 
 

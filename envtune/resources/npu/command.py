@@ -79,6 +79,13 @@ def master_option(context: Context) -> tuple[Optional[tuple[str, str]], Optional
     return address, port
 
 
+def master_port_text(context: Context) -> Optional[str]:
+    """Return MASTER_PORT of the job: its variable, else as the launch command gives it; None without either."""
+    text = context.target.variables().get("MASTER_PORT")
+    option = master_option(context)[1] if text is None else None
+    return text if option is None else option[0]
+
+
 def _filled_in(value: str, context: Context) -> Optional[str]:
     command = job_command(context)
     assigned = dict(_ASSIGNED.findall(command.text)) if command is not None else {}  # not all of it is exported
