@@ -26,6 +26,9 @@ FAMILIES: Mapping[str, Family] = {
         Family("ENV", "environment", Message("Environment variables")),
         Family("NET", "network", Message("Network, ports and firewall")),
         Family("PROC", "processes", Message("Processes and NPU memory")),
+        Family("BLD", "build", Message("Compilers and hdf5")),
+        Family("LOG", "logs", Message("Host logs")),
+        Family("CFG", "config", Message("Files of the job")),
     )
 }
 

@@ -5,6 +5,7 @@ import re
 
 from .python.distributions import module_head
 from .sources.images import DPKG_STATUS, PILLOW_BUILD_DEBIAN, RECORDED_PILLOW_FILES
+from .sources.job import PROGRAM_LINES
 
 # What differs from CPU to CPU by nature, in /proc/cpuinfo.
 CPU_DIFFERENCES = rb"(cpu MHz|bogomips|BogoMIPS|apicid|initial apicid|core id|physical id|siblings|cpu cores)\s*:"
@@ -16,6 +17,12 @@ def excerpt(path: str, data: bytes) -> bytes:
         lines = data.splitlines()
         return b"".join(line + b"\n" for line in lines[:1] + [line for line in lines[1:] if b"netfilter" in line])
     return cpuinfo_excerpt(data) if path == "/proc/cpuinfo" else python_excerpt(path, data)
+
+
+def program_excerpt(data: bytes) -> bytes:
+    """Return of a training program the lines that checks read."""
+    kept = PROGRAM_LINES.encode("ascii")
+    return b"".join(line + b"\n" for line in data.splitlines() if re.search(kept, line))
 
 
 def cpuinfo_excerpt(data: bytes) -> bytes:

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from .excerpts import excerpt
+from .excerpts import excerpt, program_excerpt
 from .files import FILE_LIMIT, Stat, clean_name, error_name
 from .glob import glob_paths
 from .owners import job_users, writers_of
@@ -38,6 +38,7 @@ class Recorder:
         self.files: Dict[str, Any] = {}
         self.commands: Dict[Tuple[str, ...], Dict[str, Any]] = {}
         self.covered: List[str] = []
+        self.programs: Set[str] = set()  # of which only the lines are kept that checks read
         self.followed: List[str] = []  # launch scripts, once for each time they were met
         self.assigned = 0  # characters of the values that launch scripts assign
         self._room = ROOM
@@ -109,7 +110,8 @@ class Recorder:
         limit = FILE_LIMIT if real == DPKG_STATUS else RECORD_LIMIT
         self.machine.users = self.users | self._way
         data = self._attempt(real, lambda: self.machine.read_bytes(real, limit), status)
-        kept = redact_file(real, excerpt(real, bytes(data)), self.target.get("pid"), self._is_env_file(path))
+        long = program_excerpt(bytes(data)) if real in self.programs else excerpt(real, bytes(data))
+        kept = redact_file(real, long, self.target.get("pid"), self._is_env_file(path))
         if kept is None:
             self._attempt(real, lambda: _refuse(path), status)
         self._gather(status.uid, *self._way)

@@ -10,9 +10,12 @@ from .machine import Machine
 from .owners import open_folder
 from .recorder import Recorder
 from .redact import redact_argv, redact_value
+from .sources.build import BUILD, record_build
 from .sources.cann import CANN, record_cann
+from .sources.config import CONFIG, record_config
 from .sources.cpu import CPU, record_cpu
 from .sources.job import JOB, record_job
+from .sources.logs import LOGS, record_logs
 from .sources.network import NETWORK, record_network
 from .sources.npu import NPU, record_npu
 from .sources.python import record_python
@@ -41,9 +44,11 @@ def take(
     record_job(recorder)
     if more is not None:
         more(recorder)
-    for table in (SYSTEM, CPU, NETWORK, NPU, CANN, JOB):
+    for table in (SYSTEM, CPU, NETWORK, NPU, CANN, JOB, BUILD, LOGS, CONFIG):
         record_table(recorder, table)
     for record in (record_cpu, record_system, record_npu, record_cann, record_network, record_python):
+        quietly(record, recorder)
+    for record in (record_build, record_logs, record_config):
         quietly(record, recorder)
     snapshot: Dict[str, Any] = {
         "schema": SCHEMA,

@@ -179,12 +179,12 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
         "ENV106",
     ),
     (B, "the variable of another library", {"environ": {"NCCL_BUFFSIZE": "8", "NCCL_SOCKET_IFNAME": "eth9"}}, ""),
-    (B, "tuning results nowhere", {"environ": {"TUNE_BANK_PATH": "/data/bank"}}, "ENV105"),
+    (B, "tuning results nowhere", {"environ": {"TUNE_BANK_PATH": "/data/bank"}}, "CANN013 ENV105"),
     (
         B,
         "tuning results in a directory",
         {"environ": {"TUNE_BANK_PATH": "/data/bank"}, "files": {"/data/bank": {"dir": []}}},
-        "ENV105",
+        "CANN013 ENV105",
     ),
     (B, "a cache of operators nowhere", {"environ": {"ACL_OP_COMPILER_CACHE_DIR": "/data/cache"}}, "ENV105"),
     (B, "an acl.json nowhere", {"environ": {"TORCH_ACL_INIT_CONFIG_PATH": "/data/acl.json"}}, "ENV105"),
@@ -377,6 +377,76 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
         "a profiler runs",
         {"processes": [{"pid": 77, "ppid": 1, "user": "root", "name": "msprof", "argv": ["msprof", "--output=/tmp"]}]},
         "PROC003",
+    ),
+    # --- the guide's compilers, logs, files of the job, inference cards
+    (B, "an old gcc", {"files": {"/usr/lib/gcc/aarch64-linux-gnu/4.8.5/cc1": {"size": 9000}}}, "BLD001"),
+    (
+        B,
+        "a gcc built over the system's",
+        {"files": {"/usr/local/libexec/gcc/aarch64-unknown-linux-gnu/9.3.0/cc1": {"size": 9000}}},
+        "BLD001 BLD002",
+    ),
+    (B, "a gcc source tree without its libraries", {"files": {"/root/gcc-7.3.0/configure": {"size": 9}}}, "BLD003"),
+    (
+        B,
+        "a card for inference",
+        {
+            "files": {
+                "/sys/bus/pci/devices/0000:d1:00.0/vendor": "0x19e5\n",
+                "/sys/bus/pci/devices/0000:d1:00.0/device": "0xd500\n",
+                "/sys/bus/pci/devices/0000:d1:00.0/class": "0x120000\n",
+            }
+        },
+        "CANN007 CANN015",
+    ),
+    (B, "logs of another user", {"files": {"/root/ascend/log": {"dir": [], "mode": "0700", "uid": 1}}}, "LOG001"),
+    (
+        B,
+        "logs larger than the disk",
+        {"disks": [{"path": "/", "total": 10**12, "free": 10**9}]},
+        "LOG003 SYS009 SYS011",
+    ),
+    (B, "a dump configuration that is no JSON", {"files": {"/home/train/acl.json": "{\n"}}, "CFG001"),
+    (B, "a graph that was dumped", {"files": {"/home/train/ge_proto_1.txt": "node\n"}}, "CFG002"),
+    (
+        B,
+        "the npu-smi that finds driver and firmware incompatible",
+        {"commands": {"npu-smi info -t board -i 0": "Compatibility   : NOK\n"}},
+        "CANN006",
+    ),
+    (
+        B,
+        "a launch script with gloo and a data set that is not there",
+        {
+            "target": {"script": "/home/train/train.sh"},
+            "files": {"/home/train/train.sh": "python3 t.py --dist-backend gloo --data_path /data/x\n"},
+        },
+        "CFG003 NET002",
+    ),
+    (
+        B,
+        "a data set on a share",
+        {
+            "target": {"script": "/home/train/train.sh"},
+            "files": {
+                "/home/train/train.sh": "python3 t.py --data_path /data/x\n",
+                "/data/x": {"dir": ["train"]},
+                "/proc/self/mountinfo": "25 1 8:2 / / rw - ext4 /dev/sda2 rw\n40 25 0:5 / /data rw - nfs nas:/d rw\n",
+            },
+        },
+        "CFG003 SYS102",
+    ),
+    (
+        B,
+        "a program with a debug level",
+        {
+            "target": {"script": "/home/train/train.sh"},
+            "files": {
+                "/home/train/train.sh": "python3 t.py\n",
+                "/home/train/t.py": "torch.npu.set_option({'ACL_OP_DEBUG_LEVEL': 1})\n",
+            },
+        },
+        "ENV017",
     ),
 ]
 

@@ -229,7 +229,7 @@ def test_a_fact_that_is_unknown_is_no_difference(host: str) -> None:
         (("--ignore", "NET"), {"CPU"}),
         (("--profile", "small"), {"SYS"}),
         (("--select", "PY"), {"PY"}),
-        (("--tag", "fleet", "--ignore", "CANN,ENV,NET,IMG,PY,PROC"), {"SYS", "CPU"}),
+        (("--tag", "fleet", "--ignore", "BLD,CANN,ENV,LOG,NET,IMG,PY,PROC"), {"SYS", "CPU"}),
     ],
 )
 def test_which_checks_run(words: tuple[str, ...], families: set[str], host: str) -> None:

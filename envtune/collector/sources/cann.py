@@ -54,6 +54,30 @@ INSTALL_STATS = (
     "fwkacllib/lib64",
     "share/info",
 ) + tuple(place + "/" + name for name in TE_PACKAGES for place in TE_TREE_PLACES)
+# Where set_env.sh and the guide look for a tool, below an install; and those of other packages. A tool is there once.
+TOOL_PLACES = {
+    "aoe": ("bin/aoe", "tools/aoe/bin/aoe", "*-linux*/bin/aoe", "fwkacllib/bin/aoe"),
+    "atc": ("bin/atc", "compiler/bin/atc", "*-linux*/bin/atc", "atc/bin/atc", "fwkacllib/bin/atc"),
+    "msprof": ("bin/msprof", "tools/profiler/bin/msprof", "toolkit/tools/profiler/bin/msprof"),
+    "msaccucmp": (
+        "tools/operator_cmp/compare/msaccucmp.py*",
+        "toolkit/tools/operator_cmp/compare/msaccucmp.py*",
+        "*-linux*/toolkit/tools/operator_cmp/compare/msaccucmp.py*",
+    ),
+    "ms_fmk_transplt": (
+        "tools/ms_fmk_transplt",
+        "toolkit/tools/ms_fmk_transplt",
+        "*-linux*/toolkit/tools/ms_fmk_transplt",
+    ),
+}
+FIXED_TOOLS = {
+    "npu-smi": ("/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi", "/usr/bin/npu-smi", "/usr/sbin/npu-smi"),
+    "hccn_tool": (CANN_BASE + "/driver/tools/hccn_tool", "/usr/bin/hccn_tool", "/usr/local/bin/hccn_tool"),
+    "h5copy": ("/usr/local/hdf5/bin/h5copy", "/usr/bin/h5copy", "/usr/local/bin/h5copy"),
+}
+# The operators of the release with faster TransData (porting guide 001:75), before CANN 5.0.4.
+OPERATOR_PLACES = ("opp/op_impl/built-in/ai_core/tbe/impl", "ops/op_impl/built-in/ai_core/tbe/impl")
+OPERATOR_FILES = ("five_2_four.py", "trans_data_negative_target_tc.py", "trans_data_common_func.py")
 HCCL_LIBRARY = "libhccl.so"
 # Where the trees of each generation keep it. Source: porting guide 003:3002 and facts on fwkacllib/lib64, lib64.
 HCCL_PLACES = ("fwkacllib/lib64", "lib64", "hccl/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64")
@@ -97,6 +121,7 @@ def record_cann(recorder: Any) -> None:
 
 def _record_driver(recorder: Any) -> None:
     """Record driver and firmware where they are by default, and where the installer says they are."""
+    stat_matches(recorder, [path for paths in FIXED_TOOLS.values() for path in paths])
     try:
         noted = key_values(recorder.read(DRIVER_INFO))
     except OSError:
@@ -175,6 +200,10 @@ def _record_install(recorder: Any, root: str) -> None:
     """Record what the checks read below the installs that match `root`."""
     read_matches(recorder, [root + "/" + name for name in INSTALL_FILES])
     stat_matches(recorder, [root + "/" + name for name in INSTALL_STATS])
+    stat_matches(recorder, [root + "/" + place for places in TOOL_PLACES.values() for place in places])
+    for place in OPERATOR_PLACES:
+        stat_matches(recorder, [root + "/" + place])
+        stat_matches(recorder, ["%s/%s/%s%s" % (root, place, d, f) for d in ("", "dynamic/") for f in OPERATOR_FILES])
     for place in HCCL_PLACES:
         _keep_heads(recorder, "%s/%s/%s" % (root, place, HCCL_LIBRARY))
     _record_aicpu(recorder, root)

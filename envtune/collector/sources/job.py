@@ -22,6 +22,11 @@ PATH_VARIABLES = (
     "TUNE_BANK_PATH",
 )  # fmt: skip
 CONTAINED = "MultiQpSrcPort.cfg"
+# The Python program that a command starts, and the lines of it that checks read: nothing else of it is recorded.
+LAUNCHERS = r"(?:.*/)?(?:python[0-9.]*|torchrun|msrun|deepspeed|accelerate)"
+SET_OPTION = r"[\"'](ACL_[A-Z_]+)[\"']\s*:\s*[\"']?([^\"',}\s]+)"  # an entry of the mapping given to set_option
+OPTION_DIRECTORIES = ("ACL_DEBUG_DIR", "ACL_OP_COMPILER_CACHE_DIR")
+PROGRAM_LINES = r"ACL_|set_option|init_process_group|transfer_to_npu|mindspeed|set_dump"
 SCRIPT_DEPTH = 8  # scripts that source scripts
 FOLLOWED_LIMIT = 200  # files that scripts name
 VALUES_LIMIT = 4 * 1024 * 1024  # characters of all values that scripts assign
@@ -38,11 +43,57 @@ def record_job(recorder: Any) -> None:
             quietly(_follow_script, recorder, path, 0)
     if pid is not None:
         _record_process(recorder, pid)
+    quietly(_record_program, recorder)
     whitelist = recorder.variables.get("HCCL_WHITELIST_FILE", "")
     if whitelist.startswith("/"):
         quietly(recorder.read_bytes, whitelist)
     for name in PATH_VARIABLES:
         _record_place(recorder, recorder.variables.get(name, ""))
+
+
+def job_folder(recorder: Any) -> str:
+    """Return where the named job works, else the working directory."""
+    pid, script = recorder.target.get("pid"), recorder.target.get("script")
+    if pid is not None:
+        return str(recorder.readlink("/proc/%d/cwd" % pid))
+    return os.path.dirname(os.path.normpath(os.path.join(recorder.cwd, script))) if script else str(recorder.cwd)
+
+
+def command_text(recorder: Any) -> str:
+    """Return the command line of the named process, or the text of the named script; empty without a named job."""
+    pid, script = recorder.target.get("pid"), recorder.target.get("script")
+    if pid is not None:
+        text = recorder.read_bytes("/proc/%d/cmdline" % pid).decode("utf-8", "replace").replace("\0", " ")
+    elif script:
+        text = recorder.read_bytes(os.path.join(recorder.cwd, script)).decode("utf-8", "replace")
+    else:
+        return ""
+    return re.sub(r"\\\r?\n", " ", text)
+
+
+def program_name(text: str) -> str:
+    """Return the first Python file that follows a launcher in one of the lines; empty without one."""
+    for line in text.splitlines():
+        words = line.split()
+        if not any(re.match(LAUNCHERS + "$", word) for word in words):
+            continue
+        for word in words:
+            plain = word.strip("\"'")
+            if plain.endswith(".py") and not plain.startswith("-") and "$" not in plain:
+                return plain
+    return ""
+
+
+def _record_program(recorder: Any) -> None:
+    """Record of the job's Python program the lines that checks read."""
+    lines = [line for line in command_text(recorder).splitlines() if not line.lstrip().startswith("#")]
+    name = program_name("\n".join(lines))
+    if name:
+        path = os.path.normpath(os.path.join(job_folder(recorder), name))
+        recorder.programs.add(path)
+        for name, value in re.findall(SET_OPTION, recorder.read_bytes(path).decode("utf-8", "replace")):
+            if name in OPTION_DIRECTORIES:
+                quietly(recorder.stat, os.path.normpath(os.path.join(job_folder(recorder), value)))
 
 
 def _record_place(recorder: Any, path: str) -> None:

@@ -24,6 +24,8 @@ def record_npu(recorder: Any) -> None:
     """Record npu-smi, which takes seconds on a full server, and what tells a service from an orphaned process."""
     recorder.glob("/sys/bus/pci/devices/*/physfn")
     record_command(recorder, ("npu-smi", "info"), 20.0)
+    if not recorder.commands.get(("npu-smi", "info"), {}).get("error"):
+        record_command(recorder, ("npu-smi", "info", "-t", "board", "-i", "0"), 10.0)
     if not recorder.machine.runs or not recorder.glob("/dev/davinci[0-9]*"):
         return
     text = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")

@@ -48,6 +48,7 @@ PROGRAMS = ("env", "apt-get", "dnf", "yum", "zypper", "cpupower")  # whose prese
 # Where a job writes much, by the variables CANN reads (porting guide 003:1582, 1660-1664).
 OUTPUT_VARIABLES = (
     "TUNE_BANK_PATH", "ASCEND_PROCESS_LOG_PATH", "ASCEND_WORK_PATH", "ASCEND_CACHE_PATH", "ACL_OP_COMPILER_CACHE_DIR",
+    "DUMP_GRAPH_PATH", "NPU_COLLECT_PATH",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from envtune.messages import Literal, Message, Text, alternatives, enumerated, l
 from envtune.model import Evidence, Fact, Reading
 from envtune.records import NamedTuple
 from envtune.resources.cann.version_files import in_ranges, same_version, selected_fields
+from envtune.resources.npu.board import compatibility
 from envtune.resources.npu.devices import in_container, smi_output
 
 DEFAULT_BASE = "/usr/local/Ascend"
@@ -192,14 +193,18 @@ def firmware_match(context: Context) -> Iterable[Reading]:
     """Driver and firmware: whether they are compatible.
 
     Rule: one delivery (equal package_version) or either side accepting the other is a match; both refusing is none; a
-    file that is missing or silent leaves it unknown. Sources: porting guide 003:3024-3036 for the demand; key names and
-    ranges as in public version.info samples; the DCMI source of the driver, which asks the driver's list first and
-    then the firmware's.
+    file that is missing or silent leaves it unknown, unless npu-smi says it (Compatibility). Sources: porting guide
+    003:3024-3036 for the demand; key names and ranges as in public version.info samples; the DCMI source of the driver,
+    which asks the driver's list first and then the firmware's.
     """
+    said = compatibility(context)
+    spoken = () if said is None else (said,)
     driver = context.cached(read_package, "driver")
     try:
         firmware = context.cached(read_package, "firmware")
     except Missing as error:
+        if spoken:
+            return spoken
         raise Undetermined(
             Message(
                 "{path} does not exist, so the firmware cannot be compared (in a container, check on the host)",
@@ -208,7 +213,8 @@ def firmware_match(context: Context) -> Iterable[Reading]:
             error.path,
             driver.text,
         ) from None
-    return [judge_firmware(driver, firmware)]
+    judged = judge_firmware(driver, firmware)
+    return spoken if judged.value is None and spoken else (judged, *spoken)
 
 
 def judge_firmware(driver: DriverPackage, firmware: DriverPackage) -> Reading:

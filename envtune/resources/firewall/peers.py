@@ -21,6 +21,7 @@ from envtune.records import NamedTuple
 from envtune.resources.network.interfaces import selects
 from envtune.resources.network.names import is_loopback, job_nodes, master_address, single_node
 from envtune.resources.network.ports import HcclPorts, hccl_ports
+from envtune.resources.npu.command import master_port_text
 
 if TYPE_CHECKING:
     from envtune.firewall import Connections
@@ -82,7 +83,7 @@ def _master_port(context: Context) -> Optional[int]:
     """Return the port peers connect to on this host; None on a worker, or when none is set."""
     try:
         variables = context.target.variables()
-        text = variables.get("MASTER_PORT", "").strip()
+        text = (master_port_text(context) or "").strip()
         known = master_address(context)
     except Undetermined:
         return None

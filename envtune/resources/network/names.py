@@ -25,6 +25,7 @@ from envtune.resources.network.answers import (
     may_connect,
     probe_command,
 )
+from envtune.resources.npu.command import master_option
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 
 # Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
@@ -128,11 +129,14 @@ def master_address(context: Context) -> Optional[MasterAddress]:
 
 
 def _read_master(context: Context) -> Optional[MasterAddress]:
-    text = context.target.variables().get("MASTER_ADDR")
+    text, source = context.target.variables().get("MASTER_ADDR"), variables_source(context)
     if text is None:
-        return None
+        option = master_option(context)[0]
+        if option is None:
+            return None
+        text, source = option
     name = text  # as it is: a blank or a carriage return is part of the name for whoever looks it up
-    setting = Evidence(variables_source(context), f"MASTER_ADDR={text}")
+    setting = Evidence(source, f"MASTER_ADDR={text}")
     try:
         intervals.address_family(name.partition("%")[0])
         addresses: tuple[str, ...] = (name.partition("%")[0],)

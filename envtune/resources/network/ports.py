@@ -19,6 +19,7 @@ from envtune.model import Command, Evidence, Listener, Reading, Source
 from envtune.ranges import checked_int, decimal
 from envtune.records import NamedTuple
 from envtune.resources.network.names import job_nodes, master_address, variables_source
+from envtune.resources.npu.command import master_option
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 
 BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
@@ -276,10 +277,13 @@ def owner_text(rows: Iterable[Listener]) -> Text:
 def master_port(context: Context) -> Iterable[Reading]:
     """MASTER_PORT: whether it is free, can be bound by an ordinary user, and is not assigned by the kernel."""
     variables = context.target.variables()
-    text = variables.get("MASTER_PORT")
+    text, source = variables.get("MASTER_PORT"), variables_source(context)
     if text is None:
-        raise NotApplicable(Message("MASTER_PORT is not set for this job"), variables_source(context))
-    setting = Evidence(variables_source(context), f"MASTER_PORT={text}")
+        option = master_option(context)[1]
+        if option is None:
+            raise NotApplicable(Message("MASTER_PORT is not set for this job"), source)
+        text, source = option
+    setting = Evidence(source, f"MASTER_PORT={text}")
     expected = Message("a free port from 1024 to 65535")
     value = text.strip()
     port = decimal(value)

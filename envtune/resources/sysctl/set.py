@@ -19,6 +19,7 @@ from envtune.model import Change, Finding, Reading
 from envtune.resources.cpu.boot import tuned_option, tuned_profiles
 from envtune.resources.files.change import content, file_operation, mounted_read_only, shown
 from envtune.resources.network.ports import hccl, hccl_ports, master_port, port_list
+from envtune.resources.npu.command import master_port_text
 from envtune.resources.sysctl.files import (
     SYSCTL_CONF,
     Setting,
@@ -89,7 +90,10 @@ def _hccl_ports(context: Context) -> Intervals:
 
 
 def _master_port(context: Context) -> Intervals:
-    port = int(context.target.variables()["MASTER_PORT"])
+    text = master_port_text(context)
+    if text is None:
+        raise Skipped(Message("MASTER_PORT is not set for this job"))
+    port = int(text)
     return ((port, port),)
 
 

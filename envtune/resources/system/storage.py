@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 from typing import Iterable, Mapping
 
@@ -16,6 +17,7 @@ from envtune.model import Disk, Evidence, Expectation, Reading
 from envtune.ranges import whole_number
 
 SECTOR = 512  # bytes; the unit of /sys/block/*/size, whatever the disk's own sector is (Documentation/ABI/stable)
+DUMP_CONFIGURATION = "TORCH_ACL_INIT_CONFIG_PATH"
 OLD_LOG_DIRECTORY = "/var/log/npu/slog"  # porting guide 003:2951
 
 
@@ -84,10 +86,22 @@ def output(context: Context) -> Iterable[Reading]:
     Source: porting guide 003:1582, 003:1660-1664.
     """
     host = context.host
-    for name, path in output_directories(context.target.variables()).items():
+    variables = context.target.variables()
+    places = output_directories(variables)
+    dump = _dump_path(host, variables.get(DUMP_CONFIGURATION, ""))
+    for name, path in {**places, **({"dump_path": dump} if dump else {})}.items():
         yield _space(host, name, path)
     if host.glob(OLD_LOG_DIRECTORY):
         yield _space(host, OLD_LOG_DIRECTORY, OLD_LOG_DIRECTORY)
+
+
+def _dump_path(host: Host, configuration: str) -> str:
+    """Return where the job's acl.json has dumps written; empty where it names no absolute path."""
+    try:
+        place = json.loads(host.read(configuration))["dump"]["dump_path"] if configuration.startswith("/") else ""
+    except (HostError, ValueError, KeyError, TypeError):
+        return ""  # checks of their own say what is wrong with it
+    return place if isinstance(place, str) and place.startswith("/") else ""
 
 
 def output_directories(variables: Mapping[str, str]) -> dict[str, str]:

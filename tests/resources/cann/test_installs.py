@@ -182,7 +182,8 @@ def test_paths_belong_to_installs_by_where_they_really_lie() -> None:
 
 @cache
 def checks() -> tuple[Any, ...]:
-    return tuple(c for c in catalog.load().checks if c.family == "CANN" and c.id != "CANN007")
+    every = (c for c in catalog.load().checks if c.family == "CANN" and c.status == "stable")
+    return tuple(c for c in every if c.id != "CANN007")
 
 
 def outcomes(data: dict[str, Any]) -> dict[str, str]:
@@ -205,9 +206,11 @@ def before(name: str) -> dict[str, str]:
 
 
 def test_a_healthy_host_has_nothing_against_it() -> None:
-    assert set(before("cann-mid").values()) == {"pass"}
-    assert set(before("cann-new").values()) == {"pass"}
+    no_bank = {"CANN013": "notapplicable"}  # no job here tunes operators
+    for name in ("cann-mid", "cann-new"):
+        assert {k: v for k, v in before(name).items() if v != "pass"} == no_bank
     assert {k: v for k, v in before("cann-old").items() if v != "pass"} == {
+        **no_bank,
         "CANN101": "unknown",  # no list, no row
         "CANN102": "notapplicable",  # operators were part of the toolkit
     }

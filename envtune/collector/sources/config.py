@@ -1,0 +1,61 @@
+"""What the checks of a job's files read: dump configurations, what debugging left, and where the data set lies."""
+
+import json
+import os
+import re
+from typing import Any, List
+
+from .job import command_text, job_folder
+from .tables import Table, quietly
+
+CONFIG = Table(files=("/sys/block/sd*/queue/rotational", "/sys/block/nvme*/queue/rotational"))
+# Below the job's directory. Source: porting guide 003:2787-2792; DUMP_GE_GRAPH in the reference of CANN (ge_proto_*).
+LEFTOVERS = ("kernel_meta/*.cce", "kernel_meta*/kernel_meta*/*.cce", "ge_proto_*.txt", "ge_onnx_*.pbtxt")
+DUMP_CONFIGURATIONS = ("acl.json", "dump.json")
+# What follows the program: `main.py /data/imagenet`.
+POSITIONAL_DATA = r"\.py[\"']?[ \t]+(/[^\s\\;|&\"'.]+)(?=[\s\\;|&\"']|$)"
+DATA_OPTIONS = r"(?:train[-_])?data(?:set)?(?:[-_](?:path|dir|root))?"  # porting guide 003:582: --data
+
+
+def record_config(recorder: Any) -> None:
+    """Record what lies where the job works, and whether the data set of its command is there."""
+    folder = job_folder(recorder)
+    paths = [recorder.variables.get("TORCH_ACL_INIT_CONFIG_PATH", "")] + list(DUMP_CONFIGURATIONS)
+    paths += _given_to_set_dump(recorder)
+    for path in paths:
+        if path:
+            quietly(_record_dump, recorder, os.path.normpath(os.path.join(folder, path)), folder)
+    for pattern in LEFTOVERS:
+        recorder.glob(os.path.join(folder, pattern))
+    quietly(_record_data_set, recorder)
+
+
+def _given_to_set_dump(recorder: Any) -> List[str]:
+    """Return the configurations that the job's program gives to set_dump, of what is kept of it."""
+    texts = [recorder.files.get(path) for path in recorder.programs]
+    return re.findall(r"set_dump\(\s*[\"']([^\"'\n]+)[\"']", "\n".join(text for text in texts if isinstance(text, str)))
+
+
+def _record_dump(recorder: Any, path: str, folder: str) -> None:
+    """Record a dump configuration, and whether the directory that it names can be made."""
+    try:
+        place = json.loads(recorder.read(path))["dump"]["dump_path"]
+    except (ValueError, KeyError, TypeError, RuntimeError):  # RecursionError is one of the last
+        return
+    if isinstance(place, str):
+        place = os.path.normpath(os.path.join(folder, place))
+        quietly(recorder.stat, place)
+        quietly(recorder.stat, os.path.dirname(place))
+
+
+def _record_data_set(recorder: Any) -> None:
+    """Record whether what the command names as its data is there, as a path or as the beginning of file names."""
+    text = command_text(recorder)
+    option = r"(?<!\S)--" + DATA_OPTIONS + r"(?:=|[ \t]+)(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)"
+    for value in re.findall(option, text) + re.findall(POSITIONAL_DATA, text):
+        value = re.sub(r"\$\{?(\w+)\}?", lambda found: recorder.variables.get(found.group(1), "$"), value.strip("\"'"))
+        if value.startswith("/") and "$" not in value:
+            path = os.path.normpath(value)
+            quietly(recorder.stat, path)
+            if recorder.files.get(path) is None:
+                recorder.glob(path + "*")

@@ -1,0 +1,1 @@
+"""What is built on a host: compilers, and the hdf5 for operator dumps."""

@@ -1,0 +1,1 @@
+"""Files of the job: dump configurations, what debugging left, and its data set."""

@@ -1,0 +1,112 @@
+"""The host logs of CANN: whether they can be read, and how much disk one run of the job may fill."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Iterable, Iterator
+
+from envtune.context import Context
+from envtune.context.older import unless_older
+from envtune.context.registry import probe
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
+from envtune.host import Host
+from envtune.messages import Message
+from envtune.model import Disk, Evidence, FileStat, Reading
+from envtune.ranges import whole_number
+from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
+
+OLD_LOGS = "/var/log/npu/slog"  # porting guide 003:2951
+FILE_SIZE = 20_000_000  # bytes of one log file. Source: envref_07_0126 of CANN 8.0-9.1
+DEFAULT_FILES, MOST_FILES = 10, 1000  # ASCEND_HOST_LOG_FILE_NUM, same page; another value counts as the default
+COUNT = "ASCEND_HOST_LOG_FILE_NUM"
+
+
+def log_directories(context: Context) -> dict[str, str]:
+    """Return {what names it: absolute path}: the job's own log directory, and that of older releases.
+
+    Source: envref_07_0007 of CANN 8.0 and 8.5 (ASCEND_PROCESS_LOG_PATH, ASCEND_WORK_PATH, $HOME/ascend/log).
+    """
+    variables = context.target.variables()
+    places = (("ASCEND_PROCESS_LOG_PATH", ""), ("ASCEND_WORK_PATH", "log"), ("HOME", "ascend/log"))
+    for name, below in places:
+        value = variables.get(name, "")
+        if value.startswith("/"):
+            path = posixpath.normpath(posixpath.join(value, below))
+            return {name if name != "HOME" else path: path, OLD_LOGS: OLD_LOGS}
+    return {OLD_LOGS: OLD_LOGS}
+
+
+@probe("logs.readable")
+@unless_older
+def readable(context: Context) -> Iterable[Reading]:
+    """Read for each directory of host logs whether this user can read it; not applicable before the first run.
+
+    Source: porting guide 003:1307, 2951, 3186, 3196.
+    """
+    if runs_elsewhere(context):
+        raise Undetermined(ELSEWHERE, context.target.environment.description)
+    readings = list(_readable(context))
+    if not readings:
+        raise NotApplicable(Message("nothing has been logged yet"), ", ".join(log_directories(context).values()))
+    return readings
+
+
+def _readable(context: Context) -> Iterator[Reading]:
+    expected = Message("readable by this user")
+    for name, path in log_directories(context).items():
+        try:
+            found = context.host.stat(path)
+        except (Missing, NotRecorded):
+            continue
+        except HostError as error:
+            yield Reading(name, None, Evidence(error.path, str(error)), reason=host_error_text(error))
+            continue
+        value = "readable" if found.kind == "dir" and _may_read(context, found) else "closed"
+        shown = Message("{path} belongs to user {uid}, mode {mode}", path=path, uid=found.uid, mode=f"{found.mode:04o}")
+        yield Reading(name, value, Evidence(path, f"{found.kind} {found.mode:04o}"), shown, expected)
+
+
+def _may_read(context: Context, found: FileStat) -> bool:
+    """Return whether this user may list the directory; a group may be one of his, and counts as such."""
+    if context.host.euid in (0, found.uid):
+        return True
+    return bool(found.mode & 0o055)
+
+
+@probe("logs.volume", unit="GB")
+@unless_older
+def volume(context: Context) -> Iterable[Reading]:
+    """Read how much of the free space one run's logs may take, in percent: files, 20 MB each, of a process per NPU.
+
+    Source: envref_07_0126 of CANN 8.0-9.1.
+    """
+    if runs_elsewhere(context):
+        raise Undetermined(ELSEWHERE, context.target.environment.description)
+    text = context.target.variables().get(COUNT, "")
+    count = whole_number(text)
+    files = count if count is not None and 1 <= count <= MOST_FILES else DEFAULT_FILES
+    processes = whole_number(context.facts.value("npu_count") or "") or 1
+    name, path = next(iter(log_directories(context).items()))
+    disk = _disk(context.host, path)
+    most = files * FILE_SIZE * processes
+    shown = Message(
+        "up to {most} GB of logs ({files} files of {processes} processes), {free} GB free at {path}",
+        most=round(most / 1e9, 1),
+        files=files,
+        processes=processes,
+        free=round(disk.free / 1e9, 1),
+        path=disk.path,
+    )
+    percent = 100 if disk.free <= 0 else -(-most * 100 // disk.free)
+    expected = Message("no more than is free")
+    return [Reading(name, percent, Evidence(disk.path, f"{COUNT}={text or DEFAULT_FILES}"), shown, expected)]
+
+
+def _disk(host: Host, path: str) -> Disk:
+    """Return the file system that holds `path`, or will hold it once the job has made it."""
+    try:
+        return host.disk(path)
+    except Missing:
+        if path == "/":
+            raise
+        return _disk(host, posixpath.dirname(path))

@@ -1,0 +1,54 @@
+"""The backend of torch.distributed that the job's launch command or program names."""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Optional
+
+from envtune.context import Context
+from envtune.context.older import unless_older
+from envtune.context.registry import probe
+from envtune.errors import NotApplicable
+from envtune.messages import Literal, Message
+from envtune.model import Evidence, Reading
+from envtune.resources.npu.command import job_command, job_program, option_value
+
+# Libraries that replace nccl by hccl in the running program. Source: torch_npu/contrib/transfer_to_npu.py; MindSpeed.
+REPLACES_NCCL = re.compile(r"transfer_to_npu|\bmindspeed")
+_INIT = re.compile(r"init_process_group\(\s*(?:backend\s*=\s*)?[\"']([\w:,]+)[\"']")
+
+
+@probe("network.backend")
+@unless_older
+def backend(context: Context) -> Iterable[Reading]:
+    """Read the backend given with --dist-backend, else to init_process_group; unknown where nccl may be replaced.
+
+    Source: porting guide 003:601, 610, 860, 870.
+    """
+    if job_command(context) is None:
+        raise NotApplicable(Message("no job given (--script or --pid)"), "--script, --pid")
+    found = _named(context)
+    if found is None:
+        raise NotApplicable(Message("neither the command nor the program names a backend"), "--dist-backend")
+    value, source = found
+    name = value.lower().rpartition("npu:")[2].split(",")[0] if "npu:" in value.lower() else value.lower()
+    evidence, expected = Evidence(source, value), Literal("hccl")
+    if name == "nccl":
+        program = job_program(context)
+        if program is None:
+            reason = Message("nccl is right only in a program that imports transfer_to_npu, and it was not read")
+            return [Reading("backend", None, evidence, Literal("nccl"), expected, reason=reason)]
+        if REPLACES_NCCL.search(program.text):
+            shown = Message("nccl, which {path} replaces with hccl", path=program.path)
+            return [Reading("backend", "hccl", evidence, shown, expected)]
+    return [Reading("backend", name, evidence, Literal(value), expected)]
+
+
+def _named(context: Context) -> Optional[tuple[str, str]]:
+    option = option_value(context, "dist[-_]backend")
+    if option is not None:
+        return option
+    program = job_program(context)
+    lines = [] if program is None else [line for line in program.text.splitlines() if not line.lstrip().startswith("#")]
+    found = [hit for hit in (_INIT.search(line) for line in lines) if hit is not None]
+    return (found[-1][1], program.path) if found and program is not None else None
