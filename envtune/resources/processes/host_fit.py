@@ -114,7 +114,7 @@ def cpu_share(context: Context) -> Iterable[Reading]:
     pid = context.target.options.pid
     limit = usable_cpus(context.host, "self" if pid is None else str(pid))
     processes = _processes(context)
-    shown = Message("{processes} processes for {cpus} CPUs", processes=processes, cpus=limit.cpus)
+    shown = Message("processes: {processes}, CPUs of the job: {cpus}", processes=processes, cpus=limit.cpus)
     expected = Message("a CPU for each process ({source})", source=limit.source)
     return [Reading("job", -(-processes * 100 // limit.cpus), Evidence(limit.source), shown, expected)]
 

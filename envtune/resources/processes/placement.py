@@ -76,7 +76,7 @@ def crowded(context: Context) -> Iterable[Reading]:
         else:
             groups.setdefault(rank.cpus, []).append(rank)
     for cpus, group in groups.items():
-        shown = Message("{count} processes on CPUs {cpus}", count=len(group), cpus=cpu_text(cpus))
+        shown = Message("processes: {count}, on CPUs {cpus}", count=len(group), cpus=cpu_text(cpus))
         subject = ", ".join(rank.subject for rank in group)
         yield Reading(subject, -(-len(group) * 100 // len(cpus)), _evidence(group[0]), shown)
 
