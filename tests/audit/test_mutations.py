@@ -152,7 +152,11 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
     (
         B,
         "half the memory",
-        {"files": {"/proc/meminfo": "MemTotal:       263000000 kB\nMemFree:        1 kB\nSwapTotal:       4194300 kB\n"}},
+        {
+            "files": {
+                "/proc/meminfo": "MemTotal:       263000000 kB\nMemFree:        1 kB\nSwapTotal:       4194300 kB\n"
+            }
+        },
         "SYS005",
     ),
     (B, "small NVMe", {"files": {"/sys/block/nvme0n1/size": "1875385008\n"}}, "SYS006"),

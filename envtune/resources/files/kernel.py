@@ -1,7 +1,7 @@
 """Files of the kernel below /proc and /sys: one value each, or a choice such as `always [madvise] never`.
 
-A kernel that lacks a file lacks the feature: what is not there needs no setting. A snapshot of an older envtune does not
-hold every file that checks read today; one reason for all of them keeps its report short.
+A kernel that lacks a file lacks the feature: what is not there needs no setting. A snapshot of an older envtune does
+not hold every file that checks read today; one reason for all of them keeps its report short.
 """
 
 from __future__ import annotations

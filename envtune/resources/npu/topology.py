@@ -2,7 +2,7 @@
 
 The kernel lists the CPUs of a PCI device's NUMA node in `local_cpulist`; where it knows no node (`numa_node` -1, as on
 some boards) npu-smi does: `npu-smi info -t topo`, a table with `CPU Affinity` as one of the last columns. Sources:
-kernel, Documentation/ABI/testing/sysfs-bus-pci and core-api/irq/irq-affinity.rst; Ascend/msprof, IR interrupt preemption
+kernel, Documentation/ABI/testing/sysfs-bus-pci and core-api/irq/irq-affinity.rst; Ascend/msprof, misc/host_analyzer
 (sq_send_trigger_irq).
 """
 

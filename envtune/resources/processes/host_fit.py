@@ -16,8 +16,8 @@ from envtune.messages import Literal, Message, Text, clauses
 from envtune.model import Evidence, Reading
 from envtune.ranges import cpu_numbers, whole_number
 from envtune.resources.cpu.topology import allowed_cpus, cpu_text
-from envtune.resources.files.kernel import kernel_text
 from envtune.resources.environment.variables import set_variables
+from envtune.resources.files.kernel import kernel_text
 from envtune.resources.npu.assigned import LOCAL_SIZE, RT_VISIBLE, parse_ids
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 from envtune.resources.system.data_loader import usable_cpus
@@ -54,7 +54,8 @@ def cpu_ranges(context: Context) -> Iterable[Reading]:
 
 
 def _range_problems(npu: int, ranges: Mapping[int, range], usable: Sequence[int]) -> list[Text]:
-    cpus, problems = ranges[npu], []
+    cpus = ranges[npu]
+    problems: list[Text] = []
     if not cpus:
         return [Message("the range is empty")]
     outside = sorted(set(cpus) - set(usable))

@@ -11,7 +11,7 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
 from envtune.job.environment import process_environment
 from envtune.messages import Message, Text
 from envtune.model import Evidence, Process, Reading
@@ -89,9 +89,9 @@ def swapped(context: Context) -> Iterable[Reading]:
         if found is None:
             yield _unknown(rank, Message("{path} has no line for {name}", path=rank.source, name="VmSwap"))
             continue
-        amount = int(found[1]) * 1024 / 1e6
-        shown = Message("{amount} MB in swap", amount=round(amount))
-        yield Reading(rank.subject, round(amount), Evidence(rank.source, found[0]), shown)
+        amount = int(found[1]) * 1024 // 1_000_000
+        shown = Message("{amount} MB in swap", amount=amount)
+        yield Reading(rank.subject, amount, Evidence(rank.source, found[0]), shown)
 
 
 @probe("processes.unbound")
@@ -106,7 +106,9 @@ def unbound(context: Context) -> Iterable[Reading]:
         found = True
         yield _bound(context, rank, value)
     if not found:
-        raise NotApplicable(Message("no visible process on an NPU has CPU_AFFINITY_CONF with mode 1 or 2"), "/proc/*/environ")
+        raise NotApplicable(
+            Message("no visible process on an NPU has CPU_AFFINITY_CONF with mode 1 or 2"), "/proc/*/environ"
+        )
 
 
 def _bound(context: Context, rank: Rank, value: str) -> Reading:

@@ -80,7 +80,7 @@ def _counters(context: Context, controller: str) -> tuple[Counters, ...]:
     """Return the counters of the job's group of this controller and of the groups above it."""
     pid = context.target.options.pid
     listing = f"/proc/{'self' if pid is None else pid}/cgroup"
-    found = {}
+    found: dict[str, Counters] = {}
     for folder, group, name in _files(kernel_text(context.host, listing), controller):
         path = f"{folder}{group.rstrip('/')}/{name}"
         text = _read(context, path)

@@ -45,7 +45,9 @@ def dirty_background(context: Context) -> Iterable[Reading]:
         unit, background, limit = _dirty(host, "ratio")
     if not background or not limit:
         raise Undetermined(Message("one limit is in bytes, the other in percent of the free memory"), f"{VM}/dirty_*")
-    shown = Message("vm.dirty_background_{unit} = {low}, vm.dirty_{unit} = {high}", unit=unit, low=background, high=limit)
+    shown = Message(
+        "vm.dirty_background_{unit} = {low}, vm.dirty_{unit} = {high}", unit=unit, low=background, high=limit
+    )
     evidence = Evidence(f"{VM}/dirty_{unit}", f"{background} {limit}")
     return [Reading(f"vm.dirty_background_{unit}", background * 100 // limit, evidence, shown, _below)]
 

@@ -1,7 +1,7 @@
 """Where a job writes: whether the file system takes files, and the services that a job depends on.
 
-Sources: proc_pid_mountinfo(5); Kubernetes, node-pressure eviction (nodefs.inodesFree); MindCluster and vendors of
-storage require one time on all hosts.
+Sources: proc_pid_mountinfo(5); Kubernetes, node-pressure eviction (nodefs.inodesFree); Slurm's quick start
+(clocks of all hosts agree).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Iterable, Optional
 from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, host_error_text
 from envtune.host import Host
 from envtune.messages import Literal, Message, Text
 from envtune.model import Disk, Evidence, Expectation, Reading
