@@ -1,7 +1,7 @@
 """Files of the kernel below /proc and /sys: one value each, or a choice such as `always [madvise] never`.
 
 A kernel that lacks a file lacks the feature: what is not there needs no setting. A snapshot of an older envtune does
-not hold every file that checks read today; one reason for all of them keeps its report short.
+not hold every file that checks read today: these checks do not apply to it, so that it says what it said before.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Iterable
 
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded
 from envtune.host import Host
 from envtune.messages import N_, Message
 from envtune.model import Reading
@@ -28,7 +28,7 @@ def kernel_text(host: Host, path: str) -> str:
     except Missing:
         raise NotApplicable(Message("this kernel has no {path}", path=path), path) from None
     except NotRecorded:
-        raise Undetermined(OLDER_SNAPSHOT, path) from None
+        raise NotApplicable(OLDER_SNAPSHOT, path) from None
 
 
 def kernel_files(host: Host, pattern: str) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def kernel_files(host: Host, pattern: str) -> tuple[str, ...]:
     try:
         found = host.glob(pattern)
     except NotRecorded:
-        raise Undetermined(OLDER_SNAPSHOT, pattern) from None
+        raise NotApplicable(OLDER_SNAPSHOT, pattern) from None
     if not found:
         raise NotApplicable(Message("this kernel has no {path}", path=pattern), pattern)
     return found

@@ -48,7 +48,7 @@ def _local_cpus(context: Context, address: str) -> tuple[int, ...]:
     except Missing:
         raise NotApplicable(Message("this kernel does not show NUMA nodes of devices"), folder) from None
     except NotRecorded:
-        raise Undetermined(OLDER_SNAPSHOT, f"{folder}/local_cpulist") from None
+        raise NotApplicable(OLDER_SNAPSHOT, f"{folder}/local_cpulist") from None
 
 
 def _listed(context: Context) -> Mapping[int, tuple[int, ...]]:
@@ -57,7 +57,7 @@ def _listed(context: Context) -> Mapping[int, tuple[int, ...]]:
     try:
         text = context.host.run(TOPOLOGY, timeout=SMI_TIMEOUT).stdout
     except NotRecorded:
-        raise Undetermined(OLDER_SNAPSHOT, source) from None
+        raise NotApplicable(OLDER_SNAPSHOT, source) from None
     found = parse_topology(text)
     if not found:
         raise Undetermined(Message("neither the kernel nor npu-smi shows the NPUs' NUMA nodes"), source, text)
@@ -100,7 +100,7 @@ def interrupts(context: Context) -> Iterable[Reading]:
     try:
         paths = host.glob(INTERRUPT)
     except NotRecorded:
-        raise Undetermined(OLDER_SNAPSHOT, INTERRUPT) from None
+        raise NotApplicable(OLDER_SNAPSHOT, INTERRUPT) from None
     if len(paths) < 2:
         raise NotApplicable(Message("fewer than two NPUs have an interrupt of this kind"), INTERRUPT)
     handled: Counter[str] = Counter()

@@ -117,7 +117,7 @@ def _bound(context: Context, rank: Rank, value: str) -> Reading:
     try:
         parent = allowed_cpus(context.host.read(source))
     except NotRecorded:
-        return _unknown(rank, OLDER_SNAPSHOT)
+        raise NotApplicable(OLDER_SNAPSHOT, source) from None
     except HostError as error:
         return _unknown(rank, host_error_text(error))
     if rank.reason is not None or not parent:
@@ -142,7 +142,10 @@ def _find_ranks(context: Context) -> Sequence[Rank]:
     rows = [row for row in context.host.processes() if row.devices and named in (None, row.pid)]
     if not rows:
         raise NotApplicable(Message("no visible process has an NPU device open"), "/proc/*/fd")
-    return tuple(_rank(context, row) for row in rows[:LIMIT])
+    found = tuple(_rank(context, row) for row in rows[:LIMIT])
+    if all(rank.reason is OLDER_SNAPSHOT for rank in found):
+        raise NotApplicable(OLDER_SNAPSHOT, found[0].source)
+    return found
 
 
 def _rank(context: Context, row: Process) -> Rank:

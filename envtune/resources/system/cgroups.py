@@ -13,7 +13,7 @@ from typing import Iterable, Iterator, Mapping, Optional
 from envtune.collector.sources.system import COUNTERS
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import Missing, NotApplicable, NotRecorded, Undetermined
+from envtune.errors import Missing, NotApplicable, NotRecorded
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
 from envtune.records import NamedTuple
@@ -112,4 +112,4 @@ def _read(context: Context, path: str) -> Optional[str]:
     except Missing:
         return None
     except NotRecorded:
-        raise Undetermined(OLDER_SNAPSHOT, path) from None
+        raise NotApplicable(OLDER_SNAPSHOT, path) from None

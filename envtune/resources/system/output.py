@@ -59,7 +59,7 @@ def _inodes(host: Host, name: str, path: str) -> Reading:
     except HostError as error:
         return Reading(name, None, Evidence(path, str(error)), reason=host_error_text(error))
     if disk.inodes is None or disk.free_inodes is None:
-        return Reading(name, None, Evidence(path), reason=OLDER_SNAPSHOT)
+        raise NotApplicable(OLDER_SNAPSHOT, path)
     if not disk.inodes:
         shown = Message("{path}: this file system has no fixed number of files", path=disk.path)
         return Reading(name, 100, Evidence(path), shown, _percent)
