@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from helpers.mounts import tmpfs
 
 from envtune.audit import examine
 from envtune.catalog import load
+from envtune.collector.snapshot import take
 from envtune.context import Context
 from envtune.context.open import open_context
 from envtune.errors import NotApplicable
@@ -23,6 +25,7 @@ from envtune.model import Fact
 from envtune.resources.files.kernel import setting
 from envtune.resources.system.cgroups import refused_processes, throttled
 from envtune.resources.system.output import _inodes, output_mounts
+from envtune.snapshot.host import SnapshotHost
 
 CHECKS = {check.id: check for check in load().checks}
 YES = {name: Fact(name, "true", "the test") for name in ("ascend", "ascend_job")}
@@ -151,6 +154,22 @@ def test_a_read_only_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         host = LocalHost()
         readings = {row.subject: row.value for row in output_mounts(open_context(host, TargetOptions()))}
     assert readings["ASCEND_CACHE_PATH"] == "ro"
+
+
+def test_live_and_recorded_agree() -> None:
+    """As if this machine had an NPU: outcome and subject of each check of this kind."""
+    live = LocalHost()
+    recorded = SnapshotHost(take({}))
+    facts = {**YES, **{name: Fact(name, "false", "the test") for name in ("container", "vm")}}
+    ids = [id_ for id_ in CHECKS if re.match("(CPU|SYS|PROC)1|ENV11", id_)]
+    assert len(ids) == 30
+    told = []
+    for host in (live, recorded):
+        context = Context(host, open_context(host, TargetOptions()).target, facts)
+        found = [finding for id_ in ids for finding in examine(CHECKS[id_], context)]
+        told.append({(finding.id, finding.outcome.value, finding.subject) for finding in found})
+    assert told[0] == told[1]
+    assert not {row for row in told[0] if row[1] == "error"}
 
 
 def test_settings_of_this_kernel() -> None:
