@@ -231,7 +231,7 @@ def test_nothing_of_what_checks_read_was_left_out(packed: bytes, tmp_path: Path)
     assert sum(bool(row.devices) for row in host.processes()) == NPUS
     assert len([name for name in host.listdir(f"/{SITE}") if name.endswith(".dist-info")]) == DISTRIBUTIONS
     assert host.readlink(f"/{CANN}/latest") == "8.2.RC1"
-    assert len(host.glob("/proc/irq/*/effective_affinity_list")) == NPUS
+    assert len(host.glob("/proc/irq/*/sq_send_trigger_irq")) == NPUS
     assert "Cpus_allowed_list:\t168-191\n" in host.read(f"/proc/{2900 + NPUS - 1}/status")
     assert "-" in host.read("/sys/bus/pci/devices/0000:c1:00.0/local_cpulist")
     assert host.read("/proc/cpuinfo").count("processor\t:") == CORES
