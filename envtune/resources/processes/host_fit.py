@@ -31,7 +31,7 @@ _RANGE = re.compile(r"npu(\d{1,4}):(\d{1,6})-(\d{1,6})")
 _MACHINES: Mapping[str, bytes] = {"x86_64": b"\x3e\x00", "aarch64": b"\xb7\x00"}
 
 
-@probe("environment.cpu_ranges")
+@probe("job.cpu_ranges")
 def cpu_ranges(context: Context) -> Iterable[Reading]:
     """Read for each NPU that CPU_AFFINITY_CONF gives CPUs what is wrong with them: unusable, or another NPU's."""
     value, gaps = _value(context, AFFINITY)
@@ -79,7 +79,7 @@ def _usable(context: Context) -> tuple[int, ...]:
     return tuple(cpu for cpu in online if cpu in set(allowed or online))
 
 
-@probe("environment.threads", unit="%")
+@probe("job.threads", unit="%")
 def threads(context: Context) -> Iterable[Reading]:
     """Read the OpenMP threads of all processes on this host, in percent of the CPUs that the job may use."""
     value, gaps = _value(context, THREADS)
@@ -106,7 +106,7 @@ def threads(context: Context) -> Iterable[Reading]:
     return [Reading(THREADS, percent, evidence, shown, expected, fields=fields)]
 
 
-@probe("environment.cpu_share", unit="%")
+@probe("job.cpu_share", unit="%")
 def cpu_share(context: Context) -> Iterable[Reading]:
     """Read the job's processes on this host, in percent of the CPUs that it may use (above 100, they take turns)."""
     if runs_elsewhere(context):
@@ -133,7 +133,7 @@ def _processes(context: Context) -> int:
     return count
 
 
-@probe("environment.preload")
+@probe("job.preload")
 def preload(context: Context) -> Iterable[Reading]:
     """Read for each library in LD_PRELOAD whether the loader can use it: `usable`, `missing` or `foreign`."""
     value, gaps = _value(context, PRELOAD)

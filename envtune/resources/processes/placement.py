@@ -7,7 +7,7 @@ envtune only reads what a binder did.
 from __future__ import annotations
 
 import re
-from typing import Iterable, Iterator, Mapping, Optional, Sequence
+from typing import Iterable, Iterator, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import probe
@@ -175,14 +175,13 @@ def _evidence(rank: Rank) -> Evidence:
 
 def _binder(context: Context, process: Process) -> Text:
     """Return what may have chosen the CPUs of a process."""
-    online = cpu_numbers(kernel_text(context.host, ONLINE))
+    if allowed_cpus(_status(context, process.pid)) == cpu_numbers(kernel_text(context.host, ONLINE)):
+        return Message("all CPUs that are online")
     variables = process_environment(context.host, process.pid).variables or {}
     if variables.get("CPU_AFFINITY_CONF", "0")[:1] in ("1", "2"):
         return Message("bound by {name}", name=f"CPU_AFFINITY_CONF={variables['CPU_AFFINITY_CONF']}")
-    for row in _binding(context, process):
-        return Message("bound, perhaps by {name}", name=f"{row} (running)")
-    status = allowed_cpus(_status(context, process.pid))
-    return Message("all CPUs that are online") if status == online else Message("bound")
+    name = next(_binding(context), None)
+    return Message("bound") if name is None else Message("bound, perhaps by {name}", name=f"{name} (running)")
 
 
 def _status(context: Context, pid: int) -> str:
@@ -192,10 +191,9 @@ def _status(context: Context, pid: int) -> str:
         return ""
 
 
-def _binding(context: Context, process: Process) -> Iterator[str]:
-    """Yield the names of programs that bind: those the process was started by, and those that run on this host."""
-    rows: Mapping[int, Process] = {row.pid: row for row in context.host.processes()}
-    for row in rows.values():
+def _binding(context: Context) -> Iterator[str]:
+    """Yield the names of programs that bind processes and run on this host."""
+    for row in context.host.processes():
         found = BINDERS.search(" ".join((row.name, *row.argv[:3])))
         if found is not None:
             yield found[1]
