@@ -365,11 +365,13 @@ class Interface(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """Capacity of the file system that holds `path`, in bytes."""
+    """Capacity of the file system that holds `path`, in bytes; inodes are None where a recording has none."""
 
     path: str
     total: int
     free: int
+    inodes: Optional[int] = None  # 0: the file system has no fixed number
+    free_inodes: Optional[int] = None
 
 
 class Fixes(NamedTuple):

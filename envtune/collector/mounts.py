@@ -116,9 +116,18 @@ def remote_mounts(mountinfo: str) -> Dict[str, str]:
 
 
 def disk_space(path: str) -> Dict[str, Any]:
-    """Return {path, total, free} in bytes of the file system at `path`; free is what an ordinary user may use."""
+    """Return {path, total, free} in bytes of the file system at `path`, and the same in inodes.
+
+    What is free is what an ordinary user may use.
+    """
     values = os.statvfs(path)
-    return {"path": path, "total": values.f_frsize * values.f_blocks, "free": values.f_frsize * values.f_bavail}
+    return {
+        "path": path,
+        "total": values.f_frsize * values.f_blocks,
+        "free": values.f_frsize * values.f_bavail,
+        "inodes": values.f_files,
+        "free_inodes": values.f_favail,
+    }
 
 
 def mounted_disks() -> List[Dict[str, Any]]:

@@ -174,7 +174,7 @@ class SnapshotHost:
         rows = sorted(self._table("disks"), key=lambda row: len(row["path"]), reverse=True)
         for row in rows:
             if f"{path}/".startswith(row["path"].rstrip("/") + "/"):
-                return Disk(path, row["total"], row["free"])
+                return Disk(path, row["total"], row["free"], row.get("inodes"), row.get("free_inodes"))
         raise NotRecorded(path, "its file system was not recorded")
 
     def _table(self, name: str) -> Sequence[Mapping[str, Any]]:

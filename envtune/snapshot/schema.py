@@ -135,6 +135,8 @@ _DISK = Record(
     Field("path", _PATH, "Where the file system is mounted.", True),
     Field("total", _WHOLE, "Its size in bytes.", True),
     Field("free", _WHOLE, "What is free of it, in bytes.", True),
+    Field("inodes", _WHOLE, "How many files it can hold, 0 without a fixed number."),
+    Field("free_inodes", _WHOLE, "How many more files it can hold."),
     closed=False,
 )
 _TARGET = Record(

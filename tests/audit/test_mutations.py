@@ -18,6 +18,13 @@ N = "a3-openeuler2203-cann85"
 C = "container-without-driver"
 TOOLKIT = "/usr/local/Ascend/ascend-toolkit"
 FREQ = "/sys/devices/system/cpu/cpufreq"
+CPU = "/sys/devices/system/cpu"
+SLICE = "/sys/fs/cgroup/user.slice/user-0.slice"
+LIMITS = (
+    "Limit                     Soft Limit           Hard Limit           Units\n"
+    "Max open files            {files:<20} 1048576              files\n"
+    "Max locked memory         {locked:<20} unlimited            bytes\n"
+)
 SITE_B = "/usr/local/python3.10.13/lib/python3.10/site-packages"
 SITE_A = "/usr/local/python3.7.5/lib/python3.7/site-packages"
 
@@ -59,11 +66,97 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
         "CPU007",
     ),
     (B, "attestation lost", {"files": {"/etc/envtune/attestations.json": None}}, "CPU007"),
+    # --- CPU placement, memory settings, limits and storage
+    (B, "two CPUs offline", {"files": {f"{CPU}/online": "0-189\n"}}, "CPU101"),
+    (B, "a node lost its memory", {"files": {"/sys/devices/system/node/has_memory": "0-6\n"}}, "CPU102"),
+    (
+        B,
+        "throttled",
+        {"files": {f"{SLICE}/cpu.stat": "nr_periods 1000\nnr_throttled 900\n"}},
+        "CPU103",
+    ),
+    (
+        B,
+        "one CPU for the job",
+        {"files": {"/proc/self/status": "Name:\tbash\nCpus_allowed_list:\t7\n"}},
+        "CPU104",
+    ),
+    (B, "CPUs isolated", {"files": {f"{CPU}/isolated": "0-7\n"}}, "CPU105"),
+    (B, "interrupts on one CPU", {"files": {"/proc/irq/2753/effective_affinity_list": "96\n"}}, "CPU106"),
+    (B, "a deep idle state", {"files": {f"{CPU}/cpu0/cpuidle/state0/latency": "133\n"}}, "CPU107"),
+    (B, "NUMA balancing", {"files": {"/proc/sys/kernel/numa_balancing": "1\n"}}, "SYS101"),
+    (B, "swappiness", {"files": {"/proc/sys/vm/swappiness": "60\n"}}, "SYS102"),
+    (
+        B,
+        "huge pages off",
+        {"files": {"/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]\n"}},
+        "SYS103",
+    ),
+    (B, "overcommit refused", {"files": {"/proc/sys/vm/overcommit_memory": "2\n"}}, "SYS104"),
+    (B, "zone reclaim", {"files": {"/proc/sys/vm/zone_reclaim_mode": "1\n"}}, "SYS105"),
+    (B, "background writes late", {"files": {"/proc/sys/vm/dirty_background_ratio": "20\n"}}, "SYS106"),
+    (
+        B,
+        "bfq on NVMe",
+        {"files": {"/sys/block/nvme0n1/queue/scheduler": "none mq-deadline kyber [bfq]\n"}},
+        "SYS107",
+    ),
+    (
+        B,
+        "clock source",
+        {"files": {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "acpi_pm\n"}},
+        "SYS108",
+    ),
+    (
+        B,
+        "no time service",
+        {"processes": [{"pid": n, "ppid": 1, "user": "root", "name": f"service{n}"} for n in range(1, 30)]},
+        "SYS109",
+    ),
+    (
+        B,
+        "shared memory is full",
+        {
+            "disks": [
+                {"path": "/", "total": 960 * 10**9, "free": 700 * 10**9, "inodes": 58000000, "free_inodes": 57000000},
+                {"path": "/dev/shm", "total": 540 * 10**9, "free": 0},
+            ]
+        },
+        "SYS110",
+    ),
+    (
+        B,
+        "no inodes",
+        {
+            "disks": [
+                {"path": "/", "total": 960 * 10**9, "free": 700 * 10**9, "inodes": 58000000, "free_inodes": 9},
+                {"path": "/dev/shm", "total": 540 * 10**9, "free": 539 * 10**9},
+            ]
+        },
+        "SYS111",
+    ),
+    (
+        B,
+        "read-only",
+        {"files": {"/proc/self/mountinfo": "25 1 8:2 / / ro,relatime - ext4 /dev/sda2 ro\n"}},
+        "SYS112",
+    ),
+    (B, "1024 open files", {"files": {"/proc/self/limits": LIMITS.format(files=1024, locked="unlimited")}}, "SYS113"),
+    (B, "locked memory", {"files": {"/proc/self/limits": LIMITS.format(files=65536, locked=65536)}}, "SYS114"),
+    (B, "processes refused", {"files": {f"{SLICE}/pids.events": "max 4\n"}}, "SYS115"),
+    (B, "processes killed", {"files": {f"{SLICE}/memory.events": "oom_kill 1\n"}}, "SYS116"),
+    (B, "a CPU range", {"environ": {"CPU_AFFINITY_CONF": "1,npu0:190-200"}}, "ENV110"),
+    (B, "a library that is missing", {"environ": {"LD_PRELOAD": "/usr/lib64/libjemalloc.so.2"}}, "ENV111"),
+    (B, "threads", {"environ": {"OMP_NUM_THREADS": "192"}}, "ENV112"),
     # --- SYS
     (
         B,
         "half the memory",
-        {"files": {"/proc/meminfo": "MemTotal:       263000000 kB\nMemFree:        1 kB\n"}},
+        {
+            "files": {
+                "/proc/meminfo": "MemTotal:       263000000 kB\nMemFree:        1 kB\nSwapTotal:       4194300 kB\n"
+            }
+        },
         "SYS005",
     ),
     (B, "small NVMe", {"files": {"/sys/block/nvme0n1/size": "1875385008\n"}}, "SYS006"),
@@ -434,7 +527,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
                 "/proc/self/mountinfo": "25 1 8:2 / / rw - ext4 /dev/sda2 rw\n40 25 0:5 / /data rw - nfs nas:/d rw\n",
             },
         },
-        "CFG003 SYS102",
+        "CFG003 SYS117",
     ),
     (
         B,

@@ -89,7 +89,9 @@ def test_a_check_says_where_it_comes_from() -> None:
 
 def test_a_stable_check_ships_what_stable_means() -> None:
     for id_, data in shipped("checks"):
-        assert data["status"] in ("stable", "experimental"), f"{id_}: what is not finished is not shipped"
+        if data["status"] == "experimental":  # shown only where somebody asks for it by name
+            continue
+        assert data["status"] == "stable", f"{id_}: what is not finished is not shipped"
         wanted = {"notapplicable"} if data["id"] in ASK_OTHER_HOSTS else {"pass", "fail", "notapplicable"}
         assert wanted <= set(data["examples"]), id_
         assert set(data["tags"]) <= KNOWN_TAGS, id_

@@ -159,6 +159,7 @@ def only_files(plan: Plan) -> bool:
 # playbook -> the test that applies and undoes it against the real thing
 _PACKAGES = "resources/packages/test_install.py::test_installed_with_what_it_needs_and_exactly_that_removed"
 ELSEWHERE: Mapping[str, str] = {
+    "allow-huge-pages": "fix/test_host_settings.py::test_each_is_fixed_and_undone",
     "allow-training-ports": "resources/firewall/test_allow.py::test_nftables",
     "end-residual-processes": "resources/processes/test_terminate.py::test_a_real_orphan_on_a_device_node",
     "install-cpupower": _PACKAGES,
@@ -169,6 +170,7 @@ ELSEWHERE: Mapping[str, str] = {
     "keep-one-opencv": "resources/python/test_replace.py::test_of_several_opencvs_the_recommended_one_is_left_whole",
     "set-cpu-governor": "resources/cpu/test_set_governor.py::test_192_policies_some_of_which_refuse",
     "set-governor-at-boot": "resources/cpu/test_set_governor_at_boot.py::test_enabled_and_undone_by_systemctl",
+    "use-scheduler-none": "fix/test_host_settings.py::test_each_is_fixed_and_undone",
 }
 
 

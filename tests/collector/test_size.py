@@ -79,6 +79,32 @@ def make_kernel(root: Path, chance: random.Random) -> None:
     write(root, "proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n")
 
 
+def make_settings(root: Path, chance: random.Random) -> None:
+    """What tells how the host serves its NPUs: settings, nodes of NPUs, interrupts, and the status of the ranks."""
+    for name, value in (("swappiness", 10), ("overcommit_memory", 0), ("zone_reclaim_mode", 0), ("dirty_ratio", 20)):
+        write(root, f"proc/sys/vm/{name}", f"{value}\n")
+    write(root, "proc/sys/kernel/numa_balancing", "0\n")
+    write(root, "sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")
+    for number in range(4):
+        write(root, f"sys/block/nvme{number}n1/queue/scheduler", "[none] mq-deadline kyber bfq\n")
+        write(root, f"sys/block/nvme{number}n1/size", "7501476528\n")
+    for bus in ("c1", "c2", "81", "82", "01", "02", "41", "42"):
+        node = chance.randrange(8)
+        write(root, f"sys/bus/pci/devices/0000:{bus}:00.0/numa_node", f"{node}\n")
+        write(root, f"sys/bus/pci/devices/0000:{bus}:00.0/local_cpulist", f"{node * 24}-{node * 24 + 23}\n")
+    for number in range(NPUS):
+        irq = 2753 + 256 * number
+        (root / f"proc/irq/{irq}/sq_send_trigger_irq").mkdir(parents=True)
+        write(root, f"proc/irq/{irq}/effective_affinity_list", f"{chance.randrange(CORES)}\n")
+        masks = ",".join(f"{chance.randrange(1 << 32):08x}" for _ in range(CORES // 32))
+        fields = "".join(f"Vm{name}:\t{chance.randrange(1 << 30):8d} kB\n" for name in ("Peak", "Size", "RSS", "Swap"))
+        fields += "".join(
+            f"Sig{name}:\t{chance.randrange(1 << 62):016x}\n" for name in ("Q", "Pnd", "Blk", "Ign", "Cgt")
+        )
+        text = f"Name:\tpython3\n{fields}Cpus_allowed:\t{masks}\nCpus_allowed_list:\t{number * 24}-{number * 24 + 23}\n"
+        write(root, f"proc/{2900 + number}/status", text)
+
+
 def make_ascend(root: Path, chance: random.Random) -> None:
     write(root, "usr/local/sbin/npu-smi", "#!/bin/sh\n")
     write(root, "usr/sbin/nft", "#!/bin/sh\n")
@@ -179,6 +205,7 @@ def rule_set(chance: random.Random) -> str:
 def packed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     chance, root = random.Random(1), tmp_path_factory.mktemp("server")
     make_kernel(root, chance)
+    make_settings(root, chance)
     make_ascend(root, chance)
     make_python(root, chance)
     latest = "/usr/local/Ascend/ascend-toolkit/latest"
@@ -204,6 +231,9 @@ def test_nothing_of_what_checks_read_was_left_out(packed: bytes, tmp_path: Path)
     assert sum(bool(row.devices) for row in host.processes()) == NPUS
     assert len([name for name in host.listdir(f"/{SITE}") if name.endswith(".dist-info")]) == DISTRIBUTIONS
     assert host.readlink(f"/{CANN}/latest") == "8.2.RC1"
+    assert len(host.glob("/proc/irq/*/sq_send_trigger_irq")) == NPUS
+    assert "Cpus_allowed_list:\t168-191\n" in host.read(f"/proc/{2900 + NPUS - 1}/status")
+    assert "-" in host.read("/sys/bus/pci/devices/0000:c1:00.0/local_cpulist")
     assert host.read("/proc/cpuinfo").count("processor\t:") == CORES
     assert "--local_rank=7" in host.processes()[-1].argv or any("--local_rank=7" in p.argv for p in host.processes())
 

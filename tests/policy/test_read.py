@@ -63,7 +63,7 @@ def test_a_profile_that_is_not_there() -> None:
     [
         ("fact: {a: b}", "1:1", "did you mean facts?"),
         ("facts: {drivr: 1}", "1:9", "drivr is not a fact; did you mean driver?"),
-        ("expect: {CPU01: {eq: x}}", "1:10", "CPU01 is not the id of a check; did you mean CPU001"),
+        ("expect: {CPU0001: {eq: x}}", "1:10", "CPU0001 is not the id of a check; did you mean CPU001"),
         ("expect:\n  CPU001: {equals: x}", "2:12", "equals is not a matcher"),
         ("expect: {SYS001: {profile: train}}", "1:18", "no profile"),
         ("thresholds: {CPU001: 3}", "1:14", "exactly one bound (use `expect` for other checks)"),
@@ -81,7 +81,7 @@ def test_a_profile_that_is_not_there() -> None:
         (WAIVER.replace("2027-01-31", "2027-02-30"), "1:61", "not a date such as 2027-01-31: day is out of range"),
         (WAIVER.replace("2027-01-31", "soon"), "1:61", "a date such as 2027-01-31"),
         (WAIVER.replace("why", '""'), "1:35", "empty"),
-        (WAIVER.replace("CPU001", "CPU01"), "1:19", "did you mean CPU001"),
+        (WAIVER.replace("CPU001", "CPU0001"), "1:19", "did you mean CPU001"),
         (WAIVER.replace("owner: who", 'owner: who, subject: "npu[a]"'), "1:61", "brackets hold numbers"),
         ("schema: envtune.policy/2", "1:9", 'must be "envtune.policy/1"'),
         ("select: [CPU]\nselect: [NET]", "2:1", "duplicate key"),

@@ -47,6 +47,9 @@ def record_job(recorder: Any) -> None:
     whitelist = recorder.variables.get("HCCL_WHITELIST_FILE", "")
     if whitelist.startswith("/"):
         quietly(recorder.read_bytes, whitelist)
+    for library in re.split(r"[:\s]+", recorder.variables.get("LD_PRELOAD", "")):
+        if library.startswith("/"):
+            quietly(recorder.head, library)
     for name in PATH_VARIABLES:
         _record_place(recorder, recorder.variables.get(name, ""))
 

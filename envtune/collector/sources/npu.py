@@ -18,6 +18,9 @@ NPU = Table(
         "/var/log/npu/slog",
     ),
 )
+TOPOLOGY = ("npu-smi", "info", "-t", "topo")
+INTERRUPT = "/proc/irq/*/sq_send_trigger_irq"  # the directory of a handler below that of its interrupt
+PCI = "/sys/bus/pci/devices/"
 
 
 def record_npu(recorder: Any) -> None:
@@ -26,6 +29,7 @@ def record_npu(recorder: Any) -> None:
     record_command(recorder, ("npu-smi", "info"), 20.0)
     if not recorder.commands.get(("npu-smi", "info"), {}).get("error"):
         record_command(recorder, ("npu-smi", "info", "-t", "board", "-i", "0"), 10.0)
+    _record_places(recorder)
     if not recorder.machine.runs or not recorder.glob("/dev/davinci[0-9]*"):
         return
     text = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")
@@ -36,11 +40,29 @@ def record_npu(recorder: Any) -> None:
     launchers: Set[int] = set()
     for row in rows:
         if row.get("devices") or str(row["pid"]) in listed:
-            for name in ("cgroup", "stat", "environ"):
+            for name in ("cgroup", "stat", "environ", "status"):
                 quietly(recorder.read_bytes, "/proc/%d/%s" % (row["pid"], name))
+            quietly(recorder.read_bytes, "/proc/%d/status" % row["ppid"])
             launchers |= _ancestors(row["ppid"], parents)
     for pid in launchers:
         quietly(recorder.read_bytes, "/proc/%d/cgroup" % pid)
+
+
+def _record_places(recorder: Any) -> None:
+    """Record the NUMA nodes of the NPUs, where the kernel knows none what npu-smi says, and who handles interrupts."""
+    known = set()
+    for address in sorted(set(re.findall(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]", _listing(recorder)))):
+        for name in ("numa_node", "local_cpulist"):
+            quietly(recorder.read_bytes, PCI + address.lower() + "/" + name)
+        known.add(str(recorder.files.get(PCI + address.lower() + "/numa_node")).strip())
+    if "-1" in known:
+        record_command(recorder, TOPOLOGY, 20.0)
+    for path in recorder.glob(INTERRUPT):
+        quietly(recorder.read_bytes, path.rpartition("/")[0] + "/effective_affinity_list")
+
+
+def _listing(recorder: Any) -> str:
+    return str(recorder.commands.get(("npu-smi", "info"), {}).get("stdout", ""))
 
 
 def _ancestors(pid: int, parents: Mapping[int, int]) -> Set[int]:

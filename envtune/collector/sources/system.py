@@ -1,7 +1,7 @@
 """What the system checks read: distribution, container, hardware, package managers, limits, and where jobs write."""
 
 import os
-from typing import Any
+from typing import Any, List
 
 from ...trust.programs import SYSTEM_DIRECTORIES
 from .tables import Table, quietly
@@ -26,14 +26,25 @@ SYSTEM = Table(
         "/proc/self/limits",
         "/proc/self/mountinfo",
         "/proc/self/status",
+        "/proc/sys/kernel/numa_balancing",
+        "/proc/sys/vm/dirty_background_bytes",
+        "/proc/sys/vm/dirty_background_ratio",
+        "/proc/sys/vm/dirty_bytes",
+        "/proc/sys/vm/dirty_ratio",
+        "/proc/sys/vm/overcommit_memory",
+        "/proc/sys/vm/swappiness",
+        "/proc/sys/vm/zone_reclaim_mode",
         "/proc/version",
         "/run/.containerenv",
         "/run/systemd/container",
+        "/sys/block/nvme*/queue/scheduler",
         "/sys/block/nvme*/size",
         "/sys/class/dmi/id/chassis_vendor",
         "/sys/class/dmi/id/product_name",
         "/sys/class/dmi/id/sys_vendor",
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         "/sys/hypervisor/type",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
         "/usr/lib/os-release",
     ),
     stats=(
@@ -50,10 +61,16 @@ OUTPUT_VARIABLES = (
     "TUNE_BANK_PATH", "ASCEND_PROCESS_LOG_PATH", "ASCEND_WORK_PATH", "ASCEND_CACHE_PATH", "ACL_OP_COMPILER_CACHE_DIR",
     "DUMP_GRAPH_PATH", "NPU_COLLECT_PATH",
 )  # fmt: skip
+# Files with which a control group counts, by controller: of version 1, of version 2.
+COUNTERS = {
+    "cpu": ("cpu.stat", "cpu.stat"),
+    "memory": ("memory.oom_control", "memory.events"),
+    "pids": ("pids.events", "pids.events"),
+}
 
 
 def record_system(recorder: Any) -> None:
-    """Record package managers and cpupower, where builds and jobs write, and the CPU quota of the job's group."""
+    """Record package managers and cpupower, where builds and jobs write, and the limits of the job's groups."""
     _record_output(recorder)
     for folder in SYSTEM_DIRECTORIES:
         for name in PROGRAMS:
@@ -73,16 +90,22 @@ def _record_output(recorder: Any) -> None:
 
 
 def _record_quota(recorder: Any, process: str) -> None:
-    """Record the CPU quota of a process's control group and of those above it."""
+    """Record the CPU quota and the counters of a process's control groups and of those above them."""
     for line in recorder.read("/proc/%s/cgroup" % process).splitlines():
         controllers, _, path = line.partition(":")[2].partition(":")
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
-        folder = "/sys/fs/cgroup/cpu" if controllers else "/sys/fs/cgroup"
         while True:
-            for name in files:
+            for file in _group_files(controllers.split(",") if controllers else []):
+                folder, _, name = file.rpartition("/")
                 quietly(recorder.read_bytes, "%s%s/%s" % (folder, path.rstrip("/"), name))
             if path in ("", "/"):
                 break
             path = path.rpartition("/")[0]
+
+
+def _group_files(controllers: List[str]) -> List[str]:
+    """Return the files of a group of these controllers, as in the topmost group; none means version 2."""
+    if not controllers:
+        return ["/sys/fs/cgroup/cpu.max"] + ["/sys/fs/cgroup/" + new for _, new in COUNTERS.values()]
+    quota = ["/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"]
+    files = quota if "cpu" in controllers else []
+    return files + ["/sys/fs/cgroup/%s/%s" % (name, COUNTERS[name][0]) for name in COUNTERS if name in controllers]

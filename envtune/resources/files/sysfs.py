@@ -8,6 +8,7 @@ from typing import Annotated, Iterable, Optional, Sequence
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped, host_error_text
+from envtune.executor.files import normalized
 from envtune.host import Host, realpath
 from envtune.messages import N_, Message, Text, clauses
 from envtune.model import Change, Finding
@@ -34,12 +35,13 @@ def write_sysfs(
     for path in _files(host, paths):
         try:
             before = host.read(path).strip()
+            chosen = (normalized(path, before.encode("utf-8")) or b"").decode("utf-8")  # of `always [madvise] never`
             reason = _not_offered(host, path, value, offered)
         except HostError as error:
-            before, reason = "", host_error_text(error)
+            before, chosen, reason = "", "", host_error_text(error)
         if reason is not None:
             unchanged.append(Message("{path}: {detail}", path=path, detail=reason))
-        elif before != value:
+        elif chosen != value:
             changes.append((path, before))
     note = Message("left unchanged: {policies}", policies=clauses(unchanged)) if unchanged else None
     if not changes:
@@ -61,7 +63,8 @@ def _files(host: Host, paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def _not_offered(host: Host, path: str, value: str, offered: str) -> Optional[Text]:
-    values = host.read(posixpath.join(posixpath.dirname(path), offered)).split() if offered else [value]
+    text = host.read(posixpath.join(posixpath.dirname(path), offered)) if offered else value
+    values = text.replace("[", " ").replace("]", " ").split()  # the current one may stand in brackets
     return (
         None
         if value in values

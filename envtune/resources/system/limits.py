@@ -13,6 +13,7 @@ from envtune.context.registry import probe
 from envtune.errors import Undetermined
 from envtune.messages import N_, Message
 from envtune.model import Reading
+from envtune.resources.files.kernel import kernel_text
 from envtune.resources.files.value import reading
 
 Name = Literal[
@@ -61,7 +62,7 @@ def _limit(context: Context, name: str, column: int) -> Reading:
         reason = Message("{script} calls ulimit: start it and use --pid", script=target.script)
         raise Undetermined(reason, target.script)
     path = f"/proc/{'self' if target.pid is None else target.pid}/limits"
-    text = context.host.read(path)
+    text = kernel_text(context.host, path) if target.pid is None else context.host.read(path)
     row = re.search(rf"(?m)^{re.escape(_ROWS[name])}\s+(\S+)\s+(\S+)", text)
     if row is None:
         raise Undetermined(Message("{path} has no line for {name}", path=path, name=name), path, text)

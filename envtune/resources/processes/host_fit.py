@@ -1,0 +1,172 @@
+"""Variables of the job that have to fit this host: its CPUs, and the libraries that it has.
+
+Sources: Ascend/pytorch, docs/zh/environment_variable_reference/CPU_AFFINITY_CONF.md; torchrun
+(torch/distributed/run.py sets OMP_NUM_THREADS to 1 so that a host is not overloaded); ld.so(8), LD_PRELOAD.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping, Sequence
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
+from envtune.messages import Literal, Message, Text, clauses
+from envtune.model import Evidence, Reading
+from envtune.ranges import cpu_numbers, whole_number
+from envtune.resources.cpu.topology import allowed_cpus, cpu_text
+from envtune.resources.environment.variables import set_variables
+from envtune.resources.files.kernel import kernel_text
+from envtune.resources.npu.assigned import LOCAL_SIZE, RT_VISIBLE, parse_ids
+from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
+from envtune.resources.system.data_loader import usable_cpus
+
+ONLINE = "/sys/devices/system/cpu/online"
+AFFINITY = "CPU_AFFINITY_CONF"
+THREADS = "OMP_NUM_THREADS"
+PRELOAD = "LD_PRELOAD"
+_RANGE = re.compile(r"npu(\d{1,4}):(\d{1,6})-(\d{1,6})")
+# e_machine of an ELF file, elf.h
+_MACHINES: Mapping[str, bytes] = {"x86_64": b"\x3e\x00", "aarch64": b"\xb7\x00"}
+
+
+@probe("job.cpu_ranges")
+def cpu_ranges(context: Context) -> Iterable[Reading]:
+    """Read for each NPU that CPU_AFFINITY_CONF gives CPUs what is wrong with them: unusable, or another NPU's."""
+    value, gaps = _value(context, AFFINITY)
+    if gaps:
+        return gaps
+    ranges = {int(npu): range(int(first), int(last) + 1) for npu, first, last in _RANGE.findall(value)}
+    if value[:1] not in ("1", "2") or not ranges:
+        raise NotApplicable(Message("{name} gives no NPU a range of CPUs", name=AFFINITY), AFFINITY)
+    if runs_elsewhere(context):
+        raise Undetermined(ELSEWHERE, AFFINITY)
+    usable = _usable(context)
+    evidence = Evidence(context.target.environment.place(AFFINITY), f"{AFFINITY}={value}")
+    expected = Message("CPUs that the job may use ({cpus}), each for one NPU", cpus=cpu_text(usable))
+    found = []
+    for npu, cpus in ranges.items():
+        problems = _range_problems(npu, ranges, usable)
+        shown = clauses([Literal(f"{cpus[0]}-{cpus[-1]}"), *problems]) if cpus else Literal("-")
+        found.append(Reading(f"{AFFINITY} npu{npu}", tuple(p.en for p in problems), evidence, shown, expected))
+    return found
+
+
+def _range_problems(npu: int, ranges: Mapping[int, range], usable: Sequence[int]) -> list[Text]:
+    cpus = ranges[npu]
+    problems: list[Text] = []
+    if not cpus:
+        return [Message("the range is empty")]
+    outside = sorted(set(cpus) - set(usable))
+    if outside:
+        problems.append(Message("the job may not use {cpus}", cpus=cpu_text(outside)))
+    shared = [other for other, others in ranges.items() if other != npu and set(cpus) & set(others)]
+    if shared:
+        problems.append(Message("overlaps {names}", names=", ".join(f"npu{other}" for other in shared)))
+    return problems
+
+
+def _usable(context: Context) -> tuple[int, ...]:
+    """Return the CPUs that are online and that the job may use."""
+    host, pid = context.host, context.target.options.pid
+    online = cpu_numbers(host.read(ONLINE))
+    source = f"/proc/{'self' if pid is None else pid}/status"
+    try:
+        allowed = allowed_cpus(host.read(source)) if pid is None else online  # of --pid: already bound
+    except Missing:
+        allowed = online
+    return tuple(cpu for cpu in online if cpu in set(allowed or online))
+
+
+@probe("job.threads", unit="%")
+def threads(context: Context) -> Iterable[Reading]:
+    """Read the OpenMP threads of all processes on this host, in percent of the CPUs that the job may use."""
+    value, gaps = _value(context, THREADS)
+    if gaps:
+        return gaps
+    count = whole_number(value.partition(",")[0])
+    if not count:
+        raise Undetermined(Message("{value!r} is not a number", value=value), THREADS)
+    if runs_elsewhere(context):
+        raise Undetermined(ELSEWHERE, THREADS)
+    pid = context.target.options.pid
+    limit = usable_cpus(context.host, "self" if pid is None else str(pid))
+    processes = _processes(context)
+    shown = Message(
+        "{threads} threads x {processes} processes for {cpus} CPUs",
+        threads=count,
+        processes=processes,
+        cpus=limit.cpus,
+    )
+    expected = Message("at most {cpus} threads in total ({source})", cpus=limit.cpus, source=limit.source)
+    evidence = Evidence(context.target.environment.place(THREADS), f"{THREADS}={value}")
+    fields = {"threads": str(max(1, limit.cpus // processes))}
+    percent = -(-count * processes * 100 // limit.cpus)
+    return [Reading(THREADS, percent, evidence, shown, expected, fields=fields)]
+
+
+@probe("job.cpu_share", unit="%")
+def cpu_share(context: Context) -> Iterable[Reading]:
+    """Read the job's processes on this host, in percent of the CPUs that it may use (above 100, they take turns)."""
+    if runs_elsewhere(context):
+        raise Undetermined(ELSEWHERE, RT_VISIBLE)
+    kernel_text(context.host, ONLINE)  # where it is missing, this is no question
+    pid = context.target.options.pid
+    limit = usable_cpus(context.host, "self" if pid is None else str(pid))
+    processes = _processes(context)
+    shown = Message("processes: {processes}, CPUs of the job: {cpus}", processes=processes, cpus=limit.cpus)
+    expected = Message("a CPU for each process ({source})", source=limit.source)
+    return [Reading("job", -(-processes * 100 // limit.cpus), Evidence(limit.source), shown, expected)]
+
+
+def _processes(context: Context) -> int:
+    """Return how many processes of the job run here: as it says, else one for each NPU that it may use."""
+    variables = context.target.environment.variables or {}
+    said = whole_number(variables.get(LOCAL_SIZE, "")) or len(parse_ids(variables.get(RT_VISIBLE, "")) or ())
+    if said:
+        return said
+    fact = context.facts["npu_count"]
+    count = whole_number(fact.value or "")
+    if not count:
+        raise Undetermined(fact.reason or Message("the number of NPUs is unknown"), str(fact.source))
+    return count
+
+
+@probe("job.preload")
+def preload(context: Context) -> Iterable[Reading]:
+    """Read for each library in LD_PRELOAD whether the loader can use it: `usable`, `missing` or `foreign`."""
+    value, gaps = _value(context, PRELOAD)
+    if gaps:
+        return gaps
+    if runs_elsewhere(context):
+        raise Undetermined(ELSEWHERE, PRELOAD)
+    evidence = Evidence(context.target.environment.place(PRELOAD), f"{PRELOAD}={value}")
+    return [_library(context, entry, evidence) for entry in dict.fromkeys(re.split(r"[:\s]+", value)) if entry]
+
+
+def _library(context: Context, entry: str, evidence: Evidence) -> Reading:
+    subject = f"{PRELOAD} {entry}"
+    expected = Message("a library for {machine} that exists", machine=context.host.uname["machine"])
+    if "/" not in entry:
+        reason = Message("{name} has no directory: the loader searches for it", name=entry)
+        return Reading(subject, None, evidence, expected=expected, reason=reason)
+    try:
+        head = context.host.head(entry)
+    except Missing:
+        return Reading(subject, "missing", evidence, Message("{path} does not exist", path=entry), expected)
+    except HostError as error:
+        return Reading(subject, None, evidence, expected=expected, reason=host_error_text(error))
+    wanted = _MACHINES.get(context.host.uname["machine"])
+    if head[:4] != b"\x7fELF" or (wanted is not None and head[18:20] != wanted):
+        shown = Message("{path} is not a library for this machine", path=entry)
+        return Reading(subject, "foreign", evidence, shown, expected)
+    return Reading(subject, "usable", evidence, Message("{path} exists", path=entry), expected)
+
+
+def _value(context: Context, name: str) -> tuple[str, list[Reading]]:
+    """Return the value of a variable, or the readings that say why it is unknown; not applicable without one."""
+    present, gaps = set_variables(context, (name,))
+    if not present.get(name, "").strip() and not gaps:
+        raise NotApplicable(Message("{name} is not set", name=name), context.target.environment.description)
+    return present.get(name, "").strip(), [] if name in present else gaps

@@ -1,0 +1,93 @@
+"""Where a job writes: whether the file system takes files, and the services that a job depends on.
+
+Sources: proc_pid_mountinfo(5); Kubernetes, node-pressure eviction (nodefs.inodesFree); Slurm's quick start
+(clocks of all hosts agree).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Iterable, Optional
+
+from envtune import expect
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, Missing, NotApplicable, host_error_text
+from envtune.host import Host
+from envtune.messages import Literal, Message, Text
+from envtune.model import Disk, Evidence, Expectation, Reading
+from envtune.resources.files.kernel import OLDER_SNAPSHOT, kernel_text
+from envtune.resources.system.mounts import MOUNTINFO, Mount, mount_at
+from envtune.resources.system.storage import output_directories
+
+# chrony, ntp and its successors, systemd-timesyncd (the kernel keeps 15 characters), linuxptp
+TIME_SERVICES = ("chronyd", "ntpd", "ntpsec", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys")
+# Processes of a table that somebody abridged for a test or an issue; a server with systemd has more.
+FEW = 12
+
+
+@probe("system.output_mounts")
+def output_mounts(context: Context) -> Iterable[Reading]:
+    """Read whether the file systems to which the job writes logs and caches are mounted `ro` or `rw`."""
+    text = kernel_text(context.host, MOUNTINFO)
+    for name, path in output_directories(context.target.variables()).items():
+        mount = _mount(text, posixpath.normpath(path))
+        if mount is not None:
+            value = "ro" if "ro" in mount.options else "rw"
+            shown = Message("{path}: {point} is mounted {value}", path=path, point=mount.point, value=value)
+            yield Reading(name, value, Evidence(MOUNTINFO, mount.line), shown)
+
+
+def _mount(text: str, path: str) -> Optional[Mount]:
+    while True:
+        mount = mount_at(text, path)
+        if mount is not None or path == "/":
+            return mount
+        path = posixpath.dirname(path)
+
+
+@probe("system.output_inodes", unit="%")
+def output_inodes(context: Context) -> Iterable[Reading]:
+    """Read how many more files the file systems take to which the job writes, in percent of all they can hold."""
+    for name, path in output_directories(context.target.variables()).items():
+        yield _inodes(context.host, name, posixpath.normpath(path))
+
+
+def _inodes(host: Host, name: str, path: str) -> Reading:
+    try:
+        disk = _disk(host, path)
+    except HostError as error:
+        return Reading(name, None, Evidence(path, str(error)), reason=host_error_text(error))
+    if disk.inodes is None or disk.free_inodes is None:
+        raise NotApplicable(OLDER_SNAPSHOT, path)
+    if not disk.inodes:
+        shown = Message("{path}: this file system has no fixed number of files", path=disk.path)
+        return Reading(name, 100, Evidence(path), shown, _percent)
+    percent = disk.free_inodes * 100 // disk.inodes
+    shown = Message("{percent}% of the inodes are free at {path}", percent=percent, path=disk.path)
+    evidence = Evidence(disk.path, f"{disk.free_inodes} of {disk.inodes} inodes free")
+    return Reading(name, percent, evidence, shown, _percent)
+
+
+def _percent(expectation: Expectation) -> Optional[Text]:
+    return expect.describe(expectation, expect.in_unit("%"))
+
+
+def _disk(host: Host, path: str) -> Disk:
+    try:
+        return host.disk(path)
+    except Missing:
+        if path == "/":
+            raise
+        return _disk(host, posixpath.dirname(path))
+
+
+@probe("system.time_services")
+def time_services(context: Context) -> Iterable[Reading]:
+    """Read which services that set the clock from other hosts are running."""
+    rows = context.host.processes()
+    running = sorted({row.name for row in rows if row.name in TIME_SERVICES and row.state != "Z"})
+    if not running and len(rows) < FEW:
+        raise NotApplicable(Message("the process table is incomplete: {count} processes", count=len(rows)), "/proc")
+    shown = Literal(", ".join(running)) if running else Message("none of {names}", names=", ".join(TIME_SERVICES))
+    return [Reading("clock", tuple(running), Evidence("/proc", ", ".join(running)), shown)]
