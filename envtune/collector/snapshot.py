@@ -11,6 +11,7 @@ from .owners import open_folder
 from .recorder import Recorder
 from .redact import redact_argv, redact_value
 from .sources.cann import CANN, record_cann
+from .sources.containers import CONTAINERS, record_containers
 from .sources.cpu import CPU, record_cpu
 from .sources.job import JOB, record_job
 from .sources.network import NETWORK, record_network
@@ -20,6 +21,9 @@ from .sources.system import SYSTEM, record_system
 from .sources.tables import quietly, record_table
 
 SCHEMA = "envtune.snapshot/1"
+RECORDS = (
+    record_cpu, record_system, record_npu, record_cann, record_network, record_python, record_containers,
+)  # fmt: skip
 COLLECTOR = "1"  # version of the tables in sources/, kept in the manifest
 
 
@@ -41,9 +45,9 @@ def take(
     record_job(recorder)
     if more is not None:
         more(recorder)
-    for table in (SYSTEM, CPU, NETWORK, NPU, CANN, JOB):
+    for table in (SYSTEM, CPU, NETWORK, NPU, CANN, JOB, CONTAINERS):
         record_table(recorder, table)
-    for record in (record_cpu, record_system, record_npu, record_cann, record_network, record_python):
+    for record in RECORDS:
         quietly(record, recorder)
     snapshot: Dict[str, Any] = {
         "schema": SCHEMA,
