@@ -71,7 +71,7 @@ class Machine:
             return record_digest(wheel_record(self.root + path))
         return record_digest(self.read_bytes(path).decode("utf-8", "replace"))
 
-    def library_versions(self, path: str) -> str:
+    def runtime_versions(self, path: str) -> str:
         """Return the `runtime_versions` of a library; raises OSError."""
         return file_versions(open_regular(self.root + path, self.users))
 

@@ -64,7 +64,7 @@ class Host(Protocol):
     def record_digest(self, path: str) -> str:
         """Return the `record_digest` of a wheel (`*.whl`) or of a RECORD file."""
 
-    def library_versions(self, path: str) -> str:
+    def runtime_versions(self, path: str) -> str:
         """Return the `runtime_versions` of a library: `needs:GLIBC_2.28 provides:GLIBCXX_3.4.30`."""
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
@@ -236,7 +236,7 @@ class LocalHost:
 
         return self._file("digest", path, digest)
 
-    def library_versions(self, path: str) -> str:
+    def runtime_versions(self, path: str) -> str:
         """Return the `runtime_versions` of a library; raises Unreadable for what is none."""
         return self._file("versions", path, lambda: file_versions(open_regular(path, self.users)))
 

@@ -64,7 +64,7 @@ class UnreadHost:
         """Raise Elsewhere."""
         self._refuse(path)
 
-    def library_versions(self, path: str) -> str:
+    def runtime_versions(self, path: str) -> str:
         """Raise Elsewhere."""
         self._refuse(path)
 

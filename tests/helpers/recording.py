@@ -46,8 +46,8 @@ class RecordedMachine(Machine):
     def record_digest(self, path: str) -> str:
         return _as_kernel(lambda: self.host.record_digest(path), path)
 
-    def library_versions(self, path: str) -> str:
-        return _as_kernel(lambda: self.host.library_versions(path), path)
+    def runtime_versions(self, path: str) -> str:
+        return _as_kernel(lambda: self.host.runtime_versions(path), path)
 
     def identity(self) -> dict[str, Any]:
         host = self.host

@@ -95,11 +95,11 @@ def _record_runtime(recorder: Any, python: Mapping[str, Any], entries: Sequence[
         folders.append(python["prefix"].rstrip("/") + "/lib")
     for entry in entries:
         for name in RUNTIME_LIBRARIES:
-            quietly(recorder.library_versions, entry + "/" + name)
+            quietly(recorder.runtime_versions, entry + "/" + name)
         recorder.glob(entry + "/" + BUNDLED_OPENMP)
     for folder in dict.fromkeys(folders):
         for name in (LIBC, LIBSTDCXX):
-            quietly(recorder.library_versions, folder + "/" + name)
+            quietly(recorder.runtime_versions, folder + "/" + name)
     for path in re.split(r"[\s:]+", recorder.variables.get("LD_PRELOAD", "")):
         if path.startswith("/"):
             quietly(recorder.stat, os.path.normpath(path))

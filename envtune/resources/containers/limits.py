@@ -52,7 +52,10 @@ def shared_memory_fits(context: Context) -> Iterable[Reading]:
 
 
 def _shared(host: Host) -> Mount:
-    found = mount_at(host.read(MOUNTINFO), SHARED)
+    try:
+        found = mount_at(host.read(MOUNTINFO), SHARED)
+    except Missing:
+        found = None
     if found is None or found.kind != "tmpfs":
         raise NotApplicable(Message("no tmpfs is mounted at {path}", path=SHARED), MOUNTINFO)
     return found

@@ -96,7 +96,7 @@ def unique(context: Context) -> Iterable[Reading]:
         shown: Text = Literal(address)
         if others:
             shown = Message("{address}, also of {others}", address=address, others=", ".join(others))
-        yield Reading(name, ", ".join(others), _evidence(conf, number), shown, Message("an address of its own"))
+        yield Reading(name, ", ".join(others), _evidence(conf, number), shown, Message("a unique address"))
 
 
 @probe("npu.network_address_applied")

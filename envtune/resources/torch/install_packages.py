@@ -55,7 +55,7 @@ PACKAGES: Mapping[str, Package] = {
 
 @action("torch.install_requirements")
 def install_requirements(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
-    """Install the packages that CANN's operator compiler needs and that are missing, too old or, for numpy, too new."""
+    """Install the packages that CANN's operator compiler needs and that are missing or of an unfit version."""
     return replacements(context, findings, options, choose_requirements)
 
 
@@ -78,7 +78,7 @@ def choose_requirements(context: Context, findings: Sequence[Finding], wheels: O
     missing = absent(context)
     replaced = [row for row in map(partial(_unfit, context), sorted(minimum(context))) if row is not None]
     if not missing and not replaced:
-        raise Skipped(Message("no package is missing, too old or too new any more"))
+        raise Skipped(Message("no package is missing or of an unfit version any more"))
     if missing:
         yield _installation(context, main_entry(context), (), missing, ids, wheels)
     for row in replaced:

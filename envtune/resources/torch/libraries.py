@@ -53,7 +53,7 @@ def _needs(context: Context, runtime: str) -> Iterator[tuple[str, str]]:
         for name in RUNTIME_LIBRARIES:
             path = f"{entry}/{name}"
             try:
-                found = _word(host.library_versions(path), "needs", runtime)
+                found = _word(host.runtime_versions(path), "needs", runtime)
             except (Missing, NotRecorded):
                 continue
             except HostError as error:
@@ -90,7 +90,7 @@ def _search_order(context: Context) -> Iterator[Sequence[str]]:
 
 def _of_file(context: Context, path: str, runtime: str) -> Optional[str]:
     try:
-        return _word(context.host.library_versions(path), "provides", runtime)
+        return _word(context.host.runtime_versions(path), "provides", runtime)
     except Missing:
         return None
     except NotRecorded as error:
