@@ -18,7 +18,7 @@ READS = 20000  # of one file; a library takes some hundred
 RUNTIME = ("GLIBC", "GLIBCXX", "CXXABI")
 _VERSION = re.compile(r"(%s)_(\d+(?:\.\d+)*)$" % "|".join(RUNTIME))
 
-Segment = NamedTuple("Segment", [("kind", int), ("offset", int), ("address", int), ("size", int)])
+ElfSegment = NamedTuple("ElfSegment", [("kind", int), ("offset", int), ("address", int), ("size", int)])
 
 
 def runtime_versions(read_at: Callable[[int, int], bytes]) -> str:
@@ -55,7 +55,7 @@ def _versions(read_at: Callable[[int, int], bytes]) -> str:
     if size != 56 or count > ENTRIES:
         raise ValueError("program headers of another form")
     table = read_at(start, size * count)
-    segments = [Segment(*_segment(table[n * size : (n + 1) * size])) for n in range(count)]
+    segments = [ElfSegment(*_segment(table[n * size : (n + 1) * size])) for n in range(count)]
     dynamic = _dynamic(read_at, segments)
     found = {}  # type: Dict[str, List[str]]
     names = _offset(segments, dynamic.get(DT_STRTAB))

@@ -16,7 +16,7 @@ from envtune.errors import Skipped
 from envtune.messages import N_, Message, enumerated
 from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.resources.python.distributions import Distribution, every
-from envtune.resources.python.install import Installation, binary, replacements
+from envtune.resources.python.install import Installation, any_case, binary, replacements
 from envtune.resources.python.site import main_entry
 from envtune.resources.torch.requirements import absent, minimum, needs_numpy_1
 from envtune.resources.torch.stack import release_numbers
@@ -35,7 +35,7 @@ class Package(NamedTuple):
 PACKAGES: Mapping[str, Package] = {
     "attrs": Package(("attr", "attrs"), "attr.validators"),
     "cffi": Package(("cffi", "_cffi_backend.*"), "cffi", requires=("pycparser",)),
-    "decorator": Package(("decorator.py", "__pycache__/decorator.*"), "decorator"),
+    "decorator": Package(("decorator", "decorator.py", "__pycache__/decorator.*"), "decorator"),
     "mpmath": Package(("mpmath",), "mpmath"),
     "numpy": Package(("numpy",), "numpy", ("bin/f2py*", "bin/numpy-config")),
     "protobuf": Package(("google",), "google.protobuf"),
@@ -140,7 +140,7 @@ def _installation(
         findings=ids,
         subject=", ".join(names),
         prepare=tuple(binary(wheels, requirement) for requirement in requirements),
-        wheels=("{work}/wheels/*.whl",),
+        wheels=tuple("{work}/wheels/" + any_case(name) + "-*.whl" for name in all_names),
         smoke="import " + ", ".join(package.proof for package in packages),
         versions=tuple(VersionChange(name, version, after) for name, version in before.items()),
         below_root=tuple(script for package in packages for script in package.scripts),
