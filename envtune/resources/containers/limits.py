@@ -76,6 +76,8 @@ def memory_limit(host: Host) -> Optional[tuple[int, str]]:
         found = list(_limits(host))
     except NotRecorded as error:
         raise older_collector(error) from None
+    except Missing:
+        return None
     return min(found) if found else None
 
 
