@@ -20,6 +20,8 @@ from envtune.resources.system.mounts import Mount, mount_at
 
 DOCKER = "700 690 0:60 / /dev/shm rw,nosuid,nodev,noexec,relatime - tmpfs shm rw,size=65536k\n"
 
+OVERLAY = "1 0 0:1 / / rw - overlay overlay rw,upperdir="
+
 
 @pytest.mark.parametrize(
     ("options", "size"),
@@ -94,11 +96,7 @@ def test_the_user_of_this_process() -> None:
             "containerd",
         ),
         (
-            {
-                "files": {
-                    "/proc/self/mountinfo": "1 0 0:1 / / rw - overlay overlay rw,upperdir=/var/lib/containers/storage/x\n"
-                }
-            },
+            {"files": {"/proc/self/mountinfo": OVERLAY + "/var/lib/containers/storage/x\n"}},
             "podman",
         ),
         ({"files": {"/run/systemd/container": "oci\n"}}, None),
