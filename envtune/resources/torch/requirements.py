@@ -63,7 +63,12 @@ def requirements(context: Context) -> Iterable[Reading]:
 def versions(context: Context) -> Iterable[Reading]:
     """Read for each package with an oldest version that CANN's guide names whether the installed one is as new."""
     known = environment(context)
-    for name, oldest in minimum(context).items():
+    wanted = minimum(context)
+    if not any(name in known.found for name in wanted):
+        raise NotApplicable(
+            Message("none of {names} is installed", names=enumerated(tuple(wanted))), known.python.prefix
+        )
+    for name, oldest in wanted.items():
         rows = known.found.get(name, ())
         if not rows or not rows[0].version:
             continue
