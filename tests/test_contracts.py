@@ -51,14 +51,17 @@ def as_it_was(name: str) -> Any:
     return json.loads((CONTRACTS / name).read_text("utf-8"))
 
 
+def checks_of(host: str) -> list[str]:
+    """The checks that there were then."""
+    return sorted({finding["id"] for finding in as_it_was(f"{host}.en.json")["findings"]})
+
+
 @pytest.mark.parametrize("lang", sampled(["zh", "en"], 2))
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_recorded_host_is_judged_as_before(host: str, lang: str) -> None:
     then = as_it_was(f"{host}.{lang}.json")
-    known = ",".join(dict.fromkeys(finding["id"] for finding in then["findings"]))  # a later check says more
     words = ("--snapshot", str(CONTRACTS / f"{host}.tar.gz"), "--lang", lang, "--strict", "--schema", "1")
-    words = (*words, "--select", known)
-    code, now = answered("check", *words)
+    code, now = answered("check", *words, "--select", ",".join(checks_of(host)))
     kept(now, then["report"], "report")
     kept(now["findings"], then["findings"], "findings")
     assert code == then["exit"]
@@ -67,7 +70,12 @@ def test_a_recorded_host_is_judged_as_before(host: str, lang: str) -> None:
 @pytest.mark.parametrize("host", sampled(HOSTS, 2))
 def test_a_recorded_host_gets_the_same_plan(host: str) -> None:
     then = as_it_was(f"{host}.plan.json")
+    own = checks_of(host)  # a later version has further checks, whose changes are in the plan as well
     _, now = answered("fix", "--snapshot", str(CONTRACTS / f"{host}.tar.gz"), "--lang", "en")
+    for key in ("changes", "skipped"):
+        now[key] = [row for row in now[key] if row["finding"] in own]
+    for number, change in enumerate(now["changes"], 1):
+        change["id"] = f"C{number:02}"
     kept(now, then["plan"], "plan")
     for change in then["changes"]:
         action, what = change["action"], INSTALLS.get(change["playbook"])  # a saved plan may use the former name

@@ -25,6 +25,7 @@ FAMILIES: Mapping[str, Family] = {
         Family("CANN", "cann", Message("CANN, driver and firmware")),
         Family("ENV", "environment", Message("Environment variables")),
         Family("NET", "network", Message("Network, ports and firewall")),
+        Family("CTR", "containers", Message("Containers")),
         Family("PROC", "processes", Message("Processes and NPU memory")),
         Family("BLD", "build", Message("Compilers and hdf5")),
         Family("LOG", "logs", Message("Host logs")),

@@ -48,6 +48,8 @@ STEP_KINDS: Mapping[str, str] = {
     "images.install_pillow": N_("Replace the Pillow of the job's Python with the build that fits the CPU."),
     "images.install_opencv": N_("Keep one of several OpenCV packages of the job's Python."),
     "cann.install_te": N_("Replace te, topi and hccl of the job's Python with those of the active CANN."),
+    "torch.install_requirements": N_("Install the Python packages that CANN's operator compiler needs."),
+    "torch.keep_package": N_("Remove a package that overwrites another one, and install the other one again."),
     "images.patch_torchvision": N_("Change a known line of an installed Python file."),
     "packages.install": N_("Install packages with the system's package manager."),
     "cpu.set_governor_at_boot": N_("Set the performance governor at every boot."),

@@ -5,10 +5,21 @@ import re
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence
 
 from .commands import run_command
-from .files import FILE_LIMIT, Stat, clean_name, error_name, file_status, list_names, read_bytes, read_head
+from .files import (
+    FILE_LIMIT,
+    Stat,
+    clean_name,
+    error_name,
+    file_status,
+    list_names,
+    open_regular,
+    read_bytes,
+    read_head,
+)
 from .mounts import Mounts, mounted_disks
 from .network import network_interfaces, owned_listeners
 from .processes import process_table
+from .python.elf import file_versions
 from .wheels import record_digest, wheel_record
 
 
@@ -59,6 +70,10 @@ class Machine:
         if path.endswith(".whl"):
             return record_digest(wheel_record(self.root + path))
         return record_digest(self.read_bytes(path).decode("utf-8", "replace"))
+
+    def runtime_versions(self, path: str) -> str:
+        """Return the `runtime_versions` of a library; raises OSError."""
+        return file_versions(open_regular(self.root + path, self.users))
 
     def identity(self) -> Dict[str, Any]:
         """Return uname, euid, cwd and the time, in the form of the manifest."""

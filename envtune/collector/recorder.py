@@ -160,6 +160,14 @@ class Recorder:
         """Keep the digest alone; raises OSError where there is none."""
         return self._add(path, "record_digest", lambda real: str(self.machine.record_digest(real)))
 
+    def runtime_versions(self, path: str) -> str:
+        """Keep which versions of the C and C++ runtime a library needs and provides; raises OSError."""
+        return self._add(path, "runtime_versions", self._runtime_versions)
+
+    def _runtime_versions(self, real: str) -> str:
+        self.machine.users = self.users | self._way
+        return str(self.machine.runtime_versions(real))
+
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> Dict[str, Any]:
         """Return the row of `argv`, run once; a row with `error` when there is no result."""
         key = tuple(argv)

@@ -13,6 +13,7 @@ from .redact import redact_argv, redact_value
 from .sources.build import BUILD, record_build
 from .sources.cann import CANN, record_cann
 from .sources.config import CONFIG, record_config
+from .sources.containers import CONTAINERS, record_containers
 from .sources.cpu import CPU, record_cpu
 from .sources.job import JOB, record_job
 from .sources.logs import LOGS, record_logs
@@ -23,6 +24,10 @@ from .sources.system import SYSTEM, record_system
 from .sources.tables import quietly, record_table
 
 SCHEMA = "envtune.snapshot/1"
+RECORDS = (
+    record_cpu, record_system, record_npu, record_cann, record_network, record_python, record_containers,
+    record_build, record_logs, record_config,
+)  # fmt: skip
 COLLECTOR = "1"  # version of the tables in sources/, kept in the manifest
 
 
@@ -44,11 +49,9 @@ def take(
     record_job(recorder)
     if more is not None:
         more(recorder)
-    for table in (SYSTEM, CPU, NETWORK, NPU, CANN, JOB, BUILD, LOGS, CONFIG):
+    for table in (SYSTEM, CPU, NETWORK, NPU, CANN, JOB, BUILD, LOGS, CONFIG, CONTAINERS):
         record_table(recorder, table)
-    for record in (record_cpu, record_system, record_npu, record_cann, record_network, record_python):
-        quietly(record, recorder)
-    for record in (record_build, record_logs, record_config):
+    for record in RECORDS:
         quietly(record, recorder)
     snapshot: Dict[str, Any] = {
         "schema": SCHEMA,

@@ -16,11 +16,12 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Protocol, Sequenc
 
 from envtune.collector import network, processes
 from envtune.collector.commands import run_command
-from envtune.collector.files import file_status, list_names, read_bytes, read_head
+from envtune.collector.files import file_status, list_names, open_regular, read_bytes, read_head
 from envtune.collector.glob import glob_paths
 from envtune.collector.mounts import Mounts, disk_space
 from envtune.collector.owners import job_users
 from envtune.collector.paths import LinkLoop, real_path
+from envtune.collector.python.elf import file_versions
 from envtune.collector.wheels import record_digest, wheel_record
 from envtune.errors import Denied, HostError, Missing, TimedOut, Unreadable
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
@@ -62,6 +63,9 @@ class Host(Protocol):
 
     def record_digest(self, path: str) -> str:
         """Return the `record_digest` of a wheel (`*.whl`) or of a RECORD file."""
+
+    def runtime_versions(self, path: str) -> str:
+        """Return the `runtime_versions` of a library: `needs:GLIBC_2.28 provides:GLIBCXX_3.4.30`."""
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         """Run a command that only reads; raises Missing, Denied or TimedOut (its process group is killed)."""
@@ -231,6 +235,10 @@ class LocalHost:
             return record_digest(self.read(path))
 
         return self._file("digest", path, digest)
+
+    def runtime_versions(self, path: str) -> str:
+        """Return the `runtime_versions` of a library; raises Unreadable for what is none."""
+        return self._file("versions", path, lambda: file_versions(open_regular(path, self.users)))
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         """Run a command that only reads; raises TimedOut after `timeout` seconds."""

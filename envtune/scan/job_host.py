@@ -64,6 +64,10 @@ class UnreadHost:
         """Raise Elsewhere."""
         self._refuse(path)
 
+    def runtime_versions(self, path: str) -> str:
+        """Raise Elsewhere."""
+        self._refuse(path)
+
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         """Raise Elsewhere."""
         self._refuse(" ".join(argv))

@@ -125,6 +125,15 @@ class SnapshotHost:
         except OSError as error:
             raise error if isinstance(error, (Missing, NotRecorded)) else Unreadable(path, str(error)) from None
 
+    def runtime_versions(self, path: str) -> str:
+        """Return the recorded `runtime_versions` of a library; NotRecorded where only its presence is known."""
+        entry = self._tree.entry(self._tree.locate(path))
+        if isinstance(entry, Mapping) and "runtime_versions" in entry:
+            return str(entry["runtime_versions"])
+        if isinstance(entry, Mapping) and "error" in entry:
+            raise recorded_error(entry["error"], path)
+        raise NotRecorded(path, "the versions it needs were not recorded")
+
     # ------------------------------------------------------------------ the tables
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:

@@ -11,6 +11,12 @@ from envtune.audit.subjects import fact_text, is_plain, subject_text
 
 # Names of packages, programs and a host that are written like words.
 NAMES = {
+    "attrs",
+    "cffi",
+    "decorator",
+    "numpy",
+    "sympy",
+    "triton",
     "apex",
     "aoe",
     "cpupower",

@@ -158,15 +158,19 @@ def only_files(plan: Plan) -> bool:
 
 # playbook -> the test that applies and undoes it against the real thing
 _PACKAGES = "resources/packages/test_install.py::test_installed_with_what_it_needs_and_exactly_that_removed"
+_INSTALL = "resources/torch/test_install_packages.py::"
 ELSEWHERE: Mapping[str, str] = {
     "allow-huge-pages": "fix/test_host_settings.py::test_each_is_fixed_and_undone",
     "allow-training-ports": "resources/firewall/test_allow.py::test_nftables",
     "end-residual-processes": "resources/processes/test_terminate.py::test_a_real_orphan_on_a_device_node",
+    "install-cann-requirements": _INSTALL + "test_what_the_compiler_needs_is_installed_and_undone",
     "install-cpupower": _PACKAGES,
     "install-pillow-build-packages": _PACKAGES,
     "install-pillow-headers": _PACKAGES,
     "install-pillow-simd": "resources/python/test_replace.py::test_undo_brings_the_very_files_back_without_a_network",
     "install-te-of-cann": "resources/python/test_replace.py::test_te_040_is_replaced_by_the_te_040_of_this_cann",
+    "keep-attrs": _INSTALL + "test_the_overwritten_package_is_whole_again_and_undone",
+    "keep-triton-ascend": _INSTALL + "test_the_overwritten_package_is_whole_again_and_undone",
     "keep-one-opencv": "resources/python/test_replace.py::test_of_several_opencvs_the_recommended_one_is_left_whole",
     "set-cpu-governor": "resources/cpu/test_set_governor.py::test_192_policies_some_of_which_refuse",
     "set-governor-at-boot": "resources/cpu/test_set_governor_at_boot.py::test_enabled_and_undone_by_systemctl",

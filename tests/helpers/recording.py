@@ -46,6 +46,9 @@ class RecordedMachine(Machine):
     def record_digest(self, path: str) -> str:
         return _as_kernel(lambda: self.host.record_digest(path), path)
 
+    def runtime_versions(self, path: str) -> str:
+        return _as_kernel(lambda: self.host.runtime_versions(path), path)
+
     def identity(self) -> dict[str, Any]:
         host = self.host
         return {"uname": dict(host.uname), "euid": host.euid, "cwd": host.cwd, "now": host.now}

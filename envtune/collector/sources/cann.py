@@ -19,10 +19,12 @@ INSTALL_VARIABLES = (
 SEARCH_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONPATH", "PATH")
 INSTALL_INFO = "Ascend/ascend_cann_install.info"  # below /etc or a home
 DRIVER_INFO = "/etc/ascend_install.info"
+ATB_VERSION = CANN_BASE + "/nnal/atb/latest/version.info"
 CANN = Table(
     files=(
         "/etc/Ascend/*",
         DRIVER_INFO,
+        ATB_VERSION,
         CANN_BASE + "/driver/version.info",
         CANN_BASE + "/firmware/version.info",
     ),
@@ -112,6 +114,8 @@ def record_cann(recorder: Any) -> None:
     for entry in dict.fromkeys(entries):
         quietly(recorder.stat, entry)
     quietly(_record_driver, recorder)
+    if recorder.variables.get("ATB_HOME_PATH", "").startswith("/"):
+        quietly(recorder.read_bytes, os.path.normpath(recorder.variables["ATB_HOME_PATH"] + "/../../version.info"))
     roots = [os.path.join(base, root) for base in _bases(recorder, entries) for root in INSTALL_ROOTS]
     for root in roots + _unusual_roots(recorder, entries):
         if recorder.glob(root):

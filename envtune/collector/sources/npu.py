@@ -5,8 +5,14 @@ from typing import Any, Mapping, Set
 
 from .tables import Table, quietly, record_command
 
+HCCN_CONF = "/etc/hccn.conf"
+HCCN_TOOL = "/usr/local/Ascend/driver/tools/hccn_tool"
+HCCN_QUERIES = ("-ip", "-link", "-tls", "-net_health")
+HCCN_SECONDS = 3.0  # for one question about one device
+HCCN_TEXT = 400  # characters that are kept of an answer; certificates follow the TLS switch
 NPU = Table(
     files=(
+        HCCN_CONF,
         "/sys/bus/pci/devices/*/class",
         "/sys/bus/pci/devices/*/device",
         "/sys/bus/pci/devices/*/vendor",
@@ -15,6 +21,7 @@ NPU = Table(
         "/dev/davinci*",
         "/dev/devmm_svm",
         "/dev/hisi_hdc",
+        HCCN_TOOL,
         "/var/log/npu/slog",
     ),
 )
@@ -32,6 +39,7 @@ def record_npu(recorder: Any) -> None:
     _record_places(recorder)
     if not recorder.machine.runs or not recorder.glob("/dev/davinci[0-9]*"):
         return
+    quietly(_record_addresses, recorder)
     text = recorder.commands.get(("npu-smi", "info"), {}).get("stdout", "")
     listed = set(re.findall(r"(?m)^\|\s*\d+(?:\s+\d+)?\s*\|\s*(\d+)\s*\|", text))
     processes = recorder.machine.processes()
@@ -63,6 +71,22 @@ def _record_places(recorder: Any) -> None:
 
 def _listing(recorder: Any) -> str:
     return str(recorder.commands.get(("npu-smi", "info"), {}).get("stdout", ""))
+
+
+def _record_addresses(recorder: Any) -> None:
+    """Record what hccn_tool says of each NPU that hccn.conf configures; nothing more after one that does not answer."""
+    configured = set(re.findall(r"(?m)^\s*\w+?_(\d{1,3})\s*[=:]", recorder.read(HCCN_CONF)))
+    recorder.stat(HCCN_TOOL)
+    for path in recorder.glob("/dev/davinci[0-9]*"):
+        number = path[len("/dev/davinci") :]
+        for query in HCCN_QUERIES if number in configured else ():
+            argv = (HCCN_TOOL, "-i", number, query, "-g")
+            row = recorder.run(argv, HCCN_SECONDS)
+            for stream in ("stdout", "stderr"):
+                if stream in row:
+                    row[stream] = row[stream][:HCCN_TEXT]
+            if "error" in row:
+                return
 
 
 def _ancestors(pid: int, parents: Mapping[int, int]) -> Set[int]:

@@ -15,7 +15,7 @@ from .tables import quietly, record_command
 RECORDED_DISTRIBUTIONS = (
     "torch", "torch-npu", "torchvision", "apex", "pillow", "pillow-simd", "opencv-python", "opencv-python-headless",
     "opencv-contrib-python", "opencv-contrib-python-headless", "te", "topi", "hccl", "numpy", "mmcv", "mmcv-full",
-    "mmdet", "envtune",
+    "mmdet", "envtune", "torchaudio",
 )  # fmt: skip
 LOCATED_MODULES = ("torch", "torch_npu", "torchvision", "apex", "PIL", "cv2", "te", "topi", "tvm", "hccl", "mmcv",
                    "mmdet", "pip")  # fmt: skip
@@ -24,6 +24,13 @@ RECORDED_FILES = (
     "torch_npu/version.py", "torchvision/version.py", "torchvision/transforms/functional.py", "apex/amp/frontend.py",
     "apex/optimizers/__init__.py", "torch_npu/optim/__init__.py",
 )  # fmt: skip
+# Below a directory of the import path; whose needs of the C and C++ runtime are recorded, with these runtimes.
+RUNTIME_LIBRARIES = ("torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch_npu/lib/libtorch_npu.so")
+LIBC, LIBSTDCXX = "libc.so.6", "libstdc++.so.6"
+RUNTIME_DIRECTORIES = (
+    "/lib/{arch}-linux-gnu", "/usr/lib/{arch}-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
+)  # fmt: skip
+BUNDLED_OPENMP = "*.libs/libgomp*.so*"  # where auditwheel puts the libraries that a wheel brings along
 HOOKED_FILE = "torch/nn/modules/module.py"  # 40 KB, read only where mmcv or mmdet meets an old torch
 RECORDED_PLACES = (
     "torch/__init__.py", "torch/npu/__init__.py", "torch/npu/amp/__init__.py", "torch/utils/dumper.py",
@@ -76,6 +83,26 @@ def _record_environment(recorder: Any, python: Mapping[str, Any]) -> None:
     for path in headers:
         quietly(recorder.stat, path)
     _record_rights(recorder, python)
+    quietly(_record_runtime, recorder, python, entries)
+
+
+def _record_runtime(recorder: Any, python: Mapping[str, Any], entries: Sequence[str]) -> None:
+    """Record which C and C++ runtime torch's libraries need, which ones are here, and what is preloaded."""
+    folders = [folder.rstrip("/") for folder in recorder.variables.get("LD_LIBRARY_PATH", "").split(":")]
+    folders = [folder for folder in folders if folder.startswith("/")]
+    folders += [folder.format(arch=recorder.uname["machine"]) for folder in RUNTIME_DIRECTORIES]
+    if python["kind"] == "conda":
+        folders.append(python["prefix"].rstrip("/") + "/lib")
+    for entry in entries:
+        for name in RUNTIME_LIBRARIES:
+            quietly(recorder.runtime_versions, entry + "/" + name)
+        recorder.glob(entry + "/" + BUNDLED_OPENMP)
+    for folder in dict.fromkeys(folders):
+        for name in (LIBC, LIBSTDCXX):
+            quietly(recorder.runtime_versions, folder + "/" + name)
+    for path in re.split(r"[\s:]+", recorder.variables.get("LD_PRELOAD", "")):
+        if path.startswith("/"):
+            quietly(recorder.stat, os.path.normpath(path))
 
 
 def _working_directory(recorder: Any) -> str:

@@ -94,7 +94,9 @@ def _installed_paths(wheel: str, site: str) -> Iterator[Tuple[str, Optional[str]
             scheme = parts[1] if parts[0].endswith(".data") and len(parts) > 2 else "purelib"
             name = "/".join(parts[2:] if parts[0].endswith(".data") else parts)
             if scheme in ("purelib", "platlib"):
-                changed = name.endswith(".dist-info/RECORD")
+                # pip compiles anew: some wheels (numpy 1.26) bring bytecode along
+                compiled = name.endswith(".pyc") and parts[-2:-1] == ["__pycache__"]
+                changed = compiled or name.endswith(".dist-info/RECORD")
                 yield (site + "/" + name if site else name), (None if changed else member)
             elif scheme in ("scripts", "data"):
                 yield ("bin/" if scheme == "scripts" else "") + name, None

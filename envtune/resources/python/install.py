@@ -39,6 +39,7 @@ class Installation(NamedTuple):
     note: Optional[Text] = None
     other_owners: tuple[Text, ...] = ()
     versions: tuple[VersionChange, ...] = ()
+    below_root: tuple[str, ...] = ()  # what else the wheels write, below the root: bin/isympy
 
 
 Chooser = Callable[[Context, Sequence[Finding], Optional[str]], Iterable[Installation]]
@@ -119,7 +120,7 @@ def _swap(context: Context, place: SitePackages, wanted: Installation) -> dict[s
 
 def touches(context: Context, place: SitePackages, wanted: Installation) -> list[str]:
     """Return all that the steps may create, change or remove below the root, also what a stopped pip leaves (`~`)."""
-    names: dict[str, None] = {}
+    names: dict[str, None] = dict.fromkeys(wanted.below_root)
     for row in wanted.remove:
         names.update(dict.fromkeys(_recorded(context, place, row)))
     for module in wanted.modules:

@@ -1,0 +1,74 @@
+"""The state of the NPUs' network ports, as hccn_tool shows it: link, health, TLS switch.
+
+Sources: HCCL user guide, EI0016/EJ0004 and "cluster information check failed" (the TLS switch must agree); MindCluster
+documentation, "Constructing a Fault" (link down gives `net health status: Fault`, then `Success`), which says that a
+link that is down does not affect a job on one server.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Iterable
+
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import NotApplicable
+from envtune.messages import Literal, Message
+from envtune.model import Evidence, Reading
+from envtune.resources.npu.hccn import ask_devices
+
+LINK = r"link status\s*:\s*(\w+)"
+HEALTH = r"net health status\s*:\s*(\S[^\r\n]*)"
+TLS = r"tls switch\s*\[\s*([01])\s*\]"
+UP, SUCCESS, INITIAL = "UP", "Success", "Init"
+SWITCH = {"0": "off", "1": "on"}
+
+
+@probe("npu.network_link")
+def link(context: Context) -> Iterable[Reading]:
+    """Read for each NPU whether its network port has a link; not applicable if no port of this host has one."""
+    answers = ask_devices(context, "-link", LINK)
+    if not any(answer.value is not None and answer.value.upper() == UP for answer in answers.values()):
+        source = next(iter(answers.values()))
+        reason = Message("no NPU of this host has a link: it trains without the NPU network")
+        raise NotApplicable(reason, source.source, source.text)
+    for number, answer in answers.items():
+        evidence = Evidence(answer.source, answer.text)
+        if answer.value is None:
+            yield Reading(f"npu{number}", None, evidence, reason=Message("hccn_tool shows no link status"))
+            continue
+        shown = Message("link {state}", state=answer.value)
+        yield Reading(f"npu{number}", answer.value.upper(), evidence, shown, Message("a link, as other NPUs have"))
+
+
+@probe("npu.network_health")
+def health(context: Context) -> Iterable[Reading]:
+    """Read for each NPU with a detection address whether it reaches it, as `hccn_tool -net_health -g` shows.
+
+    `Init` is the state before the first detection, and of a device without a detection address.
+    """
+    for number, answer in ask_devices(context, "-net_health", HEALTH).items():
+        evidence = Evidence(answer.source, answer.text)
+        state = answer.value
+        if state is None or state.lower() == INITIAL.lower():
+            reason = Message("no detection has been made yet") if state else Message("hccn_tool shows no health")
+            yield Reading(f"npu{number}", None, evidence, reason=reason)
+            continue
+        value = SUCCESS if state.lower() == SUCCESS.lower() else state
+        yield Reading(f"npu{number}", value, evidence, Literal(state))
+
+
+@probe("npu.network_tls")
+def tls(context: Context) -> Iterable[Reading]:
+    """Read for each NPU whether its TLS switch is that of most NPUs of this host."""
+    answers = ask_devices(context, "-tls", TLS)
+    known = Counter(answer.value for answer in answers.values() if answer.value is not None)
+    common = max(sorted(known), key=lambda value: known[value])
+    for number, answer in answers.items():
+        evidence = Evidence(answer.source, answer.text)
+        if answer.value is None:
+            yield Reading(f"npu{number}", None, evidence, reason=Message("hccn_tool shows no TLS switch"))
+            continue
+        shown = Message("TLS {state}", state=SWITCH[answer.value])
+        expected = Message("TLS {state}, as on most NPUs of this host", state=SWITCH[common])
+        yield Reading(f"npu{number}", answer.value == common, evidence, shown, expected)

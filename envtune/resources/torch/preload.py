@@ -1,0 +1,75 @@
+"""LD_PRELOAD, and the OpenMP runtimes that wheels bring along.
+
+Sources: ld.so(8) (`object '...' from LD_PRELOAD cannot be preloaded: ignored`); opencv/opencv#14884,
+NVIDIA/DALI#5519, hiyouga/LlamaFactory#8768 (an Ascend host): `libgomp...: cannot allocate memory in static TLS block`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable
+
+from envtune.collector.sources.python import BUNDLED_OPENMP
+from envtune.context import Context
+from envtune.context.registry import probe
+from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
+from envtune.messages import Literal, Message, Text
+from envtune.model import Evidence, Reading
+from envtune.resources.files.recorded import older_collector
+from envtune.resources.npu.devices import runs_elsewhere
+from envtune.resources.python.distributions import environment
+
+PRELOAD = "LD_PRELOAD"
+
+
+@probe("torch.preload")
+def preload(context: Context) -> Iterable[Reading]:
+    """Read for each file that the job's LD_PRELOAD names by a path whether it exists."""
+    place = context.target.environment.place(PRELOAD)
+    paths = [path for path in _preloaded(context) if path.startswith("/") and "$" not in path]
+    if not paths or runs_elsewhere(context):
+        raise NotApplicable(Message("{name} names no file of this host", name=PRELOAD), place)
+    for path in dict.fromkeys(paths):
+        evidence = Evidence(place, f"{PRELOAD}: {path}")
+        try:
+            kind = context.host.stat(path).kind
+        except NotRecorded as error:
+            raise older_collector(error) from None
+        except Missing:
+            yield Reading(path, False, evidence, Message("missing"), Message("a library"))
+            continue
+        except HostError as error:
+            yield Reading(path, None, evidence, reason=host_error_text(error))
+            continue
+        yield Reading(path, kind == "file", evidence, Message("exists"), Message("a library"))
+
+
+@probe("torch.bundled_openmp")
+def bundled_openmp(context: Context) -> Iterable[Reading]:
+    """Read which OpenMP runtimes of other wheels are neither preloaded nor torch's own; empty if none is."""
+    known = environment(context)
+    try:
+        found = [path for entry in known.entries for path in context.host.glob(f"{entry}/{BUNDLED_OPENMP}")]
+    except NotRecorded as error:
+        raise older_collector(error) from None
+    others = [path for path in found if "/torch.libs/" not in path and "/torch/" not in path]
+    if not others:
+        raise NotApplicable(Message("no wheel brings an OpenMP runtime"), "; ".join(known.entries))
+    preloaded = _preloaded(context)
+    left = [path for path in others if path not in preloaded]
+    if any(path.rpartition("/")[2].startswith("libgomp") for path in preloaded):
+        left = []
+    shown: Text = Message("preloaded")
+    if left:
+        shown = Literal(", ".join(path.split("/site-packages/")[-1] for path in left[:4]))
+    fields = {"library": left[0]} if left else {}
+    return [
+        Reading(
+            "libgomp", tuple(left), Evidence(others[0], "\n".join(others)), shown, Message("preloaded"), fields=fields
+        )
+    ]
+
+
+def _preloaded(context: Context) -> tuple[str, ...]:
+    """Return what LD_PRELOAD names; blanks and colons separate, ld.so(8)."""
+    return tuple(filter(None, re.split(r"[\s:]+", context.target.variables().get(PRELOAD, ""))))
