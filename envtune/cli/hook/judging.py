@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Optional, Sequence
+from typing import TYPE_CHECKING, Callable, Optional, Sequence, Union
 
 from envtune.audit import Began, audited
 from envtune.audit.verdict import is_without_npu, worst_outcome
@@ -28,7 +28,7 @@ class Question(NamedTuple):
     tag: Sequence[str] = ()
     policy: Optional[str] = None
     profile: Optional[str] = None
-    catalog: Sequence[Path] = ()
+    catalog: Sequence[Union[str, Path]] = ()
     fail_on: str = ""
     target: Optional[TargetOptions] = None
 
@@ -39,7 +39,7 @@ def judge(question: Question, say: Callable[..., None]) -> None:
     Raises CatalogError, PolicyError, UsageError.
     """
     say(step="loading the checks")
-    loaded = load_with_policy(question.catalog, "en", question.policy, question.profile)
+    loaded = load_with_policy([Path(folder) for folder in question.catalog], "en", question.policy, question.profile)
     say(fail_on=question.fail_on or _policy_fail_on(loaded) or "high")
     checks = loaded.select(question.select, question.ignore, question.tag, Severity.INFO)
     context = _context(loaded, question.target)

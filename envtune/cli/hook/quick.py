@@ -24,6 +24,7 @@ class Words(NamedTuple):
     ignore: tuple[str, ...] = ()
     policy: Optional[str] = None
     profile: Optional[str] = None
+    catalog: tuple[str, ...] = ()
     timeout: float = 10.0
     node: str = ""
     scontrol: str = "scontrol"
@@ -76,7 +77,7 @@ def run(words: Words) -> int:
 def _check(words: Words, say: Callable[..., None]) -> None:
     from envtune.cli.hook.judging import Question, judge
 
-    question = Question(words.select, words.ignore, (), words.policy, words.profile, (), words.fail_on)
+    question = Question(words.select, words.ignore, (), words.policy, words.profile, words.catalog, words.fail_on)
     judge(question, say)
 
 
@@ -87,6 +88,10 @@ def _text(found: dict[str, Any], name: str, value: str) -> None:
 def _texts(found: dict[str, Any], name: str, value: str) -> None:
     before = found.get(name, ())
     found[name] = (*before, *(part for part in value.split(",") if part))
+
+
+def _another(found: dict[str, Any], name: str, value: str) -> None:
+    found[name] = (*found.get(name, ()), value)
 
 
 def _number(least: float, most: float) -> Callable[[dict[str, Any], str, str], None]:
@@ -115,5 +120,6 @@ _OPTIONS: Mapping[str, Callable[[dict[str, Any], str, str], None]] = {
     "--fail-on": _word(_SEVERITIES),
     "--select": _texts,
     "--ignore": _texts,
+    "--catalog": _another,
     **dict.fromkeys(("--policy", "--profile", "--node", "--scontrol", "--state"), _text),
 }

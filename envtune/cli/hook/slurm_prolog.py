@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import List, Optional
 
 import typer
@@ -45,6 +46,7 @@ def command(
     ignore: Optional[List[str]] = IGNORE,
     policy: Optional[str] = options.POLICY,
     profile: Optional[str] = options.PROFILE,
+    catalog: Optional[List[Path]] = options.CATALOG,
     timeout: float = common.timeout(10, 300),
     node: str = common.NODE,
     scontrol: str = common.SCONTROL,
@@ -56,6 +58,6 @@ def command(
 
     options.language(lang)
     options.require_choice("--stale", stale, ("start", "check"))
-    chosen = (common.split(select), common.split(ignore), policy, profile)
+    chosen = (common.split(select), common.split(ignore), policy, profile, tuple(map(str, catalog or ())))
     words = Words(max_age, stale, common.fail_on_named(fail_on), *chosen, timeout, node, scontrol, state, dry_run)
     raise typer.Exit(run(words))

@@ -1,0 +1,49 @@
+"""slurm-health's table: each row of tests/cases/hook/after_check.yaml is a test."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Optional
+
+import pytest
+from helpers.examples import ROOT
+from helpers.yaml_text import load_yaml
+
+from envtune.hook.decide import after_check
+from envtune.hook.records import SEVERITIES, Drain, Node, Outcome, Verdict, reason_for
+from envtune.model import Severity
+
+ROWS = load_yaml((ROOT / "tests/cases/hook/after_check.yaml").read_text("utf-8"))
+
+
+def stamped(text: Optional[str]) -> tuple[str, str]:
+    found = re.fullmatch(r"(.*?)(?: \[(.*)\])?", text or "")
+    assert found
+    return found[1], found[2] or ""
+
+
+def outcomes(row: dict[str, str]) -> dict[str, Outcome]:
+    parts = {name: word.partition("/") for name, word in row.items()}
+    return {name: Outcome(word, severity or "high") for name, (word, _, severity) in parts.items()}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["case"])
+def test_after_a_check(row: dict[str, Any]) -> None:
+    verdict = Verdict(outcomes(row["verdict"]), row.get("complete", True))
+    node = Node(frozenset(row["state"].split("+")), *stamped(row.get("node")))
+    drain = None
+    if "ours" in row:
+        reason, stamp = stamped(row["ours"])
+        drain = Drain("node1", reason, ("NET003",), stamp)
+    found = after_check(node, drain, verdict, verdict.problems())
+    assert found.action.value == row["action"], found
+    assert found.reason == row.get("reason", found.reason)
+
+
+def test_a_reason_names_no_more_than_fits() -> None:
+    assert reason_for(f"NET{n:03}" for n in range(12)).endswith("NET009 and 2 more")
+    assert reason_for(["NET003", "x; reboot"]) == "envtune: NET003"
+
+
+def test_severities_are_those_of_the_checks() -> None:
+    assert tuple(severity.value for severity in Severity) == SEVERITIES
