@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 from helpers.examples import ROOT
+from helpers.scontrol import stamped, verdict_outcomes
 from helpers.yaml_text import load_yaml
 
 from envtune.hook.decide import after_check
-from envtune.hook.records import SEVERITIES, Drain, Node, Outcome, Verdict, reason_for
+from envtune.hook.records import SEVERITIES, Drain, Node, Verdict, reason_for
 from envtune.model import Severity
 
 ROWS = load_yaml((ROOT / "tests/cases/hook/after_check.yaml").read_text("utf-8"))
 
 
-def stamped(text: Optional[str]) -> tuple[str, str]:
-    found = re.fullmatch(r"(.*?)(?: \[(.*)\])?", text or "")
-    assert found
-    return found[1], found[2] or ""
-
-
-def outcomes(row: dict[str, str]) -> dict[str, Outcome]:
-    parts = {name: word.partition("/") for name, word in row.items()}
-    return {name: Outcome(word, severity or "high") for name, (word, _, severity) in parts.items()}
-
-
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["case"])
 def test_after_a_check(row: dict[str, Any]) -> None:
-    verdict = Verdict(outcomes(row["verdict"]), row.get("complete", True))
+    verdict = Verdict(verdict_outcomes(row["verdict"]), row.get("complete", True))
     node = Node(frozenset(row["state"].split("+")), *stamped(row.get("node")))
     drain = None
     if "ours" in row:
