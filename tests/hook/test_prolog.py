@@ -56,7 +56,7 @@ def test_before_a_job(row: dict[str, Any], tmp_path: Path, site: Path, hook: Any
 def test_the_faults_are_in_what_is_printed(tmp_path: Path, hook: Any) -> None:
     write_state(tmp_path / "state" / "scheduler", {"verdict": {"NET003": "fail"}})
     node = FakeNode(tmp_path / "slurm", show="sleep 60")
-    done = hook("slurm-prolog", "--scontrol", str(node.scontrol), "--timeout", "1")
+    done = hook("slurm-prolog", "--scontrol", str(node.scontrol), "--timeout", "8")
     assert done.returncode == 0
     assert done.stderr.startswith("envtune: slurm-prolog: no answer within ")
     assert "during: scontrol show node; the node is left as it is" in done.stderr
