@@ -52,6 +52,8 @@ def wait(until: Callable[[], bool], what: Callable[[], str], seconds: float = 60
 class Cluster:
     """The node of a running cluster; `environ` is what the commands of Slurm need."""
 
+    server: subprocess.Popen[bytes]  # slurmctld
+
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self.folder = folder
         self.environ = environ
@@ -95,6 +97,7 @@ def cluster(folder: Path, settings: str, environ: Mapping[str, str]) -> Iterator
         made = Cluster(folder, {**environ, "SLURM_CONF": str(folder / "slurm.conf")})
         for program in ("slurmctld", "slurmd"):
             started.append(subprocess.Popen([program, "-D"], env=made.environ, stderr=subprocess.DEVNULL))
+        made.server = started[1]
         made.wait_for("idle")
         yield made
     finally:
