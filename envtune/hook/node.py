@@ -69,7 +69,8 @@ def prolog(settings: Settings, judge: Work) -> int:
     _report(PROLOG, ended)
     refused = ended.fault is None and bool(ended.last("refused"))
     if refused:
-        log.note(f"the job does not start here: {', '.join(problems)}")
+        would = "would not" if settings.dry_run else "does not"
+        log.note(f"the job {would} start here: {', '.join(problems)}", quiet=settings.dry_run)
     return REFUSED if refused and not settings.dry_run else 0
 
 
@@ -169,7 +170,9 @@ def _act(settings: Settings, decide: Decide, say: Say) -> None:
     slurm = Slurm(settings.scontrol, node_name(settings.node))
     if settings.dry_run:
         say(step="scontrol show node")
-        _say_decision(say, slurm.node, "would ", decide(slurm.show(), _kept_drain(state, slurm.node)))
+        node = slurm.show()
+        decision = decide(node, _kept_drain(state, slurm.node))
+        _say_end(say, slurm.node, "would ", decision, node)
         return
     say(step="waiting for another hook on this host")
     with state.locked():
@@ -185,8 +188,7 @@ def _act(settings: Settings, decide: Decide, say: Say) -> None:
             state.forget_drain()
         elif decision.action is Action.FORGET:
             state.forget_drain()
-    _say_decision(say, slurm.node, "", decision)
-    say(refused=decision.action is Action.DRAIN or is_drained(node))
+    _say_end(say, slurm.node, "", decision, node)
 
 
 def _kept_drain(state: State, node: str) -> Optional[Drain]:
@@ -214,10 +216,11 @@ def _drain(slurm: Slurm, state: State, decision: Decision, before: Optional[Drai
         state.keep_drain(drain._replace(stamp=node.stamp))
 
 
-def _say_decision(say: Say, node: str, would: str, decision: Decision) -> None:
-    words = {Action.DRAIN: f"drain {node}: {decision.reason}", Action.RESUME: f"resume {node}: {decision.why}"}
+def _say_end(say: Say, name: str, would: str, decision: Decision, node: Node) -> None:
+    say(refused=decision.action is Action.DRAIN or is_drained(node))
+    words = {Action.DRAIN: f"drain {name}: {decision.reason}", Action.RESUME: f"resume {name}: {decision.why}"}
     if decision.action not in words:
-        say(did=f"{would}leave {node} as it is: {decision.why}", quiet=True)
+        say(did=f"{would}leave {name} as it is: {decision.why}", quiet=True)
         return
     text = words[decision.action]
     verb, _, rest = text.partition(" ")

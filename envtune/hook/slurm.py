@@ -55,7 +55,7 @@ class Slurm:
             streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
             child = start_program([self.scontrol, *words], marks=_UTC, **streams)
         except (OSError, ValueError) as error:
-            raise SlurmError(f"{self.scontrol}: {error}") from error
+            raise SlurmError(f"{self.scontrol}: {getattr(error, 'strerror', None) or error}") from error
         text = child.communicate()[0][:_OUTPUT].decode("utf-8", "replace")  # the process that waits has the deadline
         if child.returncode != 0:
             raise SlurmError(f"{_line(self.scontrol, words)}: {' '.join(text.split())[:300] or child.returncode}")

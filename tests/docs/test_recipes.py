@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Iterator, Mapping
 
 import pytest
-import yaml
 from helpers.examples import ROOT
 from helpers.slurm_cluster import Cluster, cluster, wait
 
@@ -166,26 +165,7 @@ def test_ansible_records_and_compares(folder: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-# ---------------------------------------------------------------------- Kubernetes, systemd
-
-
-def test_the_job_keeps_the_schema_of_kubernetes() -> None:
-    validate = pytest.importorskip("kubernetes_validate")
-    job = yaml.safe_load((RECIPES / "kubernetes" / "job.yaml").read_text("utf-8"))
-    validate.validate(job, validate.latest_version(), strict=True)
-    with pytest.raises(validate.ValidationError):
-        validate.validate({**job, "spec": {**job["spec"], "backoffLimits": 2}}, validate.latest_version(), strict=True)
-
-
-def test_the_init_container_passes_on_what_matters(folder: Path) -> None:
-    """The shell line of the manifest: 1 stays 1, 3 becomes 0."""
-    job = yaml.safe_load((RECIPES / "kubernetes" / "job.yaml").read_text("utf-8"))
-    (container,) = job["spec"]["template"]["spec"]["initContainers"]
-    *shell, line = container["command"]
-    for status, expected in ((0, 0), (1, 1), (2, 2), (3, 0)):
-        stub = line.replace("python3 -I /opt/envtune/envtune.pyz", f"sh -c 'exit {status}' sh")
-        assert stub != line
-        assert subprocess.run([*shell, stub], timeout=60, check=False).returncode == expected
+# ---------------------------------------------------------------------- systemd
 
 
 @pytest.mark.slow
