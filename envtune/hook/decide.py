@@ -47,7 +47,7 @@ def after_check(node: Node, drain: Optional[Drain], verdict: Verdict, problems: 
     if own and drain is not None:
         return _without_problems(node, drain, verdict)
     if drain is not None and (not is_drained(node) or drain.stamp):
-        return Decision(Action.FORGET, "the node was resumed or drained by somebody else")
+        return Decision(Action.FORGET, "the node was resumed or drained by another user")
     return Decision(Action.LEAVE, f"drained by {_who(node)}" if is_drained(node) else "no problems")
 
 
@@ -87,5 +87,5 @@ def _states(node: Node) -> str:
 
 
 def _who(node: Node) -> str:
-    who = node.stamp.partition("@")[0] or "somebody else"
+    who = node.stamp.partition("@")[0] or "another user"
     return f"{who}: {node.reason}" if node.reason else who

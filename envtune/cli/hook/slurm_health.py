@@ -17,8 +17,8 @@ HELP = N_(
     """Check this host, and drain or resume its Slurm node.
 
 For HealthCheckProgram, as root. A node with problems is drained with the reason "envtune: NET003,CANN007", and resumed
-when these checks pass. A node that was drained by somebody else, or whose reason was changed, is left as it is. The
-verdict is kept for slurm-prolog. Examples:
+when these checks pass. A node that another user drained, or whose reason was changed, is left as it is. The verdict is
+kept for slurm-prolog. Examples:
 
 \b
   envtune hook slurm-health --dry-run      print what would be done
