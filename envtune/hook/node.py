@@ -31,6 +31,7 @@ from envtune.records import NamedTuple
 
 REFUSED = 20  # of slurm-prolog; Python ends with 1 where it cannot even start, and a shell with 2, 126 and more
 _CHECKING = 0.7  # the part of the time in which the checks are run; the rest is for Slurm
+UPDATING = "scontrol update"
 PROLOG, HEALTH = "slurm-prolog", "slurm-health"
 Decide = Callable[[Node, Optional[Drain]], Decision]
 
@@ -97,7 +98,9 @@ def _report(hook: str, ended: Ended) -> None:
     for line in ended.said:
         if "did" in line:
             log.note(str(line["did"]), quiet=bool(line.get("quiet")))
-    if ended.fault is not None:
+    if ended.fault is not None and ended.last("step") == UPDATING:
+        log.warn(f"{hook}: {ended.fault}; whether Slurm has changed the node is unknown")
+    elif ended.fault is not None:
         log.fault(hook, ended.fault)
 
 
@@ -179,11 +182,14 @@ def _act(settings: Settings, decide: Decide, say: Say) -> None:
         drain = _kept_drain(state, slurm.node)
         say(step="scontrol show node")
         node = slurm.show()
+        if drain is not None and not drain.stamp and is_drained(node):
+            drain = drain.with_stamp_of(node)
+            state.keep_drain(drain)
         decision = decide(node, drain)
         if decision.action is Action.DRAIN:
             _drain(slurm, state, decision, drain, say)
         elif decision.action is Action.RESUME:
-            say(step="scontrol update")
+            say(step=UPDATING)
             slurm.resume()
             state.forget_drain()
         elif decision.action is Action.FORGET:
@@ -198,9 +204,9 @@ def _kept_drain(state: State, node: str) -> Optional[Drain]:
 
 def _drain(slurm: Slurm, state: State, decision: Decision, before: Optional[Drain], say: Say) -> None:
     """Drain the node and keep by which time the drain is known again; the drain before is kept where Slurm refuses."""
-    drain = Drain(slurm.node, decision.reason, decision.checks)
+    drain = Drain(slurm.node, decision.reason, decision.checks, began=time.time())
     state.keep_drain(drain)
-    say(step="scontrol update")
+    say(step=UPDATING)
     try:
         slurm.drain(decision.reason)
     except SlurmError:
@@ -210,7 +216,7 @@ def _drain(slurm: Slurm, state: State, decision: Decision, before: Optional[Drai
     try:
         node = slurm.show()
     except SlurmError as error:
-        say(did=f"{error}: this drain will not be undone by envtune")
+        say(did=f"{error}; the time of the drain is read at the next check")
         return
     if is_drained(node) and node.reason == decision.reason:
         state.keep_drain(drain._replace(stamp=node.stamp))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import calendar
 import re
+import time
 from typing import Any, Iterable, Mapping, Optional
 
 from envtune.records import NamedTuple
@@ -12,6 +14,7 @@ DECIDED = ("pass", "fixed", "waived", "note")  # outcomes with which a check no 
 PREFIX = "envtune:"
 DEFAULT_FAIL_ON, NEVER = "high", "none"
 _MOST_NAMED = 10  # checks in the reason of a drain; Slurm shows it in one column
+_ATTEMPT = 120.0  # seconds that the clocks of host and slurmctld may differ, and a hook may last
 _ID = re.compile("[A-Za-z0-9_-]{1,40}")
 
 
@@ -87,6 +90,17 @@ class Drain(NamedTuple):
     reason: str
     checks: tuple[str, ...]
     stamp: str = ""
+    began: float = 0.0  # seconds since the epoch
+
+    def with_stamp_of(self, node: Node) -> Drain:
+        """Return it with the stamp of the node, where the hook was ended before it could read it.
+
+        Slurm's time has to be that of the attempt, or the drain is somebody else's with the same words.
+        """
+        if self.stamp or node.reason != self.reason:
+            return self
+        given = _seconds(node.stamp.partition("@")[2])
+        return self._replace(stamp=node.stamp) if abs(given - self.began) <= _ATTEMPT else self
 
     def is_of(self, node: Node) -> bool:
         """Return whether the node is drained by this, and nobody has drained it or changed the reason since."""
@@ -132,7 +146,17 @@ def drain_from(data: Any) -> Drain:
     texts = [data.get(key) for key in ("node", "reason", "stamp")]
     checks = data.get("checks")
     _require(all(isinstance(text, str) for text in texts) and isinstance(checks, list), "incomplete")
-    return Drain(str(texts[0]), str(texts[1]), tuple(map(str, checks)), str(texts[2]))
+    began = data.get("began")
+    _require(isinstance(began, (int, float)), "no time")
+    return Drain(str(texts[0]), str(texts[1]), tuple(map(str, checks)), str(texts[2]), float(began))
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds since the epoch of a time in UTC as Slurm prints it; 0 for another text."""
+    try:
+        return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
+    except ValueError:
+        return 0.0
 
 
 def _require(holds: bool, why: str) -> None:

@@ -36,3 +36,21 @@ def test_a_reason_names_no_more_than_fits() -> None:
 
 def test_severities_are_those_of_the_checks() -> None:
     assert tuple(severity.value for severity in Severity) == SEVERITIES
+
+
+@pytest.mark.parametrize(
+    "reason, stamp, own",
+    [
+        ("envtune: NET003", "root@2026-11-23T03:00:05", True),
+        ("envtune: NET003", "root@2026-11-23T02:59:00", True),
+        ("envtune: NET003", "root@2026-11-23T03:30:00", False),
+        ("envtune: NET003", "", False),
+        ("envtune: NET003", "root@Unknown", False),
+        ("envtune: CPU001", "root@2026-11-23T03:00:05", False),
+    ],
+)
+def test_a_drain_whose_time_was_not_read(reason: str, stamp: str, own: bool) -> None:
+    """The hook was ended after Slurm had taken the drain: 1795402800 is 2026-11-23T03:00:00Z."""
+    node = Node(frozenset(["IDLE", "DRAIN"]), reason, stamp)
+    drain = Drain("node1", "envtune: NET003", ("NET003",), began=1795402800.0)
+    assert drain.with_stamp_of(node).is_of(node) is own

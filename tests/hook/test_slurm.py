@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -109,6 +110,17 @@ def test_our_words_in_a_drain_of_an_administrator(slurm: Cluster, hooks: Hooks) 
     assert slurm.state() == DRAINED
 
 
+def test_a_drain_whose_time_was_not_read(slurm: Cluster, hooks: Hooks, tmp_path: Path) -> None:
+    """As after an end of the hook between the drain and the look at it."""
+    (tmp_path / "sick").touch()
+    hooks("slurm-health")
+    path = tmp_path / "envtune" / "scheduler" / "drain.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "stamp": ""}))
+    (tmp_path / "sick").unlink()
+    hooks("slurm-health")
+    is_idle(slurm)
+
+
 def test_a_changed_reason_makes_it_the_administrators(slurm: Cluster, hooks: Hooks, tmp_path: Path) -> None:
     (tmp_path / "sick").touch()
     hooks("slurm-health")
@@ -122,7 +134,7 @@ def test_a_node_that_was_resumed_by_hand_is_drained_again(slurm: Cluster, hooks:
     (tmp_path / "sick").touch()
     hooks("slurm-health")
     slurm.command("scontrol", "update", f"nodename={slurm.node}", "state=resume")
-    slurm.wait_for("idle")
+    is_idle(slurm)
     hooks("slurm-health")
     assert slurm.state() == DRAINED
     (tmp_path / "sick").unlink()
