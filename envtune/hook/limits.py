@@ -19,6 +19,7 @@ from envtune.records import NamedTuple
 
 Say = Callable[..., None]
 Work = Callable[[Say], None]
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _GRACE = 0.5  # seconds in which a killed process ends, unless it is in state D
 
 
@@ -40,15 +41,15 @@ def run_limited(work: Work, seconds: float) -> Ended:
     After `seconds` the process is killed with all its children. What it is doing it says under the key `step`.
     """
     seconds = max(seconds, 0.1)
-    try:
-        reader, writer = os.pipe()
-        child = os.fork()
-    except OSError as error:
-        return Ended((), f"no process could be started: {error.strerror}")
-    if child == 0:
-        _work_and_end(work, writer, seconds)
-    os.close(writer)
-    with _EndedAlong(child):
+    with _EndedAlong() as along:
+        try:
+            reader, writer = os.pipe()
+            child = along.fork()
+        except OSError as error:
+            return Ended((), f"no process could be started: {error.strerror}")
+        if child == 0:
+            _work_and_end(work, writer, seconds)
+        os.close(writer)
         text, in_time = _read(reader, seconds)
         os.close(reader)
         status = _reap(child, _GRACE) if in_time else None
@@ -138,23 +139,36 @@ def _reap(child: int, seconds: float) -> Optional[int]:
 
 
 class _EndedAlong:
-    """While it lasts, a signal that ends this process ends the child's whole tree first."""
+    """While it lasts, a signal that ends this process ends the whole tree of its child first."""
 
-    def __init__(self, child: int) -> None:
-        self._child = child
+    def __init__(self) -> None:
+        self._child = 0
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _EndedAlong:
         with suppress(ValueError):  # not on the main thread
-            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            for number in _ENDING:
                 self._before[number] = signal.signal(number, self._end)
+        return self
 
     def __exit__(self, *error: Any) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
 
+    def fork(self) -> int:
+        """Fork, with signals held back until both processes are ready for them. Raises OSError."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            self._child = os.fork()
+            if self._child == 0:
+                self.__exit__()
+            return self._child
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+
     def _end(self, number: int, frame: object) -> None:
-        end_tree(self._child)
+        if self._child:
+            end_tree(self._child)
         os._exit(0)  # the scheduler has ended the hook: that says nothing about the node
 
 
