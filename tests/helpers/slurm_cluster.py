@@ -104,5 +104,9 @@ def cluster(folder: Path, settings: str, environ: Mapping[str, str]) -> Iterator
         for process in reversed(started):
             process.send_signal(signal.SIGTERM)
         for process in started:
-            process.wait(30)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         shutil.rmtree(short)
