@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Callable, Iterator, Mapping
 
@@ -101,6 +101,9 @@ def cluster(folder: Path, settings: str, environ: Mapping[str, str]) -> Iterator
         made.wait_for("idle")
         yield made
     finally:
+        with suppress(OSError, subprocess.TimeoutExpired):  # slurmd waits for the steps of its jobs
+            cancel = ["scancel", "--full", "--signal=KILL", "--user", "root"]
+            subprocess.run(cancel, env={**environ, "SLURM_CONF": str(folder / "slurm.conf")}, timeout=20, check=False)
         for process in reversed(started):
             process.send_signal(signal.SIGTERM)
         for process in started:
