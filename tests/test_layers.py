@@ -34,6 +34,7 @@ LAYERS = (
     ("observe", "bench"),
     ("fleet",),
     ("report", "run", "site"),
+    ("hook",),
     ("api",),
     ("cli",),
 )

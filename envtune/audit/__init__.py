@@ -150,7 +150,7 @@ def events(
     context = open_context(host, resolve_target(host, target), expectations)
     yield TargetRead(describe_target(context.target))
     findings: list[Finding] = []
-    for event in _audited(checks, context):
+    for event in audited(checks, context):
         if isinstance(event, Found):
             findings.extend(event.findings)
         yield event
@@ -197,7 +197,7 @@ def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] 
 def audit(checks: Iterable[Check], context: Context, progress: Optional[Progress] = None) -> tuple[Finding, ...]:
     """Return every finding of every check, in the order of the checks; at least one finding per check."""
     findings: list[Finding] = []
-    for event in _audited(checks, context):
+    for event in audited(checks, context):
         if isinstance(event, Found):
             findings.extend(event.findings)
         elif progress is not None:
@@ -205,7 +205,8 @@ def audit(checks: Iterable[Check], context: Context, progress: Optional[Progress
     return tuple(findings)
 
 
-def _audited(checks: Iterable[Check], context: Context) -> Iterator[Union[Began, Found]]:
+def audited(checks: Iterable[Check], context: Context) -> Iterator[Union[Began, Found]]:
+    """Yield each check when it begins, and its findings; for who cannot wait for the last one."""
     worker = Worker()
     for check in checks:
         yield Began(check)

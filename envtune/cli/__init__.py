@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 if TYPE_CHECKING:
     from envtune.report.output import OutputError
@@ -53,6 +53,9 @@ def _ended() -> int:
 
 def _run() -> int:
     """Run the command line; return its exit status. Raises OutputError."""
+    quick = _prolog()
+    if quick is not None:
+        return quick
     from envtune import commandline
     from envtune.cli.app import COMPLETION_VARIABLE, app
 
@@ -69,6 +72,16 @@ def _run() -> int:
     except MemoryError:
         return _report_no_memory()
     return 0
+
+
+def _prolog() -> Optional[int]:
+    """Return the exit status of Slurm's prolog, which does without typer; None for every other command line."""
+    if sys.argv[1:3] != ["hook", "slurm-prolog"] or "_ENVTUNE_COMPLETE" in os.environ:
+        return None
+    from envtune.cli.hook import quick
+
+    words = quick.parse(sys.argv[3:])
+    return None if words is None else quick.run(words)
 
 
 def _complete(shell: str) -> int:

@@ -32,6 +32,7 @@ VERBS: Mapping[str, str] = {
     "bench": "verbs.bench",
     "fleet": "fleet",
     "run": "run",
+    "hook": "hook",
     "env": "env",
     "explain": "explain",
     "list": "list_",

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, Optional
+from typing import Iterator, Mapping
 
 import pytest
-import yaml
 from helpers.examples import ROOT
+from helpers.slurm_cluster import Cluster, cluster, wait
 
 RECIPES = ROOT / "docs" / "recipes"
 SITE = """\
@@ -25,34 +22,6 @@ title: The host is marked as sick
 severity: high
 probe: {{file.kind: {{path: {marker}}}}}
 expect: {{eq: missing}}
-"""
-SLURM = """\
-ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser=root
-AuthType=auth/munge
-AuthInfo=socket={socket}
-CredType=cred/munge
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-SlurmctldPort={port}
-SlurmdPort={second}
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-ReturnToService=1
-MailProg=/bin/true
-Prolog={folder}/prolog.sh
-PrologFlags=Alloc
-HealthCheckProgram={folder}/health.sh
-HealthCheckInterval=2
-HealthCheckNodeState=ANY
-NodeName={host} NodeAddr=127.0.0.1 CPUs=1 State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES State=UP
 """
 
 
@@ -80,8 +49,9 @@ def folder(tmp_path: Path) -> Path:
     (site / "SITE101-marked-as-sick.yaml").write_text(SITE.format(marker=tmp_path / "sick"))
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "envtune"
-    start = f'PYTHONPATH="{ROOT}" XDG_CACHE_HOME="{tmp_path}/cache" exec "{sys.executable}" -m envtune "$@"'
-    catalogue = f'[ "$1" = check ] && set -- "$@" --catalog "{tmp_path}/site"'
+    places = f'PYTHONPATH="{ROOT}" XDG_CACHE_HOME="{tmp_path}/cache" ENVTUNE_STATE="{tmp_path}/state"'
+    start = f'{places} exec "{sys.executable}" -m envtune "$@"'
+    catalogue = f'case $1 in check | hook) set -- "$@" --catalog "{tmp_path}/site" ;; esac'
     program.write_text(f"#!/bin/sh\n{catalogue}\n{start}\n")
     program.chmod(0o755)
     return tmp_path
@@ -90,14 +60,6 @@ def folder(tmp_path: Path) -> Path:
 def environment(folder: Path, **more: str) -> Mapping[str, str]:
     home = str(folder / "home")
     return {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": home, "LC_ALL": "C.UTF-8", **more}
-
-
-def wait(until: Callable[[], bool], what: Callable[[], str], seconds: float = 60.0) -> None:
-    for _ in range(int(seconds / 0.2)):
-        if until():
-            return
-        time.sleep(0.2)
-    pytest.fail(what())
 
 
 # ---------------------------------------------------------------------- MPI
@@ -122,90 +84,60 @@ def test_mpirun_checks_once_and_diagnoses(folder: Path) -> None:
 
 
 @pytest.fixture
-def slurm(folder: Path) -> Iterator[Path]:
+def slurm(folder: Path) -> Iterator[Cluster]:
     """A cluster of one host on the loopback interface, with the recipes as prolog and health check."""
     needs("slurmctld", "slurmd", "munged", "srun")
     for name in ("prolog.sh", "health.sh"):
         text = (RECIPES / "slurm" / name).read_text("utf-8")
         path = f"PATH={folder}/bin:/usr/local/sbin"
-        lines = text.replace("PATH=/usr/local/sbin", path).replace(
-            "export PATH\n", f"export PATH SLURM_CONF={folder}/slurm.conf\n"
-        )
+        lines = text.replace("PATH=/usr/local/sbin", path)
+        lines = lines.replace("export PATH\n", f"export PATH SLURM_CONF={folder}/slurm.conf\n")
         assert lines.count(path) == 1
         (folder / name).write_text(lines)
         (folder / name).chmod(0o755)
-    for name in ("state", "spool", "munge", "home"):
-        (folder / name).mkdir()
-    (folder / "munge").chmod(0o711)
-    (folder / "munge" / "key").write_bytes(os.urandom(1024))
-    (folder / "munge" / "key").chmod(0o600)
-    host = socket.gethostname().split(".")[0]
-    short = Path(tempfile.mkdtemp(prefix="munge", dir="/tmp"))  # a socket's path is at most 107 bytes
-    ports = {"port": str(20000 + os.getpid() % 10000), "second": str(30000 + os.getpid() % 10000)}
-    (folder / "slurm.conf").write_text(SLURM.format(host=host, folder=folder, socket=short / "socket", **ports))
-    place = folder / "munge"
-    munge = ["--key-file", f"{place}/key", "--socket", f"{short}/socket", "--pid-file", f"{place}/pid"]
-    munge += ["--log-file", f"{place}/log", "--seed-file", f"{place}/seed"]
-    started = [subprocess.Popen(["munged", "--force", "--foreground", *munge], stderr=subprocess.DEVNULL)]
-    try:
-        wait((short / "socket").exists, lambda: "munged did not start")
-        environ = environment(folder, SLURM_CONF=str(folder / "slurm.conf"))
-        for program in ("slurmctld", "slurmd"):
-            started.append(subprocess.Popen([program, "-D"], env=environ, stderr=subprocess.DEVNULL))
-        wait(lambda: state(folder).startswith("idle"), lambda: logs(folder))
-        yield folder
-    finally:
-        for process in reversed(started):
-            process.send_signal(signal.SIGTERM)
-        for process in started:
-            process.wait(30)
-        shutil.rmtree(short)
-
-
-def command(folder: Path, *argv: str, seconds: Optional[float] = 60) -> subprocess.CompletedProcess[str]:
-    environ = environment(folder, SLURM_CONF=str(folder / "slurm.conf"))
-    return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=seconds, check=False)
-
-
-def state(folder: Path) -> str:
-    """State of the host and reason of its drain."""
-    return command(folder, "sinfo", "-h", "-N", "-o", "%T %E").stdout.strip()
-
-
-def logs(folder: Path) -> str:
-    files = [folder / "slurmctld.log", folder / "slurmd.log"]
-    return "\n".join([state(folder), *(file.read_text()[-2000:] for file in files if file.exists())])
+    example = (RECIPES / "slurm" / "slurm.conf.example").read_text("utf-8")
+    lines = [line for line in example.splitlines() if line and not line.startswith("#")]
+    settings = "\n".join(lines).replace("/etc/slurm/envtune-", f"{folder}/").replace("Interval=600", "Interval=2")
+    with cluster(folder, settings.replace(",CYCLE", ""), environment(folder)) as started:
+        yield started
 
 
 @pytest.mark.root
 @pytest.mark.slow
-def test_slurm_gives_a_sick_host_no_job(slurm: Path) -> None:
-    assert command(slurm, str(RECIPES / "srun.sh"), "echo", "ran").stdout == "ran\n"
-    (slurm / "sick").touch()
-    wait(lambda: state(slurm).startswith("drain"), lambda: logs(slurm))
-    assert "envtune: SITE101" in state(slurm)
-    (slurm / "sick").unlink()
-    wait(lambda: state(slurm).startswith("idle"), lambda: logs(slurm))
-    command(slurm, "scontrol", "update", f"nodename={socket.gethostname().split('.')[0]}", "state=drain", "reason=disk")
+def test_slurm_gives_a_sick_host_no_job(slurm: Cluster, folder: Path) -> None:
+    assert slurm.command(str(RECIPES / "srun.sh"), "echo", "ran").stdout == "ran\n"
+    (folder / "sick").touch()
+    slurm.wait_for("drain")
+    assert "envtune: SITE101" in slurm.state()
+    (folder / "sick").unlink()
+    slurm.wait_for("idle")
+    slurm.command("scontrol", "update", f"nodename={slurm.node}", "state=drain", "reason=disk")
     time.sleep(5)  # two rounds of the health check
-    assert state(slurm).endswith("disk")
+    assert slurm.state().endswith("disk")
 
 
 @pytest.mark.root
 @pytest.mark.slow
-def test_slurm_drains_a_host_in_the_prolog(slurm: Path) -> None:
-    """Without the health check, which would be first."""
-    (slurm / "health.sh").write_text("#!/bin/sh\nexit 0\n")
-    (slurm / "sick").touch()
-    asked = command(slurm, "sbatch", "--wrap", "echo ran", "-o", str(slurm / "output.txt"))
+def test_slurm_drains_a_host_in_the_prolog(slurm: Cluster, folder: Path) -> None:
+    """Without the health check, which would be first: the verdict is a kept one."""
+    (folder / "health.sh").write_text("#!/bin/sh\nexit 0\n")
+    (folder / "sick").touch()
+    subprocess.run(
+        [str(folder / "bin" / "envtune"), "hook", "slurm-health", "--scontrol", "/nowhere/scontrol"],
+        env=environment(folder),
+        timeout=120,
+        check=True,
+    )
+    assert slurm.state().startswith("idle")
+    asked = slurm.command("sbatch", "--wrap", "echo ran", "-o", str(folder / "output.txt"))
     assert asked.returncode == 0, asked.stderr
-    wait(lambda: "drain" in state(slurm), lambda: logs(slurm))
-    assert "envtune: SITE101" in state(slurm)
+    slurm.wait_for("drain")
+    assert "envtune: SITE101" in slurm.state()
     queue = ("squeue", "-h", "-o", "%T %r")
-    wait(lambda: "held" in command(slurm, *queue).stdout, lambda: command(slurm, *queue).stdout)
-    assert command(slurm, *queue).stdout.startswith("PENDING")
-    assert not (slurm / "output.txt").exists()
-    command(slurm, "scancel", "--user", "root")
+    wait(lambda: "held" in slurm.command(*queue).stdout, lambda: slurm.command(*queue).stdout)
+    assert slurm.command(*queue).stdout.startswith("PENDING")
+    assert not (folder / "output.txt").exists()
+    slurm.command("scancel", "--user", "root")
 
 
 # ---------------------------------------------------------------------- Ansible
@@ -233,26 +165,7 @@ def test_ansible_records_and_compares(folder: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-# ---------------------------------------------------------------------- Kubernetes, systemd
-
-
-def test_the_job_keeps_the_schema_of_kubernetes() -> None:
-    validate = pytest.importorskip("kubernetes_validate")
-    job = yaml.safe_load((RECIPES / "kubernetes" / "job.yaml").read_text("utf-8"))
-    validate.validate(job, validate.latest_version(), strict=True)
-    with pytest.raises(validate.ValidationError):
-        validate.validate({**job, "spec": {**job["spec"], "backoffLimits": 2}}, validate.latest_version(), strict=True)
-
-
-def test_the_init_container_passes_on_what_matters(folder: Path) -> None:
-    """The shell line of the manifest: 1 stays 1, 3 becomes 0."""
-    job = yaml.safe_load((RECIPES / "kubernetes" / "job.yaml").read_text("utf-8"))
-    (container,) = job["spec"]["template"]["spec"]["initContainers"]
-    *shell, line = container["command"]
-    for status, expected in ((0, 0), (1, 1), (2, 2), (3, 0)):
-        stub = line.replace("python3 -I /opt/envtune/envtune.pyz", f"sh -c 'exit {status}' sh")
-        assert stub != line
-        assert subprocess.run([*shell, stub], timeout=60, check=False).returncode == expected
+# ---------------------------------------------------------------------- systemd
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ _FREE = frozenset(("change", "fixes", "help", "id_", "keep", "name", "older_than
 _FREE |= {"schema", "since", "step", "tag", "until", "wait", "within"}
 _FREE |= {"nodes", "group", "limit", "partition", "job", "user", "ssh_options", "fanout", "timeout", "connect_timeout"}
 _FREE |= {"date", "soak", "fix_timeout", "drain_minutes", "run", "gateways"}
+_FREE |= {"max_age", "node"}
 _LISTS = frozenset(("select", "ignore", "faq", "words", "ids"))  # values may be joined by commas
 
 
