@@ -21,7 +21,7 @@ _INIT = re.compile(r"init_process_group\(\s*(?:backend\s*=\s*)?[\"']([\w:,]+)[\"
 @probe("network.backend")
 @unless_older
 def backend(context: Context) -> Iterable[Reading]:
-    """Read the backend given with --dist-backend, else to init_process_group; unknown where nccl may be replaced.
+    """Backend given with --dist-backend, else to init_process_group; unknown where nccl may be replaced.
 
     Source: porting guide 003:601, 610, 860, 870.
     """

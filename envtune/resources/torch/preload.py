@@ -24,7 +24,7 @@ PRELOAD = "LD_PRELOAD"
 
 @probe("torch.preload")
 def preload(context: Context) -> Iterable[Reading]:
-    """Read for each file that the job's LD_PRELOAD names by a path whether it exists."""
+    """Files that the job's LD_PRELOAD names by a path: whether each exists."""
     place = context.target.environment.place(PRELOAD)
     paths = [path for path in _preloaded(context) if path.startswith("/") and "$" not in path]
     if not paths or runs_elsewhere(context):
@@ -46,7 +46,7 @@ def preload(context: Context) -> Iterable[Reading]:
 
 @probe("torch.bundled_openmp")
 def bundled_openmp(context: Context) -> Iterable[Reading]:
-    """Read which OpenMP runtimes of other wheels are neither preloaded nor torch's own; empty if none is."""
+    """OpenMP runtimes of other wheels that are neither preloaded nor torch's; empty without any."""
     known = environment(context)
     try:
         found = [path for entry in known.entries for path in context.host.glob(f"{entry}/{BUNDLED_OPENMP}")]
