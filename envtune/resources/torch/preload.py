@@ -36,12 +36,12 @@ def preload(context: Context) -> Iterable[Reading]:
         except NotRecorded as error:
             raise older_collector(error) from None
         except Missing:
-            yield Reading(path, False, evidence, Message("missing"), Message("a library"))
+            yield Reading(f"{PRELOAD} {path}", False, evidence, Message("missing"), Message("a library"))
             continue
         except HostError as error:
-            yield Reading(path, None, evidence, reason=host_error_text(error))
+            yield Reading(f"{PRELOAD} {path}", None, evidence, reason=host_error_text(error))
             continue
-        yield Reading(path, kind == "file", evidence, Message("exists"), Message("a library"))
+        yield Reading(f"{PRELOAD} {path}", kind == "file", evidence, Message("exists"), Message("a library"))
 
 
 @probe("torch.bundled_openmp")
