@@ -17,8 +17,8 @@ TITLE = Bilingual("The porting guide, requirement by requirement", "移植指南
 DATA = Path(__file__).resolve().parent / "coverage.csv"
 COMMAND = "command:"
 _ABOUT = Bilingual(
-    "What the guide requires of a host, its known errors, its tools and its rules on logs and profiles, and the part of "
-    "envtune that covers each. The data is in `docs/coverage.csv`.",
+    "What the guide requires of a host, its known errors, its tools and its rules on logs and profiles, and the part "
+    "of envtune that covers each. The data is in `docs/coverage.csv`.",
     "指南中关于主机的要求、已知错误、所用工具以及日志和性能数据的规则，及 envtune 中与之对应的内容。数据来自 "
     "`docs/coverage.csv`。",
 )

@@ -30,8 +30,8 @@ _SEEN = Bilingual("recognized", "可识别")
 _SYSTEMS = Bilingual("Systems", "操作系统")
 _ABOUT_SYSTEMS = Bilingual(
     "Linux on aarch64 and x86_64. A system belongs to the family that `ID` or `ID_LIKE` of /etc/os-release names; "
-    "packages are installed with that family's package manager. On other systems, the package manager that is installed "
-    "is used.",
+    "packages are installed with that family's package manager. On other systems, the installed package manager is "
+    "used.",
     "aarch64 和 x86_64 上的 Linux。系统按 /etc/os-release 的 `ID` 或 `ID_LIKE` 归入下列系列，"
     "并用该系列的包管理器安装软件包；"
     "其他系统以实际存在的包管理器为准。",

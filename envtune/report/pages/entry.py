@@ -217,8 +217,8 @@ def _criterion(criterion: Criterion, titles: Mapping[str, Text]) -> Text:
     """Return one thing that decides: the check with its outcome, its subject and the facts it needs."""
     parts: list[Text] = []
     if criterion.check:
-        outcome = OUTCOMES[Outcome(criterion.outcome)]
-        parts.append(Joined([_link(criterion.check, titles.get(criterion.check)), " (", outcome, ")"], ""))
+        check = _link(criterion.check, titles.get(criterion.check))
+        parts.append(Message("{check} ({outcome})", check=check, outcome=OUTCOMES[Outcome(criterion.outcome)]))
     if criterion.subject:
         parts.append(Message("about {subject}", subject=fill(Literal(criterion.subject), {})))
     if criterion.found is not None:
