@@ -25,18 +25,18 @@ check: $(VENV)/ready ## set everything up and report on this host (ARGS="--lang 
 test: $(VENV)/ready-dev ## set everything up and run the fast tests
 	@$(TOOLS) $(VENV)/bin/python -m pytest -n auto --dist worksteal -m "not ($(MARKED))" $(PYTEST_ARGS)
 
-test-all: test-unprivileged test-privileged ## every test; what a test needs and is not there has it skipped
+test-all: test-unprivileged test-privileged ## every test; skips what needs something that is missing
 
-test-unprivileged: $(VENV)/ready-dev ## those that need no root, firewall, compiler or sshd
+test-unprivileged: $(VENV)/ready-dev ## tests that need no root, firewall, compiler or sshd
 	@$(TOOLS) $(VENV)/bin/python -m pytest $(SEARCH) -n auto --dist worksteal -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
 
-test-privileged: $(VENV)/ready-dev ## those that do, one after the other
+test-privileged: $(VENV)/ready-dev ## tests that need one of these, one after the other
 	@$(TOOLS) $(VENV)/bin/python -m pytest $(SEARCH) -m "$(PRIVILEGED)" $(PYTEST_ARGS)
 
-lint: $(VENV)/ready-dev ## ruff, and the format
+lint: $(VENV)/ready-dev ## ruff, and whether the code is formatted
 	@$(TOOLS) $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
 
-format: $(VENV)/ready-dev ## bring the code into its format
+format: $(VENV)/ready-dev ## format the code
 	@$(TOOLS) $(VENV)/bin/ruff check --fix . && $(VENV)/bin/ruff format .
 
 types: $(VENV)/ready-dev ## mypy --strict
@@ -50,7 +50,7 @@ docs: $(VENV)/ready-dev ## generate the pages and schemas of the catalogue
 messages: $(VENV)/ready-dev ## collect the messages of the code and compile the Chinese catalogue
 	@$(TOOLS) $(VENV)/bin/python scripts/messages.py
 
-docs-check: $(VENV)/ready-dev ## whether they are up to date
+docs-check: $(VENV)/ready-dev ## check that generated pages are up to date
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py --check && $(VENV)/bin/python docs/readme_output.py --check && \
 	$(VENV)/bin/python docs/reference.py --check && \
 	$(VENV)/bin/python docs/pictures.py --check && $(VENV)/bin/python scripts/manual.py --check
@@ -61,7 +61,7 @@ site: ## build/site: the documentation as a site with search, in both languages
 pyz: ## dist/envtune.pyz: one file for hosts on which nothing can be installed
 	@$(TOOLS) python=$$(scripts/find-python oldest) && "$$python" scripts/make_pyz.py dist/envtune.pyz
 
-bench: $(VENV)/ready ## what a check costs, beside others (docs/benchmarks.md)
+bench: $(VENV)/ready ## what a check costs, compared with other tools (docs/benchmarks.md)
 	@$(TOOLS) $(VENV)/bin/python benchmarks/check_cost.py $(ARGS)
 
 clean: ## remove what make wrote

@@ -17,19 +17,19 @@ TITLE = Bilingual("The porting guide, requirement by requirement", "移植指南
 DATA = Path(__file__).resolve().parent / "coverage.csv"
 COMMAND = "command:"
 _ABOUT = Bilingual(
-    "What the guide says about a host, its known errors, its tools and its rules on logs and profiles, and what "
-    "of envtune answers each. `docs/coverage.csv` is the table behind it.",
+    "What the guide requires of a host, its known errors, its tools and its rules on logs and profiles, and the part "
+    "of envtune that covers each. The data is in `docs/coverage.csv`.",
     "指南中关于主机的要求、已知错误、所用工具以及日志和性能数据的规则，及 envtune 中与之对应的内容。数据来自 "
     "`docs/coverage.csv`。",
 )
-_COLUMNS = Bilingual("| id | answered by | remark |", "| 编号 | 对应内容 | 说明 |")
+_COLUMNS = Bilingual("| id | covered by | remark |", "| 编号 | 对应内容 | 说明 |")
 _SECTIONS: Mapping[str, Text] = {
     "hosts": Bilingual("Hosts", "主机"),
     "errors": Bilingual("Known errors and symptoms", "已知错误与现象"),
     "tools": Bilingual("Tools", "工具"),
     "rules": Bilingual("Logs, profiles and debugging settings", "日志、性能数据与调试设置"),
 }
-_REQUEST = Bilingual("on request", "按需")
+_REQUEST = Bilingual(" (on request)", "（按需）")
 
 
 class Row(NamedTuple):
@@ -88,7 +88,7 @@ def _answer(name: str, entries: Mapping[str, Any], links: Mapping[str, str], lan
     if name.startswith(COMMAND):
         return f"`envtune {name[len(COMMAND) :]}`"
     title = _cell(entries[name].title.to(lang))
-    asked = f" ({_REQUEST.to(lang)})" if getattr(entries[name], "status", "stable") != "stable" else ""
+    asked = _REQUEST.to(lang) if getattr(entries[name], "status", "stable") != "stable" else ""
     shown = f"[{name}]({links[name]})" if name in links else f"`{name}`"
     return f"{shown} {title}{asked}"
 

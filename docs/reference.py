@@ -28,7 +28,7 @@ from envtune.cli.app import app  # noqa: E402
 from envtune.cli.translation import translated  # noqa: E402
 from envtune.collector.sources import build, cann, config, cpu, job, logs, network, npu, system  # noqa: E402
 from envtune.diagnose.logs.own import PLACES  # noqa: E402
-from envtune.messages import Bilingual, Text  # noqa: E402
+from envtune.messages import Bilingual, Text, enumerated  # noqa: E402
 from envtune.model import Severity  # noqa: E402
 from envtune.report.pages.entry import SIDES  # noqa: E402
 from envtune.report.words import SEVERITIES  # noqa: E402
@@ -170,9 +170,8 @@ _LOGS = Bilingual("Logs that `envtune diagnose` finds by itself", "`envtune diag
 _LOG_COLUMNS = Bilingual("| place | written by |", "| 位置 | 写入者 |")
 _READ = Bilingual("What checks read on a host", "检查项在主机上读取的内容")
 _ABOUT_READ = Bilingual(
-    "`envtune snapshot` records this, and what it leads to: the job's Python and its packages, and paths "
-    "that variables "
-    "name. `*` and `?` do not cross a slash, a final `**` is everything below. What a single check reads: "
+    "`envtune snapshot` records the following, the job's Python and its packages, and the paths that variables name. "
+    "`*` and `?` do not cross a slash, a final `**` is everything below. What a single check reads: "
     "`envtune explain ID`.",
     "`envtune snapshot` 记录以下内容，以及由此找到的内容：任务的 Python 及其软件包、环境变量给出的路径。"
     "`*` 和 `?` 不跨越斜杠，"
@@ -209,7 +208,7 @@ _VARIABLE_COLUMNS = Bilingual("| variable | read by |", "| 变量 | 读取者 |"
 def _files(lang: str) -> Iterator[str]:
     yield from (f"## {_OWN.to(lang)}", "", _OWN_COLUMNS.to(lang), "|---|---|")
     for name, text in {**manual.FILES, **manual.ENVIRONMENT}.items():
-        yield f"| {', '.join(f'`{one}`' for one in name.split(', '))} | {_cell(text.to(lang))} |"
+        yield f"| {enumerated(f'`{one}`' for one in name.split(', ')).to(lang)} | {_cell(text.to(lang))} |"
     yield from ("", f"## {_LOGS.to(lang)}", "", _LOG_COLUMNS.to(lang), "|---|---|")
     yield from (
         f"| `{'/'.join(filter(None, (place.folder, ' '.join(place.names))))}` | {place.writer} |" for place in PLACES
@@ -232,17 +231,16 @@ def _files(lang: str) -> Iterator[str]:
     )
     variables = json.loads((ROOT / "envtune" / "data" / "variables.json").read_text("utf-8"))
     for name, row in variables["variables"].items():
-        yield f"| `{name}` | {', '.join(row['readers'])} |"
+        yield f"| `{name}` | {enumerated(row['readers']).to(lang)} |"
 
 
 # ---------------------------------------------------------------------- indexes
 
 _ABOUT_SYMPTOMS = Bilingual(
-    "Lines as they stand in logs, and the entry that explains them. `envtune diagnose LOG` does this "
-    "search for a whole "
-    "log, and for several ranks; error codes are in [codes](codes/README.md).",
-    "日志中的报错文本，以及解释它的条目。`envtune diagnose LOG` 会对整个日志和多个 rank 完成这一查找；错误码见 "
-    "[codes](codes/README.zh.md)。",
+    "Lines from logs, and the entry that explains each. `envtune diagnose LOG` does this search for a whole log, "
+    "and for several ranks. Error codes have [pages](codes/README.md) as well.",
+    "日志中的报错文本，以及解释它的条目。`envtune diagnose LOG` 会对整个日志和多个 rank 完成这一查找；另见"
+    "[错误码](codes/README.zh.md)。",
 )
 _SYMPTOM_COLUMNS = Bilingual("| text in the log | entry | who acts |", "| 日志中的文本 | 条目 | 处理方 |")
 
@@ -297,11 +295,10 @@ _SEVERITY_WORDS: Mapping[Severity, Text] = {
 }
 _CHECK_COLUMNS = Bilingual("| check | title | `envtune fix` |", "| 检查项 | 标题 | `envtune fix` |")
 _ABOUT_SEVERITY = Bilingual(
-    "The severity of a check where nothing raises or lowers it; on some hosts another one holds "
-    "(`envtune explain ID`), "
-    "and a [policy](policy.md) may set one. `yes`: a playbook changes it; `by hand`: a playbook lists the steps.",
+    "The default severity of each check. On some hosts it differs (`envtune explain ID`), and a "
+    "[policy](policy.md) may set another. `yes`: a playbook fixes it; `by hand`: a playbook lists the steps.",
     "下列为默认严重程度；在某些主机上有所不同（`envtune explain ID`），[策略](policy.zh.md)也可以设置。"
-    "`是`：有修复方案可以修改；"
+    "`是`：有修复方案可以修复；"
     "`手动`：修复方案只列出步骤。",
 )
 _FIXED = {"": Bilingual("", ""), "yes": Bilingual("yes", "是"), "hand": Bilingual("by hand", "手动")}

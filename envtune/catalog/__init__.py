@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from envtune.catalog.codes import Codes
-from envtune.catalog.entries import check_from, faq_from, playbook_from, with_directories
+from envtune.catalog.entries import check_from, directory_options, faq_from, playbook_from, with_directories
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
 from envtune.context.registry import use_index
@@ -68,9 +68,13 @@ class Catalogue:
 
     def with_checks(self, checks: Sequence[Check]) -> Catalogue:
         """Return the same catalogue with other checks, as a site's policy wants them."""
-        made = Catalogue(self._compiled)
+        made = Catalogue(self._compiled, self._named)
         made.__dict__["checks"] = tuple(checks)  # where `cached_property` keeps it
         return made
+
+    def options_for(self, kind: str, id_: str) -> str:
+        """Return the options that a command about this entry needs, such as `--catalog DIR`; mostly none."""
+        return directory_options(self.files(kind).get(id_, ""), self._named) if self._named else ""
 
     def files(self, kind: str) -> Mapping[str, str]:
         """Return the file each id comes from; `kind` is checks, faq or playbooks."""

@@ -80,7 +80,7 @@ def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
         known = rows[entry.source.kind]
         known[entry.id] = _over(known.get(entry.id, {}), entry.row)
     _refuse_shared_names(entries, rows)
-    for entry in entries:
+    for entry in entries if len(entries) == len(made) else ():  # a file that is no YAML may hold what is missing
         _check_references(entry, rows)
     found = sorted((d for one in made for d in one.found), key=lambda d: (d.file, d.line, d.column))
     if found:

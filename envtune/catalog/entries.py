@@ -72,12 +72,8 @@ def check_from(data: Row) -> Check:
 
 def with_directories(check: Check, file: str, directories: Sequence[Path]) -> Check:
     """Return a check of a `--catalog` directory with that option in its lines that start envtune: they need it, too."""
-    if not any(file.startswith(f"{os.path.abspath(directory)}/") for directory in directories):
-        return check
-    import shlex
-
-    words = " ".join(f"--catalog {shlex.quote(os.path.abspath(directory))}" for directory in directories)
-    if "{" in words:  # would be a field of the line
+    words = directory_options(file, directories)
+    if not words or "{" in words:  # would be a field of the line
         return check
 
     def extended(commands: Sequence[Command]) -> tuple[Command, ...]:
@@ -88,6 +84,15 @@ def with_directories(check: Check, file: str, directories: Sequence[Path]) -> Ch
 
     by_facts = tuple((when, extended(commands)) for when, commands in check.commands_by)
     return check._replace(commands=extended(check.commands), commands_by=by_facts)
+
+
+def directory_options(file: str, directories: Sequence[Path]) -> str:
+    """Return the options with which a command knows the entry of that file; none for one that is always read."""
+    if not any(file.startswith(f"{os.path.abspath(directory)}/") for directory in directories):
+        return ""
+    import shlex
+
+    return " ".join(f"--catalog {shlex.quote(os.path.abspath(directory))}" for directory in directories)
 
 
 def _severity_row(row: Row) -> SeverityRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Iterable, Optional, Sequence
 
 from envtune.errors import UsageError
@@ -52,11 +53,21 @@ def _highest(check: Check) -> int:
 
 def unknown(word: str, known: Iterable[str]) -> UsageError:
     """Return the error for a word that names nothing, with the names that come nearest."""
+    known = list(known)
     near = nearest(word, known)
-    if not near:
-        return UsageError(Message("unknown id or name '{word}'", word=word))
-    guess = alternatives(near)
-    return UsageError(Message("unknown id or name '{word}'; did you mean {guess}?", word=word, guess=guess))
+    problem = Message("unknown id or name '{word}'", word=word)
+    if near:
+        guess = alternatives(near)
+        problem = Message("unknown id or name '{word}'; did you mean {guess}?", word=word, guess=guess)
+    if not _of_new_family(word, known):
+        return UsageError(problem)
+    return UsageError(Message("{problem} (an entry of a site needs --catalog DIR)", problem=problem))
+
+
+def _of_new_family(word: str, known: Iterable[str]) -> bool:
+    """Return whether a word is like an id, with letters that no known id has."""
+    letters = re.fullmatch("([A-Z]+)[0-9]*", word)
+    return letters is not None and not any(re.match(f"{letters[1]}[0-9]", one) for one in known)
 
 
 def _words(given: Optional[Sequence[str]]) -> list[str]:

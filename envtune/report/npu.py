@@ -19,7 +19,7 @@ SCHEMA = "envtune.npu/1"
 UNKNOWN = "?"
 _HEADINGS: Mapping[str, Text] = {
     "subject": Literal("NPU"),
-    "model": Message("model"),
+    "model": in_context("column", "model"),
     "health": Message("health"),
     "temperature": Message("temp."),
     "memory": Message("memory"),

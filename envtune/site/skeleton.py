@@ -148,6 +148,9 @@ def place_of(skeleton: Skeleton, directory: Path) -> Path:
     path = directory.joinpath(*parts)
     if path.exists() or path.is_symlink():
         raise UsageError(Message("{path} already exists", path=path))
+    same = sorted(path.parent.glob(f"{path.name.split('-')[0]}-*.yaml")) if parts[0] != "playbooks" else ()
+    if same:
+        raise UsageError(Message("the id {id} is already used by {there}", id=path.name.split("-")[0], there=same[0]))
     return path
 
 

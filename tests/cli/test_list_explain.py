@@ -169,6 +169,7 @@ def test_explain_a_playbook_numbers_its_steps() -> None:
         ("governor-not-performing", "did you mean governor-not-performance"),
         ("CPU0001", "did you mean CPU001"),
         ("?", "unknown id or name"),
+        ("SITE101", "an entry of a site needs --catalog DIR"),
     ],
 )
 def test_explain_something_unknown_ends_with_2_and_the_nearest_name(word: str, told: str) -> None:

@@ -12,6 +12,7 @@ from helpers.examples import ROOT
 from helpers.recorded import host_data
 
 PAGES = {"en": ROOT / "docs" / "site-checks.md", "zh": ROOT / "docs" / "site-checks.zh.md"}
+SITE = ("--catalog", "site", "--lang", "en")
 KEY = "/proc/sys/vm/max_map_count"
 
 
@@ -101,6 +102,21 @@ def test_the_commands_write_the_skeletons_of_the_page(page: str) -> None:
     written = {str(path.relative_to("site")) for path in Path("site").rglob("*.yaml")}
     assert written == set(files_of(page)) - {"checks/site/family.yaml"}
     assert run("test-catalog", "site").exit_code == 0
+
+
+def test_explain_names_the_directory_in_its_commands(page: str) -> None:
+    write_files(page)
+    option = f"--catalog {Path.cwd()}/site"
+    assert f"envtune fix SITE101 --apply {option}" in " ".join(run("explain", "SITE101", *SITE).stdout.split())
+    assert f"envtune fix --faq S01 {option}" in " ".join(run("explain", "S01", *SITE).stdout.split())
+
+
+def test_a_file_that_is_no_yaml_is_the_only_mistake_named() -> None:
+    write_files(PAGES["en"].read_text("utf-8"))
+    Path("site/checks/site/SITE101-max-map-count-too-low.yaml").write_text("id: [", "utf-8")
+    refused = run("test-catalog", "site", "--lang", "en")
+    assert refused.exit_code == 2 and "not YAML" in refused.stderr
+    assert "is not a check" not in refused.stderr
 
 
 @pytest.mark.parametrize("lang", PAGES)

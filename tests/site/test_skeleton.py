@@ -70,6 +70,15 @@ def test_an_existing_file_stays_as_it_is() -> None:
     assert "already exists" in again.stderr
 
 
+@pytest.mark.parametrize(("kind", "id_"), [("check", "SITE101"), ("faq", "S01")])
+def test_an_id_is_used_once(kind: str, id_: str, tmp_path: Path) -> None:
+    assert run("new", kind, id_, "--name", "first").exit_code == 0
+    again = run("new", kind, id_, "--name", "second", "--lang", "en")
+    assert again.exit_code == 2
+    assert f"the id {id_} is already used by" in again.stderr and f"{id_}-first.yaml" in again.stderr
+    assert len(list(tmp_path.rglob("*.yaml"))) == 1
+
+
 def test_a_directory_of_checks_gets_another_check(tmp_path: Path) -> None:
     (tmp_path / "SITE100-x.yaml").write_text(new_check("SITE100", "x", "file.kind").text, "utf-8")
     assert place_of(new_check("SITE101", "", "file.mode"), tmp_path).parent == tmp_path

@@ -44,7 +44,9 @@ def command(
     options.require_choice("--format", format_, options.FORMATS)
     loaded = load_with_policy(catalog, lang, policy, profile)
     if loaded.policy is None:
-        raise UsageError(Message("no policy found; create one with envtune policy init, or specify the file"))
+        raise UsageError(
+            Message("no policy found; create one with envtune policy init, or specify one with --policy FILE")
+        )
     opened, only = common.open_for_reading(store), common.named_nodes(nodes)
     common.require_hosts(opened, only)
     rows = against_policy(opened, loaded.catalogue.checks, only)

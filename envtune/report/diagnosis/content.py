@@ -83,7 +83,8 @@ def nothing_known(report: DiagnosisReport) -> Text:
         return Message("Nothing could be read in {names}.", names=names)
     if not report.size:
         return Message("Nothing to read in {names}: it is empty.", names=names)
-    size = Message("{lines:,} lines", lines=report.lines) if report.lines else Literal(f"{report.size / 1e6:,.0f} MB")
+    lines = plural("{count:,} line", "{count:,} lines", report.lines)
+    size = lines if report.lines else Literal(f"{report.size / 1e6:,.0f} MB")
     return Message("No known error in {names} ({size}).", names=names, size=size)
 
 

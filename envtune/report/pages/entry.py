@@ -195,7 +195,8 @@ def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
     run = (Literal(f"{entry.run} CMD"),) if entry.run else ()
     yield Section(Message("What to run instead of a fix"), "code", run)
     repairable = entry.side == "host" and entry.checks and not entry.run
-    repair = (Literal(f"envtune fix --faq {entry.id}"),) if repairable else ()
+    command = f"envtune fix --faq {entry.id} {catalogue.options_for('faq', entry.id)}".rstrip()
+    repair = (Literal(command),) if repairable else ()
     yield Section(Message("What can be fixed, on the host"), "code", repair)
     regexes = tuple(Literal(signature.regex) for signature in entry.signatures if not signature.tokens)
     yield Section(Message("How it looks in a log (regular expressions)"), "code", regexes)
@@ -216,8 +217,8 @@ def _criterion(criterion: Criterion, titles: Mapping[str, Text]) -> Text:
     """Return one thing that decides: the check with its outcome, its subject and the facts it needs."""
     parts: list[Text] = []
     if criterion.check:
-        outcome = OUTCOMES[Outcome(criterion.outcome)]
-        parts.append(Joined([_link(criterion.check, titles.get(criterion.check)), " (", outcome, ")"], ""))
+        check = _link(criterion.check, titles.get(criterion.check))
+        parts.append(Message("{check} ({outcome})", check=check, outcome=OUTCOMES[Outcome(criterion.outcome)]))
     if criterion.subject:
         parts.append(Message("about {subject}", subject=fill(Literal(criterion.subject), {})))
     if criterion.found is not None:
