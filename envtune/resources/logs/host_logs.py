@@ -73,7 +73,7 @@ def _may_read(context: Context, found: FileStat) -> bool:
     return bool(found.mode & 0o055)
 
 
-@probe("logs.volume", unit="GB")
+@probe("logs.volume", unit="%")
 @unless_older
 def volume(context: Context) -> Iterable[Reading]:
     """Read how much of the free space one run's logs may take, in percent: files, 20 MB each, of a process per NPU.

@@ -30,18 +30,18 @@ def preload(context: Context) -> Iterable[Reading]:
     if not paths or runs_elsewhere(context):
         raise NotApplicable(Message("{name} names no file of this host", name=PRELOAD), place)
     for path in dict.fromkeys(paths):
-        evidence = Evidence(place, f"{PRELOAD}: {path}")
+        subject, evidence = f"{PRELOAD} {path}", Evidence(place, f"{PRELOAD}: {path}")
         try:
             kind = context.host.stat(path).kind
         except NotRecorded as error:
             raise older_collector(error) from None
         except Missing:
-            yield Reading(path, False, evidence, Message("missing"), Message("a library"))
+            yield Reading(subject, False, evidence, Message("missing"), Message("a library"))
             continue
         except HostError as error:
-            yield Reading(path, None, evidence, reason=host_error_text(error))
+            yield Reading(subject, None, evidence, reason=host_error_text(error))
             continue
-        yield Reading(path, kind == "file", evidence, Message("exists"), Message("a library"))
+        yield Reading(subject, kind == "file", evidence, Message("exists"), Message("a library"))
 
 
 @probe("torch.bundled_openmp")
