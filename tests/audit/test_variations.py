@@ -76,7 +76,7 @@ def _cases() -> Iterator[Any]:
             yield pytest.param(case, id=f"{name}/{case['name'].replace(' ', '-')}")
 
 
-@pytest.mark.parametrize("case", _cases())
+@pytest.mark.parametrize("case", list(_cases()))
 def test_variation(case: Mapping[str, Any]) -> None:
     after = _findings(varied(case))
     said = {(found.id, found.outcome.value) for found in after}
