@@ -60,6 +60,14 @@ _NOTE = Bilingual(
     "本页由 `docs/generate.py` 根据检查目录生成；请修改 YAML，而不是本页。",
 )
 _OTHER = Bilingual("中文", "English")
+ASKED = Bilingual(
+    "Experimental checks run only when `--select` names them: `envtune check --select CTR009`.",
+    "试验性检查项只在 `--select` 指定时运行：`envtune check --select CTR009`。",
+)
+_STATUS: Mapping[str, Text] = {
+    "experimental": Bilingual("experimental", "试验性"),
+    "deprecated": Bilingual("deprecated", "已弃用"),
+}
 _COLUMNS = Bilingual(
     "| code | meaning | what to do | known error | source |", "| 错误码 | 含义 | 处理方法 | 已知错误 | 出处 |"
 )
@@ -159,10 +167,20 @@ def _page(name: str, title: Text, body: Iterable[str], lang: str) -> str:
 
 
 def _index(entries: Sequence[Entry], lang: str) -> Iterator[str]:
+    if any(isinstance(entry, Check) for entry in entries):
+        yield from (ASKED.to(lang), "")
     for entry in entries:
-        mark = f" ({SEVERITIES[entry.severity].to(lang)})" if isinstance(entry, Check) else ""
+        mark = ""
+        if isinstance(entry, Check):
+            words = [SEVERITIES[entry.severity].to(lang), *status_marks(entry, lang)]
+            mark = f" ({', '.join(words)})" if lang == "en" else f"（{'，'.join(words)}）"
         yield f"- [{entry.id}]({_target(entry, lang)}) {_escape(entry.title.to(lang))}{mark}"
     yield ""
+
+
+def status_marks(check: Check, lang: str) -> tuple[str, ...]:
+    """What is said in a list of a check that runs only when it is named."""
+    return () if check.status == "stable" else (_STATUS[check.status].to(lang),)
 
 
 def _codes(catalogue: Catalogue, lang: str) -> Iterator[str]:

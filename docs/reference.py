@@ -310,7 +310,7 @@ _FIXED = {"": Bilingual("", ""), "yes": Bilingual("yes", "是"), "hand": Bilingu
 def _severity(catalogue: Any, lang: str) -> Iterator[str]:
     fixed = {id_: "hand" for book in catalogue.playbooks for id_ in book.fixes}
     fixed.update({id_: "yes" for book in catalogue.playbooks if book.safety != "manual" for id_ in book.fixes})
-    yield _ABOUT_SEVERITY.to(lang)
+    yield from (_ABOUT_SEVERITY.to(lang), "", generate.ASKED.to(lang))
     for severity, words in SEVERITIES.items():
         checks = [check for check in catalogue.checks if check.severity is severity]
         if checks:
@@ -319,7 +319,8 @@ def _severity(catalogue: Any, lang: str) -> Iterator[str]:
         for check in checks:
             target = f"rules/{generate._target(check, lang)}"
             how = _FIXED[fixed.get(check.id, "")].to(lang)
-            yield f"| [{check.id}]({target}) | {generate._escape(check.title.to(lang))} | {how} |"
+            mark = "".join(f" *{word}*" for word in generate.status_marks(check, lang))
+            yield f"| [{check.id}]({target}) | {generate._escape(check.title.to(lang))}{mark} | {how} |"
 
 
 # ---------------------------------------------------------------------- files

@@ -121,12 +121,20 @@ def table(catalogue: Catalogue, kind: str, lang: str, width: int) -> Iterator[st
     """Yield a line per entry: id, what matters most about it, title; longer titles go on below themselves."""
     from envtune.report.layout import display_width, indent, pad, printable
 
-    lines = [(entry.id, _mark(entry, lang), printable(entry.title.to(lang))) for entry in _entries(catalogue, kind)]
+    lines = [(entry.id, _mark(entry, lang), printable(_title(entry, lang))) for entry in _entries(catalogue, kind)]
     first = max((len(id_) for id_, _, _ in lines), default=0)
     second = max((display_width(mark) for _, mark, _ in lines), default=0)
     for id_, mark, title in lines:
         start = f"{pad(id_, first)}  {pad(mark, second)}  "
         yield from (line.rstrip() for line in indent(title, width, start, " " * (first + second + 4)))
+
+
+def _title(entry: Entry, lang: str) -> str:
+    """Return the title; of a check that runs only when it is named, with the reason."""
+    status = getattr(entry, "status", "stable")
+    words = {"experimental": Message("{title} (experimental)", title=entry.title)}
+    words["deprecated"] = Message("{title} (deprecated)", title=entry.title)
+    return words.get(status, entry.title).to(lang)
 
 
 _MARKS: Mapping[str, Text] = {

@@ -79,7 +79,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], Mapping[str, Any], str]] = [
     (B, "an NPU without an address", NET, conf("address_7=192.168.101.17\n", ""), "NET110"),
     (B, "a netmask with a hole", NET, conf("netmask_2=255.255.255.0", "netmask_2=255.0.255.0"), "NET111"),
     (B, "a gateway elsewhere", NET, conf("gateway_5=192.168.101.1", "gateway_5=192.168.1.1"), "NET111"),
-    (B, "one address twice", NET, conf("address_1=192.168.100.11", "address_1=192.168.100.10"), "NET112 NET113"),
+    (B, "one address twice", NET, conf("address_1=192.168.100.11", "address_1=192.168.100.10"), "NET112"),
     (B, "no link", NET, answer(3, "-link", "link status: DOWN\n"), "NET114"),
     (B, "TLS of one NPU on", NET, answer(3, "-tls", "dev_id:3, tls switch[1](0:disable, 1:enable)\n"), "NET115"),
     (B, "a fault of the network", NET, answer(3, "-net_health", "net health status: Fault\n"), "NET116"),
@@ -164,7 +164,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], Mapping[str, Any], str]] = [
             "files": {"/usr/lib64/libjemalloc.so.2": {"size": 9}},
         },
         {"files": {"/usr/lib64/libjemalloc.so.2": None}},
-        "PY111",
+        "ENV111 PY111",
     ),
 ]
 

@@ -113,7 +113,7 @@ def test_a_selection_that_names_nothing_is_a_mistake(options: dict[str, Any], to
 def test_check_ends_with_2_and_the_nearest_name() -> None:
     found = run("check", "--select", "CPU01")
     assert found.exit_code == 2
-    assert "did you mean CPU001" in found.stderr
+    assert "did you mean " in found.stderr and "CPU001" in found.stderr
     assert found.stdout == ""
 
 
@@ -255,6 +255,15 @@ def test_every_argument_is_described_in_both_languages() -> None:
             assert row["summary"] != other["summary"], row["id"]
             for argument, translated in zip(row["arguments"], other["arguments"]):
                 assert argument["summary"] not in ("", translated["summary"]), (row["id"], argument["name"])
+
+
+def test_what_runs_only_when_it_is_named_is_marked() -> None:
+    experimental = [check for check in load().checks if check.status == "experimental"]
+    for lang, word in (("en", " (experimental)"), ("zh", "（试验性）")):
+        text = run("list", "checks", "--lang", lang).stdout
+        assert text.count(word) == len(experimental) > 0
+    page = run("explain", experimental[0].id, "--lang", "en").stdout
+    assert "experimental (runs only when --select names it)" in page
 
 
 def test_list_checks_as_json_names_what_a_program_needs() -> None:

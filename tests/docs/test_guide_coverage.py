@@ -43,6 +43,7 @@ def test_what_answers_a_requirement_is_there() -> None:
 def test_a_check_of_the_guide_answers_its_own_requirement() -> None:
     """CPU001 is requirement CPU-01: where there is such a check, the table names it."""
     answers = {row["id"]: row["held_by"].split() for row in rows()}
+    families = {id_.partition("-")[0] for id_ in answers}  # of the guide
     for check in load().checks:
-        if int(check.id[-3:]) <= 100:
+        if int(check.id[-3:]) <= 100 and check.family in families:
             assert check.id in answers[f"{check.family}-{check.id[-2:]}"], check.id

@@ -118,6 +118,12 @@ def finding(id_: str, subject: str, actual: str, *commands: Command) -> Finding:
     )
 
 
+def test_a_preloaded_library_that_is_missing_is_one_problem() -> None:
+    name = "LD_PRELOAD /opt/libjemalloc.so.2"
+    rows = (finding("PY111", name, "missing"), finding("ENV111", name, "/opt/libjemalloc.so.2 does not exist"))
+    assert [problem.ids for problem in problems(rows)] == [("ENV111", "PY111")]
+
+
 def test_another_subject_is_another_cause() -> None:
     rows = (finding("ENV015", "DUMP_GE_GRAPH", "2"), finding("ENV003", "ASCEND_GLOBAL_LOG_LEVEL", "4"))
     assert [problem.ids for problem in problems(rows)] == [("ENV003",), ("ENV015",)]

@@ -51,9 +51,9 @@ def _said(check: CheckView) -> str:
 
 def _performance(report: ReportView) -> str:
     """Return label=value;warning;critical;minimum;maximum; there are no thresholds on the numbers."""
-    counts = report.counts
-    values = {"problems": counts.problems}
-    values.update({severity.value: count for severity, count in counts.severities.items()})
+    counts, found = report.counts, [check.severity for check in report.problems]  # each cause once, as in the text
+    values = {"problems": len(found)}
+    values.update({severity.value: found.count(severity.value) for severity in counts.severities})
     values["unknown"] = sum(count for outcome, count in counts.outcomes.items() if outcome.value == "unknown")
     shown = [f"{name}={value};;;0;{counts.checks}" for name, value in values.items()]
     return " ".join([*shown, f"time={report.seconds:.3f}s;;;0"])

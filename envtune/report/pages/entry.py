@@ -18,9 +18,9 @@ from envtune.report.words import OUTCOMES, SEVERITIES
 Entry = Union[Check, FaqEntry, Playbook]
 
 STATUS: Mapping[str, Text] = {
-    "experimental": Message("experimental"),
+    "experimental": Message("experimental (runs only when --select names it)"),
     "stable": Message("stable"),
-    "deprecated": Message("deprecated"),
+    "deprecated": Message("deprecated (runs only when --select names it)"),
 }
 SIDES: Mapping[str, Text] = {
     "host": Message("the host's administrator (envtune can check it)"),

@@ -30,7 +30,7 @@ class Compiler(NamedTuple):
 @probe("build.gcc")
 @unless_older
 def gcc(context: Context) -> Iterable[Reading]:
-    """Read whether the newest gcc on this host is 7.3.0 or newer: `new` or `old`; not applicable without any.
+    """Newest gcc on this host: `new` from 7.3.0 on, else `old`; not applicable without any.
 
     Source: porting guide 003:2803-2860; Dependencies of the CANN 8.0 installation guide (7.3.0 or later).
     """
@@ -63,7 +63,7 @@ def compilers(context: Context) -> tuple[Compiler, ...]:
 @probe("build.gcc_prefix")
 @unless_older
 def gcc_prefix(context: Context) -> Iterable[Reading]:
-    """Read for each gcc that was built here whether its prefix is its own: `own`, or `shared` for /usr/local.
+    """Prefix of each gcc that was built here: `own`, or `shared` for /usr/local.
 
     A distribution never installs a gcc below /usr/local. Source: porting guide 003:2850.
     """
@@ -81,7 +81,7 @@ def gcc_prefix(context: Context) -> Iterable[Reading]:
 @probe("build.gcc_prerequisites")
 @unless_older
 def prerequisites(context: Context) -> Iterable[Reading]:
-    """Read what is wrong with the libraries that a gcc 7.3.0 source tree needs: `complete`, `missing` or `duplicate`.
+    """Libraries that a gcc 7.3.0 source tree needs: `complete`, `missing` or `duplicate`.
 
     Looked at are gcc-7.3.0 in the working directory, in the home and in /usr/local/src. Source: 003:2814-2842.
     """

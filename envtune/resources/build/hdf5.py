@@ -20,7 +20,7 @@ _VERSION = re.compile(r"(?m)^\s*HDF5 Version:\s*(\S+)")
 @probe("build.hdf5")
 @unless_older
 def hdf5(context: Context) -> Iterable[Reading]:
-    """Read the version of the hdf5 in /usr/local/hdf5, from its libhdf5.settings; not applicable without one.
+    """Version of the hdf5 in /usr/local/hdf5, from its libhdf5.settings; not applicable without one.
 
     Source: porting guide 003:1638-1640, 2862-2885.
     """

@@ -22,7 +22,7 @@ _KNOWN = (*TOOL_PLACES, *FIXED_TOOLS)
 def tools(
     context: Context, *, names: Annotated[Sequence[str], N_("Tools: aoe, atc, msprof, msaccucmp, npu-smi and others.")]
 ) -> Iterable[Reading]:
-    """Read the path of each tool: below the active CANN, or where the driver and hdf5 install theirs; else `missing`.
+    """Path of each tool: below the active CANN, or where the driver and hdf5 install theirs; else `missing`.
 
     Source: porting guide 003:808, 1563-1576, 1707-1718, 1769-1787, 2688-2694; set_env.sh of CANN for its directories.
     """
@@ -54,7 +54,7 @@ def _tool(context: Context, name: str) -> Reading:
 def operator_files(
     context: Context, *, names: Annotated[Sequence[str], N_("Files of operators, such as five_2_four.py.")]
 ) -> Iterable[Reading]:
-    """Read for each file whether the operators of the active CANN have it.
+    """Files of operators: whether the active CANN has each.
 
     Source: porting guide 001:75.
     """

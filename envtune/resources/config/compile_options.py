@@ -34,7 +34,7 @@ OPERATORS = ("Pooling", "SoftmaxV2", "LRN", "ROIAlign")
 @probe("config.compile_options")
 @unless_older
 def compile_options(context: Context) -> Iterable[Reading]:
-    """Read for each compile option that the program sets whether its value suits training, and the cache's pair."""
+    """Compile options that the program sets: whether each suits training, and the pair of the cache."""
     program = job_program(context)
     if program is None:
         raise NotApplicable(Message("no job given whose program could be read"), "--script, --pid")

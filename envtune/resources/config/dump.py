@@ -25,7 +25,7 @@ _SET_DUMP = re.compile(r"set_dump\(\s*[\"']([^\"'\n]+)[\"']")
 @probe("config.dump")
 @unless_older
 def dump(context: Context) -> Iterable[Reading]:
-    """Read for each dump configuration of the job what is wrong with it: `valid`, `invalid`, or its path `missing`.
+    """Dump configurations of the job: each `valid`, `invalid`, or its dump path `missing`.
 
     Looked at are the file of TORCH_ACL_INIT_CONFIG_PATH, that given to set_dump, and acl.json and dump.json where the
     job works. Source: porting guide 003:1789-1804, 2611-2682; reference of aclInit.

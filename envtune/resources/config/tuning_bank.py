@@ -19,7 +19,7 @@ NAME = "TUNE_BANK_PATH"
 @probe("config.tuning_bank")
 @unless_older
 def tuning_bank(context: Context) -> Iterable[Reading]:
-    """Read whether the directory of TUNE_BANK_PATH is `usable`: it exists, and this user may write in it.
+    """Directory of TUNE_BANK_PATH: `usable` if it exists and this user may write in it.
 
     Source: porting guide 003:1563-1583; envref_07_0104 of CANN 8.0-9.1.
     """

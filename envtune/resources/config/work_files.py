@@ -23,7 +23,7 @@ NETWORK = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p")  # of one server; 
 @probe("config.leftovers")
 @unless_older
 def leftovers(context: Context) -> Iterable[Reading]:
-    """Count what debugging left where the job works: compiled operators with their sources, dumped graphs.
+    """How many files debugging left where the job works: sources of compiled operators, dumped graphs.
 
     Source: porting guide 003:2787-2792; DUMP_GE_GRAPH in the reference of CANN.
     """
@@ -60,14 +60,14 @@ def data_set(context: Context) -> Data:
 @probe("config.data_set")
 @unless_older
 def data_set_present(context: Context) -> Iterable[Reading]:
-    """Read whether the data set that the job's command names exists, as a path or as the beginning of file names.
+    """Existence of the data set that the job's command names, as a path or as the beginning of file names.
 
     Source: porting guide 003:574-576, 582.
     """
     data = data_set(context)
     kind = _kind(context, data.path)
     shown = Message("{path} exists", path=data.path) if kind else Message("{path} does not exist", path=data.path)
-    return [Reading("data set", bool(kind), Evidence(data.source, data.path), shown, Message("it exists"))]
+    return [Reading("data set", bool(kind), Evidence(data.source, data.path), shown, Message("a data set that exists"))]
 
 
 def _kind(context: Context, path: str) -> str:
@@ -87,7 +87,7 @@ def _kind(context: Context, path: str) -> str:
 @probe("config.data_storage")
 @unless_older
 def data_storage(context: Context) -> Iterable[Reading]:
-    """Read what the data set lies on: `local` for a disk without moving parts, `rotating`, or `network`.
+    """Storage of the data set: `local` for a disk without moving parts, `rotating`, or `network`.
 
     Source: porting guide 003:132-136; Documentation/ABI/stable/sysfs-block of Linux (queue/rotational).
     """
@@ -97,7 +97,7 @@ def data_storage(context: Context) -> Iterable[Reading]:
     mount = _mount_of(context, data.path.partition(",")[0])
     if mount is None:
         raise Undetermined(Message("{path} is on no mount of {source}", path=data.path, source=MOUNTINFO), MOUNTINFO)
-    expected, evidence = Message("a local NVMe disk"), Evidence(MOUNTINFO, mount.line)
+    expected, evidence = Message("a local SSD"), Evidence(MOUNTINFO, mount.line)
     if mount.kind in NETWORK:
         shown = Message("{kind}, mounted at {point}", kind=mount.kind, point=mount.point)
         return [Reading(data.path, "network", evidence, shown, expected)]

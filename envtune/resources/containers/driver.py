@@ -26,7 +26,7 @@ UNLOADABLE = re.compile(r"error while loading shared libraries: ([^\s:]+)")
 def mounted(
     context: Context, *, paths: Annotated[Iterable[str], N_("Absolute paths, of which any one is enough.")]
 ) -> Iterable[Reading]:
-    """Read whether something of the host's driver is in a container that has an NPU; not applicable without one."""
+    """Part of the host's driver in a container that has an NPU: whether it exists; not applicable without an NPU."""
     require_devices(context)
     names = tuple(paths)
     try:
@@ -39,7 +39,7 @@ def mounted(
 
 @probe("containers.npu_smi")
 def npu_smi(context: Context) -> Iterable[Reading]:
-    """Read which library npu-smi lacks in a container, empty if it starts; not applicable without npu-smi."""
+    """Library that npu-smi lacks in a container, empty if it starts; not applicable without npu-smi."""
     require_devices(context)
     try:
         output = smi_output(context)

@@ -29,7 +29,7 @@ def cpu_text(numbers: Iterable[int]) -> str:
 
 @probe("cpu.offline")
 def offline(context: Context) -> Iterable[Reading]:
-    """Read how many CPUs are present and offline; hyper-threads do not count where they are turned off as a whole."""
+    """CPUs that are present and offline: how many; hyper-threads do not count where all are turned off."""
     host = context.host
     path = f"{CPUS}/present"
     present, online = cpu_numbers(kernel_text(host, path)), cpu_numbers(kernel_text(host, f"{CPUS}/online"))
@@ -53,7 +53,7 @@ def _threads_turned_off(host: Host) -> bool:
 
 @probe("cpu.nodes_without_memory")
 def nodes_without_memory(context: Context) -> Iterable[Reading]:
-    """Read how many NUMA nodes have CPUs and no memory."""
+    """NUMA nodes that have CPUs and no memory: how many."""
     host = context.host
     path = f"{NODES}/has_memory"
     memory, cpus = cpu_numbers(kernel_text(host, path)), cpu_numbers(kernel_text(host, f"{NODES}/has_cpu"))
@@ -68,7 +68,7 @@ def nodes_without_memory(context: Context) -> Iterable[Reading]:
 
 @probe("cpu.isolated")
 def isolated(context: Context) -> Iterable[Reading]:
-    """Read how many of the CPUs that the job may use are isolated from the scheduler (isolcpus)."""
+    """Isolated CPUs (isolcpus) among those that the job may use: how many."""
     host = context.host
     path = f"{CPUS}/isolated"
     kept = cpu_numbers(kernel_text(host, path).strip().strip("()"))
@@ -95,7 +95,7 @@ def allowed_cpus(status: str) -> tuple[int, ...]:
 
 @probe("cpu.idle_states", unit="us")
 def idle_states(context: Context) -> Iterable[Reading]:
-    """Read the longest exit latency of the idle states that are enabled on CPU 0, in microseconds."""
+    """Longest exit latency of the idle states that are enabled on CPU 0, in microseconds."""
     host = context.host
     states = []
     for path in kernel_files(host, f"{CPUS}/cpu0/cpuidle/state*/latency"):

@@ -48,7 +48,7 @@ def setting(
     *,
     path: Annotated[str, N_("File below /proc or /sys, or a pattern of several: `/sys/block/sd*/queue/scheduler`.")],
 ) -> Iterable[Reading]:
-    """Read a setting of the kernel: of `always [madvise] never` the choice in brackets, else the whole text.
+    """Kernel setting in a file: of `always [madvise] never` the choice in brackets, else the whole text.
 
     Not applicable where this kernel has no such file.
     """

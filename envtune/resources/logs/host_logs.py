@@ -39,7 +39,7 @@ def log_directories(context: Context) -> dict[str, str]:
 @probe("logs.readable")
 @unless_older
 def readable(context: Context) -> Iterable[Reading]:
-    """Read for each directory of host logs whether this user can read it; not applicable before the first run.
+    """Directories of host logs: whether this user can read each; not applicable before the first run.
 
     Source: porting guide 003:1307, 2951, 3186, 3196.
     """
@@ -76,7 +76,7 @@ def _may_read(context: Context, found: FileStat) -> bool:
 @probe("logs.volume", unit="%")
 @unless_older
 def volume(context: Context) -> Iterable[Reading]:
-    """Read how much of the free space one run's logs may take, in percent: files, 20 MB each, of a process per NPU.
+    """Size that the logs of one run may reach, in percent of the free space: files of 20 MB, a process per NPU.
 
     Source: envref_07_0126 of CANN 8.0-9.1.
     """

@@ -24,7 +24,7 @@ _NAME = re.compile(r"[\"']([\w:,]+)[\"']")
 @probe("network.backend")
 @unless_older
 def backend(context: Context) -> Iterable[Reading]:
-    """Read the backend given with --dist-backend, else to init_process_group; unknown where the program chooses one.
+    """Backend given with --dist-backend, else to init_process_group; unknown where the program chooses one.
 
     Source: porting guide 003:601, 610, 860, 870.
     """

@@ -17,7 +17,7 @@ INFERENCE = ("310",)  # how the names of inference chips begin: 310, 310P, 310B
 
 @probe("npu.models")
 def models(context: Context) -> Iterable[Reading]:
-    """Read for each model of NPU on this host whether it can train: `training`, or `inference` for the 310 series.
+    """Model of each NPU on this host: `training`, or `inference` for the 310 series.
 
     Source: porting guide 003:113, 1576 (Ascend 910); NpuVariables.cpp of torch_npu for the names of the chips.
     """

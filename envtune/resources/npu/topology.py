@@ -95,7 +95,7 @@ def _first_list(words: list[str]) -> tuple[int, ...]:
 
 @probe("npu.interrupts")
 def interrupts(context: Context) -> Iterable[Reading]:
-    """Read how many CPUs handle the interrupts with which work is sent to the NPUs (`sq_send_trigger_irq`)."""
+    """How many CPUs handle the interrupts with which work is sent to the NPUs (`sq_send_trigger_irq`)."""
     host = context.host
     try:
         paths = host.glob(INTERRUPT)

@@ -36,7 +36,7 @@ _MACHINES: Mapping[str, bytes] = {"x86_64": b"\x3e\x00", "aarch64": b"\xb7\x00"}
 
 @probe("job.cpu_ranges")
 def cpu_ranges(context: Context) -> Iterable[Reading]:
-    """Read for each NPU that CPU_AFFINITY_CONF gives CPUs what is wrong with them: unusable, or another NPU's."""
+    """Ranges in CPU_AFFINITY_CONF: for each NPU what is wrong with its CPUs, unusable or another NPU's."""
     value, gaps = _value(context, AFFINITY)
     if gaps:
         return gaps
@@ -84,7 +84,7 @@ def _usable(context: Context) -> tuple[int, ...]:
 
 @probe("job.threads", unit="%")
 def threads(context: Context) -> Iterable[Reading]:
-    """Read the OpenMP threads of all processes on this host, in percent of the CPUs that the job may use."""
+    """OpenMP threads of all processes on this host, in percent of the CPUs that the job may use."""
     value, gaps = _value(context, THREADS)
     if gaps:
         return gaps
@@ -110,7 +110,7 @@ def threads(context: Context) -> Iterable[Reading]:
 
 @probe("job.cpu_share", unit="%")
 def cpu_share(context: Context) -> Iterable[Reading]:
-    """Read the job's processes on this host, in percent of the CPUs that it may use (above 100, they take turns)."""
+    """Job processes on this host, in percent of the CPUs that the job may use (above 100, they take turns)."""
     if runs_elsewhere(context):
         raise Undetermined(ELSEWHERE, RT_VISIBLE)
     kernel_text(context.host, ONLINE)  # where it is missing, this is no question
@@ -156,7 +156,7 @@ def _processes(context: Context) -> int:
 
 @probe("job.preload")
 def preload(context: Context) -> Iterable[Reading]:
-    """Read for each library in LD_PRELOAD whether the loader can use it: `usable`, `missing` or `foreign`."""
+    """Libraries in LD_PRELOAD: whether the loader can use each, `usable`, `missing` or `foreign`."""
     value, gaps = _value(context, PRELOAD)
     if gaps:
         return gaps

@@ -36,7 +36,7 @@ class Counters(NamedTuple):
 
 @probe("cpu.throttled", unit="%")
 def throttled(context: Context) -> Iterable[Reading]:
-    """Read the percentage of periods in which the CPU quota stopped the job, for each of its control groups."""
+    """Percentage of periods in which the CPU quota stopped the job, for each of its control groups."""
     found = []
     for counters in _counters(context, "cpu"):
         periods, stopped = counters.values.get("nr_periods", 0), counters.values.get("nr_throttled", 0)
@@ -48,7 +48,7 @@ def throttled(context: Context) -> Iterable[Reading]:
 
 @probe("system.refused_processes")
 def refused_processes(context: Context) -> Iterable[Reading]:
-    """Read how often the limit of the job's control groups on processes and threads refused one."""
+    """How often the limit of the job's control groups on processes and threads refused one."""
     rows = _own(_counters(context, "pids"))
     return [
         _reading(row, row.values["max"], Literal(str(row.values["max"]))) for row in rows if "max" in row.values
@@ -57,7 +57,7 @@ def refused_processes(context: Context) -> Iterable[Reading]:
 
 @probe("system.killed_processes")
 def killed_processes(context: Context) -> Iterable[Reading]:
-    """Read how many processes of the job's control groups the kernel killed for lack of memory."""
+    """How many processes of the job's control groups the kernel killed for lack of memory."""
     rows = _own(_counters(context, "memory"))
     return [
         _reading(row, row.values["oom_kill"], Literal(str(row.values["oom_kill"])))

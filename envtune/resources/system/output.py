@@ -28,7 +28,7 @@ FEW = 12
 
 @probe("system.output_mounts")
 def output_mounts(context: Context) -> Iterable[Reading]:
-    """Read whether the file systems to which the job writes logs and caches are mounted `ro` or `rw`."""
+    """Mount of the file systems to which the job writes logs and caches: `ro` or `rw`."""
     text = kernel_text(context.host, MOUNTINFO)
     for name, path in output_directories(context.target.variables()).items():
         mount = _mount(text, posixpath.normpath(path))
@@ -48,7 +48,7 @@ def _mount(text: str, path: str) -> Optional[Mount]:
 
 @probe("system.output_inodes", unit="%")
 def output_inodes(context: Context) -> Iterable[Reading]:
-    """Read how many more files the file systems take to which the job writes, in percent of all they can hold."""
+    """Files that the file systems to which the job writes can still take, in percent of all they can hold."""
     for name, path in output_directories(context.target.variables()).items():
         yield _inodes(context.host, name, posixpath.normpath(path))
 
@@ -84,7 +84,7 @@ def _disk(host: Host, path: str) -> Disk:
 
 @probe("system.time_services")
 def time_services(context: Context) -> Iterable[Reading]:
-    """Read which services that set the clock from other hosts are running."""
+    """Time services that are running: those that set the clock from other hosts."""
     rows = context.host.processes()
     running = sorted({row.name for row in rows if row.name in TIME_SERVICES and row.state != "Z"})
     if not running and len(rows) < FEW:

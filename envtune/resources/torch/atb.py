@@ -24,7 +24,7 @@ HOME = "ATB_HOME_PATH"
 
 @probe("torch.atb")
 def atb(context: Context) -> Iterable[Reading]:
-    """Read whether ATB is of the same CANN release (major.minor) as the active CANN; not applicable without ATB."""
+    """Release of ATB (major.minor): whether it is that of the active CANN; not applicable without ATB."""
     cann = cann_numbers(context)
     path, text = _version_file(context)
     version = atb_version(text)

@@ -26,7 +26,7 @@ FILES: Mapping[str, str] = {"GLIBC": LIBC, "GLIBCXX": LIBSTDCXX}
 def runtime_versions(
     context: Context, *, runtime: Annotated[Runtime, N_("Symbol versions: of the C (GLIBC) or C++ (GLIBCXX) library.")]
 ) -> Iterable[Reading]:
-    """Read for each library of torch and torch_npu whether this system's runtime has the symbol version it needs."""
+    """Symbol version that each library of torch and torch_npu needs: whether this system's runtime has it."""
     needs = dict(_needs(context, runtime))
     if not needs:
         raise NotApplicable(

@@ -34,7 +34,7 @@ def overwritten(
     wanted: Annotated[str, N_("Package that is to be kept.")],
     other: Annotated[str, N_("Package that installs a module of the same name.")],
 ) -> Iterable[Reading]:
-    """Read whether another package in the same directory overwrites one; not applicable where neither is installed."""
+    """How many directories have another package that overwrites the one to keep; not applicable without either."""
     found = environment(context).found
     rows, others = found.get(wanted, ()), found.get(other, ())
     if not rows and not others:
@@ -48,7 +48,7 @@ def overwritten(
 
 @probe("torch.cuda_packages")
 def cuda_packages(context: Context) -> Iterable[Reading]:
-    """Read which packages of the job's Python are for CUDA only; empty if none is."""
+    """CUDA packages of the job's Python, which are of no use on an NPU; empty without any."""
     known = environment(context)
     found = sorted(name for name in known.found if CUDA_ONLY.fullmatch(name))
     shown: Text = Literal(", ".join(found[:8]) + (", ..." if len(found) > 8 else "")) if found else Message("none")
@@ -59,7 +59,7 @@ def cuda_packages(context: Context) -> Iterable[Reading]:
 
 @probe("torch.companions")
 def companions(context: Context) -> Iterable[Reading]:
-    """Read for torchvision and torchaudio whether the torch that their metadata requires is the installed one."""
+    """Release of torch that torchvision and torchaudio require by their metadata: whether it is the installed one."""
     torch = version_fact(context, "torch")
     readings = []
     for name in COMPANIONS:

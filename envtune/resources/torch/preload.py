@@ -24,29 +24,29 @@ PRELOAD = "LD_PRELOAD"
 
 @probe("torch.preload")
 def preload(context: Context) -> Iterable[Reading]:
-    """Read for each file that the job's LD_PRELOAD names by a path whether it exists."""
+    """Files that the job's LD_PRELOAD names by a path: whether each exists."""
     place = context.target.environment.place(PRELOAD)
     paths = [path for path in _preloaded(context) if path.startswith("/") and "$" not in path]
     if not paths or runs_elsewhere(context):
         raise NotApplicable(Message("{name} names no file of this host", name=PRELOAD), place)
     for path in dict.fromkeys(paths):
-        subject, evidence = f"{PRELOAD} {path}", Evidence(place, f"{PRELOAD}: {path}")
+        evidence = Evidence(place, f"{PRELOAD}: {path}")
         try:
             kind = context.host.stat(path).kind
         except NotRecorded as error:
             raise older_collector(error) from None
         except Missing:
-            yield Reading(subject, False, evidence, Message("missing"), Message("a library"))
+            yield Reading(f"{PRELOAD} {path}", False, evidence, Message("missing"), Message("a library"))
             continue
         except HostError as error:
-            yield Reading(subject, None, evidence, reason=host_error_text(error))
+            yield Reading(f"{PRELOAD} {path}", None, evidence, reason=host_error_text(error))
             continue
-        yield Reading(subject, kind == "file", evidence, Message("exists"), Message("a library"))
+        yield Reading(f"{PRELOAD} {path}", kind == "file", evidence, Message("exists"), Message("a library"))
 
 
 @probe("torch.bundled_openmp")
 def bundled_openmp(context: Context) -> Iterable[Reading]:
-    """Read which OpenMP runtimes of other wheels are neither preloaded nor torch's own; empty if none is."""
+    """OpenMP runtimes of other wheels that are neither preloaded nor torch's; empty without any."""
     known = environment(context)
     try:
         found = [path for entry in known.entries for path in context.host.glob(f"{entry}/{BUNDLED_OPENMP}")]

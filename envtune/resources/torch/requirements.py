@@ -50,7 +50,7 @@ def absent(context: Context) -> tuple[str, ...]:
 
 @probe("torch.requirements")
 def requirements(context: Context) -> Iterable[Reading]:
-    """Read which packages that CANN's operator compiler imports are missing in the job's Python; empty if none is."""
+    """Missing packages of those that CANN's operator compiler imports in the job's Python; empty without any."""
     cann_numbers(context)
     python = interpreter(context)
     missing = absent(context)
@@ -61,7 +61,7 @@ def requirements(context: Context) -> Iterable[Reading]:
 
 @probe("torch.requirement_versions")
 def versions(context: Context) -> Iterable[Reading]:
-    """Read for each package with an oldest version that CANN's guide names whether the installed one is as new."""
+    """Versions of the packages for which CANN's guide names the oldest: whether each is as new."""
     known = environment(context)
     wanted = minimum(context)
     if not any(name in known.found for name in wanted):
@@ -80,7 +80,7 @@ def versions(context: Context) -> Iterable[Reading]:
 
 @probe("torch.numpy")
 def numpy(context: Context) -> Iterable[Reading]:
-    """Read whether the job's numpy fits: a version before 2 for torch before 2.3 and CANN before 9."""
+    """Release of the job's numpy: whether it fits; torch before 2.3 and CANN before 9 need one before 2."""
     rows = environment(context).found.get("numpy", ())
     if not rows or not rows[0].version:
         raise NotApplicable(Message("numpy is not installed"), "; ".join(environment(context).entries))

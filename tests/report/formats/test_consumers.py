@@ -159,6 +159,19 @@ def test_nagios_is_one_line_with_performance_data(name: str) -> None:
         assert all(VALUE.fullmatch(value) for value in values), values
 
 
+@pytest.mark.parametrize("name", host_names())
+def test_nagios_counts_what_its_text_counts(name: str) -> None:
+    """A check that another one covers is no problem more: in the container without driver 4, found by 7 checks."""
+    text, _, data = nagios.render(seen_case(name, "en")).partition("|")
+    counted = re.search(r"(\d+) problems? \(([^)]*)\)", text)
+    values = dict(re.findall(r"([a-z]+)=(\d+)", data))
+    assert int(values["problems"]) == (int(counted[1]) if counted else len(problems(made(name).findings)))
+    if counted:
+        assert {name: count for count, name in re.findall(r"(\d+) (\w+)", counted[2])} == {
+            severity.value: values[severity.value] for severity in Severity if values[severity.value] != "0"
+        }
+
+
 def test_nagios_states() -> None:
     for name in host_names():
         for fail_on in Severity:
