@@ -50,10 +50,10 @@ def health(context: Context) -> Iterable[Reading]:
     """
     answers = ask_devices(context, "-net_health", HEALTH)
     devices = hccn_conf(context).devices
-    told = {n: a for n, a in answers.items() if _detects(devices.get(n, {}), a.value)}
-    if not told:
+    known = {n: a for n, a in answers.items() if _detects(devices.get(n, {}), a.value)}
+    if not known:
         raise NotApplicable(Message("no NPU of this host has a detection address"), HCCN_CONF)
-    for number, answer in told.items():
+    for number, answer in known.items():
         evidence = Evidence(answer.source, answer.text)
         state = answer.value
         if state is None or state.lower() == INITIAL.lower():
