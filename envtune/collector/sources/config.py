@@ -5,7 +5,7 @@ import os
 import re
 from typing import Any, List
 
-from .job import command_text, job_folder
+from .job import ASSIGNED, OPTION_START, OPTION_VALUE, command_text, job_folder
 from .tables import Table, quietly
 
 CONFIG = Table(files=("/sys/block/sd*/queue/rotational", "/sys/block/nvme*/queue/rotational"))
@@ -51,11 +51,16 @@ def _record_dump(recorder: Any, path: str, folder: str) -> None:
 def _record_data_set(recorder: Any) -> None:
     """Record whether what the command names as its data is there, as a path or as the beginning of file names."""
     text = command_text(recorder)
-    option = r"(?<!\S)--" + DATA_OPTIONS + r"(?:=|[ \t]+)(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)"
-    for value in re.findall(option, text) + re.findall(POSITIONAL_DATA, text):
-        value = re.sub(r"\$\{?(\w+)\}?", lambda found: recorder.variables.get(found.group(1), "$"), value.strip("\"'"))
+    known = dict(re.findall(ASSIGNED, text), **recorder.variables)
+    for value in re.findall(OPTION_START + DATA_OPTIONS + OPTION_VALUE, text) + re.findall(POSITIONAL_DATA, text):
+        value = re.sub(r"\$\{?(\w+)\}?", lambda found: known.get(found.group(1), "$"), value.strip("\"'"))
         if value.startswith("/") and "$" not in value:
-            path = os.path.normpath(value)
-            quietly(recorder.stat, path)
-            if recorder.files.get(path) is None:
-                recorder.glob(path + "*")
+            for path in dict.fromkeys([value] + value.split(",")):
+                _record_data(recorder, os.path.normpath(path))
+
+
+def _record_data(recorder: Any, path: str) -> None:
+    """Record whether a path is there, or files whose names begin with it."""
+    quietly(recorder.stat, path)
+    if recorder.files.get(path) is None:
+        recorder.glob(path + "*")

@@ -26,6 +26,10 @@ CONTAINED = "MultiQpSrcPort.cfg"
 LAUNCHERS = r"(?:.*/)?(?:python[0-9.]*|torchrun|msrun|deepspeed|accelerate)"
 SET_OPTION = r"[\"'](ACL_[A-Z_]+)[\"']\s*:\s*[\"']?([^\"',}\s]+)"  # an entry of the mapping given to set_option
 OPTION_DIRECTORIES = ("ACL_DEBUG_DIR", "ACL_OP_COMPILER_CACHE_DIR")
+# An option of a command: it follows a blank, or a quote where a script keeps options in a variable.
+OPTION_START = r"(?<![^\s\"'(])--"
+OPTION_VALUE = r"(?:=|[ \t]+)(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)"
+ASSIGNED = r"(?m)^[ \t]*(?:export[ \t]+)?(\w+)=[\"']?([^\s\"';&|$`]+)[\"']?[ \t]*$"
 PROGRAM_LINES = r"ACL_|set_option|init_process_group|transfer_to_npu|mindspeed|set_dump"
 SCRIPT_DEPTH = 8  # scripts that source scripts
 FOLLOWED_LIMIT = 200  # files that scripts name

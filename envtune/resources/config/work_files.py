@@ -71,11 +71,17 @@ def data_set_present(context: Context) -> Iterable[Reading]:
 
 
 def _kind(context: Context, path: str) -> str:
-    """Return the type of a path; `prefix` where files begin with it, as Megatron's do, and nothing without either."""
+    """Return the type of a path; `prefix` where files begin with it, as Megatron's do, and nothing without either.
+
+    Of several paths with commas between them, as loaders of JSON files take them, all must be there.
+    """
     try:
         return context.host.stat(path).kind
     except Missing:
-        return "prefix" if context.host.glob(path + "*") else ""
+        if context.host.glob(path + "*"):
+            return "prefix"
+    parts = path.split(",")
+    return "list" if len(parts) > 1 and all(_kind(context, posixpath.normpath(part)) for part in parts) else ""
 
 
 @probe("config.data_storage")
@@ -88,7 +94,7 @@ def data_storage(context: Context) -> Iterable[Reading]:
     data = data_set(context)
     if not _kind(context, data.path):
         raise NotApplicable(Message("{path} does not exist", path=data.path), data.source)
-    mount = _mount_of(context, data.path)
+    mount = _mount_of(context, data.path.partition(",")[0])
     if mount is None:
         raise Undetermined(Message("{path} is on no mount of {source}", path=data.path, source=MOUNTINFO), MOUNTINFO)
     expected, evidence = Message("a local SSD"), Evidence(MOUNTINFO, mount.line)

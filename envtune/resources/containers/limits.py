@@ -39,7 +39,10 @@ def shared_memory(context: Context) -> Iterable[Reading]:
 
 @probe("containers.shared_memory_fits")
 def shared_memory_fits(context: Context) -> Iterable[Reading]:
-    """Memory limit of the container: whether a full /dev/shm, whose pages count towards it, stays below."""
+    """Memory limit of the container: whether a full /dev/shm, whose pages count towards it, stays within.
+
+    Kubernetes gives an emptyDir without sizeLimit exactly the memory limit of its pod.
+    """
     host = context.host
     mount = _shared(host)
     size, limit = size_of(mount), memory_limit(host)
@@ -47,8 +50,8 @@ def shared_memory_fits(context: Context) -> Iterable[Reading]:
         raise NotApplicable(Message("{path} or the container's memory has no limit", path=SHARED), MOUNTINFO)
     allowed, source = limit
     shown = Message("{size} MB of {limit} MB", size=size // MEBIBYTE, limit=allowed // MEBIBYTE)
-    expected = Message("below the memory limit")
-    return [Reading(SHARED, size < allowed, Evidence(source, f"{mount.line}\n{allowed}"), shown, expected)]
+    expected = Message("at most the memory limit")
+    return [Reading(SHARED, size <= allowed, Evidence(source, f"{mount.line}\n{allowed}"), shown, expected)]
 
 
 def _shared(host: Host) -> Mount:

@@ -73,7 +73,7 @@ def _may_read(context: Context, found: FileStat) -> bool:
     return bool(found.mode & 0o055)
 
 
-@probe("logs.volume", unit="GB")
+@probe("logs.volume", unit="%")
 @unless_older
 def volume(context: Context) -> Iterable[Reading]:
     """Size that the logs of one run may reach, in percent of the free space: files of 20 MB, a process per NPU.

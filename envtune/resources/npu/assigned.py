@@ -32,6 +32,7 @@ _RANKS_STARTED = re.compile(
     r"(?<!\S)(--nproc[-_]per[-_]node|--(?:local_)?worker_num|--num_gpus|--num_processes)[=\s]+[\"']?([\w${}]+)"
 )
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_CHIP_NAME = re.compile(r"(?:^|(?<=,))\s*Ascend\w*-(?=\d)")  # Ascend910-0,Ascend910-1
 
 
 class Limits(NamedTuple):
@@ -58,7 +59,7 @@ def ids(context: Context) -> Iterable[Reading]:
     Sources: guide 003:40-43 (1, 2, 4 or 8 devices), 003:276 and 607 (`--device-list`); facts D7 (HCCL on one 910
     server: 1, 2, 4 or 8 ranks, up to 4 of them all in 0-3 or all in 4-7); CANN environment variables
     (ASCEND_RT_VISIBLE_DEVICES: logic ids, commas without blanks, ends at the first invalid id); Ascend Docker Runtime
-    (ASCEND_VISIBLE_DEVICES: numbers of /dev/davinciN, `0-2,4`).
+    (ASCEND_VISIBLE_DEVICES: numbers of /dev/davinciN, `0-2,4`, or names, `Ascend910-0`).
     """
     source = context.target.environment.source
     readings: list[Reading] = []
@@ -168,7 +169,8 @@ def _list_reading(
 ) -> Reading:
     """Return the reading of a list of ids: indices into `visible`, or numbers of /dev/davinciN when that is None."""
     evidence = Evidence(source, f"{name}={value}")
-    numbers = parse_ids(value, ranges=visible is None)
+    listed = _CHIP_NAME.sub("", value) if visible is None else value
+    numbers = parse_ids(listed, ranges=visible is None)
     if numbers is None:
         if name == RT_VISIBLE and value.strip("0123456789,"):
             text = Message("everything from the first blank or other character on is ignored")

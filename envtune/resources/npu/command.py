@@ -6,11 +6,10 @@ import posixpath
 import re
 from typing import Mapping, NamedTuple, Optional
 
-from envtune.collector.sources.job import program_name
+from envtune.collector.sources.job import ASSIGNED, OPTION_START, OPTION_VALUE, program_name
 from envtune.context import Context
 from envtune.errors import HostError
 
-_ASSIGNED = re.compile(r"(?m)^[ \t]*(?:export[ \t]+)?(\w+)=[\"']?([^\s\"';&|$`]+)[\"']?[ \t]*$")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -57,7 +56,7 @@ def option_value(context: Context, pattern: str) -> Optional[tuple[str, str]]:
     command = job_command(context)
     if command is None:
         return None
-    values = re.findall(rf"(?<!\S)--(?:{pattern})(?:=|[ \t]+)(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)", command.text)
+    values = re.findall(rf"{OPTION_START}(?:{pattern}){OPTION_VALUE}", command.text)
     if not values:
         return None
     value = _filled_in(values[-1].strip("\"'"), context)
@@ -88,7 +87,7 @@ def master_port_text(context: Context) -> Optional[str]:
 
 def _filled_in(value: str, context: Context) -> Optional[str]:
     command = job_command(context)
-    assigned = dict(_ASSIGNED.findall(command.text)) if command is not None else {}  # not all of it is exported
+    assigned = dict(re.findall(ASSIGNED, command.text)) if command is not None else {}  # not all of it is exported
     try:
         known: Mapping[str, str] = {**assigned, **(context.target.environment.variables or {})}
         value = _VARIABLE.sub(lambda found: known[found[1] or found[2]], value)

@@ -8,14 +8,15 @@ link that is down does not affect a job on one server.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Iterable
+from typing import Iterable, Mapping, Optional
 
+from envtune.collector.sources.npu import HCCN_CONF
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import NotApplicable
 from envtune.messages import Literal, Message
 from envtune.model import Evidence, Reading
-from envtune.resources.npu.hccn import ask_devices
+from envtune.resources.npu.hccn import ask_devices, hccn_conf
 
 LINK = r"link status\s*:\s*(\w+)"
 HEALTH = r"net health status\s*:\s*(\S[^\r\n]*)"
@@ -47,7 +48,12 @@ def health(context: Context) -> Iterable[Reading]:
 
     `Init` is the state before the first detection, and of a device without a detection address.
     """
-    for number, answer in ask_devices(context, "-net_health", HEALTH).items():
+    answers = ask_devices(context, "-net_health", HEALTH)
+    devices = hccn_conf(context).devices
+    known = {n: a for n, a in answers.items() if _detects(devices.get(n, {}), a.value)}
+    if not known:
+        raise NotApplicable(Message("no NPU of this host has a detection address"), HCCN_CONF)
+    for number, answer in known.items():
         evidence = Evidence(answer.source, answer.text)
         state = answer.value
         if state is None or state.lower() == INITIAL.lower():
@@ -56,6 +62,12 @@ def health(context: Context) -> Iterable[Reading]:
             continue
         value = SUCCESS if state.lower() == SUCCESS.lower() else state
         yield Reading(f"npu{number}", value, evidence, Literal(state))
+
+
+def _detects(settings: Mapping[str, str], state: Optional[str]) -> bool:
+    """Return whether an NPU has a detection address; a state other than `Init` says so as well."""
+    addressed = any("netdetect" in name and value for name, value in settings.items())
+    return addressed or (state or INITIAL).lower() != INITIAL.lower()
 
 
 @probe("npu.network_tls")

@@ -116,4 +116,5 @@ def interrupts(context: Context) -> Iterable[Reading]:
     names = ", ".join(sorted(handled, key=lambda cpus: (len(cpus), cpus)))
     shown = Message("{count} NPU interrupts on {cpus}", count=len(paths), cpus=f"cpu{names}")
     evidence = Evidence("/proc/irq/*/effective_affinity_list", names)
-    return [Reading("sq_send_trigger_irq", len(handled), evidence, shown)]
+    cpus = {cpu for text in handled for cpu in cpu_numbers(text)}
+    return [Reading("sq_send_trigger_irq", len(cpus), evidence, shown)]

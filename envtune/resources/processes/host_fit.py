@@ -20,12 +20,15 @@ from envtune.resources.environment.variables import set_variables
 from envtune.resources.files.kernel import kernel_text
 from envtune.resources.npu.assigned import LOCAL_SIZE, RT_VISIBLE, parse_ids
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
-from envtune.resources.system.data_loader import usable_cpus
+from envtune.resources.system.data_loader import Limit, usable_cpus
 
 ONLINE = "/sys/devices/system/cpu/online"
 AFFINITY = "CPU_AFFINITY_CONF"
 THREADS = "OMP_NUM_THREADS"
 PRELOAD = "LD_PRELOAD"
+# The number of a rank on its host, as torchrun, Open MPI, MPICH and srun give it to each of them.
+LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+ALLOCATED = "SLURM_CPUS_ON_NODE"
 _RANGE = re.compile(r"npu(\d{1,4}):(\d{1,6})-(\d{1,6})")
 # e_machine of an ELF file, elf.h
 _MACHINES: Mapping[str, bytes] = {"x86_64": b"\x3e\x00", "aarch64": b"\xb7\x00"}
@@ -90,9 +93,8 @@ def threads(context: Context) -> Iterable[Reading]:
         raise Undetermined(Message("{value!r} is not a number", value=value), THREADS)
     if runs_elsewhere(context):
         raise Undetermined(ELSEWHERE, THREADS)
-    pid = context.target.options.pid
-    limit = usable_cpus(context.host, "self" if pid is None else str(pid))
     processes = _processes(context)
+    limit = _job_cpus(context, count * processes)
     shown = Message(
         "{threads} threads x {processes} processes for {cpus} CPUs",
         threads=count,
@@ -112,12 +114,31 @@ def cpu_share(context: Context) -> Iterable[Reading]:
     if runs_elsewhere(context):
         raise Undetermined(ELSEWHERE, RT_VISIBLE)
     kernel_text(context.host, ONLINE)  # where it is missing, this is no question
-    pid = context.target.options.pid
-    limit = usable_cpus(context.host, "self" if pid is None else str(pid))
     processes = _processes(context)
+    limit = _job_cpus(context, processes)
     shown = Message("processes: {processes}, CPUs of the job: {cpus}", processes=processes, cpus=limit.cpus)
     expected = Message("a CPU for each process ({source})", source=limit.source)
     return [Reading("job", -(-processes * 100 // limit.cpus), Evidence(limit.source), shown, expected)]
+
+
+def _job_cpus(context: Context, needed: int) -> Limit:
+    """Return the CPUs of the whole job on this host; Undetermined where only those of one bound rank are known.
+
+    srun and mpirun bind each rank to CPUs of its own, and torch_npu binds the process it is loaded in.
+    Sources: srun(1), --cpu-bind and SLURM_CPUS_ON_NODE; mpirun(1) of Open MPI, --bind-to.
+    """
+    pid, variables = context.target.options.pid, context.target.environment.variables or {}
+    process = "self" if pid is None else str(pid)
+    limit = usable_cpus(context.host, process)
+    if limit.source != f"/proc/{process}/status" or not any(name in variables for name in LOCAL_RANKS):
+        return limit
+    allocated = whole_number(variables.get(ALLOCATED, ""))
+    if allocated:
+        return Limit(allocated, ALLOCATED) if allocated > limit.cpus else limit
+    if needed > limit.cpus:
+        reason = Message("only the CPUs of this rank are known ({count}), not those of the whole job", count=limit.cpus)
+        raise Undetermined(reason, limit.source)
+    return limit
 
 
 def _processes(context: Context) -> int:

@@ -7,8 +7,9 @@ scheduler/sched-bwc.rst.
 
 from __future__ import annotations
 
+import posixpath
 import re
-from typing import Iterable, Iterator, Mapping, Optional
+from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.collector.sources.system import COUNTERS
 from envtune.context import Context
@@ -18,6 +19,10 @@ from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
 from envtune.records import NamedTuple
 from envtune.resources.files.kernel import OLDER_SNAPSHOT, kernel_text
+
+# Groups that hold the jobs of several users.
+SHARED = ("", "user.slice", "system.slice", "machine.slice", "docker", "slurmstepd.scope", "kubepods", "burstable",
+    "besteffort", "kubepods.slice", "kubepods-burstable.slice", "kubepods-besteffort.slice")  # fmt: skip
 
 
 class Counters(NamedTuple):
@@ -44,7 +49,7 @@ def throttled(context: Context) -> Iterable[Reading]:
 @probe("system.refused_processes")
 def refused_processes(context: Context) -> Iterable[Reading]:
     """How often the limit of the job's control groups on processes and threads refused one."""
-    rows = _counters(context, "pids")
+    rows = _own(_counters(context, "pids"))
     return [
         _reading(row, row.values["max"], Literal(str(row.values["max"]))) for row in rows if "max" in row.values
     ] or _nothing("no limit on processes", "pids.events")
@@ -53,12 +58,21 @@ def refused_processes(context: Context) -> Iterable[Reading]:
 @probe("system.killed_processes")
 def killed_processes(context: Context) -> Iterable[Reading]:
     """How many processes of the job's control groups the kernel killed for lack of memory."""
-    rows = _counters(context, "memory")
+    rows = _own(_counters(context, "memory"))
     return [
         _reading(row, row.values["oom_kill"], Literal(str(row.values["oom_kill"])))
         for row in rows
         if "oom_kill" in row.values
     ] or _nothing("no count of killed processes", "memory.events")
+
+
+def _own(rows: Sequence[Counters]) -> Iterator[Counters]:
+    """Yield the job's group and those above it that hold nothing but the job, its user or its pod.
+
+    In version 2 a group counts what happens in any group below it: /user.slice the sessions of every user.
+    Sources: systemd.special(7); kubelet, pkg/kubelet/cm (groups of the quality of service); dockerd, --cgroup-parent.
+    """
+    return (row for number, row in enumerate(rows) if not number or posixpath.basename(row.group) not in SHARED)
 
 
 def _reading(row: Counters, value: int, shown: Text) -> Reading:
