@@ -9,11 +9,11 @@ from typing import Optional, Union
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Unreadable
 from envtune.host import Host, exists, is_dir, realpath
 from envtune.messages import Message, Text
-from envtune.records import NamedTuple
+from envtune.records import NamedTuple, expression
 from envtune.resources.cann.version import VersionEvidence, read_version
 
 COMPONENTS = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "hccl")
-_VERSIONED = re.compile(r"^(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?:cann|latest)))(?:/|$)")
+_VERSIONED = expression(r"^(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?:cann|latest)))(?:/|$)")
 
 
 class Install(NamedTuple):

@@ -9,9 +9,10 @@ from typing import Mapping, NamedTuple, Optional
 from envtune.collector.sources.job import program_name
 from envtune.context import Context
 from envtune.errors import HostError
+from envtune.records import expression
 
-_ASSIGNED = re.compile(r"(?m)^[ \t]*(?:export[ \t]+)?(\w+)=[\"']?([^\s\"';&|$`]+)[\"']?[ \t]*$")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_ASSIGNED = expression(r"(?m)^[ \t]*(?:export[ \t]+)?(\w+)=[\"']?([^\s\"';&|$`]+)[\"']?[ \t]*$")
+_VARIABLE = expression(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 class Command(NamedTuple):
