@@ -57,6 +57,10 @@ class Facts:
         """Return the facts that were read so far."""
         return self._known
 
+    def known(self, name: str) -> Optional[Fact]:
+        """Return the fact if it was read before."""
+        return self._known.get(name)
+
     def names(self) -> tuple[str, ...]:
         """Return the name of every fact, sorted."""
         return registry.fact_names()
