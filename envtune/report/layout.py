@@ -7,7 +7,6 @@ punctuation (the rule typesetters call kinsoku).
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 from typing import Any, Iterator
 
@@ -45,6 +44,8 @@ def display_width(text: str) -> int:
 
 @lru_cache(maxsize=8192)
 def _columns(character: str) -> int:
+    import unicodedata
+
     if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
