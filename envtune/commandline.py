@@ -8,18 +8,18 @@ not the reader, who trusts what looks like a path.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from shlex import quote
 from typing import Iterable, Union
 
 from envtune.messages import Message, Text
+from envtune.records import expression
 from envtune.trust.characters import is_visible
 
 # Letters, digits and blanks of any language, and what no shell gives a meaning; no option.
-_PLAIN = re.compile(r"[\w@%+=:,./][\w@%+=:,./ -]*")
-_OWN = re.compile(r"(sudo )?envtune(?= |$)")
+_PLAIN = expression(r"[\w@%+=:,./][\w@%+=:,./ -]*")
+_OWN = expression(r"(sudo )?envtune(?= |$)")
 # Where sudo looks on every distribution; the secure_path of openEuler and RHEL leaves /usr/local out.
 _PATH_OF_SUDO = "/usr/sbin:/usr/bin:/sbin:/bin"
 is_program = False  # envtune was started as a program, as sys.argv says, and not called within another one
@@ -88,11 +88,15 @@ def for_this_host(command: str, same_user: bool = False) -> str:
 
 def own_program() -> list[str]:
     """Return the installed script or the one file by absolute path, else the module, isolated from this directory."""
-    import zipfile
-
     program = os.path.abspath(sys.argv[0])
-    if os.path.isfile(program) and zipfile.is_zipfile(program):
+    if not program.endswith("__main__.py") and os.path.isfile(program) and _is_archive(program):
         return [sys.executable, "-I", program]
     if os.path.basename(program) == "envtune" and os.access(program, os.X_OK) and os.path.isfile(program):
         return [program]
     return [sys.executable, "-I", "-m", "envtune"]
+
+
+def _is_archive(path: str) -> bool:
+    import zipfile
+
+    return zipfile.is_zipfile(path)

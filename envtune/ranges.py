@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Iterable, Iterator, Optional, Sequence
+
+from envtune.records import expression
 
 MOST_DIGITS = 18  # below 2**63, what the kernel counts with; Python refuses to convert thousands of digits
 MOST_SUBJECTS = 4096  # of one range that are named one by one
-_NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
+_NUMBERED = expression(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
 
 
 class NumberTooLongError(ValueError):

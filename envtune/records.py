@@ -1,17 +1,67 @@
-"""`NamedTuple` as in typing, but nobody looks at the types when a class is made: that takes a third of the time.
+"""`NamedTuple` as in typing, made at a fraction of the cost: `envtune check` makes some fifty of these at each start.
 
-typing compiles the annotation of every field, and `envtune check` makes some forty of these classes at each start
-(ADR 7). Type checkers see typing's own.
+Regular expressions that are compiled when they are first used: it imports many, too, and uses few.
+
+typing compiles the annotation of every field, and collections a `__new__` for every class (ADR 7). Here nobody looks at
+the types, and classes with the same number of fields share compiled code. Type checkers see typing's own.
 """
 
 from __future__ import annotations
+
+import re
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from typing import Any
     from typing import NamedTuple as NamedTuple
 else:
-    from collections import namedtuple
+    from collections import _tuplegetter
+    from sys import intern
+    from types import CodeType, FunctionType
+
+    _SPACE = {"_new": tuple.__new__, "__builtins__": {}}
+    _codes: dict[int, CodeType] = {}  # number of fields -> code of a `__new__` whose arguments have no names yet
+
+    class _Record:
+        """The methods of all records; what they do is what those of collections.namedtuple do."""
+
+        __slots__ = ()
+
+        @classmethod
+        def _make(cls, iterable):
+            """Return a record of a sequence or iterable."""
+            made = tuple.__new__(cls, iterable)
+            if len(made) != len(cls._fields):
+                raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
+            return made
+
+        def _replace(self, /, **changed):
+            """Return the record with other values for some of its fields."""
+            made = self._make(map(changed.pop, self._fields, self))
+            if changed:
+                raise ValueError(f"Got unexpected field names: {list(changed)!r}")
+            return made
+
+        def __repr__(self):
+            fields = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self))
+            return f"{type(self).__name__}({fields})"
+
+        def _asdict(self):
+            """Return the values by the names of their fields."""
+            return dict(zip(self._fields, self))
+
+        def __getnewargs__(self):
+            """Return the values; used by copy and pickle."""
+            return tuple(self)
+
+    _METHODS = {name: value for name, value in vars(_Record).items() if callable(value) or name == "_make"}
+
+    def _code(count: int) -> CodeType:
+        """Return the code of a `__new__` with that many arguments."""
+        if count not in _codes:
+            names = "".join(f"_{number}," for number in range(count))
+            _codes[count] = eval(f"lambda _cls, {names}: _new(_cls, ({names}))", _SPACE).__code__
+        return _codes[count]
 
     class _Maker(type):
         """Makes of a class with annotated fields the named tuple of these fields, with the methods of the class."""
@@ -19,13 +69,36 @@ else:
         def __new__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> type:
             if not bases:
                 return super().__new__(cls, name, bases, space)
-            fields = space.get("__annotations__", {})
-            defaults = [space[field] for field in fields if field in space]
-            made = namedtuple(name, fields, defaults=defaults, module=space["__module__"])
-            for key, value in space.items():
-                if key not in fields:
-                    setattr(made, key, value)
-            return made
+            fields = tuple(map(intern, space.get("__annotations__", ())))
+            defaults = {field: space.pop(field) for field in fields if field in space}
+            new = FunctionType(
+                _code(len(fields)).replace(co_varnames=("_cls", *fields)), _SPACE, "__new__", tuple(defaults.values())
+            )
+            new.__qualname__ = f"{name}.__new__"
+            getters = {field: _tuplegetter(number, field) for number, field in enumerate(fields)}
+            about = {"__slots__": (), "_fields": fields, "_field_defaults": defaults, "__match_args__": fields}
+            about["__doc__"] = f"{name}({', '.join(fields)})"
+            return type(name, (tuple,), {**_METHODS, **about, "__new__": new, **getters, **space})
 
     class NamedTuple(metaclass=_Maker):
         """The base of a record: its fields are annotations, those with a default the last ones."""
+
+
+_OF_EXPRESSIONS = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
+
+
+class _Expression:
+    """Takes the place of a compiled expression, and has its methods from the first use on."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._source = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:
+        compiled = re.compile(*self._source)
+        self.__dict__.update((method, getattr(compiled, method)) for method in _OF_EXPRESSIONS)
+        return getattr(compiled, name)
+
+
+def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Return what answers like `re.compile(pattern, flags)`, and costs nothing until it is asked."""
+    return _Expression(pattern, flags)  # type: ignore[return-value]

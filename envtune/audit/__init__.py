@@ -12,7 +12,7 @@ from functools import partial
 from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from envtune import expect
-from envtune.audit.applicability import excluded
+from envtune.audit.applicability import excluded, surely_excluded
 from envtune.audit.remedies import commands_for, with_refusals
 from envtune.catalog import Catalogue, load
 from envtune.catalog import select as select_checks
@@ -210,6 +210,9 @@ def audited(checks: Iterable[Check], context: Context) -> Iterator[Union[Began, 
     worker = Worker()
     for check in checks:
         yield Began(check)
+        if not check.severity_by and surely_excluded(check.applies, context.facts):
+            yield Found(examine(check, context))  # nothing is read that could hang
+            continue
         found = worker.call(partial(examine, check, context), check.deadline)
         yield Found((unanswered(check, no_answer(check.deadline)),) if found is None else found)
     worker.end()
@@ -220,7 +223,8 @@ def read_facts(context: Context) -> tuple[Fact, ...]:
     worker = Worker()
     facts = []
     for name in context.facts.names():
-        fact = worker.call(partial(context.facts.__getitem__, name), FACT_DEADLINE)
+        read = partial(context.facts.__getitem__, name)
+        fact = worker.call(read, FACT_DEADLINE) if context.facts.known(name) is None else read()
         facts.append(fact or Fact(name, None, "", no_answer(FACT_DEADLINE)))
     worker.end()
     return tuple(facts)

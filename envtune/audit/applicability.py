@@ -45,6 +45,17 @@ def excluded(applies: Mapping[str, Any], facts: Facts) -> tuple[Optional[Fact], 
     return None, None, True
 
 
+def surely_excluded(applies: Mapping[str, Any], facts: Facts) -> bool:
+    """Return whether a fact that was read before keeps a check from applying, so that nothing has to be read."""
+    for name, required in applies.items():
+        fact = facts.known(name)
+        if fact is None or fact.value is None:
+            return False
+        if not _meets(required, fact.value):
+            return True
+    return False
+
+
 def _meets(required: Any, value: str) -> bool:
     if isinstance(required, Mapping):
         return not _meets(required["not"], value)

@@ -18,20 +18,21 @@ from envtune.errors import HostError, Skipped, Verdict
 from envtune.messages import N_, Message, Text
 from envtune.model import Check, Command, Finding, Reading
 from envtune.ranges import single_subjects
+from envtune.records import expression
 
 REFUSED = N_("envtune fix cannot do it: {reason}")
 MAX_SUBJECTS = 6  # of one finding, for which lines are shown
-_FIELD = re.compile(r"\{([a-z_]+)\}")
+_FIELD = expression(r"\{([a-z_]+)\}")
 _SUBJECTS = (
     ("device", re.compile(r"npu(\d{1,4})(?:\b.*)?")),
     ("pci", re.compile(r"pci ([0-9a-fA-F:.]+)")),
     ("pid", re.compile(r"process (\d{1,10})")),
     ("port", re.compile(r"port (\d{1,5})")),
 )
-_PYTHON = re.compile(r"(?<![\w./-])python3(?= -[cm] )")
+_PYTHON = expression(r"(?<![\w./-])python3(?= -[cm] )")
 _MEANS_PYTHON3 = ("torch.interpreter", "python.pip_command")  # there the question is what `python3` means
-_OF_A_SHELL = re.compile(r"(?:export|unset|source) ")
-_ENVTUNE = re.compile(r"(?<![\w/.-])envtune (?:fix|check) ")
+_OF_A_SHELL = expression(r"(?:export|unset|source) ")
+_ENVTUNE = expression(r"(?<![\w/.-])envtune (?:fix|check) ")
 
 
 def commands_for(check: Check, context: Context, group: Sequence[Reading]) -> tuple[Command, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 from envtune.catalog.codes import Codes
 from envtune.catalog.entries import check_from, directory_options, faq_from, playbook_from, with_directories
@@ -46,10 +46,7 @@ class Catalogue:
     @cached_property
     def expectations(self) -> Mapping[str, Sequence[Expectation]]:
         """By name what checks expect of a variable, and of a governor; contexts are opened with it."""
-        from envtune.resources.cpu.governor import governor_expectations
-        from envtune.resources.environment.training_values import catalogue_expectations
-
-        return {**catalogue_expectations(self.checks), **governor_expectations(self.checks)}
+        return _Expectations(self)
 
     @cached_property
     def faq(self) -> tuple[FaqEntry, ...]:
@@ -79,6 +76,30 @@ class Catalogue:
     def files(self, kind: str) -> Mapping[str, str]:
         """Return the file each id comes from; `kind` is checks, faq or playbooks."""
         return {row["id"]: row["file"] for row in self._compiled.rows(kind)}
+
+
+class _Expectations(Mapping[str, Sequence[Expectation]]):
+    """What the checks of a catalogue expect, gathered when it is first asked for: most runs do not ask."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    @cached_property
+    def _found(self) -> Mapping[str, Sequence[Expectation]]:
+        from envtune.resources.cpu.governor import governor_expectations
+        from envtune.resources.environment.training_values import catalogue_expectations
+
+        checks = self._catalogue.checks
+        return {**catalogue_expectations(checks), **governor_expectations(checks)}
+
+    def __getitem__(self, name: str) -> Sequence[Expectation]:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def _use_titles(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence
 
@@ -21,9 +20,10 @@ from envtune.model import (
     Signature,
     Step,
 )
+from envtune.records import expression
 
 Row = Mapping[str, Any]
-_STARTS_ENVTUNE = re.compile(r"(?:sudo |\{sudo\})?envtune (?:fix|check) ")
+_STARTS_ENVTUNE = expression(r"(?:sudo |\{sudo\})?envtune (?:fix|check) ")
 
 # What shows that a job uses an NPU (`npu: true` of a signature). That a program asks whether there is one, or can use
 # one, shows nothing: is_torch_npu_available, `PyTorch NPU available: False`, `--device {cpu,cuda,npu}`. Nor do words

@@ -128,8 +128,9 @@ def _source(layer: Layer, entry: os.DirEntry[str], kind: str, family: str) -> So
 
 def _stamp(path: str, status: os.stat_result) -> tuple[str, int]:
     """Return what changes with a file (with its change time, as tools set the other one back), and when it did."""
-    times = status.st_mtime_ns, status.st_ctime_ns
-    return f"{path} {status.st_size} {times[0]} {times[1]} {status.st_ino}", max(times)
+    written, changed = status.st_mtime_ns, status.st_ctime_ns
+    stamp = f"{path} {status.st_size} {written} {changed} {status.st_ino}"
+    return stamp, written if written > changed else changed
 
 
 def code_files() -> tuple[Source, ...]:

@@ -33,7 +33,7 @@ class Compiled:
     """The compiled form; `rows` parses one kind. `notes` are for the user, on stderr."""
 
     def __init__(self, text: bytes, notes: Sequence[Text] = ()) -> None:
-        self._lines = dict(line.partition(b": ")[::2] for line in text.split(b"\n") if line.startswith(b'"'))
+        self._text = text
         self.notes = (*notes, *(Bilingual(row["en"], row["zh"]) for row in self._line("warnings")))
 
     def rows(self, kind: str) -> Sequence[Mapping[str, Any]]:
@@ -48,7 +48,12 @@ class Compiled:
         return index
 
     def _line(self, name: str) -> Any:
-        return json.loads(self._lines[b'"%b"' % name.encode("ascii")].rstrip(b","))
+        mark = b'\n"%b": ' % name.encode("ascii")
+        start = self._text.find(mark)
+        if start < 0:
+            raise KeyError(name)
+        start += len(mark)
+        return json.loads(self._text[start : self._text.index(b"\n", start)].rstrip(b","))
 
 
 def dump(rows: Rows) -> bytes:

@@ -54,12 +54,13 @@ def socket_owners(inodes: Sequence[int]) -> Dict[int, Tuple[int, str]]:
 
 def network_interfaces() -> List[Dict[str, Any]]:
     """Return [{name, addresses, up}] from the kernel by rtnetlink, which needs no privilege and no command."""
-    import socket
+    import _socket as sockets  # `socket` itself is twenty times the work: every check reads the interfaces
     import struct
 
-    names = dict(socket.if_nameindex())
+    names = dict(sockets.if_nameindex())
     rows: Dict[str, Dict[str, Any]] = {n: {"name": n, "addresses": [], "up": _is_up(n)} for n in names.values()}
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as link:
+    link = sockets.socket(sockets.AF_NETLINK, sockets.SOCK_RAW, 0)  # NETLINK_ROUTE
+    try:
         link.settimeout(2.0)
         link.send(struct.pack("=LHHLL", 24, 22, 0x301, 1, 0) + struct.pack("=BBBBi", 0, 0, 0, 0, 0))
         while True:
@@ -74,11 +75,13 @@ def network_interfaces() -> List[Dict[str, Any]]:
                     if address and index in names:
                         rows[names[index]]["addresses"].append(address)
                 data = data[(length + 3) & ~3 :]
+    finally:
+        link.close()
 
 
 def _netlink_address(data: bytes, family: int) -> str:
     """Return IFA_LOCAL where there is one (point to point), else IFA_ADDRESS."""
-    import socket
+    import _socket
     import struct
 
     best = ""
@@ -87,7 +90,7 @@ def _netlink_address(data: bytes, family: int) -> str:
         if length < 4:
             break
         if kind == 2 or (kind == 1 and not best):
-            best = socket.inet_ntop(family, data[4:length])
+            best = _socket.inet_ntop(family, data[4:length])
         data = data[(length + 3) & ~3 :]
     return best
 

@@ -4,8 +4,9 @@ import errno
 import os
 from typing import Any, Dict, List, Optional
 
-from .files import read_bytes, read_start
+from .files import read_bytes
 
+STATUS_LIMIT = 4096  # bytes; a name of at most 64 and some fifty numbers
 ARGUMENTS_LIMIT = 16384  # bytes of one process's arguments that are read; anybody may start one with megabytes
 
 
@@ -33,7 +34,7 @@ def _boot_time() -> float:
 def _process(pid: int, boot: float, ticks: int, users: Dict[int, str], with_devices: bool) -> Optional[Dict[str, Any]]:
     folder = "/proc/%d" % pid
     try:
-        status = read_bytes(folder + "/stat").decode("utf-8", "replace")
+        status = _read(folder + "/stat", STATUS_LIMIT).decode("utf-8", "replace")
         uid = os.stat(folder).st_uid
         argv = _arguments(folder)
     except OSError:
@@ -59,8 +60,23 @@ def _process(pid: int, boot: float, ticks: int, users: Dict[int, str], with_devi
 
 def _arguments(folder: str) -> List[bytes]:
     """Return the arguments of a process, without the one at which ARGUMENTS_LIMIT cuts them off and what follows."""
-    data = read_start(folder + "/cmdline", ARGUMENTS_LIMIT)
+    data = _read(folder + "/cmdline", ARGUMENTS_LIMIT)
     return data.split(b"\0")[: -1 if len(data) == ARGUMENTS_LIMIT else None]
+
+
+def _read(path: str, size: int) -> bytes:
+    """Return the beginning of a file of /proc, which is the kernel's: nobody can exchange it or make it block."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(descriptor, size)
+        while data and len(data) < size:
+            more = os.read(descriptor, size - len(data))
+            if not more:
+                break
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def _user(uid: int, known: Dict[int, str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
 
 from envtune.context import registry
@@ -12,6 +11,8 @@ from envtune.job.target import Target
 from envtune.model import Expectation, Fact
 
 T = TypeVar("T")
+NO_FACTS: Mapping[str, Fact] = {}
+NO_EXPECTATIONS: Mapping[str, Sequence[Expectation]] = {}
 
 
 class Facts:
@@ -56,23 +57,35 @@ class Facts:
         """Return the facts that were read so far."""
         return self._known
 
+    def known(self, name: str) -> Optional[Fact]:
+        """Return the fact if it was read before."""
+        return self._known.get(name)
+
     def names(self) -> tuple[str, ...]:
         """Return the name of every fact, sorted."""
         return registry.fact_names()
 
 
-@dataclass
 class Context:
     """What probes and actions read from. `cached` shares work between checks."""
 
-    host: Host
-    target: Target
-    known: Mapping[str, Fact] = field(default_factory=dict)  # facts that are given instead of being read
-    expectations: Mapping[str, Sequence[Expectation]] = field(default_factory=dict)  # of the catalogue, by variable
-    _memory: dict[Any, Any] = field(default_factory=dict)
+    def __init__(
+        self,
+        host: Host,
+        target: Target,
+        known: Mapping[str, Fact] = NO_FACTS,
+        expectations: Mapping[str, Sequence[Expectation]] = NO_EXPECTATIONS,
+    ) -> None:
+        """`known` are facts that are given instead of being read, `expectations` those of the catalogue by variable."""
+        self.host, self.target, self.known, self.expectations = host, target, known, expectations
+        self._memory: dict[Any, Any] = {}
+        self.facts = Facts(self, known)
 
-    def __post_init__(self) -> None:
-        self.facts = Facts(self, self.known)
+    def with_target(self, target: Target) -> Context:
+        """Return the context of another job, with what was read for this one."""
+        made = Context(self.host, target, self.known, self.expectations)
+        made._memory = self._memory
+        return made
 
     def cached(self, read: Callable[..., T], *arguments: Any) -> T:
         """Return `read(self, *arguments)`, computed at most once per run; an exception it raised is raised again."""

@@ -21,8 +21,6 @@ from envtune.collector.glob import glob_paths
 from envtune.collector.mounts import Mounts, disk_space
 from envtune.collector.owners import job_users
 from envtune.collector.paths import LinkLoop, real_path
-from envtune.collector.python.elf import file_versions
-from envtune.collector.wheels import record_digest, wheel_record
 from envtune.errors import Denied, HostError, Missing, TimedOut, Unreadable
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
 
@@ -230,6 +228,8 @@ class LocalHost:
         """Return the `record_digest` of a wheel (`*.whl`) or of a RECORD file."""
 
         def digest() -> str:
+            from envtune.collector.wheels import record_digest, wheel_record
+
             if path.endswith(".whl"):
                 return record_digest(wheel_record(path))
             return record_digest(self.read(path))
@@ -238,7 +238,13 @@ class LocalHost:
 
     def runtime_versions(self, path: str) -> str:
         """Return the `runtime_versions` of a library; raises Unreadable for what is none."""
-        return self._file("versions", path, lambda: file_versions(open_regular(path, self.users)))
+
+        def versions() -> str:
+            from envtune.collector.python.elf import file_versions
+
+            return file_versions(open_regular(path, self.users))
+
+        return self._file("versions", path, versions)
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         """Run a command that only reads; raises TimedOut after `timeout` seconds."""

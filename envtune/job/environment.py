@@ -16,8 +16,9 @@ from envtune.host import Host
 from envtune.job.finished import finished_environment, is_json
 from envtune.job.target import THIS_SHELL, JobEnvironment, TargetOptions, alone, layered, process_source
 from envtune.messages import Message, Text
+from envtune.records import expression
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = expression(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_environment(host: Host, options: TargetOptions) -> JobEnvironment:

@@ -7,11 +7,11 @@ punctuation (the rule typesetters call kinsoku).
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 from typing import Any, Iterator
 
 from envtune.messages import Joined, Literal, Message, Text, enumerated, in_context
+from envtune.records import expression
 from envtune.report.redaction import redacted
 from envtune.trust.characters import visible, visible_lines
 
@@ -21,16 +21,16 @@ NEVER_FIRST = frozenset(
 )
 _CONTINUES = NEVER_FIRST | {" "}
 NEVER_LAST = "\uff08\u300a\u300c\u300e\u3010\u201c\u2018("  # opening punctuation
-_PROMPT = re.compile(r"\$\s")  # before a command of ours: nothing quoted may be broken into a row that begins with it
-_END_OF_SENTENCE = re.compile("[.](?= +[A-Za-z`])|;(?= )|[\u3002\uff1b](?=.)")
-_FULL_STOP = re.compile("(?<=[.])(?= +[A-Z`])|(?<=\u3002)")
-_LONG_PATH = re.compile(r"(?<![\w./-])(?:/[\w.+~@%-]+){4,}", re.ASCII)
+_PROMPT = expression(r"\$\s")  # before a command of ours: nothing quoted may be broken into a row that begins with it
+_END_OF_SENTENCE = expression("[.](?= +[A-Za-z`])|;(?= )|[\u3002\uff1b](?=.)")
+_FULL_STOP = expression("(?<=[.])(?= +[A-Z`])|(?<=\u3002)")
+_LONG_PATH = expression(r"(?<![\w./-])(?:/[\w.+~@%-]+){4,}", re.ASCII)
 _ASCII_REMARK = r" *\((?:[^()]|\([^()]*\))*\)"  # one may hold another
-_REMARK = re.compile(
+_REMARK = expression(
     f"(?:{_ASCII_REMARK}|\uff08(?:[^\uff08\uff09]|\uff08[^\uff08\uff09]*\uff09)*\uff09)(?=$|[;,]|\uff1b|\uff0c)"
 )
-_SHELL_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
-_PLAIN = re.compile(r"[\x20-\x7e]*")
+_SHELL_WORD = expression(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
+_PLAIN = expression(r"[\x20-\x7e]*")
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "bold": "1", "dim": "2"}
 
@@ -44,6 +44,8 @@ def display_width(text: str) -> int:
 
 @lru_cache(maxsize=8192)
 def _columns(character: str) -> int:
+    import unicodedata
+
     if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
@@ -221,7 +223,7 @@ class Paint:
         return f"\033[{';'.join(COLOURS[s] for s in styles)}m{text}\033[0m"
 
 
-CHOICE = re.compile(r"\S+(?: \| \S+)+")  # `1 | 2`: what documents write where one of several values is meant
+CHOICE = expression(r"\S+(?: \| \S+)+")  # `1 | 2`: what documents write where one of several values is meant
 
 
 def spelled(text: str, lang: str) -> str:

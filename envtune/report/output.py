@@ -9,14 +9,13 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import sys
 from typing import Callable, ClassVar, Optional, TextIO
 
-from envtune.records import NamedTuple
+from envtune.records import NamedTuple, expression
 from envtune.trust.characters import visible_lines
 
-_COLOUR = re.compile("(\033\\[[0-9;]{1,8}m)")  # of layout.Paint; changes no character, wherever it stands
+_COLOUR = expression("(\033\\[[0-9;]{1,8}m)")  # of layout.Paint; changes no character, wherever it stands
 
 
 class Output(NamedTuple):

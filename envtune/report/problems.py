@@ -13,11 +13,11 @@ from envtune.audit.remedies import is_refusal
 from envtune.messages import Text
 from envtune.model import Check, Command, Finding, Outcome, Report, Severity
 from envtune.ranges import join_subjects, single_subjects
-from envtune.records import NamedTuple
+from envtune.records import NamedTuple, expression
 from envtune.report.layout import CHOICE, spelled
 
 IMPACTS = ("stops", "degrades", "none")  # on a job, the worst first
-_NUMBERED = re.compile(r"([a-z_]+)(0|[1-9]\d{0,5})")
+_NUMBERED = expression(r"([a-z_]+)(0|[1-9]\d{0,5})")
 _IS_WRONG = (Outcome.FAIL, Outcome.ERROR)
 
 
@@ -152,7 +152,7 @@ class Statement(NamedTuple):
         return None
 
 
-_SAYS_LITTLE = re.compile(r"an?|and|are|at|does|in|is|its?|no|none|not|of|on|or|that|the|to|was|which|with")
+_SAYS_LITTLE = expression(r"an?|and|are|at|does|in|is|its?|no|none|not|of|on|or|that|the|to|was|which|with")
 
 
 def adds_nothing(title: Text, finding: Finding) -> bool:

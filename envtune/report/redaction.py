@@ -10,14 +10,15 @@ from typing import Any
 # alternatives under their first letter: without regard to case the expression takes ten times as long.
 _MAY_HOLD = re.compile(
     r"p(?:ass|w|in[=:\s]|at[=:]|sk|ypi-)|s(?:ecret|ig[=:]|ess|as|alt|sh-|g\.|k[-_=:\s])|tok|c(?:red|ookie)|key|jwt"
-    r"|a(?:uth|k[=:\sil]|sia|iza)|b(?:earer|asic|ot)|l(?:icen[sc]e|ogin|tai)|otp|oy2|h(?:ook|f_[a-z0-9]{8}|st3|v[sbr]\.)"
+    r"|a(?:uth|k[=:\sil]|sia|iza)|b(?:earer|asic|ot)|l(?:icen[sc]e|ogin|tai)|otp|oy2|h(?:f_[a-z0-9]{8}|st3|v[sbr]\.)"
+    r"|hook(?! (?!is|was)[a-z\u4e00-\u9fff]{1,5}\s)"  # what is so short is no secret behind this word
     r"|d(?:sn|p\.)|eyj|g(?:h[pousr]_|l[a-z]{2,5}-)|xox|npm_|rk_|://[^/\s]*@|:[^\s:@]{6,64}@"
     r"|\s-(?!brief |w net\.)(?:[a-z][^\s)]|[apuw]\s)|--(?:user|cert)\b|/p:"
     r"|\b[a-z]+/[^\s/@]+@|:[0-9]{1,5}:[^\s:]+:[^\s:]+:"
     r"|(?=[a-z0-9+/]{24})[a-z+/]{0,80}[0-9][a-z+/]{0,80}[0-9]"  # a path of letters is none
 )
 # Compiled when a text is not plain ASCII, which costs a millisecond.
-_CHINESE_NAME = r"[\u4e00-\u9fff](?:[=:\uff1a]|\u4e3a\s*[!-~])"
+_CHINESE_NAME = r"[\u4e00-\u9fff][=:\uff1a]|\u5bc6[\u7801\u94a5]|\u53e3\u4ee4|\u4ee4\u724c|\u79c1\u94a5|\u51ed\u8bc1"
 _DOTTED = {0x130: "i", 0x131: "i"}  # which `re` takes for an i without regard to case, and folding does not
 
 

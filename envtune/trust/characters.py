@@ -23,6 +23,7 @@ _IN_LINES = r"[\x00-\x08\x0b-\x1f%s]" % _UNSEEN
 _PLAIN_LINE = re.compile("[ -~]*")
 _PLAIN_LINES = re.compile("[\n\t -~]*")
 _SCALARS = frozenset((str, int, float, bool, type(None)))
+_encode_lines = json.JSONEncoder(ensure_ascii=False, separators=("\n", ": ")).encode
 
 
 def visible(text: str) -> str:
@@ -54,11 +55,7 @@ def _escaped(found: Any) -> str:
 
 def json_text(data: Any, indent: Any = None) -> str:
     r"""Return data as JSON that any terminal and any reader of UTF-8 takes: what is not visible as `\u202e`."""
-    if indent is None:
-        parts = [json.dumps(data, ensure_ascii=False)]
-    else:
-        parts = []
-        _add_indented(parts, data, " " * indent, "\n")
+    parts = [json.dumps(data, ensure_ascii=False)] if indent is None else _indented(data, " " * indent)
     text = "".join(parts)
     if text.isascii() and "\x7f" not in text:  # json.dumps has escaped the other control characters
         return text
@@ -67,31 +64,42 @@ def json_text(data: Any, indent: Any = None) -> str:
     )
 
 
-def _add_indented(parts: Any, data: Any, indent: str, line: str) -> None:
-    """Add the text of data as json.dumps indents it, in a fraction of the time: its fast encoder does not indent."""
+def _indented(data: Any, indent: str) -> Any:
+    """Return the text of data as json.dumps indents it, in a fraction of the time: its fast encoder does not indent.
+
+    That encodes all values at once, each in a line of its own, and they take their places afterwards.
+    """
+    parts: Any = []
+    values: Any = []
+    _add_indented(parts, values, data, indent, "\n")
+    texts = iter(_encode_lines(values)[1:-1].split("\n"))
+    return [next(texts) if part is None else part for part in parts]
+
+
+def _add_indented(parts: Any, values: Any, data: Any, indent: str, line: str) -> None:
+    """Add the text of data, with None in place of each value."""
     is_object = isinstance(data, dict)
-    rows = data.values() if is_object else data if isinstance(data, (list, tuple)) else ()
-    if not rows:
-        parts.append(_encoder(",")(data))
+    if not data or not (is_object or isinstance(data, (list, tuple))):
+        parts.append(None)
+        values.append(data)
         return
     inner = line + indent
-    ends = "{}" if is_object else "[]"
-    if _SCALARS.issuperset(map(type, rows)):
-        parts += (ends[0], inner, _encoder("," + inner)(data)[1:-1], line, ends[1])
-        return
-    before = ends[0] + inner
+    before = ("{" if is_object else "[") + inner
     for key, value in data.items() if is_object else enumerate(data):
-        parts.append(before)
-        if is_object:
-            parts.append(_encoder(",")({key: 0})[1:-2])  # a key may be a number
-        _add_indented(parts, value, indent, inner)
+        parts.append(before + _key(key) if is_object else before)
+        if type(value) in _SCALARS:
+            parts.append(None)
+            values.append(value)
+        else:
+            _add_indented(parts, values, value, indent, inner)
         before = "," + inner
-    parts += (line, ends[1])
+    parts += (line, "}" if is_object else "]")
 
 
-@lru_cache(64)
-def _encoder(separator: str) -> Any:
-    return json.JSONEncoder(ensure_ascii=False, separators=(separator, ": ")).encode
+@lru_cache(1024, typed=True)
+def _key(key: Any) -> str:
+    """Return a key of an object and what follows it; it may be a number."""
+    return _encode_lines({key: 0})[1:-2]
 
 
 def _escaped_in_json(found: Any) -> str:

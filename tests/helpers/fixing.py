@@ -5,7 +5,6 @@ Used inside namespaces that a test made. A fact can be set, because a test machi
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Iterable, Mapping, Optional
 
 from envtune.audit import examine
@@ -24,7 +23,7 @@ def local_context(facts: Optional[Mapping[str, str]] = None, target: Optional[Ta
     """A context on this machine in which `facts` are as the test says."""
     context = open_context(LocalHost(), target or TargetOptions())
     told = {name: Fact(name, value, "the test") for name, value in (facts or {}).items()}
-    return replace(context, known=told)
+    return Context(context.host, context.target, told, context.expectations)
 
 
 def find(context: Context, *ids: str) -> tuple[Finding, ...]:

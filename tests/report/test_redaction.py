@@ -27,7 +27,11 @@ def test_what_the_redactor_changes_is_shown_to_it(kind: str, spelled: Callable[[
         "\u5bc6\u7801\uff1ahunter2hunter2",
         "l\u0131cense_key=abc",
         "to\u212aen=abcdefgh1234",
+        "the hook is Ab3xY9kQ2mZ7",
+        "a hook Ab3xY9kQ2mZ7 of the site",
+        "hook: Ab3xY9kQ2mZ7",
+        "a hook that does not raise StopIteration",
     ],
 )
-def test_letters_that_are_others_without_regard_to_case(text: str) -> None:
+def test_texts_that_only_look_alike(text: str) -> None:
     assert redacted(text) == redact_text(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 WIDTH = 78  # typer indents the help of a verb by two columns
-_EXAMPLE = re.compile(r"(  \S.*?) {2,}(\S.*)")
+_EXAMPLE = r"(  \S.*?) {2,}(\S.*)"
 
 
 def fitted(text: str) -> str:
@@ -17,19 +17,26 @@ def fitted(text: str) -> str:
 
 
 def _fitted(block: str) -> str:
-    from envtune.report.layout import display_width
-
     lines = block.split("\n")
-    if all(display_width(line) <= WIDTH for line in lines):
+    if all(_width(line) <= WIDTH for line in lines):
         return block
-    rows = [_EXAMPLE.fullmatch(line) for line in lines]
+    rows = [re.fullmatch(_EXAMPLE, line) for line in lines]
     column = max((len(row[1]) for row in rows if row is not None), default=0) + 2
     made: list[str] = []
     for line, row in zip(lines, rows):
         if row is None:
             made.append(line)
-        elif column + display_width(row[2]) <= WIDTH:
+        elif column + _width(row[2]) <= WIDTH:
             made.append(row[1].ljust(column) + row[2])
         else:
             made += [row[1], " " * 6 + row[2]]
     return "\n".join(made)
+
+
+def _width(line: str) -> int:
+    """Return the columns a line takes on a terminal; tables of other letters are loaded for those only."""
+    if line.isascii():
+        return len(line)
+    from envtune.report.layout import display_width
+
+    return display_width(line)

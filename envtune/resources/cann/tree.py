@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from posixpath import basename, dirname, join
-from typing import Optional, Union
+from typing import TYPE_CHECKING, Optional, Union
 
 from envtune.errors import Denied, HostError, Missing, NotRecorded, Unreadable
 from envtune.host import Host, exists, is_dir, realpath
 from envtune.messages import Message, Text
-from envtune.records import NamedTuple
-from envtune.resources.cann.version import VersionEvidence, read_version
+from envtune.records import NamedTuple, expression
+
+if TYPE_CHECKING:
+    from envtune.resources.cann.version import VersionEvidence
 
 COMPONENTS = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "hccl")
-_VERSIONED = re.compile(r"^(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?:cann|latest)))(?:/|$)")
+_VERSIONED = expression(r"^(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?:cann|latest)))(?:/|$)")
 
 
 class Install(NamedTuple):
@@ -88,6 +90,8 @@ def has_components(host: Host, real: str) -> bool:
 
 def read_install(host: Host, path: str, real: str) -> Install:
     """Return the install behind `path`; a `latest` directory stands for the version its links lead to."""
+    from envtune.resources.cann.version import read_version
+
     if basename(real) != "latest":
         return Install(path, real, generation(host, path, real), read_version(host, path, real))
     target = linked_version(host, real)

@@ -7,7 +7,6 @@ older install has been seen in the wild (8.0.T63 next to links to 8.2.RC2), so i
 
 from __future__ import annotations
 
-import re
 from posixpath import basename, join
 from typing import Optional
 
@@ -15,13 +14,13 @@ from envtune.collector.sources.cann import key_values
 from envtune.errors import HostError, Missing, host_error_text
 from envtune.host import Host
 from envtune.messages import Message, Text
-from envtune.records import NamedTuple
+from envtune.records import NamedTuple, expression
 from envtune.resources.cann.compatibility import cann_of_internal
 from envtune.resources.cann.version_files import same_version, selected_fields, version_cfg
 
 INSTALL_INFOS = ("*-linux*/ascend_*_install.info", "ascend_*_install.info")
 PACKAGES = ("compiler", "opp", "runtime", "toolkit", "opp_kernel", "fwkacllib")
-_VERSION = re.compile(r"(?:cann-)?(\d+(?:[.-]\w+)+)")
+_VERSION = expression(r"(?:cann-)?(\d+(?:[.-]\w+)+)")
 
 
 class VersionEvidence(NamedTuple):

@@ -12,13 +12,14 @@ from typing import Mapping, Optional
 
 from envtune.collector.sources.cann import key_values
 from envtune.ranges import checked_int
+from envtune.records import expression
 
 Version = tuple[tuple[int, int, str], ...]
 
-_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_PRODUCT = re.compile(r"V(\d{1,4})R(\d{1,4})C(\d{1,4})(?!\d)", re.IGNORECASE)
-_TAGS = re.compile(r"[._-]?(rc|post|dev|alpha|beta)[._-]?(?=\d)")
-_CFG_LINE = re.compile(r"(\w+?)_(running|upgrade|installed)_version$")
+_BRACKETS = expression(r"\[([^\[\]]*)\]")
+_PRODUCT = expression(r"V(\d{1,4})R(\d{1,4})C(\d{1,4})(?!\d)", re.IGNORECASE)
+_TAGS = expression(r"[._-]?(rc|post|dev|alpha|beta)[._-]?(?=\d)")
+_CFG_LINE = expression(r"(\w+?)_(running|upgrade|installed)_version$")
 
 
 def version_cfg(text: str) -> dict[str, tuple[str, str]]:

@@ -7,7 +7,6 @@ compatibility matrix (version -> branch) and judged by its neighbours: where the
 from __future__ import annotations
 
 import json
-import pkgutil
 import re
 from functools import cache
 from typing import Any, Iterable, Mapping, Optional, Union
@@ -27,6 +26,8 @@ _NEWEST = ((99,), (99,))  # `master`, and the upper end of a line of releases
 @cache
 def table() -> Mapping[str, Any]:
     """Return the shipped table."""
+    import pkgutil
+
     data = pkgutil.get_data("envtune", "data/variables.json")
     loaded: Mapping[str, Any] = json.loads((data or b"{}").decode("utf-8"))
     return loaded

@@ -17,6 +17,7 @@ from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host
 from envtune.host import Host, is_dir
 from envtune.messages import Literal, Message, Text, clauses, enumerated
 from envtune.model import Command, Evidence, Reading
+from envtune.records import expression
 
 SEARCHED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 SYSTEM_PATH = (
@@ -35,7 +36,7 @@ HDF5 = "/usr/local/hdf5"
 HDF5_ENTRIES = {"PATH": "bin", "LD_LIBRARY_PATH": "lib", "LIBRARY_PATH": "lib", "CPATH": "include"}
 
 # The directory of one version of CANN, or of another of the vendor's packages except the driver.
-_INSTALL_ROOT = re.compile(
+_INSTALL_ROOT = expression(
     r"(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?!driver(?:/|$)|ascend-toolkit|nnae|nnrt)[^/]+))/"
 )
 

@@ -6,7 +6,6 @@ is skipped: a port is never opened to everybody.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Iterable, Sequence
 
 from envtune import intervals
@@ -42,7 +41,7 @@ def _with_peers(context: Context, peers: tuple[str, ...]) -> Context:
     if not peers or context.target.options.peers == peers:
         return context
     options = context.target.options._replace(peers=peers)
-    return replace(context, target=context.target._replace(options=options))
+    return context.with_target(context.target._replace(options=options))
 
 
 def _known_peers(context: Context) -> tuple[Peers, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import Counter
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
@@ -13,6 +12,7 @@ from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.messages import Message, Text, clauses, enumerated
 from envtune.model import Evidence, Reading, Source
 from envtune.ranges import decimal
+from envtune.records import expression
 from envtune.resources.npu.devices import ELSEWHERE, NODES, device_nodes, in_container, runs_elsewhere
 
 RT_VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
@@ -26,13 +26,13 @@ RANKS = ("RANK", "LOCAL_RANK", "RANK_ID", "RANK_TABLE_FILE", "OMPI_COMM_WORLD_RA
 IDS_LIMIT = 65536  # characters of a list, and ids that its ranges stand for; a server has 16 devices
 ALL = (RT_VISIBLE, VISIBLE, *SINGLE, LOCAL_SIZE, *SIZES, OPTION)
 
-_IN_SCRIPT = re.compile(r"--device[-_]list[=\s]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)")
+_IN_SCRIPT = expression(r"--device[-_]list[=\s]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)")
 # Options of torchrun, msrun, deepspeed and accelerate.
-_RANKS_STARTED = re.compile(
+_RANKS_STARTED = expression(
     r"(?<!\S)(--nproc[-_]per[-_]node|--(?:local_)?worker_num|--num_gpus|--num_processes)[=\s]+[\"']?([\w${}]+)"
 )
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_CHIP_NAME = re.compile(r"(?:^|(?<=,))\s*Ascend\w*-(?=\d)")  # Ascend910-0,Ascend910-1
+_VARIABLE = expression(r"\$(?:\{(\w+)\}|(\w+))")
+_CHIP_NAME = expression(r"(?:^|(?<=,))\s*Ascend\w*-(?=\d)")  # Ascend910-0,Ascend910-1
 
 
 class Limits(NamedTuple):

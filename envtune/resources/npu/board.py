@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Optional
 
 from envtune.context import Context
 from envtune.errors import HostError
 from envtune.messages import Message
 from envtune.model import Evidence, Reading
+from envtune.records import expression
 
 BOARD = ("npu-smi", "info", "-t", "board", "-i", "0")
-_FIELD = re.compile(r"(?mi)^\s*Compatibility\s*:\s*(\S.*?)\s*$")
+_FIELD = expression(r"(?mi)^\s*Compatibility\s*:\s*(\S.*?)\s*$")
 # enum dcmi_device_compat of the DCMI reference; UNKNOWN and NA say nothing.
 _VALUES = {"ok": "match", "nok": "mismatch", "not ok": "mismatch"}
 

@@ -9,8 +9,9 @@ from typing import Mapping, NamedTuple, Optional
 from envtune.collector.sources.job import ASSIGNED, OPTION_START, OPTION_VALUE, program_name
 from envtune.context import Context
 from envtune.errors import HostError
+from envtune.records import expression
 
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_VARIABLE = expression(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 class Command(NamedTuple):

@@ -12,7 +12,7 @@ from envtune.host import Host, descendants
 from envtune.job.environment import process_environment
 from envtune.messages import N_, Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Command, Evidence, Process, Reading
-from envtune.records import NamedTuple
+from envtune.records import NamedTuple, expression
 from envtune.resources.npu.devices import (
     NODES,
     SmiOutput,
@@ -40,7 +40,7 @@ _HIDING = r"hidepid=(?!0$|off$).+"
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel's proc_ns.h: every process is in its /proc
 # What starts the ranks of a job, by its name or its argv[0] (the interpreter of a script that is named after itself);
 # torch renames its main thread and its agent.
-LAUNCHERS = re.compile(
+LAUNCHERS = expression(
     r"python[\d.]*|pt_main_thread|pt_elastic|torchrun|msrun|mpirun|mpiexec|orterun|deepspeed|accelerate|(?:ba|da|k|z)?sh"
 )
 INIT_SECONDS = 2  # within which the init of a container starts what it was told to run

@@ -14,11 +14,11 @@ from envtune.host import Host
 from envtune.messages import Message, Text, in_context
 from envtune.model import Evidence, Expectation, Reading
 from envtune.ranges import cpu_numbers, whole_number
-from envtune.records import NamedTuple
+from envtune.records import NamedTuple, expression
 from envtune.resources.system.platform import online_cpus
 
 # The launch scripts of the porting guide say `--workers 40` and `--workers=160` (003:588, 003:596).
-_WORKERS = re.compile(r"(?<![\w-])--workers(?:=|\s+)([\"']?)([^\s\"'\\;&|]+)\1")
+_WORKERS = expression(r"(?<![\w-])--workers(?:=|\s+)([\"']?)([^\s\"'\\;&|]+)\1")
 
 
 class Limit(NamedTuple):

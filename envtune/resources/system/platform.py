@@ -12,6 +12,7 @@ from envtune.host import Host
 from envtune.messages import N_, Literal, Message, alternatives
 from envtune.model import Evidence, Fact, Reading
 from envtune.ranges import cpu_numbers
+from envtune.records import expression
 
 # Words of `ID` and `ID_LIKE` in os-release, per package family. Source: porting guide 003:1391-1399, 2814-2820, 2905;
 # SUSE has zypper, whatever the guide says. UOS has two editions with one ID: see RPM_PLATFORMS.
@@ -22,7 +23,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
              "hce", "ctyunos"),
 }  # fmt: skip
 # PLATFORM_ID of UOS Server, which is rpm-based; the desktop is of the debian family. Source: ansible#86957.
-RPM_PLATFORMS = re.compile(r"platform:uelc?\d+")
+RPM_PLATFORMS = expression(r"platform:uelc?\d+")
 
 RELEASE_FILES = (
     "/etc/euleros-release",
