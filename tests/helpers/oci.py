@@ -1,7 +1,7 @@
 """Real containers, run by runc from this machine's own files, mounted read-only; nothing is pulled.
 
-A container has what Docker gives one by default: namespaces, a /dev/shm of 64 MB, a control group, device nodes by name,
-and the file /.dockerenv. runc removes the control group when its process has ended.
+A container has what Docker gives one by default: namespaces, a /dev/shm of 64 MB, a control group, device nodes by
+name, and the file /.dockerenv. runc removes the control group when its process has ended.
 """
 
 from __future__ import annotations
