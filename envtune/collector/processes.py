@@ -4,8 +4,10 @@ import errno
 import os
 from typing import Any, Dict, List, Optional
 
-from .files import read_bytes, read_start
+from .files import read_bytes
 
+STATUS_LIMIT = 4096  # bytes of /proc/PID/stat: 52 numbers and a name of at most 64 characters
+KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's include/linux/sched.h: a process without arguments
 ARGUMENTS_LIMIT = 16384  # bytes of one process's arguments that are read; anybody may start one with megabytes
 
 
@@ -33,13 +35,12 @@ def _boot_time() -> float:
 def _process(pid: int, boot: float, ticks: int, users: Dict[int, str], with_devices: bool) -> Optional[Dict[str, Any]]:
     folder = "/proc/%d" % pid
     try:
-        status = read_bytes(folder + "/stat").decode("utf-8", "replace")
+        head, _, tail = _read(folder + "/stat", STATUS_LIMIT).decode("utf-8", "replace").rpartition(")")
+        fields = tail.split()
         uid = os.stat(folder).st_uid
-        argv = _arguments(folder)
+        argv = [] if int(fields[6]) & KERNEL_THREAD else _arguments(folder)
     except OSError:
         return None  # it has ended meanwhile
-    head, _, tail = status.rpartition(")")
-    fields = tail.split()
     row = {
         "pid": pid,
         "ppid": int(fields[1]),
@@ -59,8 +60,23 @@ def _process(pid: int, boot: float, ticks: int, users: Dict[int, str], with_devi
 
 def _arguments(folder: str) -> List[bytes]:
     """Return the arguments of a process, without the one at which ARGUMENTS_LIMIT cuts them off and what follows."""
-    data = read_start(folder + "/cmdline", ARGUMENTS_LIMIT)
+    data = _read(folder + "/cmdline", ARGUMENTS_LIMIT)
     return data.split(b"\0")[: -1 if len(data) == ARGUMENTS_LIMIT else None]
+
+
+def _read(path: str, size: int) -> bytes:
+    """Return at most the first `size` bytes of a file of /proc/PID, all of which are regular: a server has thousands."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(descriptor, size)
+        while data and len(data) < size:
+            more = os.read(descriptor, size - len(data))
+            if not more:
+                break
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def _user(uid: int, known: Dict[int, str]) -> str:
