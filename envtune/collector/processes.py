@@ -69,7 +69,7 @@ def _read(path: str, size: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = os.read(descriptor, size)
-        while data and len(data) < size:
+        while len(data) >= os.sysconf("SC_PAGE_SIZE") and len(data) < size:  # the kernel may stop after a page
             more = os.read(descriptor, size - len(data))
             if not more:
                 break
