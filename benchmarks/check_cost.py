@@ -191,8 +191,9 @@ def check_costs(recorded: str, rounds: int) -> tuple[int, dict[str, list[float]]
     costs: dict[str, list[float]] = {"the facts": []}
     for number in range(rounds + 1):
         if recorded:
-            from envtune.snapshot.host import SnapshotHost
             from helpers.recorded import host_data
+
+            from envtune.snapshot.host import SnapshotHost
 
             data = host_data(recorded)
             context = open_context(SnapshotHost(data), recorded_options(data.get("target", {})))

@@ -65,7 +65,7 @@ def _arguments(folder: str) -> List[bytes]:
 
 
 def _read(path: str, size: int) -> bytes:
-    """Return at most the first `size` bytes of a file of /proc/PID, all of which are regular: a server has thousands."""
+    """Return at most the first `size` bytes of a file of /proc/PID, which is always a regular one."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = os.read(descriptor, size)
