@@ -162,7 +162,7 @@ def test_live_and_recorded_agree() -> None:
     recorded = SnapshotHost(take({}))
     facts = {**YES, **{name: Fact(name, "false", "the test") for name in ("container", "vm")}}
     ids = [id_ for id_ in CHECKS if re.match("(CPU|SYS|PROC)1|ENV11", id_)]
-    assert len(ids) == 30
+    assert len(ids) == 33
     told = []
     for host in (live, recorded):
         context = Context(host, open_context(host, TargetOptions()).target, facts)
