@@ -7,7 +7,7 @@ ARGS ?=
 CACHE := $(CURDIR)/.cache
 unexport PYTHONDONTWRITEBYTECODE # without bytecode every run would compile all of it again: 0.15 s
 SEARCH := --hypothesis-profile=search # property tests try new examples; `make test` tries the same few every time
-PRIVILEGED := root or firewall or sshd or compiler
+PRIVILEGED := root or firewall or sshd or compiler or container
 LEFT_OUT ?= $(PRIVILEGED)# by test-unprivileged; .ci/run leaves out more
 MARKED := slow or browser or $(PRIVILEGED)
 # For tools of ours; `check` gets the caller's own TMPDIR, because the free space there is one of the things it judges.

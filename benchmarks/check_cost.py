@@ -6,6 +6,8 @@
     make bench ARGS="--against COMMIT"    beside another commit of this project, with the same interpreter
     make bench ARGS="--bare-metal 192"    as root, in a mount namespace that shows that many frequency policies and a
                                           CPU without the hypervisor flag: the checks of bare metal run, too
+    make bench ARGS="--checks"            the ten checks that cost most on this host, in one process
+    make bench ARGS="--checks HOST"       on a recorded host of tests/hosts
 
 In every round each program runs once, one after the other, so that a busy machine slows all of them; ratios are taken
 within a round and their median is shown. The first round warms the caches (bytecode, catalogue) and is not counted.
@@ -174,6 +176,56 @@ def _column(costs: Sequence[Cost]) -> Callable[[Callable[[Cost], float], Callabl
     return lambda value, summary: summary([value(cost) for cost in costs])
 
 
+def check_costs(recorded: str, rounds: int) -> tuple[int, dict[str, list[float]]]:
+    """How many checks there are, and {check: milliseconds of CPU in each round}, programs it starts included.
+
+    Every round reads the host anew and the facts first, which checks share; the first one imports, and is not counted.
+    """
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    from envtune.audit import examine, read_facts
+    from envtune.catalog import load
+    from envtune.context.open import open_context, recorded_options
+    from envtune.host import LocalHost
+
+    checks = load().checks
+    costs: dict[str, list[float]] = {"the facts": []}
+    for number in range(rounds + 1):
+        if recorded:
+            from helpers.recorded import host_data
+
+            from envtune.snapshot.host import SnapshotHost
+
+            data = host_data(recorded)
+            context = open_context(SnapshotHost(data), recorded_options(data.get("target", {})))
+        else:
+            context = open_context(LocalHost())
+        began = _spent()
+        read_facts(context)
+        costs["the facts"][number:] = [_spent() - began]
+        for check in checks:
+            began = _spent()
+            examine(check, context)
+            costs.setdefault(f"{check.id} ({check.probe})", [])[number:] = [_spent() - began]
+    return len(checks), {name: own[1:] for name, own in costs.items()}
+
+
+def _spent() -> float:
+    """CPU milliseconds of this process and of the children that it waited for."""
+    children = os.times()
+    return (time.process_time() + children.children_user + children.children_system) * 1000
+
+
+def slowest(count: int, costs: Mapping[str, Sequence[float]]) -> str:
+    """The ten that cost most, and what all cost together."""
+    medians = {name: statistics.median(own) for name, own in costs.items()}
+    facts = medians["the facts"]
+    rows = sorted(((value, name) for name, value in medians.items() if name != "the facts"), reverse=True)
+    lines = ["| check (probe) | CPU ms | min-max |", "|---|---|---|"]
+    lines += [f"| {name} | {value:.2f} | {min(costs[name]):.2f}-{max(costs[name]):.2f} |" for value, name in rows[:10]]
+    lines.append(f"| all {count} checks | {sum(value for value, _ in rows):.1f} | |")
+    return "\n".join([*lines, f"| the facts that they share | {facts:.1f} | |"])
+
+
 def machine() -> str:
     """What the figures depend on."""
     from importlib.metadata import version
@@ -191,7 +243,13 @@ def main() -> None:
     parser.add_argument("--no-neighbour", action="store_true")
     parser.add_argument("--against", default="", metavar="COMMIT")
     parser.add_argument("--bare-metal", type=int, metavar="CPUS")
+    parser.add_argument("--checks", nargs="?", const="", metavar="HOST")
     chosen = parser.parse_args()
+    if chosen.checks is not None:
+        where = f"recorded host {chosen.checks}" if chosen.checks else "this host"
+        table_of = slowest(*check_costs(chosen.checks, chosen.rounds))
+        sys.stdout.write(f"{machine()}; {where}; {chosen.rounds} rounds\n\n{table_of}\n")
+        return
     if chosen.bare_metal:
         again = [arg for arg in sys.argv[1:] if arg not in ("--bare-metal", str(chosen.bare_metal))]
         script = ["bash", "-c", BARE_METAL, "bash", str(chosen.bare_metal), str(CACHE / "tree")]

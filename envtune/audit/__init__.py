@@ -331,9 +331,13 @@ def _judge(check: Check, severity: Severity, readings: Sequence[Reading], contex
 def _groups(check: Check, readings: Sequence[Reading]) -> list[list[Reading]]:
     """Return readings that differ in nothing but their subject, together."""
     groups: dict[tuple[str, str], list[Reading]] = {}
+    usual = ""  # what is expected where the reading itself does not say it: the same for hundreds of CPUs
     for reading in readings:
-        expected = expect.expected_value(reading, check.expect, check.expected)
-        groups.setdefault((expect.actual_value(reading).en, expected.en), []).append(reading)
+        expected = usual if reading.expected is None else ""
+        if not expected:
+            expected = expect.expected_value(reading, check.expect, check.expected).en
+            usual = expected if reading.expected is None else usual
+        groups.setdefault((expect.actual_value(reading).en, expected), []).append(reading)
     return list(groups.values())
 
 

@@ -6,7 +6,8 @@ from typing import Any, Dict, List, Optional
 
 from .files import read_bytes
 
-STATUS_LIMIT = 4096  # bytes; a name of at most 64 and some fifty numbers
+STATUS_LIMIT = 4096  # bytes of /proc/PID/stat: 52 numbers and a name of at most 64 characters
+KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's include/linux/sched.h: a process without arguments
 ARGUMENTS_LIMIT = 16384  # bytes of one process's arguments that are read; anybody may start one with megabytes
 
 
@@ -34,13 +35,12 @@ def _boot_time() -> float:
 def _process(pid: int, boot: float, ticks: int, users: Dict[int, str], with_devices: bool) -> Optional[Dict[str, Any]]:
     folder = "/proc/%d" % pid
     try:
-        status = _read(folder + "/stat", STATUS_LIMIT).decode("utf-8", "replace")
+        head, _, tail = _read(folder + "/stat", STATUS_LIMIT).decode("utf-8", "replace").rpartition(")")
+        fields = tail.split()
         uid = os.stat(folder).st_uid
-        argv = _arguments(folder)
+        argv = [] if int(fields[6]) & KERNEL_THREAD else _arguments(folder)
     except OSError:
         return None  # it has ended meanwhile
-    head, _, tail = status.rpartition(")")
-    fields = tail.split()
     row = {
         "pid": pid,
         "ppid": int(fields[1]),
@@ -65,11 +65,11 @@ def _arguments(folder: str) -> List[bytes]:
 
 
 def _read(path: str, size: int) -> bytes:
-    """Return the beginning of a file of /proc, which is the kernel's: nobody can exchange it or make it block."""
+    """Return at most the first `size` bytes of a file of /proc/PID, which is always a regular one."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = os.read(descriptor, size)
-        while data and len(data) < size:
+        while len(data) >= os.sysconf("SC_PAGE_SIZE") and len(data) < size:  # the kernel may stop after a page
             more = os.read(descriptor, size - len(data))
             if not more:
                 break

@@ -11,7 +11,7 @@ import re
 import shlex
 from typing import Callable, Iterable, Iterator, NamedTuple, Optional, Sequence
 
-from envtune.scan.kinds import DOCKERFILE, KUBERNETES
+from envtune.scan.kinds import COMPOSE, DOCKERFILE, KUBERNETES
 from envtune.scan.model import Found
 
 _COMMAND = re.compile(r"(?:export ([A-Za-z_]\w*)=(.*)|unset ([A-Za-z_]\w*))", re.DOTALL)
@@ -100,8 +100,11 @@ def _changes(text: str, kind: str, line: int, wanted: Wanted) -> Iterator[str]:
 
 def _row_changes(rows: Sequence[str], number: int, kind: str, wanted: Wanted) -> Iterator[Sequence[str]]:
     row = rows[number - 1]
-    if kind == KUBERNETES:
+    if kind in (KUBERNETES, COMPOSE):
         yield from _env_entry(rows, number, wanted)
+    if kind == COMPOSE:
+        yield from _list_entry(rows, number, wanted)
+        return
     assigned = re.compile(rf"(?<![\w$/.-]){wanted.name}=({_VALUE if '--export' in row else _LONG_VALUE})")
     places = list(assigned.finditer(row))
     if kind == DOCKERFILE and not places:
@@ -128,6 +131,14 @@ def _without(row: str, place: re.Match[str]) -> Iterator[str]:
         yield re.sub(r"export(\s+)$", r"unset\1", before) + place[0].partition("=")[0] + after
     else:
         yield before + after.lstrip(" \t")
+
+
+def _list_entry(rows: Sequence[str], number: int, wanted: Wanted) -> Iterator[Sequence[str]]:
+    """Yield the rows with the entry `- NAME=value` of a list on this line changed."""
+    entry = re.fullmatch(rf"(\s*-\s+[\"']?{wanted.name}=)([^\"'#]*?)([\"']?\s*(?:#.*)?)", rows[number - 1], re.DOTALL)
+    if entry is not None:
+        new = [] if wanted.value is None else [entry[1] + wanted.value + entry[3]]
+        yield [*rows[: number - 1], *new, *rows[number:]]
 
 
 def _env_entry(rows: Sequence[str], number: int, wanted: Wanted) -> Iterator[Sequence[str]]:

@@ -8,8 +8,8 @@ from typing import Optional
 
 from envtune.job.language import SHELLS, foreign_language
 
-SHELL, SLURM, DOCKERFILE, KUBERNETES = "shell", "slurm", "dockerfile", "kubernetes"
-KINDS = (SHELL, SLURM, DOCKERFILE, KUBERNETES)
+SHELL, SLURM, DOCKERFILE, KUBERNETES, COMPOSE = "shell", "slurm", "dockerfile", "kubernetes", "compose"
+KINDS = (SHELL, SLURM, DOCKERFILE, KUBERNETES, COMPOSE)
 MAX_SIZE = 1 << 20  # bytes; a launch file is far below
 _SHELL_NAMES = re.compile(r".+\.(?:sh|bash|ksh)", re.IGNORECASE)
 _SLURM_NAMES = re.compile(r".+\.(?:sbatch|slurm)", re.IGNORECASE)
@@ -17,10 +17,12 @@ _DOCKERFILE_NAMES = re.compile(
     r"(?:Dockerfile|Containerfile)(?:[.-].+)?|.+\.(?:Dockerfile|Containerfile)", re.IGNORECASE
 )
 _YAML_NAMES = re.compile(r".+\.(?:ya?ml|json)", re.IGNORECASE)
+_COMPOSE_NAMES = re.compile(r"(?:docker-)?compose(?:[.-].+)?\.ya?ml", re.IGNORECASE)
 _SHEBANG = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?([^/\s]+)(?:\s|$)")
 _SBATCH = re.compile(r"^#SBATCH\s", re.MULTILINE)
 _OBJECT = re.compile(r"^[\"']?(?:apiVersion|kind)[\"']?[ \t]*:", re.MULTILINE)
 _JSON_OBJECT = re.compile(r"\"(?:apiVersion|kind)\"\s*:")
+_SERVICES = re.compile(r"^[\"']?services[\"']?[ \t]*:", re.MULTILINE)
 _FROM = re.compile(r"\A\ufeff?(?:[ \t]*(?:#[^\n]*)?\n|[ \t]*ARG[ \t][^\n]*\n)*[ \t]*FROM[ \t]+\S", re.IGNORECASE)
 
 
@@ -39,7 +41,9 @@ def kind_of(path: str, text: str, named: bool = False) -> Optional[str]:
     name = posixpath.basename(path)
     if _YAML_NAMES.fullmatch(name):
         pattern = _JSON_OBJECT if name.lower().endswith("json") else _OBJECT
-        return KUBERNETES if pattern.search(text) is not None else None
+        if pattern.search(text) is not None:
+            return KUBERNETES
+        return COMPOSE if (named or _COMPOSE_NAMES.fullmatch(name)) and _SERVICES.search(text) is not None else None
     if _DOCKERFILE_NAMES.fullmatch(name) and not name.lower().endswith((".md", ".py", ".sh", ".dockerignore")):
         return DOCKERFILE
     if _SLURM_NAMES.fullmatch(name) or (_is_shell(name, text) and _SBATCH.search(text)):

@@ -13,9 +13,10 @@ from envtune.job.language import foreign_language
 from envtune.messages import Message, Text
 from envtune.model import Evidence, Outcome, Severity
 from envtune.scan.check import Rules, findings_of, key_of
+from envtune.scan.docker.compose import service_jobs
 from envtune.scan.docker.image import image_jobs
 from envtune.scan.edit import Fixed, fix_text
-from envtune.scan.kinds import DOCKERFILE, KUBERNETES, MAX_SIZE, SLURM, is_candidate, kind_of
+from envtune.scan.kinds import COMPOSE, DOCKERFILE, KUBERNETES, MAX_SIZE, SLURM, is_candidate, kind_of
 from envtune.scan.kubernetes.pods import pod_jobs
 from envtune.scan.model import FileResult, Found, Jobs, Problem, ScanReport, Suppression
 from envtune.scan.script import FilesBelow, script_jobs
@@ -81,6 +82,8 @@ def jobs_of(host: Host, file: LaunchFile) -> Jobs:
             return image_jobs(file.path, file.text)
         if file.kind == KUBERNETES:
             return pod_jobs(file.path, file.text)
+        if file.kind == COMPOSE:
+            return service_jobs(file.path, file.text)
         read = slurm_jobs if file.kind == SLURM else script_jobs
         return read(file.path, file.text, FilesBelow(host, file.root))
     except RecursionError:
@@ -206,7 +209,9 @@ def _launch_file(path: str, text: str, root: str, named: bool) -> Iterator[Launc
         yield LaunchFile(path, kind, text, root, named)
     elif named:
         language = foreign_language(path, text)
-        other = Message("neither a script for sh or bash, nor a Dockerfile, nor a Kubernetes object")
+        other = Message(
+            "neither a script for sh or bash, nor a Dockerfile, nor a Compose file, nor a Kubernetes object"
+        )
         yield Problem(path, 0, other if language in (None, "YAML", "JSON") else not_for_a_shell(path, str(language)))
 
 

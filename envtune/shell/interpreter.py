@@ -16,8 +16,9 @@ from envtune.messages import Message, Text
 from envtune.shell.assignments import assign, command_fields, invalidate_calculated, split_assignments
 from envtune.shell.budget import Budget, BudgetExceeded
 from envtune.shell.conditions import double_bracket, matches_branch
+from envtune.shell.documents import expanded
 from envtune.shell.expansion import Shell, Value, fields_of, joined, unknown, unquoted, value_of
-from envtune.shell.lexer import ShellSyntaxError, Token
+from envtune.shell.lexer import Document, ShellSyntaxError, Token
 from envtune.shell.machine import CountedMachine
 from envtune.shell.nodes import (
     AndOr,
@@ -61,6 +62,7 @@ class Frame:
     returns: list[State] = field(default_factory=list)
     locals: dict[str, Variable] = field(default_factory=dict)  # what they are outside
     is_function: bool = False
+    offset: int = 0  # added to the lines of its text: of a here-document, which begins further down in the file
     is_line: bool = False  # it executes a text of one line, `eval` and the like: that line is where everything is
 
 
@@ -81,6 +83,7 @@ class Interpreter:
     files: dict[str, int] = field(default_factory=dict)  # read, in order -> how often
     sourced: set[str] = field(default_factory=set)
     line: int = 0
+    stdin: Optional[Token] = None  # the here-document or here-string that the present command reads
 
     @property
     def frame(self) -> Frame:
@@ -127,16 +130,19 @@ class Interpreter:
                     return
                 self._statement(statement, state)
         except BudgetExceeded as error:
-            line = self.line if self.frame.is_line else error.line or self.line
+            line = self.line if self.frame.is_line or not error.line else error.line + self.frame.offset
             error.place = error.place or f"{self.frame.path}:{line}"
             raise
         except ShellSyntaxError as error:
-            place, reason = self.place if self.frame.is_line else f"{self.frame.path}:{error.line}", error.reason
+            place, reason = self._place_of(error), error.reason
             if "\r\n" in text:  # for a shell the carriage return belongs to the word: `fi` is not `fi` then
                 reason = Message("{reason} (the file has Windows line endings)", reason=reason)
             self.invalidate(state, Message("{place} cannot be analysed: {reason}", place=place, reason=reason))
         except RecursionError:
             self.invalidate(state, Message("{place} is nested too deeply", place=self.frame.path))
+
+    def _place_of(self, error: ShellSyntaxError) -> str:
+        return self.place if self.frame.is_line else f"{self.frame.path}:{error.line + self.frame.offset}"
 
     def execute_line(self, text: str, state: State) -> None:
         """Execute what the current line hands to `eval` or `bash -c`; raises BudgetExceeded."""
@@ -146,6 +152,41 @@ class Interpreter:
             self.execute(text, state)
         finally:
             frame.is_line = before
+
+    def execute_input(self, child: State, state: State) -> None:
+        """Execute in `child` what the present command reads from a here-document or here-string of this script.
+
+        `state` is the state of the command: what the document refers to is expanded in it.
+        """
+        token = self.stdin
+        if token is None or len(self.frames) > MAX_NESTING:
+            return
+        document = token.document
+        value = value_of(token.text, self.shell(state)) if document is None else self._content(document, child, state)
+        if isinstance(value, Text):
+            self.launches.add_unread(self.place, value, state)
+        elif document is None or self.frame.is_line:
+            self.execute_line(value, child)
+        else:
+            line = self.line
+            self.frames.append(Frame(self.frame.path, self.frame.script, offset=self.frame.offset + document.line - 1))
+            try:
+                self.execute(value, child)
+            finally:
+                self.frames.pop()
+            self.line = line
+
+    def _content(self, document: Document, child: State, state: State) -> Value:
+        text = document.text or ""
+        self.budget.look(len(text))
+        if document.quoted:
+            return text
+        content = expanded(text, self.shell(state))
+        if isinstance(content, Text):
+            return content
+        for name, value in content.values.items():
+            child.set(name, value, self.place)
+        return content.text
 
     def invalidate(self, state: State, reason: Text) -> None:
         """Make every variable unknown, because anything may have been set."""
@@ -185,7 +226,7 @@ class Interpreter:
     def _pipeline(self, pipeline: Pipeline, state: State) -> Status:
         """Execute commands joined by `|`: each in a subshell when there are several."""
         if len(pipeline.commands) > 1:
-            for command in pipeline.commands:
+            for command in _with_input(pipeline.commands):
                 self._command(command, state.copy())
             return None
         status = self._command(pipeline.commands[0], state)
@@ -193,7 +234,7 @@ class Interpreter:
 
     def _command(self, command: Command, state: State) -> Status:
         if not self.frame.is_line:
-            self.line = getattr(command, "line", self.line)
+            self.line = getattr(command, "line", self.line - self.frame.offset) + self.frame.offset
         self.budget.command()
         handler: Any = _HANDLERS[type(command)]
         status: Status = handler(self, command, state)
@@ -214,7 +255,9 @@ class Interpreter:
             return self._call(function, fields[1:], state)
         if isinstance(name, str) and name in self.builtins:
             return self.builtins[name](self, fields[1:], state)
+        before, self.stdin = self.stdin, command.stdin
         self.start_program(self, fields, self._with_prefix(assignments, state))
+        self.stdin = before
         return None
 
     def _with_prefix(self, assignments: Sequence[Token], state: State) -> State:
@@ -370,7 +413,7 @@ class Interpreter:
 
     def _call(self, function: Function, arguments: Sequence[Value], state: State) -> Status:
         """Execute a function; its `local` variables are restored afterwards."""
-        frame = Frame(self.frame.path, self.frame.script, is_function=True)
+        frame = Frame(self.frame.path, self.frame.script, is_function=True, offset=self.frame.offset)
         return self._enter(frame, state, arguments, lambda: self._command(function.body, state))
 
     def source(self, path: str, text: str, arguments: Optional[Sequence[Value]], state: State) -> Status:
@@ -425,6 +468,15 @@ _HANDLERS = {
     Test: Interpreter._test,
     Arithmetic: Interpreter._arithmetic,
 }
+
+
+def _with_input(commands: Sequence[Command]) -> Iterator[Command]:
+    """Yield the commands of a pipeline; the one after `cat <<END` reads the here-document."""
+    stdin: Optional[Token] = None
+    for command in commands:
+        yield command._replace(stdin=stdin) if stdin is not None and isinstance(command, Simple) else command
+        words = [word.text for word in command.words] if isinstance(command, Simple) else []
+        stdin = command.stdin if isinstance(command, Simple) and words in (["cat"], ["cat", "-"]) else None
 
 
 def _in_order(body: Sequence[AndOr]) -> Iterator[Optional[Pipeline]]:

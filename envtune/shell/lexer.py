@@ -33,6 +33,19 @@ class ShellSyntaxError(Exception):
         self.reason = reason
 
 
+class Document:
+    """A here-document: its text without the delimiter, once the lines after its command were read; None before."""
+
+    __slots__ = ("delimiter", "line", "quoted", "tabs", "text")
+
+    def __init__(self, word: str, tabs: bool) -> None:
+        self.delimiter = re.sub(r"['\"\\]", "", word)
+        self.quoted = self.delimiter != word  # nothing in it is expanded
+        self.tabs = tabs  # those at the beginning of its lines are removed
+        self.line = 0  # the first of the text
+        self.text: Optional[str] = None
+
+
 class Token(NamedTuple):
     """A word (raw, with its quotes), an operator, a line end, `((...))`, or the point at which reading stopped."""
 
@@ -40,6 +53,7 @@ class Token(NamedTuple):
     text: str
     line: int
     problem: Optional[Text] = None
+    document: Optional[Document] = None  # of the word after `<<`
 
 
 def tokenize(text: str) -> Iterator[Token]:
@@ -60,7 +74,7 @@ class _Scanner:
         self._text = text
         self._line, self._counted = 1, 0  # the line of offset `_counted`
         self._closing = _Closing(text)
-        self._documents: list[tuple[str, bool]] = []  # here-documents announced on this line
+        self._documents: list[Document] = []  # here-documents announced on this line
 
     def line_at(self, at: int) -> int:
         """Return the line of an offset; going forward costs the text in between."""
@@ -85,7 +99,8 @@ class _Scanner:
             token = Token(kind, content, self.line_at(at))
             at = end
             if kind == "word" and previous.kind == "op" and previous.text in ("<<", "<<-"):
-                self._documents.append((re.sub(r"['\"\\]", "", token.text), previous.text == "<<-"))
+                self._documents.append(Document(token.text, previous.text == "<<-"))
+                token = token._replace(document=self._documents[-1])
             elif kind == "word" and decimal(token.text) is not None and text[at : at + 1] in ("<", ">"):
                 continue  # the descriptor of a redirection
             elif kind == "nl":
@@ -115,12 +130,16 @@ class _Scanner:
     def _after_documents(self, at: int) -> int:
         """Return the offset after the here-documents that were announced on the line just ended."""
         text = self._text
-        for delimiter, tabs in self._documents:
+        for document in self._documents:
+            document.line, rows = self.line_at(min(at, len(text))), list[str]()
             while at < len(text):
                 end = _line_end(text, at)
                 row, at = text[at:end], end + 1
-                if (row.lstrip("\t") if tabs else row) == delimiter:
+                row = row.lstrip("\t") if document.tabs else row
+                if row == document.delimiter:
                     break
+                rows.append(row)
+            document.text = "".join(f"{row}\n" for row in rows)
         self._documents = []
         return min(at, len(text))
 

@@ -8,10 +8,11 @@ from envtune.shell.lexer import Token
 
 
 class Simple(NamedTuple):
-    """Assignments and words, redirections left out."""
+    """Assignments and words, redirections left out but for the here-document or here-string that it reads."""
 
     words: tuple[Token, ...]
     line: int
+    stdin: Optional[Token] = None
 
 
 class Group(NamedTuple):

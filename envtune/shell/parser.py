@@ -11,7 +11,7 @@ from typing import Callable, Iterator, Mapping, Optional
 
 from envtune.messages import Message
 from envtune.shell.budget import BudgetExceeded
-from envtune.shell.lexer import MAX_DEPTH, REDIRECTIONS, ShellSyntaxError, Token, tokenize
+from envtune.shell.lexer import MAX_DEPTH, REDIRECTIONS, Document, ShellSyntaxError, Token, tokenize
 from envtune.shell.nodes import (
     AndOr,
     Arithmetic,
@@ -36,8 +36,26 @@ def statements(text: str) -> Iterator[AndOr]:
     parser = _Parser(tokenize(text))
     parser.skip_separators()
     while not parser.at_end():
-        yield parser.and_or()
+        statement = parser.and_or()
+        if parser.is_document_ahead():
+            yield from _up_to_documents(parser, statement)
+            continue
+        yield statement
         parser.separator()
+
+
+def _up_to_documents(parser: _Parser, statement: AndOr) -> Iterator[AndOr]:
+    """Yield a statement and what follows on its line once its here-documents are read: `bash <<A; bash <<B`."""
+    found = [statement]
+    try:
+        parser.separator()
+        while parser.is_document_ahead() and not parser.at_end():
+            found.append(parser.and_or())
+            parser.separator()
+    except ShellSyntaxError:
+        yield from found
+        raise
+    yield from found
 
 
 def statement_lines(text: str) -> list[int]:
@@ -63,6 +81,7 @@ class _Parser:
         self._next = next(tokens)
         self._depth = 0
         self._left = MAX_TOKENS  # tokens that the present statement may still have
+        self._document: Optional[Document] = None  # the last one
         self._leaving = 0  # how often `break` and `continue` were seen
 
     def _take(self) -> Token:
@@ -94,6 +113,10 @@ class _Parser:
         if self._next.kind == "end" and self._next.problem is not None:
             raise self._unexpected()
         return self._next.kind == "end"
+
+    def is_document_ahead(self) -> bool:
+        """Return whether a here-document was announced whose text comes after the tokens read so far."""
+        return self._document is not None and self._document.text is None
 
     @property
     def line(self) -> int:
@@ -187,25 +210,30 @@ class _Parser:
         self._redirections()
         return Group(body, kind == "op")
 
-    def _redirections(self) -> None:
+    def _redirections(self, stdin: Optional[Token] = None) -> Optional[Token]:
+        """Skip redirections; return the word of the last here-document or here-string, else `stdin`."""
         while self._is(*REDIRECTIONS):
-            self._take()
+            operator = self._take().text
             if self._next.kind != "word":
                 raise self._unexpected()
-            self._take()
+            word = self._take()
+            self._document = word.document or self._document
+            if operator.startswith("<"):
+                stdin = word if operator in ("<<", "<<-", "<<<") else None
+        return stdin
 
     def _simple(self) -> Command:
         words: list[Token] = []
-        line = self._next.line
+        line, stdin = self._next.line, None
         while True:
-            self._redirections()
+            stdin = self._redirections(stdin)
             if self._next.kind != "word":
                 break
             words.append(self._take())
             if len(words) == 1 and self._is("("):
                 return self._function(words[0].text)
         self._leaving += bool(words) and words[0].text in ("break", "continue")
-        return Simple(tuple(words), line)
+        return Simple(tuple(words), line, stdin)
 
     def _function(self, name: str) -> Function:
         self._need("(", "op")

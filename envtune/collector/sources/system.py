@@ -26,6 +26,7 @@ SYSTEM = Table(
         "/proc/self/limits",
         "/proc/self/mountinfo",
         "/proc/self/status",
+        "/proc/sys/kernel/core_pattern",
         "/proc/sys/kernel/numa_balancing",
         "/proc/sys/vm/dirty_background_bytes",
         "/proc/sys/vm/dirty_background_ratio",

@@ -7,6 +7,7 @@ https://docs.kernel.org/admin-guide/pm/cpufreq.html.
 from __future__ import annotations
 
 import posixpath
+import re
 from functools import partial
 from typing import Iterable, Mapping, NamedTuple, Optional
 
@@ -14,7 +15,7 @@ from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
-from envtune.host import Host
+from envtune.host import Host, exists
 from envtune.messages import Literal, Message, Text, clauses, enumerated
 from envtune.model import Command, Evidence, Expectation, Reading
 from envtune.ranges import cpu_numbers, join_subjects, whole_number
@@ -22,6 +23,7 @@ from envtune.ranges import cpu_numbers, join_subjects, whole_number
 ROOT = "/sys/devices/system/cpu"
 # Porting guide 003:1359-1387, table 1: the six modes it knows.
 GOVERNORS = ("performance", "powersave", "userspace", "ondemand", "conservative", "schedutil")
+_DIGITS = re.compile(r"[0-9]+")
 # Drivers that run their own algorithm under the names `performance` and `powersave`:
 # https://docs.kernel.org/admin-guide/pm/intel_pstate.html and amd-pstate.html, active mode.
 SELF_SCALING = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
@@ -65,26 +67,37 @@ def policies(context: Context) -> tuple[Policy, ...]:
     if not paths:
         reason = Message("this kernel offers no CPU frequency control (no driver, or disabled in the BIOS)")
         raise NotApplicable(reason, f"{ROOT}/cpufreq")
-    folders = sorted((posixpath.dirname(path) for path in paths), key=_number)
-    return tuple(Policy(_cpus(host, folder), folder) for folder in folders)
+    folders = sorted((_number(folder), folder) for folder in map(posixpath.dirname, paths))
+    ends = (folders[0][1], folders[-1][1])  # a kernel has a file for all of its policies, or for none
+    lists = ("affected_cpus", "related_cpus")
+    names = tuple(name for name in lists if any(_is_there(host, f"{folder}/{name}") for folder in ends))
+    return tuple(Policy(_cpus(host, folder, number, names), folder) for number, folder in folders)
+
+
+def _is_there(host: Host, path: str) -> bool:
+    """Return whether this kernel has a file for its policies; one that cannot be read is there."""
+    try:
+        return exists(host, path)
+    except HostError as error:
+        return not isinstance(error, NotRecorded)
 
 
 def _number(path: str) -> int:
-    digits = "".join(c for c in path[len(ROOT) :] if c.isdecimal())
-    return whole_number(digits) or 0
+    digits = _DIGITS.search(path, len(ROOT))
+    return 0 if digits is None else whole_number(digits[0]) or 0
 
 
-def _cpus(host: Host, folder: str) -> str:
+def _cpus(host: Host, folder: str, number: int, names: Iterable[str]) -> str:
     """Return the CPUs of a policy; the number of the policy alone where the kernel does not list them."""
-    for name in ("affected_cpus", "related_cpus"):
+    for name in names:
         try:
             text = host.read(f"{folder}/{name}")
         except HostError:
             continue
         cpus = cpu_numbers(text)
         if cpus:
-            return f"cpu{cpus[0]}" if len(cpus) == 1 else join_subjects(f"cpu{number}" for number in cpus)
-    return f"cpu{_number(folder)}"
+            return f"cpu{cpus[0]}" if len(cpus) == 1 else join_subjects(f"cpu{cpu}" for cpu in cpus)
+    return f"cpu{number}"
 
 
 def _governor_reading(host: Host, policy: Policy, driver: str) -> Reading:

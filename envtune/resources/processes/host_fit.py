@@ -21,6 +21,7 @@ from envtune.resources.files.kernel import kernel_text
 from envtune.resources.npu.assigned import LOCAL_SIZE, RT_VISIBLE, parse_ids
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 from envtune.resources.system.data_loader import Limit, usable_cpus
+from envtune.resources.system.limits import soft
 
 ONLINE = "/sys/devices/system/cpu/online"
 AFFINITY = "CPU_AFFINITY_CONF"
@@ -106,6 +107,41 @@ def threads(context: Context) -> Iterable[Reading]:
     fields = {"threads": str(max(1, limit.cpus // processes))}
     percent = -(-count * processes * 100 // limit.cpus)
     return [Reading(THREADS, percent, evidence, shown, expected, fields=fields)]
+
+
+@probe("job.thread_limit", unit="%")
+def thread_limit(context: Context) -> Iterable[Reading]:
+    """Read the OpenMP threads of all processes on this host, in percent of the user's limit on threads (ulimit -u).
+
+    Without OMP_NUM_THREADS each process has one for every CPU that it may use. The kernel does not hold root to the
+    limit. Sources: getrlimit(2), RLIMIT_NPROC; GNU libgomp, OMP_NUM_THREADS.
+    """
+    if runs_elsewhere(context):
+        raise Undetermined(ELSEWHERE, THREADS)
+    (limit,) = soft(context, name="nproc")
+    if _is_of_root(context):
+        raise NotApplicable(Message("the kernel does not limit the threads of root"), limit.evidence.source)
+    if limit.value == "unlimited":
+        raise NotApplicable(Message("the number of threads has no limit"), limit.evidence.source, limit.evidence.text)
+    most = whole_number(str(limit.value))
+    if not most:
+        raise Undetermined(Message("{value!r} is not a number", value=str(limit.value)), limit.evidence.source)
+    pid = context.target.options.pid
+    set_threads = (context.target.environment.variables or {}).get(THREADS, "").partition(",")[0]
+    threads = whole_number(set_threads) or usable_cpus(context.host, "self" if pid is None else str(pid)).cpus
+    processes = _processes(context)
+    shown = Message(
+        "{threads} threads x {processes} processes, limit {limit}", threads=threads, processes=processes, limit=most
+    )
+    expected = Message("fewer threads than the limit")
+    return [Reading("nproc", -(-threads * processes * 100 // most), limit.evidence, shown, expected)]
+
+
+def _is_of_root(context: Context) -> bool:
+    pid = context.target.options.pid
+    if pid is None:
+        return context.host.euid == 0
+    return any(row.pid == pid and row.user == "root" for row in context.host.processes())
 
 
 @probe("job.cpu_share", unit="%")

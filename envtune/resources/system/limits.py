@@ -12,10 +12,11 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Undetermined
 from envtune.messages import N_, Message
-from envtune.model import Reading
+from envtune.model import Evidence, Reading
 from envtune.resources.files.kernel import kernel_text
 from envtune.resources.files.value import reading
 
+CORE_PATTERN = "/proc/sys/kernel/core_pattern"
 Name = Literal[
     "as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio",
     "sigpending", "stack",
@@ -54,6 +55,25 @@ def hard(
 ) -> Iterable[Reading]:
     """Hard limit of a resource for the job: of the process with --pid, else of this shell; may be `unlimited`."""
     return [_limit(context, name, 1)]
+
+
+@probe("system.core_dumps")
+def core_dumps(context: Context) -> Iterable[Reading]:
+    """Read where a crashed process of the job leaves its memory: `nowhere`, with a `program`, or in `files`.
+
+    Source: core(5): a core_pattern that begins with `|` names a program, for which the limit does not hold.
+    """
+    row = _limit(context, "core", 0)
+    pattern = kernel_text(context.host, CORE_PATTERN).strip()
+    value = "program" if pattern.startswith("|") else "nowhere" if row.value == "0" or not pattern else "files"
+    shown = {
+        "program": Message("handed to {program}", program=pattern[1:].partition(" ")[0]),
+        "nowhere": Message("no core dumps"),
+        "files": Message("files named {pattern}, up to {limit} bytes", pattern=pattern, limit=str(row.value)),
+    }[value]
+    expected = Message("no core dumps, or handed to a program")
+    evidence = Evidence(row.evidence.source, f"{row.evidence.text}\n{CORE_PATTERN}: {pattern}")
+    return [Reading("core", value, evidence, shown, expected)]
 
 
 def _limit(context: Context, name: str, column: int) -> Reading:

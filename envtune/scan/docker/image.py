@@ -1,5 +1,6 @@
 """What the image of a Dockerfile gives its process: the variables of its last stage, and what its command exports.
 
+A stage that a later one is FROM and that says what it runs is an image of its own, for `docker build --target`.
 `export` of RUN ends with its layer. ARG is no variable of the process; a value made of one is unknown, since the build
 may be given another. ONBUILD concerns images that are built from this one: also a later stage of the same file.
 """
@@ -14,7 +15,7 @@ from typing import Mapping, NamedTuple, Optional, Sequence, Union
 from envtune.messages import Message, Text
 from envtune.scan.docker.parse import DockerfileError, Instruction, Setting, instructions, settings
 from envtune.scan.model import Jobs, Problem
-from envtune.scan.script import NoFiles, Start, script_jobs
+from envtune.scan.script import NoFiles, Start, joined_jobs, script_jobs
 from envtune.shell.expansion import Value
 
 _REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-+?])([^}]*)|([#%/][^}]*))?\})|\\(.)", re.DOTALL)
@@ -41,7 +42,9 @@ class Stage:
     """One stage of a build: what its image has so far."""
 
     def __init__(self, line: int, parent: Optional[Stage] = None) -> None:
-        self.line = line
+        self.line, self.name = line, ""
+        self.is_base = False  # a later stage is FROM it
+        self.runs = False  # it says itself what it runs
         self.variables: dict[str, Variable] = {}
         self.shell: Sequence[str] = ("/bin/sh", "-c")
         self.command: Optional[Program] = None
@@ -53,27 +56,37 @@ class Stage:
 
 
 def image_jobs(path: str, text: str) -> Jobs:
-    """Return what the process of the image gets: of the last stage, which is what is built by default."""
+    """Return what the process of the image gets: of the last stage, which is what is built by default.
+
+    Before it come the stages that later ones are FROM and that name a program.
+    """
     try:
-        stage = _last_stage(path, text)
+        stages = _stages(path, text)
     except DockerfileError as error:
         return Jobs((), (Problem(path, error.line, error.reason),))
+    bases = [one for one in stages[:-1] if one.is_base and one.runs]
+    return joined_jobs([_stage_jobs(path, one, one.name) for one in bases] + [_stage_jobs(path, stages[-1], "")])
+
+
+def _stage_jobs(path: str, stage: Stage, name: str) -> Jobs:
     rows = {name: row for name, row in stage.variables.items() if not row.is_argument and row.value is not None}
     values: dict[str, Value] = {name: row.value for name, row in rows.items() if row.value is not None}
     start = Start(values, {name: row.place for name, row in rows.items()})
     program, line = _program(stage)
     if not program:
-        return script_jobs(path, "", NoFiles(), start, line=stage.line, cwd="/")
-    return script_jobs(path, program, NoFiles(), start, line=line, cwd="/")
+        return script_jobs(path, "", NoFiles(), start, name, stage.line, "/")
+    return script_jobs(path, program, NoFiles(), start, name, line, "/")
 
 
-def _last_stage(path: str, text: str) -> Stage:
-    arguments: dict[str, Variable] = {}  # before the first FROM
-    stages: dict[str, Stage] = {}
+def _stages(path: str, text: str) -> list[Stage]:
+    defaults: dict[str, str] = {}  # of ARG before the first FROM
+    named: dict[str, Stage] = {}
+    found: list[Stage] = []
     stage: Optional[Stage] = None
     for instruction in instructions(text):
         if instruction.name == "FROM":
-            stage = _begin(instruction, stages)
+            stage = _begin(instruction, named, defaults)
+            found.append(stage)
             for later in stage.later:
                 _apply(later, stage, path)
             stage.later = []
@@ -81,24 +94,27 @@ def _last_stage(path: str, text: str) -> Stage:
             if instruction.name != "ARG":
                 reason = Message("{name} before the first FROM", name=instruction.name)
                 raise DockerfileError(instruction.line, reason)
-            arguments.update((one.name, Variable(None, "", True)) for one in settings(instruction))
+            defaults.update((one.name, (one.raw or "").strip("\"'")) for one in settings(instruction))
         else:
             _apply(instruction, stage, path)
     if stage is None:
         raise DockerfileError(1, Message("no FROM"))
-    return stage
+    return found
 
 
-def _begin(instruction: Instruction, stages: dict[str, Stage]) -> Stage:
+def _begin(instruction: Instruction, stages: dict[str, Stage], defaults: Mapping[str, str]) -> Stage:
     named = _STAGE.match(instruction.rest)
     if named is None:
         raise DockerfileError(instruction.line, Message("FROM names no image"))
-    parent = stages.get(named[1].lower())
+    image = _REFERENCE.sub(lambda reference: defaults.get(reference[1] or reference[2] or "", ""), named[1])
+    parent = stages.get(image.lower())
     stage = Stage(instruction.line, parent)
     if parent is not None:
+        parent.is_base = True
         stage.later = list(parent.later)
     stages[str(len({id(one) for one in stages.values()}))] = stage
     if named[2]:
+        stage.name = f"stage {named[2]}"
         stages[named[2].lower()] = stage
     return stage
 
@@ -127,8 +143,10 @@ def _apply_program(instruction: Instruction, stage: Stage) -> None:
         stage.shell = words
     elif name == "CMD":
         stage.command = Program(_words(instruction.rest) or instruction.rest, instruction.line)
+        stage.runs = True
     elif name == "ENTRYPOINT":
         stage.entry, stage.command = Program(_words(instruction.rest) or instruction.rest, instruction.line), None
+        stage.runs = True
     elif name == "ONBUILD":
         stage.later.append(_triggered(instruction))
 

@@ -16,7 +16,7 @@ from envtune.scan.model import Jobs, Problem
 from envtune.scan.script import NoFiles, Start, joined_jobs, script_jobs
 from envtune.shell.expansion import Value
 
-_SHELLS = re.compile(r"(?:.*/)?(?:sh|bash|dash|ash|ksh|zsh)")
+SHELLS = re.compile(r"(?:.*/)?(?:sh|bash|dash|ash|ksh|zsh)")
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_.-][\w.-]*)\)")
 _TEMPLATE = re.compile(r"\{\{-?\s*(?:\.|\$|include|template|if|range|with|end|toYaml|define)")
 
@@ -77,10 +77,10 @@ def _scripts(path: str, label: str, data: Node) -> Iterator[Jobs]:
     for key, value in data.pairs:
         named = key.text.endswith((".sh", ".bash")) or value.text.startswith("#!")
         if value.kind == "scalar" and named and not re.match(r"#!.*(?:python|perl|node)", value.text):
-            yield _of_text(path, f"{label} {key.text}", value, value.text, Start())
+            yield text_jobs(path, f"{label} {key.text}", value, value.text, Start())
 
 
-def _of_text(path: str, name: str, node: Node, text: str, start: Start) -> Jobs:
+def text_jobs(path: str, name: str, node: Node, text: str, start: Start) -> Jobs:
     """Return the jobs of a script that a scalar holds; a block scalar has the lines of the file."""
     if node.first_line:
         return script_jobs(path, "\n" * (node.first_line - 1) + text, NoFiles(), start, name, cwd="/")
@@ -93,16 +93,16 @@ def _of_container(path: str, name: str, container: Node, maps: ConfigMaps) -> Jo
     words = [word for key in ("command", "args") for word in container.entries(key) if word.kind == "scalar"]
     if not words:
         return script_jobs(path, "", NoFiles(), start, name, container.line, "/")
-    script = _shell_text(words)
+    script = shell_text(words)
     if script is not None:
-        return _of_text(path, name, script, _for_a_shell(script.text, given.values), start)
+        return text_jobs(path, name, script, _for_a_shell(script.text, given.values), start)
     line = shlex.join(_filled(word.text, given.values) for word in words)
     return script_jobs(path, line, NoFiles(), start, name, words[0].line, "/")
 
 
-def _shell_text(words: Sequence[Node]) -> Optional[Node]:
+def shell_text(words: Sequence[Node]) -> Optional[Node]:
     """Return the script of `bash -c script`; None for every other command."""
-    if _SHELLS.fullmatch(words[0].text) is None:
+    if SHELLS.fullmatch(words[0].text) is None:
         return None
     for at, word in enumerate(words[1:-1], 1):
         if re.fullmatch(r"-[a-z]*c", word.text):

@@ -12,6 +12,7 @@ from envtune.messages import Message, Text
 
 MAX_NODES = 100_000
 MAX_DEPTH = 100
+_NULL = ("", "~", "null", "Null", "NULL")  # written without quotes
 
 
 class YamlError(Exception):
@@ -28,6 +29,7 @@ class Node:
     def __init__(self, kind: str, line: int, text: str = "", first_line: int = 0) -> None:
         self.kind, self.line, self.text = kind, line, text
         self.first_line = first_line  # of a block scalar, whose lines are those of the file; 0: of no other
+        self.is_null = False  # a scalar that stands for no value
         self.pairs: list[tuple[Node, Node]] = []
         self.items: list[Node] = []
 
@@ -68,6 +70,22 @@ class Node:
         """Return the items of the list under a key."""
         node = self.get(name)
         return tuple(node.items) if node is not None else ()
+
+    def all_pairs(self) -> tuple[tuple[Node, Node], ...]:
+        """Return the keys of a mapping with their values: its own, then those merged into it that it does not have."""
+        found: dict[str, tuple[Node, Node]] = {}
+        left, seen = [self], set[int]()
+        while left:
+            node = left.pop(0)
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            for key, value in node.pairs:
+                if key.text == "<<":
+                    left += value.items if value.kind == "list" else [value]
+            own = {key.text: (key, value) for key, value in node.pairs if key.kind == "scalar" and key.text != "<<"}
+            found = {**own, **found}
+        return tuple(found.values())
 
     def walk(self) -> Iterator[Node]:
         """Yield this node and everything in it, each node once, in order."""
@@ -122,8 +140,9 @@ class _Builder:
         elif isinstance(event, yaml.AliasEvent):
             return self._add(self._anchors.get(event.anchor) or Node("scalar", line), line)
         elif isinstance(event, yaml.ScalarEvent):
-            first = line + 1 if event.style == "|" else 0
-            return self._add(self._anchored(event, Node("scalar", line, event.value, first)), line)
+            node = Node("scalar", line, event.value, line + 1 if event.style == "|" else 0)
+            node.is_null = event.implicit[0] and event.value in _NULL
+            return self._add(self._anchored(event, node), line)
         elif isinstance(event, yaml.CollectionStartEvent):
             if len(self._open) >= MAX_DEPTH:
                 raise YamlError(line, Message("nested deeper than {limit} levels", limit=MAX_DEPTH))

@@ -13,7 +13,8 @@ from envtune.shell.assignments import ASSIGNMENT, UnknownAssignment
 from envtune.shell.expansion import Value, unknown
 from envtune.shell.interpreter import Interpreter
 from envtune.shell.starting.options import CONTAINER, MPI, set_options
-from envtune.shell.starting.slurm import apply_exports, export_option
+from envtune.shell.starting.shells import SHELLS, names_script, program_of_shell, reads_input, reads_input_outside
+from envtune.shell.starting.slurm import Option, apply_exports, directive_exports, export_option
 from envtune.shell.state import State
 
 # What starts a training job; every other program leaves the variables of the script as they are.
@@ -25,7 +26,6 @@ _STARTERS = frozenset(
     )
 )
 _STARTERS_OF_ANYTHING = frozenset(("mpirun", "mpiexec", "srun"))
-_SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
 _WRAPPERS = frozenset(
     (
         *("nohup", "time", "taskset", "numactl", "nice", "ionice", "stdbuf", "setsid", "timeout", "unbuffer", "chrt"),
@@ -35,7 +35,7 @@ _WRAPPERS = frozenset(
 _OUTSIDE = frozenset(
     ("docker", "podman", "nerdctl", "kubectl", "ssh", "pdsh", "sudo", "su", "ctr", "crictl", "singularity", "apptainer")
 )
-_PROGRAMS = _STARTERS | _SHELLS | _WRAPPERS | _OUTSIDE
+_PROGRAMS = _STARTERS | SHELLS | _WRAPPERS | _OUTSIDE
 _NO_JOB = frozenset(("-c", "-V", "--version", "-h", "--help"))
 _NO_JOB_MODULES = frozenset(("pip", "venv", "virtualenv", "ensurepip", "compileall", "site", "json.tool"))
 
@@ -61,7 +61,7 @@ def _start(interpreter: Interpreter, name: str, path: str, words: deque[Value], 
     if _PYTHON.fullmatch(name):
         if not _starts_no_job(arguments):
             interpreter.launches.add(interpreter.place, state)
-    elif name in _SHELLS:
+    elif name in SHELLS:
         _start_shell(interpreter, arguments, state)
     elif name in _OUTSIDE:
         _start_outside(interpreter, name, arguments, state)
@@ -80,15 +80,40 @@ def _start_job(interpreter: Interpreter, name: str, arguments: list[Value], stat
     if name in ("mpirun", "mpiexec"):
         set_options(arguments, MPI, state, interpreter.place)
     if name in _STARTERS_OF_ANYTHING:
-        words = deque(arguments)
-        while words and not (isinstance(words[0], str) and posixpath.basename(words[0]) in _SHELLS):
-            words.popleft()
+        words = _from_shell(arguments)
         if len(words) > 1 and re.fullmatch("-[a-z]*c", str(words[1])):
-            return _start_shell(interpreter, list(words)[1:], state)
+            return _start_shell(interpreter, words[1:], state)
+        if words and interpreter.stdin is not None and reads_input(words[1:]):
+            return interpreter.execute_input(state.child(), state)
+    if name == "sbatch" and interpreter.stdin is not None and not names_script(arguments):
+        return _submit_input(interpreter, arguments, state)
+    _start_named(interpreter, arguments, state)
+
+
+def _from_shell(arguments: Sequence[Value]) -> Sequence[Value]:
+    """Return the arguments from the name of a shell on."""
+    for at, word in enumerate(arguments):
+        if isinstance(word, str) and posixpath.basename(word) in SHELLS:
+            return arguments[at:]
+    return ()
+
+
+def _start_named(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> None:
+    """Execute the script among the arguments; without one the job is started."""
     scripts = [word for word in arguments if isinstance(word, str) and word.endswith(".sh")]
     if scripts:
         return _start_script(interpreter, scripts[0], [], state)
     interpreter.launches.add(interpreter.place, state)
+
+
+def _submit_input(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> None:
+    """Execute `sbatch <<END`: its directives set variables unless an option of the command does."""
+    child, document = state.child(), interpreter.stdin.document if interpreter.stdin is not None else None
+    if document is not None and export_option(arguments) is None:
+        for number, text in deque(directive_exports(document.text or ""), 1):  # the last one counts
+            line = document.line + interpreter.frame.offset + number - 1
+            apply_exports(Option(text), child, f"{interpreter.frame.path}:{line}")
+    interpreter.execute_input(child, state)
 
 
 def _starts_no_job(arguments: Sequence[Value]) -> bool:
@@ -139,6 +164,10 @@ def _start_outside(interpreter: Interpreter, name: str, arguments: list[Value], 
         words = deque(arguments)
         _skip_to_program(words)
         return start_program(interpreter, words, state)
+    if interpreter.stdin is not None and reads_input_outside(name, arguments):
+        inside = State(unknown_by_default=state.unknown_by_default)
+        set_options(arguments, CONTAINER, inside, interpreter.place)
+        return interpreter.execute_input(inside, state)
     line = " ".join(argument for argument in arguments if isinstance(argument, str))
     interpreter.budget.make(len(line))
     if re.search(r"(?:^|[\s/'\";&])(?:python[0-9.]*|torchrun|[\w.-]+\.sh)(?=$|[\s'\";&])", line):
@@ -153,14 +182,17 @@ def _start_outside(interpreter: Interpreter, name: str, arguments: list[Value], 
 
 
 def _start_shell(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> None:
-    """Execute `bash [options] file` and `bash -c text`."""
-    for at, word in enumerate(arguments):
-        if isinstance(word, Text):
-            return interpreter.launches.add_unread(interpreter.place, word, state)
-        if not word.startswith(("-", "+")):
-            return _start_script(interpreter, word, arguments[at + 1 :], state, is_script=True)
-        if word.endswith("c") and not word.startswith("--"):
-            return _start_text(interpreter, arguments[at + 1 :], state)
+    """Execute `bash [options] file`, `bash -c text`, and `bash` with a here-document."""
+    found = program_of_shell(arguments)
+    if isinstance(found, Text):
+        return interpreter.launches.add_unread(interpreter.place, found, state)
+    if found.text:
+        return _start_text(interpreter, found.words, state)
+    if found.words and not found.stdin:
+        return _start_script(interpreter, str(found.words[0]), found.words[1:], state, is_script=True)
+    child = state.child()
+    child.arguments = found.words
+    interpreter.execute_input(child, state)
 
 
 def _start_text(interpreter: Interpreter, words: Sequence[Value], state: State) -> None:

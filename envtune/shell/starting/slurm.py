@@ -7,7 +7,7 @@ without ALL, and NONE: only what is listed, and Slurm's own variables.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional, Sequence
+from typing import Iterator, NamedTuple, Optional, Sequence
 
 from envtune.messages import Message, Text
 from envtune.shell.assignments import UnknownAssignment
@@ -15,6 +15,9 @@ from envtune.shell.expansion import Value
 from envtune.shell.state import LeftOpen, State
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_DIRECTIVE = re.compile(r"#SBATCH[ \t]+(.*)")
+_WORD = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\"|['\"])+")
+_COMMENT = re.compile(r"\s#.*")
 _PART = re.compile(r"((?:[^,'\"]|'[^']*'|\"[^\"]*\")*)(?:,|$)")
 
 
@@ -49,6 +52,23 @@ def _parts(text: str) -> list[str]:
         parts.append(part[1])
         at = part.end()
     return parts
+
+
+def directive_exports(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and value of every `#SBATCH --export`; sbatch reads up to the first line that is a command."""
+    for number, row in enumerate(text.split("\n"), 1):
+        row = row.rstrip("\r")
+        if row.strip() and not row.lstrip().startswith("#"):
+            return
+        directive = _DIRECTIVE.match(row)
+        if directive is None:
+            continue
+        words = _WORD.findall(_COMMENT.sub("", directive[1]))
+        for at, word in enumerate(words):
+            if word.startswith("--export="):
+                yield number, word[len("--export=") :]
+            elif word == "--export" and at + 1 < len(words):
+                yield number, words[at + 1]
 
 
 class Option(NamedTuple):
