@@ -12,10 +12,11 @@ import re
 from functools import cached_property
 from typing import Sequence
 
-from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, REPORT, SEARCH, TABLE, unquoted
+from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, QUOTED, REPORT, SEARCH, TABLE, unquoted
 from envtune.diagnose.events.position import is_source, typed_form
 from envtune.diagnose.events.structure import Structure, lists_codes
 from envtune.diagnose.events.talk import Talk
+from envtune.diagnose.events.weight import Weight
 
 DOCUMENT, CHAT = "document", "chat"
 MAX_LINE = 400  # characters of a line that are looked at
@@ -172,6 +173,13 @@ class Page:
 
         `embedded` says that other words stand before the error in its line (position.py).
         """
+        found = self._by_rules(number, form, embedded)
+        if found not in ("", QUOTED) or _is_escaped_log(self._lines[number]):
+            return found
+        return found if self._weight.is_event(number, embedded or found == QUOTED) else DOCUMENT
+
+    def _by_rules(self, number: int, form: str, embedded: bool) -> str:
+        """Return the form by what the line and the page have to be; none is left to be weighed."""
         line = self._lines[number]
         if number in self._report or (self._is_tool_report and not self._is_wrong(number)):
             return REPORT
@@ -258,6 +266,10 @@ class Page:
     @cached_property
     def _talk(self) -> Talk:
         return Talk(self._lines, self._written)
+
+    @cached_property
+    def _weight(self) -> Weight:
+        return Weight(self._lines)
 
     @cached_property
     def _structure(self) -> Structure:
