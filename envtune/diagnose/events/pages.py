@@ -19,6 +19,7 @@ from envtune.diagnose.events.talk import Talk
 from envtune.diagnose.events.weight import Weight
 
 DOCUMENT, CHAT = "document", "chat"
+WEIGHED = ("", QUOTED, DOCUMENT, CHAT)  # forms that may be wrong
 MAX_LINE = 400  # characters of a line that are looked at
 NEAR = 12  # lines
 FEW = 5  # lines: so few are an error that somebody pasted
@@ -174,9 +175,13 @@ class Page:
         `embedded` says that other words stand before the error in its line (position.py).
         """
         found = self._by_rules(number, form, embedded)
-        if found not in ("", QUOTED) or _is_escaped_log(self._lines[number]):
+        line = self._lines[number]
+        state = self._states and line.lstrip()[:1] == "|"
+        if found not in WEIGHED or state or _is_escaped_log(line) or _EXAMPLE.search(line):
             return found
-        return found if self._weight.is_event(number, embedded or found == QUOTED) else DOCUMENT
+        if self._weight.is_event(number, embedded or found == QUOTED, found in (DOCUMENT, CHAT)):
+            return form
+        return found if found in (DOCUMENT, CHAT) else DOCUMENT
 
     def _by_rules(self, number: int, form: str, embedded: bool) -> str:
         """Return the form by what the line and the page have to be; none is left to be weighed."""

@@ -7,20 +7,25 @@ somebody has it, or somebody explains it. Each sign has a weight, and a line is 
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Mapping, Sequence
 
 from envtune.diagnose.events.kinds import (
     EXPLAINS,
     HAS,
+    OTHER,
     OVER,
     PRINTED,
     SOURCE,
     WRITTEN,
+    before_error,
     command_of,
     goes_on,
-    is_found,
+    is_closed,
+    is_marked,
     kind_of,
+    names_error,
     runs_a_program,
     told_by,
 )
@@ -28,27 +33,31 @@ from envtune.diagnose.events.kinds import (
 NEAR = 4  # written lines before and after a block
 AROUND = 12  # lines before and after one in a long page that are enough where programs printed nearly all
 LONG = 100  # lines
+LEAST = 8  # lines: what is written in fewer is as little as in so many
+_CODED = re.compile(r"[(){}=;<>]")
 SHORT = 5  # lines: so few are an error that somebody pasted
 
 # The signs, each a number from 0 to 1, and their weights: rounded from a logistic regression over pages and logs with
 # known answers (tests/cases/events holds a part). A sign is here because it has a reason:
 WEIGHTS: Mapping[str, float] = {
-    "few": 2.6,  # hardly anything is written, or the page is short: a log
-    "printed": 2.4,  # lines that a program printed, around the error
-    "has near": 2.0,  # somebody says beside it that he has it, or asks for help
-    "has": 2.3,  # the same anywhere in the page
-    "runs": 0.8,  # the last command above runs a program, or shows its log
-    "source": -3.7,  # the share of source code, data and places of a search
-    "written": -0.5,  # the share of sentences, headings and messages
-    "unclaimed": -1.8,  # the same, where nobody has an error
-    "explains near": -3.3,  # beside it stand words of an explanation
-    "explains": -3.6,  # the same anywhere in the page
-    "over": -1.9,  # the page says that it is solved
-    "shows": -2.8,  # the last command above runs no program: a search, a list
-    "islands": -1.1,  # errors stand in several places with text between them
-    "found": -0.6,  # the line begins with the place where a search found it
-    "embedded": -0.4,  # other words stand before the error
+    "has": 3.4,  # the same anywhere in the page
+    "runs": 3.1,  # the last command above runs a program, or shows its log
+    "printed": 2.8,  # lines that a program printed, around the error
+    "has near": 1.8,  # somebody says beside it that he has it, or asks for help
+    "marked": 1.0,  # with what only a program that runs can know: when, in which process, where in its code
+    "few": 0.6,  # hardly anything is written, or the page is short: a log
+    "islands": 0.0,  # printed lines stand in several places with text between them
+    "ruled": -0.5,  # a page of a form in which errors are explained or spoken of (pages.py, talk.py)
+    "shows": -1.5,  # the last command above runs no program: a search, a list
+    "listed": -1.6,  # several errors are named without a mark of a program that runs
+    "unclaimed": -1.8,  # the share of sentences, headings and messages where nobody has an error
+    "explains near": -2.1,  # beside it stand words of an explanation
+    "closed": -2.2,  # the page says that it is solved
+    "source": -2.5,  # the share of source code, data and places of a search
+    "over": -3.2,  # words of what is past
+    "explains": -3.7,  # the same anywhere in the page
 }
+BIAS = -0.5  # what has to be outweighed
 
 
 class Weight:
@@ -58,16 +67,19 @@ class Weight:
         """Take the lines without their ends."""
         self._lines = lines
 
-    def is_event(self, number: int, embedded: bool) -> bool:
+    def is_event(self, number: int, embedded: bool, ruled: bool) -> bool:
         """Return whether more speaks for a run of the reader's own; `embedded` as for `Page.form`."""
+        if not ruled and self._is_short(number, embedded):
+            return True
         if len(self._lines) > LONG and self._is_amid_printed(number):
             return True
-        return sum(WEIGHTS[name] * sign for name, sign in self.signs(number, embedded).items()) > 0
+        return BIAS + sum(WEIGHTS[name] * sign for name, sign in self.signs(number, embedded, ruled).items()) > 0
 
-    def signs(self, number: int, embedded: bool) -> Mapping[str, float]:
+    def signs(self, number: int, embedded: bool, ruled: bool) -> Mapping[str, float]:
         """Return each sign as a number from 0 to 1."""
         first, last = self._block(number)
         near = [self._told[n] for n in (*self._written_before(first), *self._written_after(last))]
+        near.append(told_by(before_error(self._lines[number])))
         page = list(self._told.values())
         printed = self._kinds[first : last + 1].count(PRINTED)
         line, commands = self._lines[number], self._commands(number)
@@ -75,21 +87,29 @@ class Weight:
         return {
             **self._shares,
             "printed": min(printed, 6) / 6,
+            "marked": min(sum(map(is_marked, self._lines[first : last + 1])), 3) / 3,
+            "listed": 0.0 if is_marked(line) else self._listed,
             "has near": _some(near, HAS, 2),
             "has": _some(page, HAS, 2),
             "explains near": _some(near, EXPLAINS, 3),
             "explains": _some(page, EXPLAINS, 4),
             "over": _some(page, OVER, 2),
+            "closed": float(self._closed),
             "runs": float(ran is True),
             "shows": float(ran is False),
-            "found": float(is_found(line)),
-            "embedded": self._text * (embedded or self._kinds[number] == WRITTEN),
+            "ruled": float(ruled),
         }
 
     def _is_amid_printed(self, number: int) -> bool:
         """Return whether programs printed nearly all lines around one."""
         near = self._lines[max(0, number - AROUND) : number + AROUND + 1]
         return 10 * sum(kind_of(line) == PRINTED for line in near) > 9 * len(near)
+
+    def _is_short(self, number: int, embedded: bool) -> bool:
+        """Return whether nothing but a pasted error is there."""
+        if self._total >= SHORT:
+            return False
+        return not embedded or all(map(names_error, (line for line in self._lines if line.strip())))
 
     def _block(self, number: int) -> tuple[int, int]:
         """Return the first and the last line of what stands without written lines around a line."""
@@ -121,28 +141,39 @@ class Weight:
     @cached_property
     def _told(self) -> Mapping[int, str]:
         """What each written line tells, by its number."""
-        return {n: told_by(self._lines[n]) for n, kind in enumerate(self._kinds) if kind == WRITTEN}
+        said = {n: before_error(self._lines[n]) for n, kind in enumerate(self._kinds) if kind in (WRITTEN, OTHER)}
+        told = {n: told_by(self._lines[n] if self._kinds[n] == WRITTEN else words) for n, words in said.items()}
+        return {n: what for n, what in told.items() if self._kinds[n] == WRITTEN or (what and not _CODED.search(said[n]))}
+
+    @cached_property
+    def _closed(self) -> bool:
+        return any(is_closed(self._lines[n]) for n in self._told)
+
+    @cached_property
+    def _listed(self) -> float:
+        """How many errors are named without what only a program that runs can know."""
+        bare = {line.strip() for line in self._lines if names_error(line) and not is_marked(line)}
+        return min(max(len(bare) - 1, 0), 3) / 3
 
     @cached_property
     def _total(self) -> int:
         """The number of lines that are not empty."""
-        return sum(map(bool, self._kinds)) or 1
+        return sum(map(bool, self._kinds))
 
     @cached_property
     def _text(self) -> float:
         """The share of lines that no program printed."""
-        return (len(self._told) + self._kinds.count(SOURCE)) / self._total
+        return (self._kinds.count(WRITTEN) + self._kinds.count(SOURCE)) / max(self._total, LEAST)
 
     @cached_property
     def _shares(self) -> Mapping[str, float]:
-        written, source = len(self._told), self._kinds.count(SOURCE)
-        few = self._total < SHORT or written + source < 3 or 10 * (written + source) < self._total
-        share = written / self._total
+        written, source = self._kinds.count(WRITTEN), self._kinds.count(SOURCE)
+        few = written + source < 3 or 10 * (written + source) < self._total
+        share = written / max(self._total, LEAST)
         return {
             "few": float(few),
-            "written": share,
             "unclaimed": 0.0 if HAS in self._told.values() else share,
-            "source": source / self._total,
+            "source": source / max(self._total, LEAST),
             "islands": min(max(self._printed_places - 1, 0), 3) / 3 if written + source else 0.0,
         }
 
