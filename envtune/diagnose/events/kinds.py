@@ -17,7 +17,7 @@ _PRINTED = re.compile(
     r"|=+ (?:test session|FAIL|ERROR|short)|FAILED \S+::|\[default\d\]:|\[\d+,\d+\]<|Root Cause \(|torch\.dist|exitcode +:"
     r"|Segmentation|Killed|Aborted|Fatal Python|Bus error|\[ *\d+%\] |\[\d+/\d+\] |g?make(?:\[\d+\])?: |collect2: |/\S+/ld: "
     r"|\S+:\d+:\d+: |(?:Building|Collecting|Installing|Requirement already|Processing|running|Loading|Downloading) "
-    r"|- (?:\w+ )+(?:Error )?Message:|- C\+\+ Call Stack|Solution: |Possible Cause: |TraceBack |\(function |\^+$|~*\^+~*$|#\d+ +0x|\S+\(\+?0x[\da-f]+\)|##\[|Finished: |script returned"
+    r"|(?:time|host|rank|error_file|traceback|exitcode|msg) +: |Failures:$|<NO_OTHER|- (?:\w+ )+(?:Error )?Message:|- C\+\+ Call Stack|Solution: |Possible Cause: |TraceBack |\(function |\^+$|~*\^+~*$|#\d+ +0x|\S+\(\+?0x[\da-f]+\)|##\[|Finished: |script returned"
     r"|\[\w+\]\[|\*{8,}|-{40,}$|={20,}$|[/\w.-]+\.(?:py|cc|cpp|so)[:(]\d|\S+%\|"
 )
 _PRINTED_WITHIN = re.compile(
@@ -64,7 +64,7 @@ _SOURCE = re.compile(
 )
 _PLACE = re.compile(r"(?:[\w.@+-]+/)*[\w.@+-]+\.(?!log|out|err|txt)[A-Za-z]\w{0,5}[:-](?:\d{1,6}[:-])?(?!\d| line \d)\s*\S")
 _LOG_NAME = re.compile(r"[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?\s*")
-_NUMBERED = re.compile(r"\d{1,6}[:-](?!\d)\s*[^\s\d]")
+_NUMBERED = re.compile(r"\d{1,6}[:-](?![\d ])\s*[^\s\d]")
 _ANSI = re.compile("^E(?: {2,}|$)|\x1b\\[[\\d;]*[A-Za-z]|_bk;t=\\d+\x07|^[\\w.-]{1,40} {1,12}\\| (?=.*[^|]$)")
 _ASKS = re.compile(r"\u600e\u4e48(?:\u529e|\u89e3\u51b3|\u56de\u4e8b)|\u6c42\u52a9|\u6c42\u5927\u4f6c|\u4e3a\u4ec0\u4e48[?\uff1f]|(?i:any ideas?|what is (?:this|wrong)|help me|please help|what (?:can|should) (?:I|we) (?:do|check))")
 _HAS = re.compile(

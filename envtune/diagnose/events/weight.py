@@ -57,6 +57,8 @@ WEIGHTS: Mapping[str, float] = {
     "over": -3.2,  # words of what is past
     "explains": -3.7,  # the same anywhere in the page
 }
+# Where hardly anything is written and none of these is seen, nothing has to be outweighed.
+AGAINST = ("source", "shows", "listed", "explains", "explains near", "over", "closed", "ruled")
 BIAS = -0.5  # what has to be outweighed
 
 
@@ -73,7 +75,10 @@ class Weight:
             return True
         if len(self._lines) > LONG and self._is_amid_printed(number):
             return True
-        return BIAS + sum(WEIGHTS[name] * sign for name, sign in self.signs(number, embedded, ruled).items()) > 0
+        signs = self.signs(number, embedded, ruled)
+        if signs["few"] and not any(signs[name] for name in AGAINST):
+            return True
+        return BIAS + sum(WEIGHTS[name] * sign for name, sign in signs.items()) > 0
 
     def signs(self, number: int, embedded: bool, ruled: bool) -> Mapping[str, float]:
         """Return each sign as a number from 0 to 1."""
