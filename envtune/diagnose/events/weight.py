@@ -148,7 +148,9 @@ class Weight:
         """What each written line tells, by its number."""
         said = {n: before_error(self._lines[n]) for n, kind in enumerate(self._kinds) if kind in (WRITTEN, OTHER)}
         told = {n: told_by(self._lines[n] if self._kinds[n] == WRITTEN else words) for n, words in said.items()}
-        return {n: what for n, what in told.items() if self._kinds[n] == WRITTEN or (what and not _CODED.search(said[n]))}
+        return {
+            n: what for n, what in told.items() if self._kinds[n] == WRITTEN or (what and not _CODED.search(said[n]))
+        }
 
     @cached_property
     def _closed(self) -> bool:
