@@ -60,13 +60,18 @@ _HEADS = re.compile(
     r"|\[[ x]\] |>\s|(?!OK$)[A-Z][\w-]*(?: [a-z]+){0,3}:?$"
 )
 _SPEAKER = re.compile(
-    r"(?![a-z ]+ \d\d:\d\d$)(?:\*\*)?[\[(<\u3010]?@?[\w.\u4e00-\u9fff -]{1,30}[\])>\u3011]?(?:\*\*)?,?\s{1,4}(?:\S{1,8}\s)?[\[(]?(?:\d{2,4}[-/.]\d\d?[-/.]\d{1,4},?\s)?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?[\])]?$|[\w .]{2,24} (?:\u2014|\u2013|-) (?:Today|Yesterday|\d)"
+    r"(?![a-z ]+ \d\d:\d\d$)(?:\*\*)?[\[(<\u3010]?@?[\w.\u4e00-\u9fff -]{1,30}[\])>\u3011]?(?:\*\*)?,?\s{1,4}"
+    r"(?:\S{1,8}\s)?[\[(]?(?:\d{2,4}[-/.]\d\d?[-/.]\d{1,4},?\s)?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?[\])]?$|"
+    r"[\w .]{2,24} (?:\u2014|\u2013|-) (?:Today|Yesterday|\d)"
     r"|[\[(]?(?:\d{4}-\d\d-\d\d )?\d{1,2}:\d\d(?::\d\d)?[\])]?\s+(?:<\w|[A-Z][\w.]+(?: [A-Z]\w+)?(?:$|:\s))"
     r"|\S{1,3}\u697c\s|\u697c\u4e3b\s|\S+ (?:commented|approved|merged|wrote|replied|asked|answered)\b"
 )
 _WORDS = re.compile(r"[A-Za-z'\u2019]+")
 _FUNCTION = frozenset(
-    ["the", "a", "an", "is", "are", "was", "were", "to", "of", "and", "or", "for", "with", "that", "this", "it", "i", "we", "you", "not", "when", "if", "on", "in", "from", "by", "be", "has", "have", "my", "our", "as", "at", "so", "do", "does", "did", "can", "may", "should", "will", "they", "them", "there", "then", "than", "what", "which", "who", "how", "no", "any", "all", "one"]
+    (
+        "the a an is are was were to of and or for with that this it i we you not when if on in from by be has have "
+        "my our as at so do does did can may should will they them there then than what which who how no any all one"
+    ).split(" ")
 )
 _OPENS = re.compile(r"[\"'`\u201c\u300c]")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
