@@ -68,10 +68,62 @@ _SPEAKER = re.compile(
 )
 _WORDS = re.compile(r"[A-Za-z'\u2019]+")
 _FUNCTION = frozenset(
-    (
-        "the a an is are was were to of and or for with that this it i we you not when if on in from by be has have "
-        "my our as at so do does did can may should will they them there then than what which who how no any all one"
-    ).split(" ")
+    [
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "was",
+        "were",
+        "to",
+        "of",
+        "and",
+        "or",
+        "for",
+        "with",
+        "that",
+        "this",
+        "it",
+        "i",
+        "we",
+        "you",
+        "not",
+        "when",
+        "if",
+        "on",
+        "in",
+        "from",
+        "by",
+        "be",
+        "has",
+        "have",
+        "my",
+        "our",
+        "as",
+        "at",
+        "so",
+        "do",
+        "does",
+        "did",
+        "can",
+        "may",
+        "should",
+        "will",
+        "they",
+        "them",
+        "there",
+        "then",
+        "than",
+        "what",
+        "which",
+        "who",
+        "how",
+        "no",
+        "any",
+        "all",
+        "one",
+    ]
 )
 _OPENS = re.compile(r"[\"'`\u201c\u300c]")
 _HAN = re.compile(r"[\u4e00-\u9fff]")

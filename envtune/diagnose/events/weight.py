@@ -31,7 +31,7 @@ from envtune.diagnose.events.kinds import (
 )
 
 NEAR = 4  # written lines before and after a block
-AROUND = 12  # lines before and after one in a long page that are enough where programs printed nearly all
+AROUND = 10  # lines before and after one in a long page that are enough where programs printed most
 LONG = 100  # lines
 LEAST = 8  # lines: what is written in fewer is as little as in so many
 _CODED = re.compile(r"[(){}=;<>]")
@@ -106,9 +106,9 @@ class Weight:
         }
 
     def _is_amid_printed(self, number: int) -> bool:
-        """Return whether programs printed nearly all lines around one."""
+        """Return whether programs printed most lines around one."""
         near = self._lines[max(0, number - AROUND) : number + AROUND + 1]
-        return 10 * sum(kind_of(line) == PRINTED for line in near) > 9 * len(near)
+        return 10 * sum(kind_of(line) == PRINTED for line in near) > 6 * len(near)
 
     def _is_short(self, number: int, embedded: bool) -> bool:
         """Return whether nothing but a pasted error is there."""
