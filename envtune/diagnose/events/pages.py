@@ -12,12 +12,14 @@ import re
 from functools import cached_property
 from typing import Sequence
 
-from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, REPORT, SEARCH, TABLE, unquoted
+from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, QUOTED, REPORT, SEARCH, TABLE, unquoted
 from envtune.diagnose.events.position import is_source, typed_form
 from envtune.diagnose.events.structure import Structure, lists_codes
 from envtune.diagnose.events.talk import Talk
+from envtune.diagnose.events.weight import Weight
 
 DOCUMENT, CHAT = "document", "chat"
+WEIGHED = ("", QUOTED, DOCUMENT, CHAT)  # forms that may be wrong
 MAX_LINE = 400  # characters of a line that are looked at
 NEAR = 12  # lines
 FEW = 5  # lines: so few are an error that somebody pasted
@@ -172,6 +174,17 @@ class Page:
 
         `embedded` says that other words stand before the error in its line (position.py).
         """
+        found = self._by_rules(number, form, embedded)
+        line = self._lines[number]
+        state = self._states and line.lstrip()[:1] == "|"
+        if found not in WEIGHED or state or _is_escaped_log(line) or _EXAMPLE.search(line):
+            return found
+        if self._weight.is_event(number, embedded or found == QUOTED, found in (DOCUMENT, CHAT)):
+            return form
+        return found if found in (DOCUMENT, CHAT) else DOCUMENT
+
+    def _by_rules(self, number: int, form: str, embedded: bool) -> str:
+        """Return the form by what the line and the page have to be; none is left to be weighed."""
         line = self._lines[number]
         if number in self._report or (self._is_tool_report and not self._is_wrong(number)):
             return REPORT
@@ -258,6 +271,10 @@ class Page:
     @cached_property
     def _talk(self) -> Talk:
         return Talk(self._lines, self._written)
+
+    @cached_property
+    def _weight(self) -> Weight:
+        return Weight(self._lines)
 
     @cached_property
     def _structure(self) -> Structure:

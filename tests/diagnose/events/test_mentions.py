@@ -55,3 +55,20 @@ def test_a_page_that_speaks_of_errors_is_told_as_such(text: str) -> None:
 def test_an_event_is_the_answer(entry: str, text: str) -> None:
     resolution, found = of_text(text)
     assert [candidate.entry.id for candidate in resolution.diagnoses][:1] == [entry], found
+
+
+def weighed(kind: str) -> Iterator[Any]:
+    for name, text in load_yaml((CASES / "weighed.yaml").read_text("utf-8"))[kind].items():
+        yield pytest.param(name.partition(" ")[0], text, id=name)
+
+
+@pytest.mark.parametrize(("name", "text"), list(weighed("pages")))
+def test_what_is_written_outweighs_an_error_that_is_shown(name: str, text: str) -> None:
+    resolution, _ = of_text(text)
+    assert [candidate.entry.id for candidate in resolution.diagnoses] == [], name
+
+
+@pytest.mark.parametrize(("entry", "text"), list(weighed("questions")))
+def test_what_was_pasted_outweighs_the_question(entry: str, text: str) -> None:
+    resolution, _ = of_text(text)
+    assert [candidate.entry.id for candidate in resolution.diagnoses][:1] == [entry]
