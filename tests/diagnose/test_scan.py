@@ -119,7 +119,7 @@ def test_a_line_a_hundred_thousand_times_is_counted_not_stored() -> None:
 @pytest.mark.slow
 def test_memory_stays_flat_while_hits_repeat(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_text("".join(f"bind failed, port {n} link is down\n" for n in range(20_000)), "utf-8")
+    log.write_text("".join(f"[rank{n % 8}]: bind failed, port {n} link is down\n" for n in range(20_000)), "utf-8")
     tracemalloc.start()
     result = scan([LogFile(str(log))], Matcher(PATTERNS), select_prefilter(PATTERNS, ()))
     peak = tracemalloc.get_traced_memory()[1]

@@ -19,7 +19,7 @@ def test_it_loads_nothing_of_envtune_but_numbers_and_sets_of_them() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     others = {name for name in loaded if not name.startswith("envtune.firewall")}
-    assert others == {"envtune", "envtune.intervals", "envtune.ranges", "envtune.version"}
+    assert others == {"envtune", "envtune.records", "envtune.intervals", "envtune.ranges", "envtune.version"}
 
 
 def test_the_example_of_the_documentation() -> None:

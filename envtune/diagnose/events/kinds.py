@@ -20,7 +20,7 @@ _PRINTED = re.compile(
     r"|=+ (?:test session|FAIL|ERROR|short)|FAILED \S+::|\[default\d\]:|\[\d+,\d+\]<|Root Cause \(|torch\.dist"
     r"|exitcode +:"
     r"|Segmentation|Killed|Aborted|Fatal Python|Bus error|\[ *\d+%\] |\[\d+/\d+\] |g?make(?:\[\d+\])?: "
-    r"|collect2: |/\S+/ld: "
+    r"|collect2: |bishengir-compile: |/\S+/ld: "
     r"|\S+:\d+:\d+: |(?:Building|Collecting|Installing|Requirement already|Processing|running|Loading|Downloading) "
     r"|(?:time|host|rank|error_file|traceback|exitcode|msg) +: |Failures:$|<NO_OTHER"
     r"|- (?:\w+ )+(?:Error )?Message:|- C\+\+ Call Stack|Solution: |Possible Cause: |TraceBack |\(function "
@@ -39,8 +39,8 @@ _MARKS = re.compile(
     r"|core dumped|: line \d+: "
 )
 _NAMES = re.compile(
-    r"\bE[A-Z\d]\d{4}\b|\w(?:Error|Exception)\b|\b[125]07\d{3}\b|\bERR\d{5}\b|ret is -\d+|out of memory"
-    r"|cannot open shared|No space left|\bfail(?:ed|ure)\b|\b[Ee]rrors?\b"
+    r"\bE[A-Z\d]\d{4}\b|\w(?:Error|Exception)\b|\b[125]07\d{3}\b|\bERR\d{5}\b|\b[Ee]xception occurred\b"
+    r"|ret is -\d+|out of memory|cannot open shared|No space left|\bfail(?:ed|ure)\b|\b[Ee]rrors?\b"
 )
 _COMMAND = re.compile(
     r"(?:\([\w.-]{1,40}\)\s?)?(?:\[[\w.-]+@[^\]]{1,80}\]\s?[$#]|[\w.-]+@[\w.-]+:[^$#\n]{0,80}[$#]|\$"
@@ -178,7 +178,7 @@ _GENERAL = re.compile(
 )
 _EXPLAINS = re.compile(
     r"(?i)\b(?:causes?|caused|symptoms?|resolution|solutions?|workarounds?|meaning|means|usually"
-    r"|examples?(?!\.(?:org|com))|e\.g|for instance|looks? like"
+    r"|(?<!\.)examples?(?!\.(?:org|com))|e\.g|for instance|looks? like"
     r"|documentation|docs|manual|may|might|when|whenever|if|prints?|printed|shows?|shown|returns?|raises?"
     r"|typically|occurs?|indicates|see also"
     r"|known|notes?|troubleshoot\w*|messages?|applies to|reference|exercise|hint|should|must|checklist|never"
@@ -211,13 +211,13 @@ _CLOSED = re.compile(
 _MAIL = re.compile(r"(?:From|To|Cc|Date|Message-ID|Reply-To): ")
 
 
-def told_by(line: str) -> str:
+def statement_of(line: str) -> str:
     """Return what somebody tells by a line: that he HAS an error, EXPLAINS one, that one is OVER; or nothing."""
     if _MAIL.match(line):
         return ""
-    for told, form in ((HAS, _ASKS), (OVER, _OVER), (EXPLAINS, _GENERAL), (HAS, _HAS), (EXPLAINS, _EXPLAINS)):
+    for statement, form in ((HAS, _ASKS), (OVER, _OVER), (EXPLAINS, _GENERAL), (HAS, _HAS), (EXPLAINS, _EXPLAINS)):
         if form.search(line):
-            return told
+            return statement
     return ""
 
 

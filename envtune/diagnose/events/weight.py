@@ -27,7 +27,7 @@ from envtune.diagnose.events.kinds import (
     kind_of,
     names_error,
     runs_a_program,
-    told_by,
+    statement_of,
 )
 
 NEAR = 4  # written lines before and after a block
@@ -83,9 +83,9 @@ class Weight:
     def signs(self, number: int, embedded: bool, ruled: bool) -> Mapping[str, float]:
         """Return each sign as a number from 0 to 1."""
         first, last = self._block(number)
-        near = [self._told[n] for n in (*self._written_before(first), *self._written_after(last))]
-        near.append(told_by(before_error(self._lines[number])))
-        page = list(self._told.values())
+        near = [self._statements[n] for n in (*self._written_before(first), *self._written_after(last))]
+        near.append(statement_of(before_error(self._lines[number])))
+        page = list(self._statements.values())
         printed = self._kinds[first : last + 1].count(PRINTED)
         line, commands = self._lines[number], self._commands(number)
         ran = runs_a_program(commands[-1]) if commands else None
@@ -114,7 +114,12 @@ class Weight:
         """Return whether nothing but a pasted error is there."""
         if self._total >= SHORT:
             return False
-        return not embedded or all(map(names_error, (line for line in self._lines if line.strip())))
+        line = self._lines[number]
+        if not embedded or (is_marked(line) and kind_of(line) == PRINTED):
+            return True
+        lines = [line for line in self._lines if line.strip()]
+        printed = (PRINTED, OTHER) if any(map(is_marked, lines)) else (PRINTED,)
+        return all(names_error(line) or kind_of(line) in printed for line in lines)
 
     def _block(self, number: int) -> tuple[int, int]:
         """Return the first and the last line of what stands without written lines around a line."""
@@ -126,10 +131,10 @@ class Weight:
         return first, last
 
     def _written_before(self, first: int) -> Sequence[int]:
-        return [number for number in self._told if number < first][-NEAR:]
+        return [number for number in self._statements if number < first][-NEAR:]
 
     def _written_after(self, last: int) -> Sequence[int]:
-        return [number for number in self._told if number > last][:NEAR]
+        return [number for number in self._statements if number > last][:NEAR]
 
     def _commands(self, number: int) -> Sequence[str]:
         return [command for command in map(command_of, self._lines[:number]) if command]
@@ -144,17 +149,20 @@ class Weight:
         return kinds
 
     @cached_property
-    def _told(self) -> Mapping[int, str]:
+    def _statements(self) -> Mapping[int, str]:
         """What each written line tells, by its number."""
         said = {n: before_error(self._lines[n]) for n, kind in enumerate(self._kinds) if kind in (WRITTEN, OTHER)}
-        told = {n: told_by(self._lines[n] if self._kinds[n] == WRITTEN else words) for n, words in said.items()}
-        return {
-            n: what for n, what in told.items() if self._kinds[n] == WRITTEN or (what and not _CODED.search(said[n]))
-        }
+        statements = {}
+        for number, words in said.items():
+            is_written = self._kinds[number] == WRITTEN
+            statement = statement_of(self._lines[number] if is_written else words)
+            if is_written or (statement and not _CODED.search(words)):
+                statements[number] = statement
+        return statements
 
     @cached_property
     def _closed(self) -> bool:
-        return any(is_closed(self._lines[n]) for n in self._told)
+        return any(is_closed(self._lines[n]) for n in self._statements)
 
     @cached_property
     def _listed(self) -> float:
@@ -179,7 +187,7 @@ class Weight:
         share = written / max(self._total, LEAST)
         return {
             "few": float(few),
-            "unclaimed": 0.0 if HAS in self._told.values() else share,
+            "unclaimed": 0.0 if HAS in self._statements.values() else share,
             "source": source / max(self._total, LEAST),
             "islands": min(max(self._printed_places - 1, 0), 3) / 3 if written + source else 0.0,
         }
@@ -196,5 +204,5 @@ class Weight:
         return places
 
 
-def _some(told: Sequence[str], what: str, enough: int) -> float:
-    return min(told.count(what), enough) / enough
+def _some(statements: Sequence[str], what: str, enough: int) -> float:
+    return min(statements.count(what), enough) / enough

@@ -34,7 +34,7 @@ def mounted(
     except NotRecorded as error:
         raise older_collector(error) from None
     shown = Message("missing") if found is None else Literal(found)
-    return [Reading(found or names[0], found is not None, Evidence(", ".join(names)), shown, enumerated(names))]
+    return [Reading(found or names[0], found is not None, Evidence(enumerated(names)), shown, enumerated(names))]
 
 
 @probe("containers.npu_smi")

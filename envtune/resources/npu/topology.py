@@ -16,7 +16,7 @@ from envtune.collector.sources.npu import INTERRUPT, TOPOLOGY
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined
-from envtune.messages import Message
+from envtune.messages import Message, enumerated
 from envtune.model import Evidence, Reading
 from envtune.ranges import cpu_numbers
 from envtune.resources.files.kernel import OLDER_SNAPSHOT
@@ -114,7 +114,7 @@ def interrupts(context: Context) -> Iterable[Reading]:
     if failure is not None:
         raise failure
     names = ", ".join(sorted(handled, key=lambda cpus: (len(cpus), cpus)))
-    shown = Message("{count} NPU interrupts on {cpus}", count=len(paths), cpus=f"cpu{names}")
+    shown = Message("{count} NPU interrupts on {cpus}", count=len(paths), cpus=enumerated(f"cpu{names}".split(", ")))
     evidence = Evidence("/proc/irq/*/effective_affinity_list", names)
     cpus = {cpu for text in handled for cpu in cpu_numbers(text)}
     return [Reading("sq_send_trigger_irq", len(cpus), evidence, shown)]

@@ -111,7 +111,7 @@ def threads(context: Context) -> Iterable[Reading]:
 
 @probe("job.thread_limit", unit="%")
 def thread_limit(context: Context) -> Iterable[Reading]:
-    """Read the OpenMP threads of all processes on this host, in percent of the user's limit on threads (ulimit -u).
+    """OpenMP threads of all processes on this host, in percent of the user's limit on threads (ulimit -u).
 
     Without OMP_NUM_THREADS each process has one for every CPU that it may use. The kernel does not hold root to the
     limit. Sources: getrlimit(2), RLIMIT_NPROC; GNU libgomp, OMP_NUM_THREADS.

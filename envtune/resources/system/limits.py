@@ -59,7 +59,7 @@ def hard(
 
 @probe("system.core_dumps")
 def core_dumps(context: Context) -> Iterable[Reading]:
-    """Read where a crashed process of the job leaves its memory: `nowhere`, with a `program`, or in `files`.
+    """Place where a crashed process of the job leaves its memory: `nowhere`, with a `program`, or in `files`.
 
     Source: core(5): a core_pattern that begins with `|` names a program, for which the limit does not hold.
     """

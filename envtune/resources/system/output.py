@@ -86,6 +86,8 @@ def _disk(host: Host, path: str) -> Disk:
 def time_services(context: Context) -> Iterable[Reading]:
     """Time services that are running: those that set the clock from other hosts."""
     rows = context.host.processes()
+    threads = {row.pid for row in rows if row.name == "kthreadd"}  # whose children a snapshot leaves out
+    rows = tuple(row for row in rows if not {row.pid, row.ppid} & threads)
     running = sorted({row.name for row in rows if row.name in TIME_SERVICES and row.state != "Z"})
     if not running and len(rows) < FEW:
         raise NotApplicable(Message("the process table is incomplete: {count} processes", count=len(rows)), "/proc")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from dataclasses import replace
 from typing import Any, Mapping
 
 import pytest
@@ -35,7 +34,8 @@ def host(**example: Any) -> Context:
 
 
 def with_cann(version: str) -> Context:
-    return replace(host(), known={"cann": Fact("cann", version, "version.cfg")})
+    bare = host()
+    return Context(bare.host, bare.target, {"cann": Fact("cann", version, "version.cfg")}, bare.expectations)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_ports_without_a_named_job_are_the_defaults() -> None:
     """Under sudo the job's variables are not known: the defaults are judged, and the reason is said."""
     context = host()
     hidden = context.target.environment._replace(variables=None, reason=None)
-    context = replace(context, target=context.target._replace(environment=hidden))
+    context = context.with_target(context.target._replace(environment=hidden))
     with pytest.raises(Undetermined):
         context.target.variables()
     found = hccl_ports(context)
