@@ -22,6 +22,8 @@ CPU = "/sys/devices/system/cpu"
 SLICE = "/sys/fs/cgroup/user.slice/user-0.slice"
 LIMITS = (
     "Limit                     Soft Limit           Hard Limit           Units\n"
+    "Max core file size        0                    unlimited            bytes\n"
+    "Max processes             1030978              1030978              processes\n"
     "Max open files            {files:<20} 1048576              files\n"
     "Max locked memory         {locked:<20} unlimited            bytes\n"
 )
@@ -161,7 +163,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
     (B, "small NVMe", {"files": {"/sys/block/nvme0n1/size": "1875385008\n"}}, "SYS006"),
     (B, "no NVMe", {"files": {"/sys/block/nvme0n1/size": None, "/sys/block/sda/size": "1875385008\n"}}, "SYS006"),
     (B, "no package manager", {"files": {"/usr/bin/dnf": None, "/usr/bin/dnf-3": None}}, "SYS002"),
-    (B, "no right to change anything", {"euid": 1000}, "SYS007"),
+    (B, "no right to change anything", {"euid": 1000}, "SYS007 SYS118"),
     # --- CANN
     (
         B,

@@ -80,7 +80,7 @@ USAGE = {
     ("check", "--pid", "x"): ("'x' is not a valid int", "'--pid' 的取值无效：'x' 不是有效的整数。"),
     ("check", "--select"): ("Option '--select' requires an argument.", "选项 '--select' 需要一个取值。"),
     ("undo", "--force=1"): ("Option '--force' does not take a value.", "选项 '--force' 不接受取值。"),
-    ("fix", "--wait", "-1"): ("-1.0 is not in the range x>=0.0.", "-1.0 不在范围 x>=0.0 内。"),
+    ("fix", "--wait", "-1"): ("-1.0 is not in the range >= 0.", "-1.0 不在范围 >= 0 内。"),
 }
 
 

@@ -222,6 +222,7 @@ def test_most_failures_are_cured() -> None:
         advice = advise(example_context(parameter.values[0]), "train", "bash")
         cures |= {check for setting in advice.settings for check in setting.checks}
     manual = {"ENV016", "ENV105", "ENV106", "NET001"}  # what was meant is not known
+    manual.add("ENV017")  # it is about what the program sets
     assert set(CHECKS) - cures <= manual
 
 

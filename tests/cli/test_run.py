@@ -280,12 +280,12 @@ def test_a_command_that_is_not_there_or_cannot_run(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
     for name, lang, status, said in (
-        ("no-such-command", "en", 127, "command not found"),
-        ("no-such-command", "zh", 127, "找不到命令"),
-        (str(plain), "en", 126, "Permission denied"),
+        ("no-such-command", "en", 127, ": command not found"),
+        ("no-such-command", "zh", 127, "：找不到命令"),
+        (str(plain), "en", 126, ": Permission denied"),
     ):
         done = run("--no-preflight", "-p", "none", "--lang", lang, "--", name)
-        assert (done.returncode, done.stderr) == (status, f"envtune: {name}: {said}\n")
+        assert (done.returncode, done.stderr) == (status, f"envtune: {name}{said}\n")
 
 
 def test_false_says_nothing() -> None:

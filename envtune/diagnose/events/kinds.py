@@ -20,7 +20,7 @@ _PRINTED = re.compile(
     r"|=+ (?:test session|FAIL|ERROR|short)|FAILED \S+::|\[default\d\]:|\[\d+,\d+\]<|Root Cause \(|torch\.dist"
     r"|exitcode +:"
     r"|Segmentation|Killed|Aborted|Fatal Python|Bus error|\[ *\d+%\] |\[\d+/\d+\] |g?make(?:\[\d+\])?: "
-    r"|collect2: |bishengir-compile: |/\S+/ld: "
+    r"|/{2,3}-{6,}\[|loc\(\"|collect2: |bishengir-compile: |/\S+/ld: "
     r"|\S+:\d+:\d+: |(?:Building|Collecting|Installing|Requirement already|Processing|running|Loading|Downloading) "
     r"|(?:time|host|rank|error_file|traceback|exitcode|msg) +: |Failures:$|<NO_OTHER"
     r"|- (?:\w+ )+(?:Error )?Message:|- C\+\+ Call Stack|Solution: |Possible Cause: |TraceBack |\(function "

@@ -89,7 +89,7 @@ def test_a_large_log_by_percent(tmp_path: Path) -> None:
     assert status == 0, shown
     import re
 
-    percents = [int(number) for number in re.findall(r"reading train\.log (\d+) % \.\.\.", shown)]
+    percents = [int(number) for number in re.findall(r"reading train\.log (\d+)% \.\.\.", shown)]
     assert percents and max(percents) > min(percents) and max(percents) <= 100
 
 
