@@ -9,7 +9,7 @@ import random
 from typing import Iterator
 
 import pytest
-from helpers.namespaces import PEERS, PORTS, SERVER, Pair, agree, needs, told, verdicts
+from helpers.namespaces import PEERS, PORTS, SERVER, Pair, disagreement, needs, told, verdicts
 
 from envtune.firewall.nft.json import parse_json
 from envtune.firewall.nft.text import parse_text
@@ -97,16 +97,16 @@ def test_trap(pair: Pair, name: str) -> None:
     found = told(pair)
     assert not found.gaps
     doubt = name == "untracked, then only established accepted"
-    assert agree(verdicts(found.tables), pair.reach(), doubt) == ""
+    assert disagreement(pair, verdicts(found.tables), doubt) == ""
 
 
 def test_nft_open_and_iptables_legacy_closed(pair: Pair) -> None:
     pair.nft(chain("f", 0, "drop", PEER, "ct state established accept"))
     before = verdicts(told(pair).tables)
     assert before[PEERS[0], 29688] == "open"
-    assert agree(before, pair.reach()) == ""
+    assert disagreement(pair, before) == ""
     pair.run(["iptables-legacy", "-P", "INPUT", "DROP"])
-    assert agree(verdicts(told(pair).tables), pair.reach()) == ""
+    assert disagreement(pair, verdicts(told(pair).tables)) == ""
     assert set(verdicts(told(pair).tables).values()) == {"closed"}
 
 
@@ -128,7 +128,7 @@ def test_iptables(pair: Pair, command: str) -> None:
         "-A INPUT -m mark --mark 0x1/0x1 -j DROP",
     ):
         pair.run([command, *line.split()])
-    assert agree(verdicts(told(pair).tables), pair.reach()) == ""
+    assert disagreement(pair, verdicts(told(pair).tables)) == ""
     assert {"open", "closed"} == set(verdicts(told(pair).tables).values())
 
 
@@ -204,7 +204,7 @@ def test_random_rule_sets(pair: Pair) -> None:
     for text in itertools.islice((text for text in sets if pair.takes(text)), 60):
         by_json = verdicts(parse_json(pair.run(["nft", "-j", "list", "ruleset"]).stdout, 4))
         by_text = verdicts(parse_text(pair.run(["nft", "list", "ruleset"]).stdout, 4))
-        assert agree(by_json, pair.reach()) == "", text
+        assert disagreement(pair, by_json) == "", text
         assert by_text == by_json, text
         seen |= {frozenset(by_json.values())}
     assert len(seen) >= 3, "some sets open everything, some nothing, some a part"
@@ -237,5 +237,5 @@ def test_random_iptables(pair: Pair, command: str) -> None:
             pair.run([command, *line.split()])
         found = told(pair)
         assert not found.gaps
-        assert agree(verdicts(found.tables), pair.reach()) == "", "\n".join(lines)
+        assert disagreement(pair, verdicts(found.tables)) == "", "\n".join(lines)
     assert PORTS

@@ -183,6 +183,19 @@ def agree(said: Mapping[tuple[str, int], str], done: Mapping[tuple[str, int], bo
     return "\n".join(wrong)
 
 
+def disagreement(pair: Pair, said: Mapping[tuple[str, int], str], doubt: bool = False) -> str:
+    """As `agree`, with what the kernel does now.
+
+    It is asked again where they differ: a connection under the rules before may have left its state in the kernel,
+    which then takes the next one from the same port for a part of it, and a busy machine may answer late.
+    """
+    for _ in range(3):
+        wrong = agree(said, pair.reach(), doubt)
+        if not wrong:
+            break
+    return wrong
+
+
 def told(pair: Pair) -> RuleSets:
     """The server's rule sets, as the evaluator reads them."""
     host = pair.recorded()

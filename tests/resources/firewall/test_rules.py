@@ -11,7 +11,7 @@ from typing import Callable, Iterator, Sequence
 
 import pytest
 from helpers.front_ends import Run, enabled_ufw, running_firewalld
-from helpers.namespaces import PEERS, Pair, agree, needs, told, verdicts
+from helpers.namespaces import PEERS, Pair, agree, disagreement, needs, told, verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,7 +120,7 @@ def findings(pair: Pair) -> tuple[Finding, ...]:
 
 def mend(pair: Pair, run: Run, owner: str) -> list[str]:
     """Closed, then open for the peer after typing what the findings say; the lines typed."""
-    assert agree(verdicts(told(pair).tables), pair.reach()) == ""
+    assert disagreement(pair, verdicts(told(pair).tables)) == ""
     assert not any(pair.reach().values())
     found = findings(pair)
     assert [(one.outcome, one.subject) for one in found] == [
