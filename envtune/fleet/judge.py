@@ -249,13 +249,19 @@ def judge_one(snapshot: Snapshot, question: Question, alike: Optional[Alike] = N
         host = read_snapshot(io.BytesIO(snapshot.data), snapshot.host)
         name = visible(host.name)[:MAX_NAME] if snapshot.named_by_snapshot and host.name else snapshot.host
         record = record_of(name, _report(host, snapshot.by_ssh, question, alike))
-    except EnvtuneError as error:
-        return _damaged(snapshot, error.message)
-    except MemoryError:
-        raise
-    except Exception as error:  # our fault: it costs this host
-        return _damaged(snapshot, internal_error_text(error))
+    except Exception as error:
+        return failed_host(snapshot, error)
     return record._replace(seconds=snapshot.seconds)
+
+
+def failed_host(snapshot: Snapshot, error: Exception) -> HostRecord:
+    """Return the record of a host whose snapshot could not be judged, be it our fault: it costs this host alone.
+
+    Raises the error where it is MemoryError, which is about this process.
+    """
+    if isinstance(error, MemoryError):
+        raise error
+    return _damaged(snapshot, error.message if isinstance(error, EnvtuneError) else internal_error_text(error))
 
 
 def _damaged(snapshot: Snapshot, reason: Text) -> HostRecord:

@@ -11,12 +11,11 @@ from typing import AbstractSet, Any, Iterable, Iterator, Mapping, NamedTuple, Op
 
 from envtune.audit import audit, read_facts
 from envtune.context import Context
-from envtune.errors import EnvtuneError, NotApplicable, Verdict, internal_error_text
+from envtune.errors import EnvtuneError, NotApplicable, Verdict
 from envtune.fix.consent import Consent, Withheld, sort_changes
 from envtune.fix.outcome import ApplyResult, change_states, reconcile
 from envtune.fix.plan import SkippedFinding, executable, make_plan
-from envtune.fleet.collected import Collection
-from envtune.fleet.judge import Question, Snapshot, collected_context, report_of
+from envtune.fleet.judge import Question, Snapshot, collected_context, failed_host, report_of
 from envtune.fleet.record import HostRecord, record_of
 from envtune.messages import Literal, Message, Text, clauses
 from envtune.model import Change, Finding, FixOptions, Playbook, Report
@@ -96,12 +95,8 @@ def plan_host(snapshot: Snapshot, question: Question, fixing: Fixing) -> HostPla
     """Return what would fix a host; what keeps it from being planned makes it a damaged one."""
     try:
         found = _judged(snapshot, question, fixing)
-    except EnvtuneError as error:
-        return HostPlan(_damaged(snapshot, error.message))
-    except MemoryError:
-        raise
-    except Exception as error:  # our fault: it costs this host
-        return HostPlan(_damaged(snapshot, internal_error_text(error)))
+    except Exception as error:
+        return HostPlan(failed_host(snapshot, error))
     facts = {fact.name: fact.value for fact in found.report.facts}
     group = tuple(visible(facts.get(name) or "-") for name in GROUP)
     reason = _jobs(found.context) if found.changes and not fixing.drained else None
@@ -115,12 +110,8 @@ def check_again(snapshot: Snapshot, question: Question, fixing: Fixing, written:
     mine = written[snapshot.host]
     try:
         before, after = _judged(mine.before, question, fixing), _judged(snapshot, question, fixing)
-    except EnvtuneError as error:
-        return Checked(_damaged(snapshot, error.message))
-    except MemoryError:
-        raise
     except Exception as error:
-        return Checked(_damaged(snapshot, internal_error_text(error)))
+        return Checked(failed_host(snapshot, error))
     done = {change.id: {"change": change.id, "status": "done", "state": "written"} for change in before.changes}
     results = {**done, **{str(row["change"]): row for row in mine.results}}
     result = ApplyResult(mine.run, results, before.withheld)
@@ -184,7 +175,3 @@ def _jobs(context: Context) -> Optional[Text]:
         return Message("jobs use its NPUs: {processes}", processes=clauses(shown))
     unknown = next((usage.reason for usage in usages if usage.processes is None), None)
     return None if unknown is None else Message("whether jobs use its NPUs is unknown: {reason}", reason=unknown)
-
-
-def _damaged(snapshot: Snapshot, reason: Text) -> HostRecord:
-    return HostRecord(snapshot.host, Collection.CORRUPT, visible(reason.en)[:300], snapshot.seconds)
