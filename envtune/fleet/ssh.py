@@ -67,13 +67,24 @@ def run_through_gateways(
     """Do the same by way of gateways; there may be hosts without an answer, and without a whole one."""
     from envtune.fleet.gateways import GatewayWorker, add_gateways, longest
 
+    failures: list[Exception] = []
+
+    def answered(*answer: Any) -> None:
+        try:
+            on_answer(*answer)
+        except Exception as error:
+            failures.append(error)
+            raise
+
     task = _task(ssh)
     add_gateways(task, hosts, gateways)
     try:
-        _start(task, GatewayWorker(hosts, command, ssh.longest, on_answer), program)
+        _start(task, GatewayWorker(hosts, command, ssh.longest, answered), program)
         task.resume(longest(len(hosts), len(gateways), ssh.fanout, ssh.longest + GRACE))
     except Exception:  # what a gateway says is not what ClusterShell expects, or it says nothing any more
         task.abort()
+        if failures:  # that is ours: the store is full, say
+            raise failures[0] from None
     finally:
         task.topology = task.router = None
 
