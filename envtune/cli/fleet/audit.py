@@ -118,8 +118,7 @@ def command(
     from envtune.fleet.questions import overview
 
     found = overview(common.open_for_reading(store), hosts, common.named_groups(group), common.wants_matrix(wanted))
-    written = common.show_overview(found, loaded.catalogue, wanted, lang, verbose)
-    common.end(found.exit_code(threshold) if written else options.USAGE)
+    common.end_with(found, loaded.catalogue, wanted, threshold, lang, verbose)
 
 
 def named_hosts(

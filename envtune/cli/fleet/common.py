@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from envtune.catalog import Catalogue
     from envtune.fleet.questions import Overview
     from envtune.fleet.store.read import Store
+    from envtune.model import Severity
     from envtune.report.output import Output
 
 NODES: Any = typer.Option(None, "--nodes", "-w", metavar="NODESET", help=N_("Hosts, such as node[1-64,80] or @group."))
@@ -99,6 +100,19 @@ def show_overview(found: Overview, catalogue: Catalogue, wanted: Sequence[Output
 
     entries = Entries(catalogue)
     return options.write(wanted, lambda output: overview_document(found, entries, output, lang, verbose), lang)
+
+
+def end_with(
+    found: Overview,
+    catalogue: Catalogue,
+    wanted: Sequence[Output],
+    threshold: Optional[Severity],
+    lang: str,
+    verbose: bool,
+) -> NoReturn:
+    """Write the overview and end; the status says whether a problem is at or above the threshold."""
+    written = show_overview(found, catalogue, wanted, lang, verbose)
+    end(found.exit_code(threshold) if written else options.USAGE)
 
 
 def overview_document(found: Overview, entries: Any, output: Output, lang: str, verbose: bool) -> str:

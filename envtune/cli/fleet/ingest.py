@@ -31,6 +31,7 @@ PLACE = typer.Argument(..., metavar="DIR|-", help=N_("A directory, a snapshot, o
 
 
 def command(
+    context: typer.Context,
     place: str = PLACE,
     store: Optional[Path] = common.STORE,
     group: Optional[List[str]] = common.GROUP,
@@ -51,8 +52,9 @@ def command(
 
     lang = options.language(lang)
     wanted = options.outputs(format_, common.FORMATS)
-    threshold = options.threshold_named(fail_on)
+    options.threshold_named(fail_on)
     loaded = load_with_policy(catalog, lang, policy, profile)
+    threshold = options.threshold_named(loaded.fail_on(context, fail_on))
     question = Question(loaded.select(None, None, None, Severity.INFO), loaded.catalogue.expectations)
     writer = Writer(common.open_until_end(common.store_path(store)), "ingest", loaded.shown.get("file", ""))
     names: list[str] = []
@@ -61,5 +63,4 @@ def command(
         writer.add(record)
     writer.finish()
     found = overview(common.open_for_reading(store), names, common.named_groups(group), common.wants_matrix(wanted))
-    written = common.show_overview(found, loaded.catalogue, wanted, lang, verbose)
-    common.end(found.exit_code(threshold) if written else options.USAGE)
+    common.end_with(found, loaded.catalogue, wanted, threshold, lang, verbose)

@@ -44,5 +44,4 @@ def command(
     opened, only, groups = common.open_for_reading(store), common.named_nodes(nodes), common.named_groups(group)
     common.require_hosts(opened, only, *groups)
     found = overview(opened, only, groups, common.wants_matrix(wanted))
-    written = common.show_overview(found, options.load_catalogue(catalog, lang), wanted, lang, verbose)
-    common.end(found.exit_code(threshold) if written else options.USAGE)
+    common.end_with(found, options.load_catalogue(catalog, lang), wanted, threshold, lang, verbose)

@@ -39,6 +39,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "fleet.db"
 
 
+def test_ingest_takes_the_severity_of_the_policy(tmp_path: Path) -> None:
+    policy = tmp_path / "site.yaml"
+    (tmp_path / "in").mkdir()
+    fleet.write(tmp_path / "in", {"node7": fleet.fleet()["node7"]})
+    codes = []
+    for fail_on in ("high", "none"):
+        policy.write_text(f"schema: envtune.policy/1\nfail_on: {fail_on}\n")
+        words = ("ingest", str(tmp_path / "in"), "--policy", str(policy))
+        codes.append(ask(tmp_path / f"{fail_on}.db", *words).exit_code)
+    assert codes == [3, 0]  # something is unknown; `none` asks for no status
+
+
 def test_hosts_that_are_not_in_the_store_are_never_said_to_be_alike(store: Path, tmp_path: Path) -> None:
     policy = tmp_path / "site.yaml"
     policy.write_text(POLICY)
