@@ -46,7 +46,6 @@ WEIGHTS: Mapping[str, float] = {
     "has near": 1.8,  # somebody says beside it that he has it, or asks for help
     "marked": 1.0,  # with what only a program that runs can know: when, in which process, where in its code
     "few": 0.6,  # hardly anything is written, or the page is short: a log
-    "islands": 0.0,  # printed lines stand in several places with text between them
     "ruled": -0.5,  # a page of a form in which errors are explained or spoken of (pages.py, talk.py)
     "shows": -1.5,  # the last command above runs no program: a search, a list
     "listed": -1.6,  # several errors are named without a mark of a program that runs
@@ -176,11 +175,6 @@ class Weight:
         return sum(map(bool, self._kinds))
 
     @cached_property
-    def _text(self) -> float:
-        """The share of lines that no program printed."""
-        return (self._kinds.count(WRITTEN) + self._kinds.count(SOURCE)) / max(self._total, LEAST)
-
-    @cached_property
     def _shares(self) -> Mapping[str, float]:
         written, source = self._kinds.count(WRITTEN), self._kinds.count(SOURCE)
         few = written + source < 3 or 10 * (written + source) < self._total
@@ -189,19 +183,7 @@ class Weight:
             "few": float(few),
             "unclaimed": 0.0 if HAS in self._statements.values() else share,
             "source": source / max(self._total, LEAST),
-            "islands": min(max(self._printed_places - 1, 0), 3) / 3 if written + source else 0.0,
         }
-
-    @cached_property
-    def _printed_places(self) -> int:
-        """The number of places with printed lines, with text between them."""
-        places, inside = 0, False
-        for kind in self._kinds:
-            if kind == PRINTED and not inside:
-                places, inside = places + 1, True
-            elif kind in (WRITTEN, SOURCE):
-                inside = False
-        return places
 
 
 def _some(statements: Sequence[str], what: str, enough: int) -> float:
