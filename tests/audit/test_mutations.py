@@ -164,6 +164,29 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
     (B, "no NVMe", {"files": {"/sys/block/nvme0n1/size": None, "/sys/block/sda/size": "1875385008\n"}}, "SYS006"),
     (B, "no package manager", {"files": {"/usr/bin/dnf": None, "/usr/bin/dnf-3": None}}, "SYS002"),
     (B, "no right to change anything", {"euid": 1000}, "SYS007 SYS118"),
+    (
+        B,
+        "core dumps",
+        {
+            "files": {
+                "/proc/self/limits": LIMITS.format(files=65536, locked="unlimited").replace(
+                    "size        0   ", "size        9999"
+                )
+            }
+        },
+        "SYS119",
+    ),
+    (
+        B,
+        "few threads",
+        {
+            "euid": 1000,
+            "files": {
+                "/proc/self/limits": LIMITS.format(files=65536, locked="unlimited").replace("1030978", "1024   ")
+            },
+        },
+        "SYS007 SYS118",
+    ),
     # --- CANN
     (
         B,

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import base64
-import inspect
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.command_line import RUNNER
 from helpers.json_schema import conforms
 from helpers.profiles import step_row, write_rank
 from helpers.recorded import host_data
-from typer.testing import CliRunner
 
 from envtune.cli.app import app
 from envtune.profile.explain import EXPLAINS
 from envtune.report.profile.schema import PROFILE
 from envtune.schema import json_schema as published
 
-SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
-RUNNER = CliRunner(**SEPARATE)
 HOST = "910b-openeuler2203-cann82"
 DEBUG = {"TASK_QUEUE_ENABLE": "0", "ASCEND_GLOBAL_LOG_LEVEL": "0"}
 

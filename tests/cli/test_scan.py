@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from helpers.command_line import RUNNER
 from helpers.examples import ROOT
 from helpers.json_schema import conforms
 from helpers.launch_files import CASES, write
 from lxml import etree
-from typer.testing import CliRunner
 
 from envtune.cli.app import app
 from envtune.report.scan.data import SCAN
 from envtune.schema import json_schema as published
 
-SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters else {}
-RUNNER = CliRunner(**SEPARATE)
 TRAIN = "#!/bin/bash\nexport ASCEND_GLOBAL_LOG_LEVEL=0\nexport DUMP_GRAPH_LEVEL=2\npython train.py\n"
 
 
